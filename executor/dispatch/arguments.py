@@ -13,7 +13,8 @@ from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, Noting, NumberValue, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
+from .number_values import NumberValue
 from .refs import Held, Inside, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
-from .leaf_spec import ArrayValue, Noting, NumberValue, Test, Value
+from .leaf_spec import ArrayValue, Noting, Test, Value
+from .number_values import NumberValue
 from .refs import position_of
 
 if TYPE_CHECKING:

@@ -34,8 +34,9 @@ _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyAr
 _PYTHON_API = (
     "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem",
     "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
-    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyList_GetItem", "PyList_New",
-    "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow", "PyLong_FromSsize_t",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble",
+    "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
+    "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong", "PyLong_FromSsize_t",
     "PyMethod_Function", "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall",
     "PyObject_VectorcallMethod", "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem",
     "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
@@ -194,6 +195,7 @@ def addresses() -> dict[str, int]:
         raise Unknown("NumPy's C API table does not hold the array type where it should")
     out |= {name: table[index] for name, index in _API.items() if name != "array_type"}
     libc: Any = ctypes.CDLL(None)
+    out["pow"] = ctypes.cast(libc.pow, ctypes.c_void_p).value
     out["clock_gettime"] = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value
     return {name: address or 0 for name, address in out.items()}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
@@ -17,6 +16,7 @@ from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
+from .number_values import Number, NumberValue
 from .refs import Inside, OnDevice, OnTape, Position, Ref, Scalar, Stride
 
 if TYPE_CHECKING:
@@ -119,47 +119,6 @@ class ArrayValue:
 
 
 @dataclass(frozen=True)
-class NumberValue:
-    """A Python number among the arguments; ``kind``: bool, int or float."""
-
-    position: Position
-    kind: type
-
-
-@dataclass(frozen=True, eq=False)
-class KnownNumber:
-    """A Python number that the graph holds, an int of 64 bits or a float."""
-
-    value: int | float
-
-    @property
-    def kind(self) -> type:
-        """The number's type."""
-        return type(self.value)
-
-    def text(self) -> str:
-        """The number in LLVM IR, as a double or an i64."""
-        if isinstance(self.value, float):
-            return f"0x{struct.unpack('<Q', struct.pack('<d', self.value))[0]:016X}"
-        return str(self.value)
-
-
-@dataclass(frozen=True, eq=False)
-class ComputedNumber:
-    """A Python number computed of others.
-
-    Attributes:
-        kind: int or float.
-        op: ``add``, ``sub``, ``mul``, ``div`` or ``neg``.
-        operands: what it is computed of.
-    """
-
-    kind: type
-    op: str
-    operands: tuple[NumberValue | KnownNumber | ComputedNumber, ...]
-
-
-@dataclass(frozen=True)
 class MadeValue:
     """An output of a kernel; always C-contiguous."""
 
@@ -172,8 +131,6 @@ class MadeValue:
         return math.prod(self.sizes[axis + 1 :])
 
 
-Number = Union[NumberValue, KnownNumber, ComputedNumber]
-NUMBERS = (NumberValue, KnownNumber, ComputedNumber)
 Value = Union[ArrayValue, Number, MadeValue]
 
 
@@ -335,7 +292,8 @@ class Leaf:
         and writable, and overlaps no other argument.
         """
         made = self.values[output]
-        assert isinstance(made, MadeValue)
+        if not isinstance(made, MadeValue):
+            raise Refused("a number is written to an array")
         if not made.sizes:
             raise Refused("an array of rank 0 is written to")
         if output in self.turned:

@@ -8,18 +8,22 @@ emitted code leaves the whole call to Python.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from ...dialect.ir.op import Op
 from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Div, Mul, Sub
+from ...dialect.ops.elementwise.binary import Add, Div, Mul, Pow, Sub
 from ...dialect.ops.elementwise.unary import Neg
-from .leaf_spec import NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue, Value
+from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
+from .number_values import NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
-_INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg"}
+_INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg",
+    Pow: "pow",
+}  # fmt: skip
 
 
 def computed_number(
@@ -36,8 +40,29 @@ def computed_number(
     numbers = tuple([v for v in given if isinstance(v, NUMBERS) and v.kind in (int, float)])
     if name is None or len(numbers) != len(given) or len(instr.results) != 1:
         return None
+    if name == "pow" and not (numbers[0].kind is float and _is_plain_power(numbers[1])):
+        return None
+    if name == "div" or all(v.kind is int for v in numbers):  # where ints have to be small
+        known = [v.value for v in numbers if isinstance(v, KnownNumber) and v.kind is int]
+        if any(not -_SMALL <= value < _SMALL for value in known):
+            return None
     is_float = name == "div" or any(v.kind is float for v in numbers)
     return ComputedNumber(float if is_float else int, name, numbers)
+
+
+def _is_plain_power(exponent: Number) -> bool:
+    """True for exponents for which Python's power is that of C, whatever the base."""
+    return isinstance(exponent, KnownNumber) and exponent.value in (2, 3, 4)
+
+
+def is_returned(value: Value | None) -> bool:
+    """True if emitted code can return a value: what kernels make, and numbers.
+
+    A number in a container may be taken out of it, and be gone, before the call returns.
+    """
+    if isinstance(value, NumberValue):
+        return value.kind in (int, float) and isinstance(value.position, int)
+    return isinstance(value, (MadeValue, KnownNumber, ComputedNumber))
 
 
 class NumberWriter:
@@ -86,11 +111,22 @@ class NumberWriter:
         if value.op == "div":
             zero = KnownNumber(0.0).text()
             self._leave_unless(self._w.op(f"fcmp une double {numbers[1]}, {zero}"))
+        if value.op == "pow":
+            return self._power(numbers[0], numbers[1])
         return self._w.op(f"f{value.op} double {', '.join(numbers)}")
+
+    def _power(self, base: str, exponent: str) -> str:
+        found = self._w.call("pow", "double", f"double {base}", f"double {exponent}")
+        for bound, compare in ((math.inf, "olt"), (-math.inf, "ogt")):  # Python raises for these
+            told = f"fcmp {compare} double {found}, {KnownNumber(bound).text()}"
+            self._leave_unless(self._w.op(told))
+        return found
 
     def _as_float(self, number: str, value: Number, *, exact: bool) -> str:
         if value.kind is float:
             return number
+        if isinstance(value, KnownNumber):
+            return KnownNumber(float(value.value)).text()
         if exact:  # Python divides ints of any size without rounding them first
             self._require_small(number)
         return self._w.op(f"sitofp i64 {number} to double")

@@ -15,17 +15,8 @@ from ..memory.placement import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
-from .leaf_spec import (
-    ArrayValue,
-    ComputedNumber,
-    KnownNumber,
-    Leaf,
-    MadeValue,
-    Noting,
-    NumberValue,
-    Test,
-    Value,
-)
+from .leaf_spec import ArrayValue, Leaf, MadeValue, Noting, Test, Value
+from .number_values import ComputedNumber, KnownNumber, NumberValue
 from .reader import Subgraph
 from .refs import OnTape, position_of
 
@@ -46,6 +37,8 @@ def read_tape(leaf: Leaf, inputs: Sequence[Value]) -> None:
     ``inputs``: those of the call. Raises Refused where the fields of such arrays cannot be told.
     """
     slots()
+    if any(not isinstance(leaf.values.get(o), MadeValue) for o in leaf.outputs):
+        raise Refused("a call with arrays of the tape returns a number")
     arrays = [v for v in inputs if isinstance(v, ArrayValue) and v.tracked]
     positions = tuple(p for v in arrays if isinstance(p := position_of(v.ref), OnTape))
     is_noted = leaf.noting is not None

@@ -26,18 +26,9 @@ from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Gua
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
-from .leaf_spec import (
-    NUMBERS,
-    ArrayValue,
-    HostKernel,
-    Kernel,
-    Leaf,
-    MadeValue,
-    Step,
-    Test,
-    Value,
-)
-from .number_ops import computed_number
+from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf, MadeValue, Step, Test, Value
+from .number_ops import computed_number, is_returned
+from .number_values import NUMBERS
 
 if TYPE_CHECKING:
     from ..cuda.launching.launches import DeviceKernel
@@ -164,7 +155,7 @@ class _Reader:
         if len(set(self.leaf.outputs)) < len(set(roots)):
             raise Refused("an array is returned with its axes in several orders")
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
-        if any(not isinstance(made.get(o), MadeValue) for o in self.leaf.outputs):
+        if not all(is_returned(made.get(o)) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
 

@@ -13,7 +13,8 @@ from ....dialect.importers.tracing.trace_guards import Computed, Expr, Passed, T
 from ....dialect.ir.size_algebra import fits_64_bits
 from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
 from ...memory.placement import Refused, size_of
-from ..leaf_spec import ArrayValue, NumberValue, Test, Value
+from ..leaf_spec import ArrayValue, Test, Value
+from ..number_values import NumberValue
 from ..refs import Held
 from .argument_reads import SMALL
 

@@ -23,7 +23,8 @@ from ...cuda.nvidia.driver_api import LEGACY_STREAM, DriverError
 from ...memory.placement import size_of
 from ..conditions.device_reads import BYTES, address, description
 from ..conditions.host_reads import combine, is_literal
-from ..leaf_spec import NUMBERS, ArrayValue, Step
+from ..leaf_spec import ArrayValue, Step
+from ..number_values import NUMBERS
 from ..refs import OnDevice
 from .leaf import LeafWriter, Made
 

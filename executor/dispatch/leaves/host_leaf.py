@@ -12,7 +12,8 @@ from ...memory.output_pool import ALIGN_FROM
 from ...memory.placement import bytes_of, size_of
 from ..conditions.host_reads import elements_of, pointer_to
 from ..layout import LAYOUT
-from ..leaf_spec import NUMBERS, ArrayValue, HostKernel, MadeValue, Step
+from ..leaf_spec import ArrayValue, HostKernel, MadeValue, Step
+from ..number_values import NUMBERS
 from .leaf import LeafWriter, Made
 
 # A kernel that reads and writes at least this many bytes runs without the GIL even before its first

@@ -12,9 +12,10 @@ from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
-from ..leaf_spec import NUMBERS, ArrayValue, Leaf, Noting, NumberValue, Step
+from ..leaf_spec import ArrayValue, Leaf, Noting, Step
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
+from ..number_values import NUMBERS, Number, NumberValue
 from ..refs import Held, Inside, OnTape, Stride, position_of
 from .body import Body
 from .memory import lay_out
@@ -66,7 +67,7 @@ class LeafWriter(Body):
         for value in self.leaf.values.values():
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
-        numbers = self.numbers()
+        numbers = self.computed = self.numbers()
         self.keep_items()
         self.begin()
         for index, step in enumerate(self.leaf.steps):
@@ -122,7 +123,8 @@ class LeafWriter(Body):
     def numbers(self) -> dict[int, str]:
         """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
         made = NumberWriter(self.w, self._number, self.leave_unless)
-        used = sorted({operand for step in self.leaf.steps for operand in step.operands})
+        taken = {operand for step in self.leaf.steps for operand in step.operands}
+        used = sorted(taken.union(self.leaf.outputs))
         values = [(value, self.leaf.values[value]) for value in used]
         return {value: made.word(known) for value, known in values if isinstance(known, NUMBERS)}
 
@@ -200,7 +202,10 @@ class LeafWriter(Body):
         return built
 
     def turned(self, output: int) -> str:
-        """An array that a kernel has made, or a view of it with its axes in the wanted order."""
+        """An array that a kernel has made, a view of it in the wanted order, or a number."""
+        number = self.leaf.values[output]
+        if isinstance(number, NUMBERS):
+            return self.number_object(number, self.computed[output])
         w, array = self.w, self.made[output].array or ""
         order = self.leaf.turned.get(output)
         if order is None:
@@ -212,6 +217,18 @@ class LeafWriter(Body):
         w.store("i64", str(len(order)), w.element(dims, 1))  # the length is an i32: little-endian
         view = w.call("PyArray_Transpose", "ptr", f"ptr {array}", f"ptr {dims}")
         return self.own(self.check(view))
+
+    def number_object(self, value: Number, word: str) -> str:
+        """A Python number as an object, of which the leaf owns a reference."""
+        w = self.w
+        if isinstance(value, NumberValue):
+            given = pointer_to(w, value.position)
+            w.call("Py_IncRef", "void", f"ptr {given}")
+            return self.own(given)
+        if value.kind is int:
+            return self.own(self.check(w.call("PyLong_FromLongLong", "ptr", f"i64 {word}")))
+        number = w.op(f"bitcast i64 {word} to double")
+        return self.own(self.check(w.call("PyFloat_FromDouble", "ptr", f"double {number}")))
 
     def noted(self, noting: Noting, made: list[str]) -> list[str]:
         """What the tape makes of the results of kernels; the leaf owns it."""

@@ -211,20 +211,52 @@ def test_gradients_serve_minimize():
         np.testing.assert_allclose(found.x, wanted.x, rtol=1e-6)
 
 
+def root(self, x):
+    return x**0.5 + abs(x)
+
+
+def several(a, b):
+    return a, -b, 3, 2.5, [a * b, {"k": b + 1}], a**2
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
-    [(cubic, (0.5,)), (product, (0.5, 2.0)), (halved, ((1.0, 2.0),)), (kinked, (0.1,))],
-)
-def test_python_computes_numbers_alone(function, args):
+    [
+        (cubic, (0.5,)), (product, (0.5, 2.0)), (halved, ((1.0, 2.0),)), (bell, (0.5, 2.0)),
+        (several, (1.5, 7)),
+    ],
+)  # fmt: skip
+def test_emitted_code_returns_numbers(function, args):
     f = pf.jit(function, background=False)
-    for _ in range(3):
-        f(*args)
-    before = f.state().counters
-    assert_same(f(*args), function(*args), 0)
-    after = f.state().counters
+    for _ in range(4):
+        assert_same(f(*args), function(*args), 1e-15)
+    state = f.state()
+    assert state.emitted
+    before = state.counters["python_calls"]
+    assert_same(f(*args), function(*args), 1e-15)
+    assert f.state().counters["python_calls"] == before
+
+
+def test_powers_raise_as_python_does():
+    f = pf.jit(lambda x: x**2, background=False)
+    for x in (1.0, 1.0, 1.0, -2.0, 0.0, math.inf, math.nan, 1e-300):
+        assert repr(f(x)) == repr(x**2)
+    assert f.state().emitted
+    with pytest.raises(OverflowError):
+        f(1e200)
+
+
+@pytest.mark.parametrize(("function", "args"), [(root, (None, 0.5)), (kinked, (0.1,))])
+def test_python_computes_numbers_alone_where_no_code_is_emitted(function, args):
+    f = pf.jit(function, background=False)
+    with pf.knobs.override(native_dispatch=False):
+        for _ in range(3):
+            f(*args)
+        before = f.state().counters
+        assert_same(f(*args), function(*args), 0)
+        after = f.state().counters
     assert after["python_calls"] == before["python_calls"] + 1
     assert after["evaluated_ops"] == before["evaluated_ops"]
-    assert "run in Python" in f.explain()
 
 
 def test_numbers_that_are_baked_in_and_change_are_pythons():

@@ -1,0 +1,54 @@
+"""Python numbers of a specialisation: passed, held by the graph, or computed of others."""
+
+from __future__ import annotations
+
+import struct
+from typing import Union
+
+from ...dialect.dataclass import dataclass
+from .refs import Position
+
+
+@dataclass(frozen=True)
+class NumberValue:
+    """A Python number among the arguments; ``kind``: bool, int or float."""
+
+    position: Position
+    kind: type
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNumber:
+    """A Python number that the graph holds, an int of 64 bits or a float."""
+
+    value: int | float
+
+    @property
+    def kind(self) -> type:
+        """The number's type."""
+        return type(self.value)
+
+    def text(self) -> str:
+        """The number in LLVM IR, as a double or an i64."""
+        if isinstance(self.value, float):
+            return f"0x{struct.unpack('<Q', struct.pack('<d', self.value))[0]:016X}"
+        return str(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedNumber:
+    """A Python number computed of others.
+
+    Attributes:
+        kind: int or float.
+        op: ``add``, ``sub``, ``mul``, ``div`` or ``neg``.
+        operands: what it is computed of.
+    """
+
+    kind: type
+    op: str
+    operands: tuple[NumberValue | KnownNumber | ComputedNumber, ...]
+
+
+Number = Union[NumberValue, KnownNumber, ComputedNumber]
+NUMBERS = (NumberValue, KnownNumber, ComputedNumber)
