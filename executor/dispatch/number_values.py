@@ -41,7 +41,7 @@ class ComputedNumber:
 
     Attributes:
         kind: int or float.
-        op: ``add``, ``sub``, ``mul``, ``div`` or ``neg``.
+        op: ``add``, ``sub``, ``mul``, ``div``, ``pow`` or ``neg``.
         operands: what it is computed of.
     """
 

@@ -276,15 +276,13 @@ def container_of(value: Any) -> Container | None:
         return found
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _NAMED
-    if hasattr(cls, "__dataclass_fields__"):
-        return _DATACLASS
     if cls is defaultdict:
         # A function is often a new one at each call, which would be a new structure each time.
         is_named = value.default_factory is None or isinstance(value.default_factory, type)
         return _OF_CLASS if is_named else None
     if issubclass(cls, dict) and has_plain_state(cls):
-        return _OF_CLASS
-    return None
+        return _OF_CLASS  # of a dataclass as well, which has items beside its attributes
+    return _DATACLASS if hasattr(cls, "__dataclass_fields__") else None
 
 
 def register_pytree(

@@ -50,6 +50,13 @@ class Nested:
     options: dict = field(default_factory=dict)
 
 
+@dataclass
+class Table(dict):
+    """A dataclass that has items beside its attributes."""
+
+    scale: Any = 2.0
+
+
 class AttributeDict(dict):
     """Items as attributes."""
 
@@ -84,6 +91,12 @@ def config():
     return found
 
 
+def table():
+    found = Table(W)
+    found["b"] = W + 1
+    return found
+
+
 def counts():
     found = defaultdict(list)
     found["w"], found["more"] = W, [W + 1, 2]
@@ -111,6 +124,7 @@ CASES = {
         lambda: AttributeDict(w=W, n=2), lambda d: (d.w * d["n"], AttributeDict(w=d.w)), True,
     ),
     "dict of a class": (config, lambda d: (d.w * d.scale, list(d), d), True),
+    "dict that is a dataclass": (table, lambda d: (d.scale * d["b"], d), True),
     "counter": (lambda: Counter(a=2, b=3), lambda c: W * c["a"] + c["missing"], True),
     "defaultdict": (counts, lambda d: (d["w"] + d["more"][0], d), True),
     "defaultdict, written": (counts, lambda d: d["new"] + [d["w"] * 2], False),
