@@ -30,6 +30,7 @@ WORK = 107  # f64: work of a chunk in picoseconds, for kernels of symbolic sizes
 LATEST = 108  # 1 + the CPU from which the last launch came; 0 = none
 AVOIDED = 109  # 1 + the CPU that threads of the pool avoid; 0 = none
 KNOWN = 110  # threads of the pool whose system number is known
+MOVED = 111  # number of the last launch that had the threads avoid another CPU
 CPUS = 112  # set of the CPUs that the thread which started the pool might use
 THREADS = 128  # system numbers of threads of the pool
 MOST = 256  # threads that can be known; further ones avoid no CPU

@@ -99,8 +99,9 @@ done:
   ret void
 }
 
-; Has the threads of the pool avoid the CPU of the launching thread, once two launches in a row
-; came from there: threads that launch in turn would else move the pool at each launch.
+; Has the threads of the pool avoid the CPU of the launching thread. A launch that is not the
+; second in a row from there waits for as many launches since the last time as there are threads:
+; those that launch in turn would else pay for moving all threads at each launch.
 define internal void @make_way(ptr %pool) {
   %at_latest = @at(latest)
   %at_avoided = @at(avoided)
@@ -110,11 +111,21 @@ define internal void @make_way(ptr %pool) {
   %latest = load i64, ptr %at_latest
   store i64 %cpu, ptr %at_latest
   %avoided = load i64, ptr %at_avoided
-  %stays = icmp eq i64 %cpu, %latest
   %other = icmp ne i64 %cpu, %avoided
-  %moves = and i1 %stays, %other
+  br i1 %other, label %ask, label %done
+ask:
+  %at_moved = @at(moved)
+  %moved = load i64, ptr %at_moved
+  %generation = load i64, ptr %pool
+  %passed = sub i64 %generation, %moved
+  %at_known = @at(known)
+  %known = load atomic i64, ptr %at_known monotonic, align 8
+  %stays = icmp eq i64 %cpu, %latest
+  %late = icmp sge i64 %passed, %known
+  %moves = or i1 %stays, %late
   br i1 %moves, label %move, label %done
 move:
+  store i64 %generation, ptr %at_moved
   call void @avoid(ptr %pool, i64 %cpu)
   br label %done
 done:

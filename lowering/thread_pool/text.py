@@ -10,6 +10,7 @@ from . import (
     KNOWN,
     LATEST,
     MOST,
+    MOVED,
     NEXT,
     SHUT,
     SLEEPERS,
@@ -37,7 +38,7 @@ def pool_text(triple: str) -> str:
         "sleepers": SLEEPERS, "job": JOB, "array": JOB + 1, "count": JOB + 2, "grain": JOB + 3,
         "next": NEXT, "state": STATE, "busy": BUSY, "spin": SPIN, "wanted": WANTED,
         "started": STARTED, "latest": LATEST, "avoided": AVOIDED, "known": KNOWN, "cpus": CPUS,
-        "threads": THREADS,
+        "threads": THREADS, "moved": MOVED,
     }  # fmt: skip
     text = _TEXT + AFFINITY
     for name, word in words.items():
