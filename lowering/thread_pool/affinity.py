@@ -6,18 +6,31 @@ take as long as on one whenever the pool has been asleep.
 """
 
 AFFINITY = """
-; Notes the system number of the calling thread of the pool, if there is room for it.
+; Notes the system number of the calling thread of the pool, if there is room for it, and has it
+; avoid the CPU that the others avoid, which may change meanwhile.
 define internal void @introduce(ptr %pool) {
+entry:
+  %set = alloca [16 x i64], align 16
   %at_known = @at(known)
   %thread = call i64 (i64, ...) @syscall(i64 $GETTID$)
-  %place = atomicrmw add ptr %at_known, i64 1 monotonic
+  %place = atomicrmw add ptr %at_known, i64 1 seq_cst
   %room = icmp slt i64 %place, $MOST$
   br i1 %room, label %note, label %done
 note:
   %at_threads = @at(threads)
   %at = getelementptr i64, ptr %at_threads, i64 %place
   store atomic i64 %thread, ptr %at release, align 8
-  br label %done
+  %at_avoided = @at(avoided)
+  br label %follow
+follow:
+  %before = phi i64 [ 0, %note ], [ %avoided, %set_own ]
+  %avoided = load atomic i64, ptr %at_avoided seq_cst, align 8
+  %changed = icmp ne i64 %avoided, %before
+  br i1 %changed, label %set_own, label %done
+set_own:
+  call void @without(ptr %pool, i64 %avoided, ptr %set)
+  %put = call i64 (i64, ...) @syscall(i64 $SETAFFINITY$, i64 0, i64 128, ptr %set)
+  br label %follow
 done:
   ret void
 }
@@ -65,10 +78,10 @@ entry:
   %avoided = load i64, ptr %at_avoided
   call void @without(ptr %pool, i64 %avoided, ptr %before)
   call void @without(ptr %pool, i64 %cpu, ptr %now)
-  store i64 %cpu, ptr %at_avoided
+  store atomic i64 %cpu, ptr %at_avoided seq_cst, align 8
   %at_threads = @at(threads)
   %at_known = @at(known)
-  %known = load atomic i64, ptr %at_known monotonic, align 8
+  %known = load atomic i64, ptr %at_known seq_cst, align 8
   %count = call i64 @llvm.smin.i64(i64 %known, i64 $MOST$)
   br label %each
 each:
