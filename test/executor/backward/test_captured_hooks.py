@@ -83,6 +83,20 @@ def test_r4_27_a_post_accumulate_hook_returns_nothing(compiler):
 
 
 @COMPILERS
+def test_r4_27_a_hook_that_returns_none_means_its_first_argument(compiler):
+    def program(w, log, k):
+        y, seen = w * 2.0, []
+        y.register_hook(lambda g: seen.append(g))
+        y.node.register_prehook(lambda gs: seen.append(gs[0]))
+        y.node.register_hook(lambda found, gs: log.append(float(found[0].sum() / gs[0].sum())))
+        y.register_hook(lambda g: log.append(np.array_equal(seen[0], g)))
+        return (y * y).sum()
+
+    with pf.knobs.override(background=False):
+        assert both(program, 4, compiler) == 1
+
+
+@COMPILERS
 def test_gradients_of_other_shapes_are_refused(compiler):
     x = pf.array(WEIGHTS, requires_grad=True)
     x.register_hook(lambda g: g[0])
