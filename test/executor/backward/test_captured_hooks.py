@@ -104,6 +104,43 @@ def test_gradients_of_other_shapes_are_refused(compiler):
         (x * 2.0).sum().backward()
 
 
+@COMPILERS
+@pytest.mark.parametrize("kind", ["tensor", "pre", "accumulated", "unpack", "custom"])
+def test_errors_of_users_code_pass_as_they_are(compiler, kind):
+    """Also those of which NumPy's would be told in our words."""
+
+    class Own(ValueError):
+        pass
+
+    error = Own("of the user's")
+
+    def fails(*_):
+        raise error
+
+    @pf.custom_vjp
+    class custom:
+        def forward(x):
+            return x * 2, ()
+
+        def backward(saved, g):
+            return fails()
+
+    with pf.knobs.override(background=False):
+        for _ in range(4):
+            x = pf.array(WEIGHTS, requires_grad=True)
+            with pf.saved_arrays_hooks(np.copy, fails if kind == "unpack" else np.copy):
+                y = np.tanh(custom(x) if kind == "custom" else x)
+            if kind == "tensor":
+                x.register_hook(fails)
+            elif kind == "pre":
+                y.node.register_prehook(fails)
+            elif kind == "accumulated":
+                x.register_post_accumulate_grad_hook(fails)
+            with captured(compiler), pytest.raises(Own) as caught:
+                y.sum().backward()
+            assert caught.value is error
+
+
 def test_hooks_of_another_dtype_are_cast():
     x = pf.array(WEIGHTS.astype(np.float32), requires_grad=True)
     x.register_hook(lambda g: g.astype(np.float64))
