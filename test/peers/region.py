@@ -1,8 +1,8 @@
 """Two libraries behind one face, and scenarios of backward runs in a region that is captured.
 
-A scenario is a function of a `Side` and of ``note``. It takes its steps in ``with t.step():``, which
-is the region of compiled autograd, or nothing on an eager tape. What is noted, and how many captures
-there are after each step, is compared.
+A scenario is a function of a `Side` and of ``note``. It takes its steps in ``with t.step():``: the
+region of compiled autograd, or nothing on an eager tape. What is noted, and how many captures there
+are after each step, is compared.
 """
 
 from __future__ import annotations
@@ -21,8 +21,34 @@ from torch._dynamo.utils import counters
 Note = Callable[[Any], None]
 Scenario = Callable[[Any, Note], None]
 SCENARIOS: dict[str, Scenario] = {}
-DIFFERENCES: dict[str, tuple[str, str]] = {}
-"""Where the sides differ: ``"notes"`` or ``"captures"``, and the reason."""
+
+_EAGER_ORDER = "torch moves calls of hooks and accumulations past each other; ours run as eager"
+_REMOVED = "torch calls a hook that was removed earlier in the run; ours does not, as eager tapes"
+_KEPT = "whether a leaf has a gradient already is part of torch's key, and not of ours (R4.9)"
+DIFFERENCES: dict[str, tuple[str, str]] = {
+    "nodes_of_a_diamond": ("notes", _EAGER_ORDER),
+    "leaves_accumulate_when_their_gradient_is_whole": ("notes", _EAGER_ORDER),
+    "a_hook_that_removes_one_of_a_later_node": ("notes", _REMOVED),
+    "hooks_removed_by_a_neighbour": ("notes", _REMOVED),
+    "a_backward_run_to_the_same_leaf_in_a_hook": (
+        "notes", "torch loses what the hook has added; ours adds to it, as eager tapes do"
+    ),
+    "hooks_that_return_something_else_are_refused": (
+        "notes", "torch takes a gradient of another shape from a hook; ours refuses it, as eager"
+    ),
+    "batches_with_gradients_kept": ("captures", _KEPT),
+    "gradients_of_several_micro_batches": ("captures", _KEPT),
+    "a_graph_that_is_retained": ("captures", _KEPT),
+    "threads_that_share_a_leaf": ("captures", _KEPT),
+    "everything_at_once": ("captures", _KEPT),
+    "a_number_that_changes_with_each_step": (
+        "captures", "Python numbers among the operands are part of the key (R4.8)"
+    ),
+    "gradients_of_gradients_in_the_region": (
+        "captures", "runs with create_graph are eager (R4.6)"
+    ),
+}  # fmt: skip
+"""Where captured runs of ours and torch's differ: in notes or captures, and why."""
 
 
 def scenario(fn: Scenario) -> Scenario:
@@ -30,16 +56,6 @@ def scenario(fn: Scenario) -> Scenario:
     assert fn.__name__ not in SCENARIOS
     SCENARIOS[fn.__name__] = fn
     return fn
-
-
-def different(what: str, reason: str) -> Callable[[Scenario], Scenario]:
-    """Enter a scenario in which the sides differ in their notes, or in their captures."""
-
-    def enter(fn: Scenario) -> Scenario:
-        DIFFERENCES[fn.__name__] = what, reason
-        return scenario(fn)
-
-    return enter
 
 
 def interpreted(made: Any) -> Any:
@@ -153,9 +169,11 @@ class Side:
         """
         for leaf in () if kept else self.leaves:
             leaf.grad = None
-        with self.scope(**how):
-            yield
-        self.counts.append(self.library.captures())
+        try:
+            with self.scope(**how):
+                yield
+        finally:
+            self.counts.append(self.library.captures())
 
     def leaf(self, *values: Any) -> Any:
         self.leaves.append(self.library.leaf(*values))
@@ -192,3 +210,9 @@ def played(side: Side, fn: Scenario) -> tuple[list[Any], list[int]]:
     fn(side, lambda x: notes.append(number(x)))
     side.library.reset()
     return notes, side.counts
+
+
+def net(t: Any, w: Any, v: Any, batch: int, seed: int = 0) -> Any:
+    """The loss of two layers on a batch of this size."""
+    h = t.tanh(t.batch(batch, 3, seed=seed) @ w) @ v
+    return (h * h).mean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from region import different, scenario
+from region import scenario
 
 
 def log(note, name, result=None):
@@ -200,8 +200,7 @@ def a_hook_that_removes_one_of_a_later_node(t, note):
         note(x.grad)
 
 
-@different("notes", "a hook that is removed in a run is not called any more, as by both eager tapes; "
-           "torch's captured run calls it")
+@scenario
 def hooks_removed_by_a_neighbour(t, note):
     x = t.leaf(1, 2)
     with t.step():
