@@ -28,7 +28,11 @@ def device_of_function(function: Program, home: str = HOST) -> str:
 
 
 def compile_for(
-    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False,
+    function: Program,
+    target: Target,
+    *,
+    keep_stages: bool = False,
+    in_place: bool = False,
     exact: bool = False,
 ) -> KernelArtifact | GpuArtifact:
     """Compile one fusion function for the processor that its arguments are on.
@@ -42,7 +46,9 @@ def compile_for(
     if not device_of_function(function, home).startswith(GPU):
         from .cpu.stages import compile_program
 
-        return compile_program(function, target, keep_stages=keep_stages, in_place=in_place, exact=exact)
+        return compile_program(
+            function, target, keep_stages=keep_stages, in_place=in_place, exact=exact
+        )
     if not target.gpu:
         raise LoweringError(NO_GPU)
     from .gpu.stages import compile_image

@@ -12,15 +12,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "dialect" / "gradients"))
 
-from random_functions import function  # noqa: E402
+from random_functions import function
 
 
 @pytest.fixture(autouse=True)
 def _exact():
-    with pf.knobs.override(exact=True, background=False, cache=False, demote=0.0):
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+    settings = pf.knobs.override(exact=True, background=False, cache=False, demote=0.0)
+    with settings, np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def flat(found):

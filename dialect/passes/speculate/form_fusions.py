@@ -54,7 +54,7 @@ class FormFusions(Pass):
     within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
     never make a group on their own; groups of fewer than ``min-size`` ops that compute are
     dissolved.  ``dynamic`` admits symbolic sizes; ``exact`` admits only what kernels compute to the
-    last bit as NumPy does (`exact_groups`).  Every refused op is noted with its reason, and so is
+    last bit as NumPy does (`exact_groups`), on the host.  Every refused op is noted with its reason, and so is
     every pair of groups that ``max-ops`` keeps apart.
     """
 
@@ -115,6 +115,8 @@ class _BlockFuser:
     def run(self) -> None:
         given = devices_of([self.types[v] for v in body_of(self.func).arguments])
         self.on_device = not given <= {HOST}
+        # What is in no kernel for a device is computed by none.
+        self.is_exact = self.options.exact and not self.on_device
         self.memory = Memory(self.func)
         for op in ops_in(self.block):
             cls = op_class(op)
@@ -127,7 +129,7 @@ class _BlockFuser:
                 self.options.refuse(op, reason)
         if not self.fusible:
             return
-        if self.options.exact:
+        if self.is_exact:
             split_views(self.block, self.fusible, self.types)
         self._split_scalars()
         self._analyse()
@@ -155,7 +157,7 @@ class _BlockFuser:
         if self.memory.shares_written(op):
             return Reason(Kind.WRITTEN_VIEW)
         reason = self._operand_refusal(types)
-        if reason is None and self.options.exact:
+        if reason is None and self.is_exact:
             reason = exact_refusal(op, cls, types, results, self.fusible)
         if reason is not None:
             return reason
