@@ -53,9 +53,9 @@ class FormFusions(Pass):
     First along values, then side by side, as long as no cycle arises, operands and results stay
     within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
     never make a group on their own; groups of fewer than ``min-size`` ops that compute are
-    dissolved.  ``dynamic`` admits symbolic sizes; ``exact`` admits only what kernels compute to the
-    last bit as NumPy does (`exact_groups`), on the host.  Every refused op is noted with its reason, and so is
-    every pair of groups that ``max-ops`` keeps apart.
+    dissolved.  ``dynamic`` admits symbolic sizes; ``exact`` admits only what kernels of the host
+    compute to the last bit as NumPy does (`exact_groups`).  Every refused op is noted with its
+    reason, and so is every pair of groups that ``max-ops`` keeps apart.
     """
 
     name: ClassVar[str] = "form-fusions"
