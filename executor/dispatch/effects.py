@@ -41,6 +41,8 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Noting, list[Test
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
                 tests.append(Test(("apart", written.ref, nbytes, *there), 1))
     sources = trace.sources or ()
+    if any(~source >= len(inputs) for source in sources):
+        raise Refused("the function returns a container that it is given")
     returned = [~source for source in sources if source < 0]
     given = tuple(_object(inputs[k]) for k in (*trace.writes, *returned))
     count = len(sources)

@@ -108,6 +108,11 @@ class JitFunction(DispatchedFunction):
         apply_effects, are_apart = _effects()
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
+        found: list[Any] = []
+        if trace.containers is not None:
+            found = trace.containers.find(args, kwargs)
+            if not trace.containers.are_apart(found):
+                return self._leave(None, args, kwargs)
         if not are_apart(trace, given):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
@@ -116,7 +121,7 @@ class JitFunction(DispatchedFunction):
         except Exception:
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        return apply_effects(trace, outputs, given)
+        return apply_effects(trace, outputs, [*given, *found])
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False

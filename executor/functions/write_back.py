@@ -63,7 +63,8 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
     Args:
         trace: the graph.
         outputs: of the graph.
-        inputs: of the graph, as the caller and the objects from outside have them.
+        inputs: of the graph, as the caller and the objects from outside have them, and behind these
+            the containers among the arguments, if the graph has any (`Trace.containers`).
 
     Returns the result of the call.
     """
@@ -72,13 +73,16 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
         np.copyto(inputs[k], made)
     leaves = [outputs[k] if k >= 0 else inputs[~k] for k in trace.sources or ()]
     first = trace.out_tree.leaves
+    behind = len(inputs) - len(trace.containers.every) if trace.containers is not None else 0
     for store in trace.stores:
-        if store.tree is None:
-            store.place.put(store.kept)
-        else:
+        value = store.kept
+        if store.tree is not None:
             last = first + store.tree.leaves
-            store.place.put(store.tree.unflatten(leaves[first:last]))
+            value = store.tree.unflatten(leaves[first:last])
             first = last
+        number = store.container
+        holder = store.place.holder if number is None else inputs[behind + number]
+        store.place.put(holder, value)
     return trace.out_tree.unflatten(leaves[: trace.out_tree.leaves])
 
 

@@ -9,6 +9,7 @@ import types
 import numpy as np
 import profuse as pf
 import pytest
+from internals import same
 
 
 @pytest.fixture(autouse=True)
@@ -109,30 +110,6 @@ FUNCTIONS = [
     assigns, counts, writes, fills, swaps, items, below, through_views, new_names,
     returns_what_it_keeps, keeps_what_was, methods,
 ]  # fmt: skip
-
-
-def same(ours, theirs, seen=None):
-    """Equal values, of objects all that they hold; cycles end."""
-    seen = {} if seen is None else seen
-    if id(ours) in seen:
-        return
-    seen[id(ours)] = ours
-    assert type(ours) is type(theirs)
-    if isinstance(ours, (np.ndarray, np.generic, float)):
-        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-    elif isinstance(ours, (tuple, list)):
-        assert len(ours) == len(theirs)
-        for a, b in zip(ours, theirs, strict=True):
-            same(a, b, seen)
-    elif isinstance(ours, dict):
-        assert list(ours) == list(theirs)
-        for key in ours:
-            same(ours[key], theirs[key], seen)
-    elif hasattr(ours, "__dict__"):
-        same(vars(ours), vars(theirs), seen)
-    else:
-        assert ours == theirs
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
