@@ -20,6 +20,7 @@ from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import noted
 from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
@@ -320,6 +321,8 @@ class _Generator:
         self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
         if instr.operands:
             self.emit(depth, "C.evaluated_ops += 1")
+        if instr.op is Borrow:  # who has lent an array knows that it is the result
+            self.fresh.update(instr.results)
         # What `keep-layouts` puts behind a group: nothing else sees the memory of its result.
         if (
             issubclass(instr.op, Permutation)

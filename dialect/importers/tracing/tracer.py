@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
@@ -63,6 +64,7 @@ class Trace:
             of the result. Containers among the arguments are numbered behind the inputs.
         containers: these, if there are effects and any containers.
         reads: what the function has read from outside of the call; the graph holds for that alone.
+        lends: the graph writes to arrays of the caller's where they are, if it may (`Borrow`).
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -83,9 +85,11 @@ class Trace:
     sources: tuple[int, ...] | None = None
     containers: Containers | None = None
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
+    lends: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = self._held()
+        self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 
     def _held(self) -> tuple[tuple[Any, ...] | None, ...]:
         return tuple(
