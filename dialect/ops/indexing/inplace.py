@@ -10,13 +10,13 @@ import operator
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import OPS, Attrs, Emit, Failure, Op, Rounding, Values, attr, operand, result
+from ...ir.op import OPS, Attrs, Emit, Failure, Op, Rounding, attr, operand, result
 from ...ir.types import TensorType, Type
 from ..broadcast import shape_of
 from ..elementwise.families import Binary, Compare, Elementwise, Unary
@@ -25,9 +25,6 @@ from .additions import AtIndices
 from .index import Index
 from .scatter import check_assignment, check_casting, check_output, check_stored, store
 from .slicing import Pick
-
-if TYPE_CHECKING:
-    from ...ir.gradients import GradientBuilder
 
 
 class Loans(threading.local):
@@ -84,11 +81,7 @@ class Borrow(Op, name="borrow", rounding=Rounding.MOVES):
     failure = Failure.NEVER
     x = operand()
     out = result()
-    linear = ((0,),)
-
-    @classmethod
-    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
-        return g
+    undifferentiable = "functions with effects have no gradients"
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
