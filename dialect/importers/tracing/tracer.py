@@ -104,9 +104,14 @@ class Trace:
         for read in self.reads:
             if not read.holds():
                 return False
-        if self.slots and self.slot_kinds() != self.kinds[self.in_tree.leaves :]:
+        if self.slots and self.slot_kinds() != self.slot_kinds_held:
             return False
         return not self.captured or self._held() == self.held
+
+    @property
+    def slot_kinds_held(self) -> tuple[Any, ...]:
+        """What the trace has assumed of the slots."""
+        return self.kinds[self.in_tree.leaves :]
 
     @property
     def has_effects(self) -> bool:
