@@ -16,6 +16,7 @@ from ...dialect.analysis.alias import uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
+from ...dialect.ops.indexing.inplace import LOANS
 from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
 from ..memory.liveness import Overwrites, own_copy
 
@@ -249,6 +250,8 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
         function = instr.op.overwrite
     if any(r.variadic for r in instr.op.results):
         function = _counted(instr)
+    if instr.op.writes:
+        function = _noted(function)
     complaints = () if instr.op.foreign else COMPLAINTS
 
     def run(*args: Any) -> Any:
@@ -260,6 +263,18 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
             raise
         except complaints as error:
             raise located(error, loc) from error
+
+    return run
+
+
+def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What evaluates an op that writes its first operand, which a `Loan` may have to restore."""
+
+    def run(attrs: dict[str, Any], target: Any, *others: Any) -> Any:
+        loan = LOANS.open
+        if loan is not None:
+            loan.note(target)
+        return function(attrs, target, *others)
 
     return run
 
