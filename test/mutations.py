@@ -764,7 +764,7 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels that may write in place answer for others", "executor/compile/cache/key.py",
-        'f"in_place={request.in_place} check', 'f"check',
+        'f"in_place={request.in_place} exact', 'f"exact',
         ("executor/compile/test_cache_key.py::test_a_miss_names_the_part_that_differs",),
     ),
     Mutation(
