@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from ...dialect.importers.python.given import Containers
     from ...dialect.importers.tracing.tracer import Trace
 
-_TYPES = {
-    "list": list,
-    "dict": dict,
-}  # kinds of containers that emitted code takes apart, and may change
+# Kinds of containers that emitted code takes apart, and may change.
+_TYPES: dict[str, type] = {"list": list, "dict": dict}
 _MOST_OTHERS = 64  # objects from outside that a container is compared with
 
 
@@ -113,8 +111,7 @@ def _writer(trace: Trace, returned: int, holders: int) -> Callable[..., Any]:
     stores = []
     for store in trace.stores:
         number = None if store.container is None else next(numbers)
-        leaves = [] if store.tree is None else [next(rest) for _ in range(store.tree.leaves)]
-        stores.append((store, number, leaves))
+        stores.append((store, number, [next(rest) for _ in range(store.count)]))
     plain = [
         (store.place.put, store.place.holder, number, leaves[0])
         for store, number, leaves in stores if store.tree is not None and store.tree.spec == LEAF
@@ -128,9 +125,8 @@ def _writer(trace: Trace, returned: int, holders: int) -> Callable[..., Any]:
         for put, holder, number, k in () if nested else plain:
             put(holder if number is None else objects[number], objects[k])
         for store, number, leaves in nested:
-            tree, holder = store.tree, store.place.holder
-            value = store.kept if tree is None else tree.unflatten([objects[k] for k in leaves])
-            store.place.put(holder if number is None else objects[number], value)
+            holder = store.place.holder if number is None else objects[number]
+            store.place.put(holder, store.value([objects[k] for k in leaves]))
         if only is not None:
             return objects[only]
         return tuple([objects[k] for k in results])

@@ -78,11 +78,9 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
     first = trace.out_tree.leaves
     behind = len(inputs) - len(trace.containers.every) if trace.containers is not None else 0
     for store in trace.stores:
-        value = store.kept
-        if store.tree is not None:
-            last = first + store.tree.leaves
-            value = store.tree.unflatten(leaves[first:last])
-            first = last
+        last = first + store.count
+        value = store.value(leaves[first:last])
+        first = last
         number = store.container
         holder = store.place.holder if number is None else inputs[behind + number]
         store.place.put(holder, value)

@@ -8,31 +8,28 @@ from test_tape_torch import fails
 # --- what captures anew ---------------------------------------------------------------------------
 
 
-@scenario
-def batches_with_gradients_cleared(t, note):
+def batches(t, note, sizes, **step):
+    """Steps on batches of these sizes."""
     w, v = t.weights(3, 7), t.weights(7, 2)
-    for k, batch in enumerate((4, 4, 5, 6, 4)):
-        with t.step():
+    for k, batch in enumerate(sizes):
+        with t.step(**step):
             net(t, w, v, batch, k).backward()
         note([w.grad, v.grad])
+
+
+@scenario
+def batches_with_gradients_cleared(t, note):
+    batches(t, note, (4, 4, 5, 6, 4))
 
 
 @scenario
 def batches_with_gradients_kept(t, note):
-    w, v = t.weights(3, 7), t.weights(7, 2)
-    for k, batch in enumerate((4, 4, 5, 6)):
-        with t.step(kept=True):
-            net(t, w, v, batch, k).backward()
-        note([w.grad, v.grad])
+    batches(t, note, (4, 4, 5, 6), kept=True)
 
 
 @scenario
 def batches_of_any_size_from_the_beginning(t, note):
-    w, v = t.weights(3, 7), t.weights(7, 2)
-    for k, batch in enumerate((4, 4, 5, 6)):
-        with t.step(dynamic=True):
-            net(t, w, v, batch, k).backward()
-        note([w.grad, v.grad])
+    batches(t, note, (4, 4, 5, 6), dynamic=True)
 
 
 @scenario

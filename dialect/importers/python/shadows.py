@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,15 @@ class Store:
     leaves: tuple[Any, ...] = ()
     kept: Any = None
     container: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many leaves the value has."""
+        return 0 if self.tree is None else self.tree.leaves
+
+    def value(self, leaves: Sequence[Any]) -> Any:
+        """The value, with these leaves."""
+        return self.kept if self.tree is None else self.tree.unflatten(leaves)
 
 
 @dataclass(eq=False)

@@ -52,6 +52,13 @@ class Container(ABC):
         return None
 
 
+class _OfClass(Container):
+    """A kind whose ``meta`` begins with the class of the instance."""
+
+    def class_of(self, meta: Any) -> type | None:
+        return meta[0]
+
+
 class _Sequence(Container):
     def __init__(self, cls: type) -> None:
         self.kind, self._cls = cls.__name__, cls
@@ -115,7 +122,7 @@ class _NamedTuple(Container):
         return meta
 
 
-class _Instance(Container):
+class _Instance(_OfClass):
     """Instances of dataclasses and namespaces; ``meta``: the class, the names of its attributes.
 
     They are made anew with the state that they had, not by calls of their class: fields may have
@@ -151,11 +158,8 @@ class _Instance(Container):
         state = state_of(given) if type(given) is cls else {}
         return [state[name] for name in names] if state.keys() == set(names) else None
 
-    def class_of(self, meta: Any) -> type | None:
-        return meta[0]
 
-
-class _DictOfClass(Container):
+class _DictOfClass(_OfClass):
     """Dicts of a subclass with their attributes; ``meta``: the class, its extra, keys and names.
 
     The extra is what a defaultdict makes missing items with, or True where attributes are the
@@ -191,11 +195,8 @@ class _DictOfClass(Container):
         items = ", ".join(f"{key!r}: {c}" for key, c in zip(meta[2], shown, strict=False))
         return f"{meta[0].__name__}({{{items}}})"
 
-    def class_of(self, meta: Any) -> type | None:
-        return meta[0]
 
-
-class _Registered(Container):
+class _Registered(_OfClass):
     """Instances of registered classes; ``meta``: the class and what its function calls static."""
 
     kind = "registered object"
@@ -221,9 +222,6 @@ class _Registered(Container):
 
     def text(self, meta: Any, shown: Sequence[str]) -> str:
         return f"{meta[0].__name__}({', '.join(shown)})"
-
-    def class_of(self, meta: Any) -> type | None:
-        return meta[0]
 
 
 class _Keys(tuple):

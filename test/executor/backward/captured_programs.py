@@ -15,6 +15,19 @@ def captured(compiler=INTERPRETED, dynamic=False):
     return pf.compiled_autograd(compiler, dynamic)
 
 
+def compiled(run):
+    """A jitted function with compiled halves; ``run(f)``: how it is called until then."""
+
+    @pf.jit
+    def f(x):
+        return np.tanh(x * 2) + np.exp(x) * x
+
+    for _ in range(4):
+        run(f)
+        f.wait()
+    return f
+
+
 def steps(program, count, scope, weights=WEIGHTS):
     """Gradients after each step, what was logged, and how many runs were captured."""
     log, found = [], []

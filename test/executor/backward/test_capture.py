@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import profuse as pf
-from captured_programs import both, captured
+from captured_programs import both, captured, compiled
 
 RNG = np.random.default_rng(5)
 
@@ -148,14 +148,8 @@ def test_a_gradient_none_of_a_custom_function_counts_as_zeros():
 
 
 def test_r4_23_reverse_halves_are_pasted_op_by_op():
-    @pf.jit
-    def f(x):
-        return np.tanh(x * 2) + np.exp(x) * x
-
     x = leaf(3, 5)
-    for _ in range(4):
-        f(x).sum()
-        f.wait()
+    f = compiled(lambda f: f(x).sum())
     eager = pf.gradients(f(x).sum(), x)
     with captured():
         found = pf.gradients(f(x).sum(), x)
@@ -167,15 +161,8 @@ def test_r4_23_reverse_halves_are_pasted_op_by_op():
 
 def test_r4_19_what_a_pasted_half_gives_is_not_checked():
     """Its types follow from the capture; what an op's rule gives is checked before folding."""
-
-    @pf.jit
-    def f(x):
-        return np.tanh(x * 2) + np.exp(x) * x
-
     x = leaf(3, 5)
-    for _ in range(4):
-        f(x)
-        f.wait()
+    f = compiled(lambda f: f(x))
     with captured():
         f(x).backward(np.ones((3, 5)))
         (np.tanh(x) * 2.0).backward(np.ones((3, 5)))
@@ -185,14 +172,8 @@ def test_r4_19_what_a_pasted_half_gives_is_not_checked():
 
 
 def test_r4_32_values_of_pasted_subgraphs_are_named_by_them():
-    @pf.jit
-    def f(x):
-        return np.tanh(x * 2) + np.exp(x) * x
-
     x = leaf(3, 5)
-    for _ in range(4):
-        f(f(x)).sum()
-        f.wait()
+    f = compiled(lambda f: f(f(x)).sum())
     with captured():
         f(f(x)).sum().backward()
     names = set(pf.compiled_autograd.state().runs[-1].captured.origins.values())

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import captured
+from captured_programs import captured, compiled
 from profuse.dialect.ir.op import OPS
 from profuse.dialect.ops.speculation import Guard
 
@@ -74,14 +74,8 @@ def test_r4_16_an_array_that_nobody_tracks_is_no_constant_of_the_graph(rule):
 
 
 def test_r4_24_a_pasted_subgraph_takes_gradients_and_captures_alone():
-    @pf.jit
-    def f(x):
-        return np.tanh(x * 2) + np.exp(x) * x
-
     x = leaf(3, 5)
-    for _ in range(4):
-        f(x).sum()
-        f.wait()
+    f = compiled(lambda f: f(x).sum())
     given = []
 
     def compiler(made):
