@@ -1,5 +1,6 @@
 """Gradients of long loops: what they keep of the rounds, in segments, and what they do not keep."""
 
+import gc
 import re
 import tracemalloc
 
@@ -156,20 +157,20 @@ def test_gradients_of_gradients_through_segments(f):
 def peak(f, args, **knobs):
     """Bytes that a call of the gradient takes at most, beside its arguments.
 
-    It is the least of several calls, of two functions: what Python allocates once, or keeps of
-    other objects, is no part of a call.
+    It is the least of several calls, each without objects that Python keeps for reuse: how many it
+    has of those depends on what has run before.
     """
     found = []
     with pf.knobs.override(**knobs):
-        for _ in range(2):
-            made = pf.grad(f, wrt=(0, 2))
-            for _ in range(3):
-                made(*args)
-            for _ in range(3):
-                tracemalloc.start()
-                made(*args)
-                found.append(tracemalloc.get_traced_memory()[1])
-                tracemalloc.stop()
+        made = pf.grad(f, wrt=(0, 2))
+        for _ in range(3):
+            made(*args)
+        for _ in range(3):
+            gc.collect()
+            tracemalloc.start()
+            made(*args)
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
     return min(found), made
 
 
