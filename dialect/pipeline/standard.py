@@ -26,7 +26,7 @@ STANDARD: dict[str, str] = {
     ),
     # R1.36: types are written into values, products batched, and groups fused and guarded.
     "general-fuser": (
-        "specialize,functionalize,batch-matmul,form-fusions,insert-guards,keep-layouts"
+        "specialize,fuse-loops,functionalize,batch-matmul,form-fusions,insert-guards,keep-layouts"
     ),
     "no-fuser": "specialize,functionalize,batch-matmul",
     "pre-fusion": "",
@@ -50,7 +50,7 @@ STANDARD: dict[str, str] = {
     ),
     # R2.12: every size is a symbol, and what groups ask of sizes is guarded.
     "rank-fuser": (
-        "functionalize,assume-sizes,form-fusions{dynamic=true},"
+        "functionalize,assume-sizes,fuse-loops{dynamic=true},form-fusions{dynamic=true},"
         "insert-guards{dynamic=true given-sizes=true},keep-layouts"
     ),
     "non-differentiable-optimization": "pre-fusion,decompose,batch-matmul,rank-fuser,post-fusion",
