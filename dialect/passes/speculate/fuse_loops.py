@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from mlir import ir
 
+from ...analysis.carried import merge_carried
 from ...analysis.functional import functionalize
 from ...guards.checks import devices_of
 from ...ir.device import HOST
@@ -51,6 +52,7 @@ from .form_fusions import MAX_EMBEDDED
 from .fusion_types import argument_type
 from .loop_types import Refused, infer_function
 
+PREFIX = "fusion_loop"
 _LOOPS = (For, While)
 _WITH_LOOP = (Fusion.POINTWISE, Fusion.VIEW)
 
@@ -65,10 +67,12 @@ class FuseLoops(Pass):
     arrays that the graph has made become pure ops, also at indices that are known at run time: the
     kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
     that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
+    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them.
     """
 
     name: ClassVar[str] = "fuse-loops"
     dynamic: bool = False
+    keep: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -79,7 +83,11 @@ class FuseLoops(Pass):
         """Take as many loops as can be: one that cannot is left as it was, with its writes."""
         given = devices_of([type_of(v) for v in body_of(func).arguments])
         refused: dict[int, Reason] = {}
+        kept = {int(number) for number in self.keep.split(":") if number}
         for number, loop in enumerate(_loops(func)):
+            if number in kept:
+                refused[number] = Reason(Kind.NOT_LOWERED)
+                continue
             reason = Reason(Kind.OFF_HOST) if not given <= {HOST} else _refusal(loop)
             if reason is not None:
                 refused[number] = reason
@@ -100,19 +108,18 @@ class FuseLoops(Pass):
                 made.erase()
             number, reason = failure
             refused[number] = reason
-        for reason in refused.values():
+        for reason in (r for number, r in refused.items() if number not in kept):
             self.note(dataclasses.replace(reason, effect=Effect.LOOP_IN_PLAN))
 
     def _functionalized(self, func: ir.Operation, chosen: Sequence[int]) -> ir.Operation:
         """A function with the writes in these loops, and all others that can be, made pure."""
-        if not any((cls := op_class(op)) is not None and cls.writes for op in walk(func)):
-            return func
         program = decode_function(func)
         loops = list(_program_loops(program.body.instrs))
         inside = {id(i) for n in chosen for block in loops[n].blocks for i in block.walk()}
         made_pure, _ = functionalize(program, at_run_time=lambda write: id(write) in inside)
         if made_pure:
             self.count("ops-made-pure", made_pure)
+        merge_carried(program)
         return replace_function(func, program)
 
     def _attempt(
@@ -122,10 +129,16 @@ class FuseLoops(Pass):
         loops = list(_loops(func))
         for number in chosen:
             try:
-                _outline(module, loops[number], self.dynamic)
+                _outline(module, loops[number], f"{PREFIX}{number}", self.dynamic)
             except Refused as error:
                 return number, error.reason
         return None
+
+
+def number_of(name: str) -> int | None:
+    """The number of the loop of which a fusion function was made; None for other functions."""
+    rest = name[len(PREFIX) :].split("_")[0] if name.startswith(PREFIX) else ""
+    return int(rest) if rest.isdigit() else None
 
 
 def _private(module: ir.Module) -> list[ir.Operation]:
@@ -185,7 +198,7 @@ def _refusal(loop: ir.Operation) -> Reason | None:
 # --- outlining --------------------------------------------------------------------------------
 
 
-def _outline(module: ir.Module, loop: ir.Operation, dynamic: bool) -> None:
+def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) -> None:
     """Move a loop into a function of its own and call it; raises Refused."""
     members = _members(loop)
     inside = {v for op in members for v in op.results}
@@ -208,7 +221,7 @@ def _outline(module: ir.Module, loop: ir.Operation, dynamic: bool) -> None:
         else:
             _check_argument(value, loop, dynamic)
             inputs.append(value)
-    name = unique_symbol(module, "fusion")
+    name = unique_symbol(module, prefix)
     func, body = add_function(module, name, [argument_type(v) for v in inputs], [], loc=loop.location)
     mapping = dict(zip(inputs, body.arguments, strict=True))
     ip = ir.InsertionPoint(body)
@@ -333,4 +346,4 @@ def _drop_observers(func: ir.Operation) -> None:
             op.erase()
 
 
-__all__ = ["FuseLoops"]
+__all__ = ["FuseLoops", "number_of"]
