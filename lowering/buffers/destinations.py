@@ -20,7 +20,7 @@ from ..linalg.ownership import MATERIALIZE, root
 def own_destinations(func: ir.Operation) -> None:
     """Give each operation that makes a tensor an empty one of its own."""
     for op in list(walk(func)):
-        if not op.name.startswith("linalg."):
+        if not op.name.startswith("linalg.") or op.name in ("linalg.index", "linalg.yield"):
             continue
         for number in range(len(op.operands) - len(op.results), len(op.operands)):
             empty = _made_empty(op.operands[number])
@@ -77,7 +77,7 @@ def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
     """Whether an operation reads nothing of the array but each element that it replaces."""
     target = insert.operands[1]
     mine = root(target)
-    inside = {v for r in made.regions for b in r.blocks for o in b.operations for v in o.operands}
+    inside = {v for op in walk(made) if op != made for v in op.operands}
     for value in inside:
         if isinstance(value.type, ir.RankedTensorType) and _source(value) == mine:
             return False

@@ -14,6 +14,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ir.symbolic import LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
@@ -108,7 +109,7 @@ class LoopEnvironment(Environment):
         b = self.builder
         (body,) = instr.blocks
         bounds, inits = instr.operands[:3], instr.operands[3:]
-        known = induction([self.types[v] for v in bounds], f"i{self.loops}")
+        known = induction([self.types[v] for v in bounds], f"{LOOP}{self.loops}")
         self.loops += 1
         types = self._types(inits)
         lower, upper, step = (b.scalar(self.values[v]) for v in bounds)

@@ -15,9 +15,11 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.attrs import DYNAMIC
 from ...dialect.ir.symbolic import Dim
-from ...dialect.ir.types import TensorType, Type
+from ...dialect.ir.dtypes import BOOL, F64, I64, U64
+from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceScatter
 from ...dialect.ops.indexing.slicing import Pick, Slice
+from ...dialect.ops.queries import Item, Truth
 from ...dialect.ops.sizes import complete_shape, known_scalar, normalize_axis
 from .builder import Tensor
 from .element import emit, storage_type
@@ -110,6 +112,23 @@ def _pick_scatter(
     return Tensor(_insert_slice(b, value, x, *_row(x, axis, where)), out)
 
 
+def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
+    """The one element of an array as a number of Python's."""
+    out = types[0]
+    assert isinstance(out, ScalarType)
+    element = x.at(*[0] * x.rank) if isinstance(x, Tensor) else b.scalar(x)
+    if out.dtype is BOOL:
+        return element if element.dtype is BOOL else element.ne(0)
+    if element.dtype.is_complex and not out.dtype.is_complex:
+        raise LoweringError("a complex number is converted to a real one")
+    if out.dtype is I64 and element.dtype.is_float:
+        wide = element.cast(F64)
+        b.note(~(abs(wide) < 2.0**62))  # Python's ints have any size, and it raises for NaN
+    if out.dtype is I64 and element.dtype is U64:
+        b.note(element.cast(I64) < 0)
+    return element.cast(out.dtype)
+
+
 def _extract_slice(
     b: LoopBuilder, x: Tensor, starts: Sequence[Index], sizes: Any, steps: Sequence[int],
     out: TensorType,
@@ -150,5 +169,7 @@ PARTS: dict[type, Callable[..., Any]] = {
     Pick: _pick,
     SliceScatter: _slice_scatter,
     PickScatter: _pick_scatter,
+    Item: _item,
+    Truth: _item,
 }
 """Op -> what lowers it inside of a loop; the result is None where the op's own `lower` does."""

@@ -50,6 +50,8 @@ def induction(bounds: Sequence[Type], name: str) -> Induction:
         return Induction(ScalarType(I64))
     base = start - 1 if step > 0 else start
     span = end - start if isinstance(end, (int, Sym)) else None
+    if span is not None and step > 1:
+        span = (span - 1) // step * step + 1  # the last round may be some steps before the end
     return Induction(ScalarType(I64, base + symbol(name)), name, base, span)
 
 

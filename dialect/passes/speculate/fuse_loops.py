@@ -18,6 +18,7 @@ from ...ir.program import Instr
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.decode import decode_function
 from ...mlir.facts import CONSTANTS
+from ...mlir.memory import Memory
 from ...mlir.rewrite import (
     add_function,
     add_return,
@@ -48,9 +49,10 @@ from ...ops.indexing.inplace import Writing
 from ...ops.speculation import FusionGroup, Guard, Identity, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
+from ..cleanup.unroll_loops import UNROLLED
 from .form_fusions import MAX_EMBEDDED
 from .fusion_types import argument_type
-from .loop_types import Refused, infer_function
+from .loop_types import TO_PYTHON, Refused, infer_function
 
 PREFIX = "fusion_loop"
 _LOOPS = (For, While)
@@ -188,6 +190,8 @@ def _refusal(loop: ir.Operation) -> Reason | None:
             reason = Reason(Kind.NEVER_FUSED)
         elif cls.writes and not issubclass(cls, Writing):
             reason = Reason(Kind.UNKNOWN_WRITER)
+        elif cls in TO_PYTHON:
+            continue
         elif not cls.writes and (cls.fusion is Fusion.NONE or not cls.pure):
             reason = Reason(Kind.NEVER_FUSED if cls.pure else Kind.SIDE_EFFECTS)
         if reason is not None:
@@ -200,13 +204,14 @@ def _refusal(loop: ir.Operation) -> Reason | None:
 
 def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) -> None:
     """Move a loop into a function of its own and call it; raises Refused."""
-    members = _members(loop)
+    memory = Memory(func_of(loop))
+    members = _members(loop, memory)
     inside = {v for op in members for v in op.results}
     outputs = [v for v in loop.results if any(True for _ in v.uses)]
     for op in members:
         for inner in [op, *walk(op)]:
             cls = op_class(inner)
-            if cls is not None and cls.writes:
+            if (cls is not None and cls.writes) or memory.is_touched(inner):
                 raise Refused(Reason(Kind.WRITTEN_VIEW), inner)
     for value in outputs:
         if not isinstance(type_of(value), TensorType):
@@ -233,6 +238,8 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
         clone_tree(op, mapping, ip)
     add_return(body, [mapping[v] for v in outputs], loop.location)
     _drop_observers(func)
+    for op in _loops(func):
+        op.attributes[UNROLLED] = ir.UnitAttr.get()  # LLVM unrolls what it sees whole
     types = infer_function(func)
     for value, type_ in zip(outputs, types, strict=True):
         set_type(value, type_)
@@ -247,7 +254,7 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
             op.erase()
 
 
-def _members(loop: ir.Operation) -> list[ir.Operation]:
+def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
     """The loop, and before it what computes values of its block that nothing else reads.
 
     Ops on numbers are among them whoever reads their results: what they compute may be a size.
@@ -262,7 +269,9 @@ def _members(loop: ir.Operation) -> list[ir.Operation]:
         source = defining_op(value)
         if source is None or value not in order or order[value] in taken:
             continue
-        if source.name in CONSTANTS or not _may_join(source, [*taken.values(), loop]):
+        if source.name in CONSTANTS or memory.is_touched(source):
+            continue
+        if not _may_join(source, [*taken.values(), loop]):
             continue
         taken[order[value]] = source
         waiting += list(source.operands)
@@ -285,12 +294,19 @@ def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:
     )  # fmt: skip
 
 
+def func_of(op: ir.Operation) -> ir.Operation:
+    """The function that an op is in."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
 def _encloses(outer: ir.Operation, inner: ir.Operation) -> bool:
     op: ir.Operation | None = inner
     while op is not None and op.name != "func.func":
         if op == outer:
             return True
-        op = op.parent
+        op = op.parent.operation
     return False
 
 

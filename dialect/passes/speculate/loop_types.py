@@ -10,7 +10,7 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
 from ...ir.op import Attrs, Fusion, Op
-from ...ir.symbolic import Sym
+from ...ir.symbolic import LOOP, Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
@@ -30,10 +30,15 @@ from ...ops.control_flow.control import ControlFlow, For, If, While
 from ...ops.control_flow.induction import induction
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
+from ...ops.queries import Item, Truth
 from ...ops.structural import unproven_sizes
-from ...ops.sizes import complete_shape, prove_equal, tensor_type
+from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
+
+
+TO_PYTHON = (Item, Truth)
+"""Ops that have a place in kernels within loops only: what they give is no result of a group."""
 
 
 class Refused(Exception):
@@ -103,7 +108,7 @@ class LoopTypes:
         body = op.regions[0].blocks[0]
         index, *args = body.arguments
         types = self.types.of(op)
-        name = f"i{self.loops}"
+        name = f"{LOOP}{self.loops}"
         self.loops += 1
         self.types[index] = induction(types[:3], name).type
         carried = [_carried(t) for t in types[3:]]
@@ -146,6 +151,9 @@ def infer_function(func: ir.Operation) -> list[Type]:
 
 def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None:
     """Why an op in a loop has no place in a kernel, for complete types that fit."""
+    if cls in TO_PYTHON:
+        size = product(tensor_type(types[0]).shape or ())
+        return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
     if cls.fusion is Fusion.CONTRACTION:
@@ -177,11 +185,11 @@ def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) ->
 
 
 def _is_of_loop(name: object) -> bool:
-    return isinstance(name, str) and name.startswith("i")
+    return isinstance(name, str) and name.startswith(LOOP)
 
 
 def _carried(type_: Type) -> Type:
     """What is known of a value in any round."""
     if isinstance(type_, TensorType):
-        return TensorType(type_.dtype, type_.shape, None, type_.device)
+        return TensorType(type_.dtype, type_.shape)
     return ScalarType(type_.dtype) if isinstance(type_, ScalarType) else type_
