@@ -15,10 +15,10 @@ from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import RARE, emit
 from ..linalg.generic import fill_region
-from ..linalg.ownership import MATERIALIZE
 from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .ownership import MATERIALIZE, keep_in_place
 from .signature import Signature
 from .temporaries import place_temporaries
 
@@ -59,6 +59,7 @@ def bufferize(
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         own_destinations(func)
+        keep_in_place(func)
         write_directly(func)
         _check_writes(func)
         _take_memory(func, signature)

@@ -14,7 +14,7 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
-from ..linalg.ownership import MATERIALIZE, root
+from .ownership import MATERIALIZE, root, source
 
 
 def own_destinations(func: ir.Operation) -> None:
@@ -40,24 +40,23 @@ def write_directly(func: ir.Operation) -> None:
 
 
 def _direct(insert: ir.Operation) -> None:
-    source, target = insert.operands[0], insert.operands[1]
-    if isinstance(source, ir.BlockArgument):
+    value, target = insert.operands[0], insert.operands[1]
+    if isinstance(value, ir.BlockArgument):
         return
-    made = source.owner
-    made = made.operation
+    made = value.owner.operation
     if not made.name.startswith("linalg.") or len(made.results) != 1:
         return
-    if len(list(source.uses)) != 1 or _made_empty(made.operands[-1]) is None:
+    if len(list(value.uses)) != 1 or _made_empty(made.operands[-1]) is None:
         return
     if made.block != insert.block:
         return
     whole = insert.name == MATERIALIZE
-    if not _may_write(made, insert, whole):
+    if not _may_write(made, insert, whole) or not _may_move(made, insert):
         return
     made.move_before(insert)
     if whole:
         made.operands[len(made.operands) - 1] = target
-        insert.results[0].replace_all_uses_with(source)
+        insert.results[0].replace_all_uses_with(value)
         insert.erase()
         return
     attributes = {
@@ -67,7 +66,7 @@ def _direct(insert: ir.Operation) -> None:
     counts = list(ir.DenseI32ArrayAttr(insert.attributes["operandSegmentSizes"]))
     with ir.InsertionPoint(made), insert.location:
         part = emit(
-            "tensor.extract_slice", source.type, target, *list(insert.operands)[2:], **attributes,
+            "tensor.extract_slice", value.type, target, *list(insert.operands)[2:], **attributes,
             operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
         )  # fmt: skip
     made.operands[len(made.operands) - 1] = part
@@ -79,18 +78,38 @@ def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
     mine = root(target)
     inside = {v for op in walk(made) if op != made for v in op.operands}
     for value in inside:
-        if isinstance(value.type, ir.RankedTensorType) and _source(value) == mine:
+        if isinstance(value.type, ir.RankedTensorType) and source(value) == mine:
             return False
     count = len(made.operands) - 1
     if made.name != "linalg.generic":
-        return all(_source(v) != mine for v in list(made.operands)[:count])
+        return all(source(v) != mine for v in list(made.operands)[:count])
     maps = [ir.AffineMapAttr(m) for m in ir.ArrayAttr(made.attributes["indexing_maps"])]
     for value, map_ in zip(list(made.operands)[:count], maps, strict=False):
-        if not isinstance(value.type, ir.RankedTensorType) or _source(value) != mine:
+        if not isinstance(value.type, ir.RankedTensorType) or source(value) != mine:
             continue
         same = value == target if whole else _is_part(value, insert)
         if not same or map_ != maps[-1]:
             return False
+    return True
+
+
+def _may_move(made: ir.Operation, insert: ir.Operation) -> bool:
+    """Whether nothing between two operations writes what the first one reads."""
+    read = {
+        source(v) for op in [made, *walk(made)] for v in op.operands
+        if isinstance(v.type, ir.RankedTensorType)
+    }  # fmt: skip
+    between = False
+    for view in insert.block.operations:
+        op = view.operation
+        if op == insert:
+            return True
+        if between and any(
+            isinstance(r.type, ir.RankedTensorType) and root(r) in read and root(r) != r
+            for r in op.results
+        ):
+            return False
+        between = between or op == made
     return True
 
 
@@ -106,14 +125,6 @@ def _is_part(value: ir.Value, insert: ir.Operation) -> bool:
         and list(op.operands)[1:] == list(insert.operands)[2:]
         and all(op.attributes[n] == insert.attributes[n] for n in names)
     )
-
-
-def _source(value: ir.Value) -> ir.Value:
-    """The array that a tensor is, or is a part of."""
-    value = root(value)
-    while not isinstance(value, ir.BlockArgument) and value.owner.name == "tensor.extract_slice":
-        value = root(value.owner.operands[0])
-    return value
 
 
 def _made_empty(value: ir.Value) -> Any:

@@ -25,7 +25,6 @@ from .environment import Environment, located
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
 from .numbers import lower_number
-from .ownership import keep_in_place
 from .parts import PARTS
 from .scalar import Scalar, constant, load, store
 
@@ -139,7 +138,7 @@ class LoopEnvironment(Environment):
                 self._adopt(value, type_, arg)
             self._block(body)
             self._check(body.outputs, types)
-            yielded = keep_in_place([self._raw(v) for v in body.outputs], carried_args(block, 1))
+            yielded = [self._raw(v) for v in body.outputs]
             ir.Operation.create("scf.yield", operands=yielded)
         if scope.void is not None:
             with ir.InsertionPoint(loop):
@@ -197,7 +196,7 @@ class LoopEnvironment(Environment):
                 self._adopt(value, type_, arg)
             self._block(after)
             self._check(after.outputs, types)
-            kept = keep_in_place([self._raw(v) for v in after.outputs], list(second.arguments))
+            kept = [self._raw(v) for v in after.outputs]
             ir.Operation.create("scf.yield", operands=kept)
         loop = ir.Operation.create("scf.while", results=results, operands=inits, regions=2)
         first.append_to(loop.regions[0])
@@ -231,11 +230,6 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
-
-
-def carried_args(block: ir.Block, skipped: int) -> list[ir.Value]:
-    """What a block is given of carried values."""
-    return list(block.arguments)[skipped:]
 
 
 def _dtype(type_: Type) -> Any:

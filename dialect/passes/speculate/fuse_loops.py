@@ -46,6 +46,7 @@ from ...ops.control_flow.control import ControlFlow, For, While
 from ...ops.gradients import Definedness
 from ...ops.host_call import HostCall, shown
 from ...ops.indexing.inplace import Writing
+from ...ops.indexing.scatter import Copy
 from ...ops.speculation import FusionGroup, Guard, Identity, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
@@ -238,6 +239,7 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
         clone_tree(op, mapping, ip)
     add_return(body, [mapping[v] for v in outputs], loop.location)
     _drop_observers(func)
+    _copy_carried(func)
     for op in _loops(func):
         op.attributes[UNROLLED] = ir.UnitAttr.get()  # LLVM unrolls what it sees whole
     types = infer_function(func)
@@ -351,6 +353,35 @@ def _check_argument(value: ir.Value, loop: ir.Operation, dynamic: bool) -> None:
         raise Refused(Reason(Kind.SIZES_VARY), loop)
     if not devices_of([type_]) <= {HOST}:
         raise Refused(Reason(Kind.OFF_HOST), loop)
+
+
+def _copy_carried(func: ir.Operation) -> None:
+    """Have no block pass on an argument of the function: its type says how it lies in memory.
+
+    Kernels make such a copy once, where a loop writes the array, and else not at all.
+    """
+    body = body_of(func)
+    copies: dict[ir.Value, ir.Value] = {}
+    for op in list(walk(func)):
+        cls = op_class(op)
+        if not (cls is not None and issubclass(cls, ControlFlow)) and not _passes_on(op):
+            continue
+        for number, value in enumerate(op.operands):
+            if value not in list(body.arguments) or not isinstance(type_of(value), TensorType):
+                continue
+            if value not in copies:
+                first = body.operations[0].operation
+                type_ = type_of(value)
+                assert isinstance(type_, TensorType)
+                copies[value] = create(
+                    Copy, [value], {}, [TensorType(type_.dtype, type_.shape)], first,
+                    func.location,
+                ).results[0]
+            op.operands[number] = copies[value]
+
+
+def _passes_on(op: ir.Operation) -> bool:
+    return op.name in ("scf.yield", "scf.condition")
 
 
 def _drop_observers(func: ir.Operation) -> None:

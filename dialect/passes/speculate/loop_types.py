@@ -80,11 +80,12 @@ class LoopTypes:
         for value, type_ in zip(values, types, strict=True):
             self.types[value] = type_
             if isinstance(type_, TensorType):
-                shape = tuple(
-                    None if isinstance(d, Sym) and any(_is_of_loop(s) for s in d.symbols) else d
-                    for d in type_.shape or ()
+                shape = type_.shape and tuple(
+                    None if isinstance(d, Sym) and any(map(_is_of_loop, d.symbols)) else d
+                    for d in type_.shape
                 )
-                set_type(value, replace(type_, shape=shape))
+                # Of values that a loop ties together, none has a layout that another lacks.
+                set_type(value, TensorType(type_.dtype, shape))
 
     def _op(self, op: ir.Operation, cls: type[Op]) -> None:
         types, attrs = self.types.of(op), attrs_of(op)

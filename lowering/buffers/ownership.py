@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from .element import emit
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit
 
 _DESTINATION = {"tensor.insert": 1, "tensor.insert_slice": 1}
 MATERIALIZE = "bufferization.materialize_in_destination"
@@ -49,10 +50,44 @@ def root(value: ir.Value) -> ir.Value:
     return value
 
 
-def keep_in_place(values: Sequence[ir.Value], given: Sequence[ir.Value]) -> list[ir.Value]:
-    """What a round yields, in the memory of what it was given, in the same order."""
-    return [
-        emit(MATERIALIZE, v.type, v, g)
-        if isinstance(v.type, ir.RankedTensorType) and root(v) != g else v
-        for v, g in zip(values, given, strict=True)
+def source(value: ir.Value) -> ir.Value:
+    """The array that a tensor is, or is a part of."""
+    value = root(value)
+    while not isinstance(value, ir.BlockArgument) and value.owner.name == "tensor.extract_slice":
+        value = root(value.owner.operands[0])
+    return value
+
+
+def keep_in_place(func: ir.Operation) -> None:
+    """Have each round of each loop of a function leave its tensors where it found them."""
+    for op in list(walk(func)):
+        if op.name == "scf.for":
+            block = op.regions[0].blocks[0]
+            _keep(block, list(block.arguments)[1:])
+        elif op.name == "scf.while":
+            block = op.regions[1].blocks[0]
+            _keep(block, list(block.arguments))
+
+
+def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:
+    end = list(block.operations)[-1].operation
+    values = list(end.operands)
+    moved = [
+        k for k, (v, g) in enumerate(zip(values, given, strict=True))
+        if isinstance(v.type, ir.RankedTensorType) and root(v) != g
     ]  # fmt: skip
+    # What another value lies in may be written meanwhile: as a copy it is not.
+    for k in moved:
+        found = source(values[k])
+        if found in given:
+            plain = isinstance(values[k], ir.BlockArgument)
+            point = ir.InsertionPoint.at_block_begin(block) if plain else ir.InsertionPoint(end)
+            with point, end.location:
+                values[k] = emit(
+                    "bufferization.alloc_tensor", values[k].type,
+                    values[k],
+                    operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
+                )  # fmt: skip
+    for k in moved:
+        with ir.InsertionPoint(end), end.location:
+            end.operands[k] = emit(MATERIALIZE, values[k].type, values[k], given[k])
