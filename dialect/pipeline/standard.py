@@ -22,7 +22,8 @@ STANDARD: dict[str, str] = {
     "pre-autodiff": (
         "lower-grad-blocks,specialize-autograd-zero{speculate=true},remove-expand,"
         "canonicalize-profuse,dce,peephole,fold,dce,cse-profuse,peephole,fold,pool-constants,"
-        "unroll-loops{factor=1 max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,in-place-check"
+        "unroll-loops{factor=1 max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,"
+        "in-place-check"
     ),
     # R1.36: types are written into values, products batched, and groups fused and guarded.
     "general-fuser": (

@@ -123,7 +123,7 @@ def _take_memory(func: ir.Operation, signature: Signature) -> None:
 
 
 def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {name: op.attributes[name] for name in op.attributes.keys()}
+    return {name: op.attributes[name] for name in op.attributes}
 
 
 def _inside_loops(func: ir.Operation) -> Iterator[ir.Operation]:

@@ -46,11 +46,17 @@ def _direct(insert: ir.Operation) -> None:
     made = value.owner.operation
     if not made.name.startswith("linalg.") or len(made.results) != 1:
         return
-    if len(list(value.uses)) != 1 or _made_empty(made.operands[-1]) is None:
-        return
-    if made.block != insert.block:
+    if made.block != insert.block or _made_empty(made.operands[-1]) is None:
         return
     whole = insert.name == MATERIALIZE
+    if len(list(value.uses)) != 1:
+        # Others read it, too: there it has to stay, and nothing may read the array it replaces.
+        if not whole or not _may_write(made, insert, whole) or _is_read_after(made, insert):
+            return
+        made.operands[len(made.operands) - 1] = target
+        insert.results[0].replace_all_uses_with(value)
+        insert.erase()
+        return
     if not _may_write(made, insert, whole) or not _may_move(made, insert):
         return
     made.move_before(insert)
@@ -91,6 +97,26 @@ def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
         if not same or map_ != maps[-1]:
             return False
     return True
+
+
+def _is_read_after(made: ir.Operation, insert: ir.Operation) -> bool:
+    """Whether anything behind an operation reads the array that ``insert`` replaces by its result.
+
+    True, too, where that is not an array that the block has been given.
+    """
+    mine, behind = insert.operands[1], False
+    if root(mine) != mine:
+        return True
+    for view in made.block.operations:
+        op = view.operation
+        if behind and any(
+            isinstance(v.type, ir.RankedTensorType) and source(v) == mine
+            for inner in [op, *walk(op)] for v in inner.operands
+            if op != insert and v != insert.results[0]
+        ):  # fmt: skip
+            return True
+        behind = behind or op == made
+    return False
 
 
 def _may_move(made: ir.Operation, insert: ir.Operation) -> bool:

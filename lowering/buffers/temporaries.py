@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from mlir import ir
@@ -30,7 +29,9 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
     block = func.regions[0].blocks[0]
     arguments = list(block.arguments)
     given = arguments[len(arguments) - len(symbols) :]
-    names = {value: symbol(name) for value, name in zip(given, symbols, strict=True)}
+    names: dict[ir.Value, Dim] = {
+        value: symbol(name) for value, name in zip(given, symbols, strict=True)
+    }
     memory = arguments[len(arguments) - len(symbols) - 1]
     total: Dim = 0
     for op in [op for op in walk(func) if op.name == "memref.alloc"]:
@@ -42,9 +43,13 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
             _free(op)
             continue
         sizes = iter(dims)
-        shape = [next(sizes) if n == _OPEN else n for n in type_.shape]
-        count: Dim = math.prod(shape)  # type: ignore[assignment]
-        bytes_ = count * _bytes(type_.element_type)
+        shape: list[Dim] = [
+            next(sizes) if n == _OPEN else n
+            for n in type_.shape  # type: ignore[misc]
+        ]
+        bytes_: Dim = _bytes(type_.element_type)
+        for size in shape:
+            bytes_ = bytes_ * size
         start = _start(block, op)
         with ir.InsertionPoint(start), op.location:
             if isinstance(bytes_, int) and bytes_ <= STACK_BYTES:

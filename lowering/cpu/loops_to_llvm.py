@@ -6,9 +6,9 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
-from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..abi import KernelABI
 from ..buffers.signature import Signature, add_entry
+from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..stages import run_passes
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;

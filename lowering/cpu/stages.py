@@ -30,10 +30,10 @@ class _CpuCompile(Compile):
 
 
 def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
+    from ..buffers.bufferize import has_loops
     from ..emit.module import emit_module
     from ..schedule.in_place import in_place
     from ..schedule.plan import schedule
-    from ..buffers.bufferize import has_loops
     from .loops_to_llvm import annotate_loops
 
     functions = [op.operation for op in module.body.operations]

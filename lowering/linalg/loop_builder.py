@@ -16,8 +16,8 @@ from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import BOOL, I64
-from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.size_algebra import bounds, substitute
+from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .builder import Builder, Tensor
@@ -178,7 +178,7 @@ def _at_the_end(dim: Dim, symbol: str, span: Dim) -> Dim | None:
     for mono, coefficient in dim.terms:
         if mono == (symbol,):
             factor = coefficient
-        elif any(symbol == a or isinstance(a, tuple) and symbol in Sym((((a,), 1),)).symbols
+        elif any(symbol == a or (isinstance(a, tuple) and symbol in Sym((((a,), 1),)).symbols)
                  for a in mono):  # fmt: skip
             return None
     return substitute(dim, {symbol: 1 if factor > 0 else span})

@@ -18,16 +18,14 @@ from ...dialect.ir.symbolic import LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
-from ...dialect.ops.control_flow.induction import FAR, induction
+from ...dialect.ops.control_flow.induction import FAR, Induction, induction
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
-from .generic import mlir_type
 from .loop_builder import LoopBuilder
 from .numbers import lower_number
 from .parts import PARTS
 from .scalar import Scalar, constant, load, store
-
 
 # Holds the blocks of an operation until the types of its results are known.
 _HOLDER = "profuse.holder"
@@ -112,39 +110,68 @@ class LoopEnvironment(Environment):
         self.loops += 1
         types = self._types(inits)
         lower, upper, step = (b.scalar(self.values[v]) for v in bounds)
-        low, count, by = self._counted(bounds, lower, upper, step)
+        low, end, by = self._counted(bounds, lower, upper, step)
         carried = [self._raw(v) for v in inits]
+        up = _steps_up(self.types[bounds[2]])
+        if up and _change_places(body, types):
+            # After two rounds each array is where it was: so many rounds copy none of them.
+            pairs = ((end - low + by - 1) // by).maximum(0) // 2
+            middle = low + pairs * 2 * by
+            carried = self._rounds(instr, known, types, (low, middle, by), carried, 2)
+            low = middle
+        start = None if up else (lower, step)
+        carried = self._rounds(instr, known, types, (low, end, by), carried, 1, start)
+        for value, type_, result in zip(instr.results, types, carried, strict=True):
+            self._adopt(value, type_, result)
+
+    def _rounds(
+        self, instr: Instr, known: Induction, types: Sequence[Type],
+        bounds: tuple[Scalar, Scalar, Scalar], carried: Sequence[ir.Value], times: int,
+        start: tuple[Scalar, Scalar] | None = None,
+    ) -> list[ir.Value]:  # fmt: skip
+        """An ``scf.for`` of a loop's body, some times in a row; returns what it carries in the end.
+
+        ``start``: first index and step of a loop that counts its rounds.
+        """
+        b = self.builder
+        (body,) = instr.blocks
+        low, end, by = bounds
         index = ir.IndexType.get()
+        stride = by if times == 1 else by * times
         loop = ir.Operation.create(
             "scf.for", results=[v.type for v in carried],
-            operands=[_index(low), _index(count), _index(by), *carried], regions=1,
+            operands=[_index(low), _index(end), _index(stride), *carried], regions=1,
         )  # fmt: skip
         block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
-        with b.inside(block, symbol=known.symbol, span=known.span, loop=loop) as scope:
-            at = block.arguments[0]
+        span, step = known.span, by.known if times > 1 else 0
+        span = None if span is None else span - (times - 1) * step
+        with b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope:
+            at, *passed = block.arguments
             with scope.place.point:
                 number = Scalar(emit("arith.index_cast", storage_type(I64), at), I64)
-                if not _steps_up(self.types[bounds[2]]):
-                    number = lower + number * step
+                if start is not None:
+                    number = start[0] + number * start[1]
                     at = _index(number)
                 if known.symbol:
                     base = b.scalar(known.base)
-                    b.define(scope, known.symbol, _index(number - base), known.type.value, at)
-            self.types[body.args[0]] = known.type
-            self.values[body.args[0]] = known.type.value if known.symbol else number
-            for value, type_, arg in zip(
-                body.args[1:], types, list(block.arguments)[1:], strict=True
-            ):
-                self._adopt(value, type_, arg)
-            self._block(body)
-            self._check(body.outputs, types)
-            yielded = [self._raw(v) for v in body.outputs]
-            ir.Operation.create("scf.yield", operands=yielded)
+                    index_of: Any = known.type.value
+                    b.define(scope, known.symbol, _index(number - base), index_of, at)
+            for turn in range(times):
+                value: Any = number if not turn else number + turn * step
+                if known.symbol:
+                    value = known.type.value + turn * step  # type: ignore[operator]
+                self.types[body.args[0]] = ScalarType(I64, value if known.symbol else None)
+                self.values[body.args[0]] = value
+                for arg, type_, given in zip(body.args[1:], types, passed, strict=True):
+                    self._adopt(arg, type_, given)
+                self._block(body)
+                self._check(body.outputs, types)
+                passed = [self._raw(v) for v in body.outputs]
+            ir.Operation.create("scf.yield", operands=passed)
         if scope.void is not None:
             with ir.InsertionPoint(loop):
-                loop.operands[1] = _index(scope.void.select(low, count))
-        for value, type_, result in zip(instr.results, types, loop.results, strict=True):
-            self._adopt(value, type_, result)
+                loop.operands[1] = _index(scope.void.select(low, end))
+        return list(loop.results)
 
     def _counted(
         self, bounds: Sequence[int], lower: Scalar, upper: Scalar, step: Scalar
@@ -230,6 +257,14 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
+
+
+def _change_places(body: Block, types: Sequence[Type]) -> bool:
+    """Whether a round hands on one of its arrays in the place of another one."""
+    return any(
+        value in body.args[1:] and value != arg and isinstance(type_, TensorType) and type_.rank
+        for arg, value, type_ in zip(body.args[1:], body.outputs, types, strict=True)
+    )
 
 
 def _dtype(type_: Type) -> Any:

@@ -39,8 +39,7 @@ def lower_number(
                 b.note((x > _EXACT) | (x < -_EXACT))
         if op is FloorDiv:
             b.note(given[0].eq(-(2**63)))
-    found = op.lower(b, attrs, types, *args)
-    return found
+    return op.lower(b, attrs, types, *args)
 
 
 def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:

@@ -14,8 +14,8 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.ir.attrs import DYNAMIC
-from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.dtypes import BOOL, F64, I64, U64
+from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceScatter
 from ...dialect.ops.indexing.slicing import Pick, Slice
@@ -71,9 +71,7 @@ def _pick(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *positi
     return Tensor(_extract_slice(b, x, *_row(x, axis, where), out), out)
 
 
-def _place(
-    b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence[Any]
-) -> ir.Value:
+def _place(b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence[Any]) -> ir.Value:
     index = attrs["index"]
     return b.position(position[0] if index == DYNAMIC else index, complete_shape(x.type)[axis])
 

@@ -25,7 +25,7 @@ from .loop_builder import LoopBuilder
 from .loops import LoopEnvironment, has_control_flow
 
 if TYPE_CHECKING:
-    from ...dialect.ir.program import Instr, Program
+    from ...dialect.ir.program import Program
 
 DIALECTS = (
     "func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization",

@@ -16,6 +16,7 @@ from ...ir.device import HOST
 from ...ir.op import Fusion
 from ...ir.program import Instr
 from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
 from ...mlir.facts import CONSTANTS
 from ...mlir.memory import Memory
@@ -40,7 +41,6 @@ from ...mlir.rewrite import (
     users,
     walk,
 )
-from ...mlir.context import loc_of
 from ...mlir.values import clone_tree, constant_type, main_functions
 from ...ops.control_flow.control import ControlFlow, For, While
 from ...ops.gradients import Definedness
@@ -51,8 +51,7 @@ from ...ops.speculation import FusionGroup, Guard, Identity, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..cleanup.unroll_loops import UNROLLED
-from .form_fusions import MAX_EMBEDDED
-from .fusion_types import argument_type
+from .fusion_types import argument_type, is_embedded
 from .loop_types import TO_PYTHON, Refused, infer_function
 
 PREFIX = "fusion_loop"
@@ -222,13 +221,15 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
     inputs = []
     for value in free:
         type_ = constant_type(value)
-        if type_ is not None and _is_embedded(type_):
+        if type_ is not None and is_embedded(type_):
             constants[value] = type_
         else:
             _check_argument(value, loop, dynamic)
             inputs.append(value)
     name = unique_symbol(module, prefix)
-    func, body = add_function(module, name, [argument_type(v) for v in inputs], [], loc=loop.location)
+    func, body = add_function(
+        module, name, [argument_type(v) for v in inputs], [], loc=loop.location
+    )
     mapping = dict(zip(inputs, body.arguments, strict=True))
     ip = ir.InsertionPoint(body)
     for value in constants:
@@ -265,7 +266,7 @@ def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
     order = {v: n for n, op in enumerate(ops_in(block)) for v in op.results}
     taken: dict[int, ir.Operation] = {}
     members = [loop]
-    waiting = [v for v in _free_values(members)]
+    waiting = list(_free_values(members))
     while waiting:
         value = waiting.pop()
         source = defining_op(value)
@@ -329,18 +330,6 @@ def _free_values(members: Sequence[ir.Operation]) -> list[ir.Value]:
     return list(found)
 
 
-def _is_embedded(type_: Type) -> bool:
-    """True for constants that are copied into the group."""
-    if isinstance(type_, ScalarType):
-        return True
-    if not isinstance(type_, TensorType) or not type_.is_static:
-        return False
-    size = 1
-    for dim in type_.shape or ():
-        size *= dim  # type: ignore[operator,assignment]
-    return size <= MAX_EMBEDDED
-
-
 def _check_argument(value: ir.Value, loop: ir.Operation, dynamic: bool) -> None:
     type_ = type_of(value)
     if isinstance(type_, ListType):
@@ -374,7 +363,11 @@ def _copy_carried(func: ir.Operation) -> None:
                 type_ = type_of(value)
                 assert isinstance(type_, TensorType)
                 copies[value] = create(
-                    Copy, [value], {}, [TensorType(type_.dtype, type_.shape)], first,
+                    Copy,
+                    [value],
+                    {},
+                    [TensorType(type_.dtype, type_.shape)],
+                    first,
                     func.location,
                 ).results[0]
             op.operands[number] = copies[value]

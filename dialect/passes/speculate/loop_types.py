@@ -12,6 +12,7 @@ from ...ir.attrs import DYNAMIC
 from ...ir.op import Attrs, Fusion, Op
 from ...ir.symbolic import LOOP, Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
     attrs_of,
@@ -24,18 +25,16 @@ from ...mlir.rewrite import (
     terminator_of,
     type_of,
 )
-from ...mlir.context import loc_of
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, While
 from ...ops.control_flow.induction import induction
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.queries import Item, Truth
-from ...ops.structural import unproven_sizes
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
+from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
-
 
 TO_PYTHON = (Item, Truth)
 """Ops that have a place in kernels within loops only: what they give is no result of a group."""
@@ -127,9 +126,7 @@ class LoopTypes:
         self._give(op.results, passed)
 
     def _if(self, op: ir.Operation) -> None:
-        first, second = (
-            [_carried(t) for t in self.run(region.blocks[0])] for region in op.regions
-        )
+        first, second = ([_carried(t) for t in self.run(region.blocks[0])] for region in op.regions)
         self._agree(op, first, second)
         self._give(op.results, first)
 

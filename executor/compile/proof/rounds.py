@@ -1,7 +1,7 @@
 """Loops in checks of kernels: what rounding does to them, and how long they may take.
 
-Generated inputs decide how often a loop runs, and whether it ends. The reference is evaluated first,
-for a limited time; a kernel runs only where the reference has ended.
+Generated inputs decide how often a loop runs, and whether it ends. The reference is evaluated
+first, for a limited time; a kernel runs only where the reference has ended.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def pass_on(instr: Instr, values: set[int]) -> None:
         for init, output, arg in zip(operands, after.outputs, before.args, strict=True):
             if decided or init in values or output in values:
                 values.add(arg)
-        for passed, arg, result in zip(
-            before.outputs[1:], after.args, instr.results, strict=True
-        ):
+        for passed, arg, result in zip(before.outputs[1:], after.args, instr.results, strict=True):
             if decided or passed in values:
                 values.update((arg, result))
 

@@ -4,7 +4,6 @@ Each is a function, and what makes its arguments for a size.
 """
 
 import numpy as np
-
 import profuse as pf
 
 
@@ -61,8 +60,15 @@ def seidel(a, rounds):
         def row(i, a):
             def column(j, a):
                 a[i, j] = (
-                    a[i - 1, j - 1] + a[i - 1, j] + a[i - 1, j + 1] + a[i, j - 1] + a[i, j]
-                    + a[i, j + 1] + a[i + 1, j - 1] + a[i + 1, j] + a[i + 1, j + 1]
+                    a[i - 1, j - 1]
+                    + a[i - 1, j]
+                    + a[i - 1, j + 1]
+                    + a[i, j - 1]
+                    + a[i, j]
+                    + a[i, j + 1]
+                    + a[i + 1, j - 1]
+                    + a[i + 1, j]
+                    + a[i + 1, j + 1]
                 ) / 9.0
                 return a
 
@@ -128,12 +134,12 @@ def cholesky(a):
     return pf.fori_loop(0, n, row, a.copy())
 
 
-def triangular_solve(l, b):
+def triangular_solve(a, b):
     def row(i, x):
-        x[i] = (b[i] - np.sum(l[i, :i] * x[:i])) / l[i, i]
+        x[i] = (b[i] - np.sum(a[i, :i] * x[:i])) / a[i, i]
         return x
 
-    return pf.fori_loop(0, l.shape[0], row, np.zeros_like(b))
+    return pf.fori_loop(0, a.shape[0], row, np.zeros_like(b))
 
 
 def floyd_warshall(d):
@@ -222,8 +228,7 @@ def fibonacci(n):
 
 def collatz(n):
     def odd(c):
-        k, steps = c
-        return k != 1
+        return c[0] != 1
 
     def step(c):
         k, steps = c
