@@ -2,8 +2,8 @@
 
 ``python bench/loops.py [NAME ...]``: for each program the least time of a call in microseconds, all
 on one thread and interleaved, and the seconds until the first native call. Programs of Profuse are
-those of `test/executor/loops/loop_programs.py`; numba runs plain Python loops of the same steps,
-and NumPy what Python does with `pf.jit` left out.
+those of `test/executor/loops/loop_programs.py`; numba runs loops over elements, where it is faster
+with these, and NumPy is plain Python on the steps as they are written here.
 """
 
 from __future__ import annotations
@@ -192,6 +192,74 @@ def recurrence(x, w, u):
     return h, s
 
 
+# --- where numba is faster with loops than with slices -----------------------------------------
+
+
+def jacobi_1d_loops(a, b, rounds):
+    a, b = a.copy(), b.copy()
+    n = a.shape[0]
+    for _ in range(rounds):
+        for i in range(1, n - 1):
+            b[i] = 0.33333 * (a[i - 1] + a[i] + a[i + 1])
+        for i in range(1, n - 1):
+            a[i] = 0.33333 * (b[i - 1] + b[i] + b[i + 1])
+    return a, b
+
+
+def jacobi_2d_loops(a, b, rounds):
+    a, b = a.copy(), b.copy()
+    n, m = a.shape
+    for _ in range(rounds):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                b[i, j] = 0.2 * (a[i, j] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j] + a[i - 1, j])
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                a[i, j] = 0.2 * (b[i, j] + b[i, j - 1] + b[i, j + 1] + b[i + 1, j] + b[i - 1, j])
+    return a, b
+
+
+def floyd_warshall_loops(d):
+    d = d.copy()
+    n = d.shape[0]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                s = d[i, k] + d[k, j]
+                if s < d[i, j]:
+                    d[i, j] = s
+    return d
+
+
+def swapped_loops(a, b, rounds):
+    a, b = a.copy(), b.copy()
+    for _ in range(rounds):
+        for i in range(a.shape[0]):
+            a[i] = a[i] * 0.5 + b[i]
+        a, b = b, a
+    return a, b
+
+
+def recurrence_loops(x, w, u):
+    h, s = np.zeros_like(w), np.zeros_like(w)
+    for t in range(x.shape[0]):
+        for k in range(w.shape[0]):
+            gate = 1.0 / (1.0 + np.exp(-(w[k] * x[t, k] + u[k] * h[k])))
+            s[k] = gate * s[k] + (1.0 - gate) * np.tanh(x[t, k] + h[k])
+            h[k] = np.tanh(s[k]) * gate
+    return h, s
+
+
+LOOPS = {
+    "jacobi_1d": jacobi_1d_loops,
+    "jacobi_2d": jacobi_2d_loops,
+    "lu_of_slices": lu,
+    "floyd_warshall": floyd_warshall_loops,
+    "swapped": swapped_loops,
+    "recurrence": recurrence_loops,
+}
+
+
 # --- timing -----------------------------------------------------------------------------------
 
 
@@ -234,7 +302,7 @@ def main(names):
             functions = {"profuse": jitted}
             compiled = 0.0
             if numba is not None:
-                functions["numba"] = numba.njit(plain)
+                functions["numba"] = numba.njit(LOOPS.get(name, plain))
                 compiled = _first(functions["numba"], args)
             expected = plain(*args)
             numpy_time = _first(plain, args)

@@ -32,6 +32,7 @@ from ...mlir.rewrite import (
     is_terminator,
     op_class,
     ops_in,
+    refresh_signature,
     replace_function,
     set_type,
     short_name,
@@ -104,6 +105,7 @@ class FuseLoops(Pass):
             if failure is None:
                 self.count("groups", len(chosen))
                 func.erase()
+                refresh_signature(attempt)
                 break
             erase(attempt)
             for made in [f for f in _private(module) if symbol_of(f) not in before]:
@@ -245,7 +247,9 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
         op.attributes[UNROLLED] = ir.UnitAttr.get()  # LLVM unrolls what it sees whole
     types = infer_function(func)
     for value, type_ in zip(outputs, types, strict=True):
-        set_type(value, type_)
+        known = type_of(value)
+        if not (isinstance(known, TensorType) and known.is_complete):
+            set_type(value, type_)
     call = create(
         FusionGroup, inputs, {"callee": symbol_of(func)}, [type_of(v) for v in outputs], loop,
         loop.location,
