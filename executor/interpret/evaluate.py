@@ -241,13 +241,15 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
 def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callable[..., Any]:
     """``instr.op.evaluate`` with its attributes bound and errors located at the user's line.
 
-    ``overwrites``: what may be evaluated in place; None = nothing.
+    Errors of users' own code, which foreign ops call, pass as they are. ``overwrites``: what may be
+    evaluated in place; None = nothing.
     """
     function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
     if overwrites is not None and overwrites.may(instr):
         function = instr.op.overwrite
     if any(r.variadic for r in instr.op.results):
         function = _counted(instr)
+    complaints = () if instr.op.foreign else COMPLAINTS
 
     def run(*args: Any) -> Any:
         try:
@@ -256,7 +258,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
             if error.loc is None and loc is not None:
                 raise type(error)(error.what, loc=loc, hint=error.hint) from error
             raise
-        except COMPLAINTS as error:
+        except complaints as error:
             raise located(error, loc) from error
 
     return run

@@ -70,12 +70,14 @@ class FuseLoops(Pass):
     arrays that the graph has made become pure ops, also at indices that are known at run time: the
     kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
     that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
-    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them.
+    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them. Under ``exact`` all
+    stay: kernels of loops fuse products with sums.
     """
 
     name: ClassVar[str] = "fuse-loops"
     dynamic: bool = False
     keep: str = ""
+    exact: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -91,7 +93,9 @@ class FuseLoops(Pass):
             if number in kept:
                 refused[number] = Reason(Kind.NOT_LOWERED)
                 continue
-            reason = Reason(Kind.OFF_HOST) if not given <= {HOST} else _refusal(loop)
+            reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
+            if not given <= {HOST}:
+                reason = Reason(Kind.OFF_HOST)
             if reason is not None:
                 refused[number] = reason
         while True:

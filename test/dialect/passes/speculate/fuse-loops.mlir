@@ -2,6 +2,9 @@
 // RUN: FileCheck %s --check-prefix=STATS --input-file=%t
 // RUN: profuse-opt %s -p 'fuse-loops{keep=0}' | FileCheck %s --check-prefix=KEEP
 // RUN: profuse-opt %s -p 'fuse-loops{dynamic=true}' | FileCheck %s --check-prefix=DYN
+// RUN: profuse-opt %s -p 'fuse-loops{exact=true}' | FileCheck %s --check-prefix=EXACT
+
+// EXACT-NOT: profuse.fusion_group
 
 // STATS-DAG: 1 a loop runs round by round: matmul: is computed by a library, round by round
 // STATS-DAG: 1 a loop runs round by round: scf.for: sizes of its arrays vary
