@@ -38,15 +38,13 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
         if _escapes(op.results[0]):
             raise LoweringError("a round of a loop would hand on memory of its own")
         type_ = ir.MemRefType(op.results[0].type)
-        dims = [_dim(v, names) for v in op.operands]
-        if any(d is None for d in dims):
+        found = [_dim(v, names) for v in op.operands]
+        dims = [d for d in found if d is not None]
+        if len(dims) < len(found):
             _free(op)
             continue
         sizes = iter(dims)
-        shape: list[Dim] = [
-            next(sizes) if n == _OPEN else n
-            for n in type_.shape  # type: ignore[misc]
-        ]
+        shape: list[Dim] = [next(sizes) if n == _OPEN else n for n in type_.shape]
         bytes_: Dim = _bytes(type_.element_type)
         for size in shape:
             bytes_ = bytes_ * size

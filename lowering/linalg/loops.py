@@ -83,6 +83,7 @@ class LoopEnvironment(Environment):
         if isinstance(type_, ScalarType):
             self.types[number], self.values[number] = ScalarType(type_.dtype), scalar
         else:
+            assert isinstance(type_, TensorType)
             self.types[number] = type_
             self.values[number] = Tensor(None, type_, scalar)
 

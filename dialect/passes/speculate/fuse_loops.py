@@ -70,8 +70,8 @@ class FuseLoops(Pass):
     arrays that the graph has made become pure ops, also at indices that are known at run time: the
     kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
     that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
-    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them. Under ``exact`` all
-    stay: kernels of loops fuse products with sums.
+    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them. Under ``exact``
+    all stay: kernels of loops fuse products with sums.
     """
 
     name: ClassVar[str] = "fuse-loops"

@@ -286,3 +286,13 @@ def test_a_loop_whose_result_is_a_number():
         return pf.fori_loop(0, n, lambda i, k: k + i, 0) + x
 
     _calls(function, (np.ones(2), 5))
+
+
+def test_exact_kernels_have_no_loops():
+    """PROFUSE_EXACT: a loop runs in the plan, and gives the very bits of NumPy."""
+    args = ARGUMENTS["jacobi_1d"](np.random.default_rng(0), 11)
+    with pf.knobs.override(exact=True):
+        jitted = pf.jit(loop_programs.jacobi_1d)
+        for _ in range(3):
+            _same(jitted(*args), loop_programs.jacobi_1d(*args), True)
+    assert not any("fusion_loop" in name for name in executor_of(jitted).result.kernels)
