@@ -295,10 +295,11 @@ def main(names):
         if name == "mandelbrot":
             args = (*args[:-1], 100)
         plain = globals()[name]
-        jitted = pf.jit(getattr(loop_programs, name))
         with pf.knobs.override(background=False, cache=False, unsupported="raise", threads=1):
+            jitted = pf.jit(getattr(loop_programs, name))
             jitted(*args)
             made = _first(jitted, args)
+            jitted.wait()
             functions = {"profuse": jitted}
             compiled = 0.0
             if numba is not None:
@@ -311,7 +312,9 @@ def main(names):
             best = _times(functions, args, ROUNDS)
             error = _worst(jitted(*args), expected)
             counters = jitted.state().counters
-            note = "" if not counters["voided_launches"] else " voided"
+            note = " voided" if counters["voided_launches"] else ""
+            if not counters["kernel_launches"]:
+                raise SystemExit(f"{name} has no kernel: {jitted.explain()}")
             numba_time = best.get("numba", float("nan"))
             print(
                 f"{name:18s}{best['profuse'] * 1e6:11.1f}{numba_time * 1e6:11.1f}"
