@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,12 +128,13 @@ class Check:
                 break
             try:
                 self.one(setting)
-            except _TooLarge as error:
+            except (_TooLarge, TooLong) as error:
                 too_large = str(error)
             slowest = max(slowest, time.thread_time() - begun - spent)
         else:
             if self.compared and self.skipped > _MANY * self.compared:
-                self.one(Setting(wanted[0].sizes, "positive", 1000))
+                with suppress(_TooLarge, TooLong):
+                    self.one(Setting(wanted[0].sizes, "positive", 1000))
         if not self.runs:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
         if too_large and 2 * self.runs < len(wanted):

@@ -30,7 +30,7 @@ from ....dialect.ops.elementwise.unary import Abs, Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
 from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
-from .rounds import Limit, has_loops, pass_on
+from .rounds import Limit, TooLong, has_loops, pass_on
 from .rows import Rows
 
 _DRAWN = 65537  # number of different random numbers; larger arrays repeat them
@@ -49,6 +49,7 @@ _OF_EITHER_SIGN = (
     Min,
     Minimum,
 )
+_SLOWER = 16  # as many times longer may an evaluation take that moves operands
 _ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
 
 
@@ -225,9 +226,11 @@ class Reference:
         for number in range(count):
             every = number % 2 == 0
             if self._limit is not None:
-                self._limit.begin()
+                self._limit.begin(_SLOWER)
             try:
                 out.append([np.asarray(x) for x in evaluator(args)])
+            except TooLong:
+                raise  # what it would have shown is not known
             except Exception:
                 # If moved operands raise, rounding decides; such an evaluation is no evidence.
                 continue
@@ -243,6 +246,8 @@ class Reference:
         """
         try:
             wide = self([_widened(x) for x in args])
+        except TooLong:
+            raise
         except Exception:
             return []
         return [[w.astype(e.dtype) for w, e in zip(wide, expected, strict=True)]]

@@ -35,9 +35,9 @@ class Limit:
         self._count, self._end = 0, 0.0
         self.begin()
 
-    def begin(self) -> None:
-        """Begin an evaluation."""
-        self._end = time.thread_time() + self.seconds
+    def begin(self, times: int = 1) -> None:
+        """Begin an evaluation, which may take so many times as long."""
+        self._end = time.thread_time() + self.seconds * times
 
     def adapt(self, _instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """The evaluation of an op, with an eye on the clock."""
