@@ -35,11 +35,9 @@ from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .exact_groups import exact_refusal, split_views
-from .fusion_types import number_refusal, replaces_part_of_carried
+from .fusion_types import is_embedded, number_refusal, replaces_part_of_carried
 from .outline import outline
 
-# A larger constant is handed to the kernel as an operand instead of becoming part of its code.
-MAX_EMBEDDED = 64
 MAX_COPIES = 4  # of numbers for groups, per op of a block
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
 _SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn, Definedness)
@@ -237,13 +235,7 @@ class _BlockFuser:
 
     def _embedded(self, value: ir.Value) -> bool:
         """True for constants that are copied into the group."""
-        type_ = self.constants.get(value)
-        if isinstance(type_, TensorType):
-            size = 1
-            for dim in type_.shape or ():
-                size *= dim  # type: ignore[operator,assignment]
-            return type_.is_static and size <= MAX_EMBEDDED
-        return isinstance(type_, ScalarType)
+        return is_embedded(self.constants.get(value))
 
     def _merge(self) -> None:
         while not self._merge_numbers():

@@ -40,9 +40,16 @@ class InsertCasts(Pass):
         kernels = kernel_bodies(module)
         for func in functions(module):
             if symbol_of(func) in kernels:
-                casts: dict[tuple[ir.Value, DType], ir.Value] = {}
-                for op in ops_in(body_of(func)):
-                    self._cast_operands(op, casts)
+                self._cast_in(body_of(func), {})
+
+    def _cast_in(self, block: ir.Block, outer: dict[tuple[ir.Value, DType], ir.Value]) -> None:
+        """Cast in a block and in those inside of it, which see the casts around them."""
+        casts = dict(outer)
+        for op in ops_in(block):
+            self._cast_operands(op, casts)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._cast_in(inner, casts)
 
     def _cast_operands(
         self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]
