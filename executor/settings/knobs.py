@@ -245,7 +245,9 @@ KNOBS: dict[str, Knob] = {
         10_000,
         "most ops of a graph; functions with more run in Python, unless unsupported=raise",
     ),
-    "source_loops": Knob(_bool, True, "loops of Python's stay loops in graphs; off = rounds are copied"),
+    "source_loops": Knob(
+        _bool, True, "Python's loops stay loops in graphs; off = each round is recorded"
+    ),
     "unroll_rounds": Knob(
         _natural, 16, "rounds up to which a loop with bounds of Python's is recorded round by round"
     ),

@@ -46,4 +46,6 @@ def is_users_module(module: types.ModuleType) -> bool:
     return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
 
 
-__all__ = ["PREFIX", "SOURCE", "generated_file", "is_users_file", "is_users_module", "is_users_name"]
+__all__ = [
+    "PREFIX", "SOURCE", "generated_file", "is_users_file", "is_users_module", "is_users_name",
+]  # fmt: skip

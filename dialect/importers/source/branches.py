@@ -177,8 +177,7 @@ def _emit(
 
 
 def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
-    """The type of a result; a Python float beside an `np.float64` becomes one. None: there is none.
-    """
+    """The type of a result, None if there is none; a Python float becomes an `np.float64`."""
     hints = [rec.hints[value] for value in values]
     joined = join_hints(*hints)
     if joined is not None:

@@ -5,7 +5,7 @@ Statements stay Python's own. A ``for`` runs over what `Source.loop` makes of it
 
     _profuse_source_1 = __profuse_source__.loop(SITE, ITERABLE)
     for TARGET in _profuse_source_1:
-        if _profuse_source_1.puts:                                   # the trace hands names their values
+        if _profuse_source_1.puts:            # the trace hands names their values
             if 'a' in _profuse_source_1.puts: a = _profuse_source_1.puts['a']
         BODY
     else: (the same, then what was there)
@@ -36,7 +36,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def convert(definition: Any) -> bool:
-    """Rewrite the loops of a function's definition, and of functions in it; False if it has none."""
+    """Rewrite the loops of a function's definition, and of functions in it; False: it has none."""
     made = False
     for node in ast.walk(definition):
         if isinstance(node, ast.FunctionDef) and _may_convert(node):
@@ -115,9 +115,13 @@ class _Converter(ast.NodeTransformer):
         _stops(node, loop)
         target = stores([node.target])
         site = _site(node, names, live, target & stores(node.body))
-        made = _at(node, ast.Assign(
-            [ast.Name(loop, ast.Store())], _ask("loop", site, _target(node.target), _lazy(node.iter))
-        ))
+        made = _at(
+            node,
+            ast.Assign(
+                [ast.Name(loop, ast.Store())],
+                _ask("loop", site, _target(node.target), _lazy(node.iter)),
+            ),
+        )
         node.iter = _at(node.iter, ast.Name(loop, ast.Load()))
         puts = names & (live.head | live.after)
         node.body = [*_puts(node, loop, puts), *node.body]
@@ -153,9 +157,10 @@ class _Converter(ast.NodeTransformer):
         branch = self._name()
         puts = _puts(node, branch, names & live.after)
         site = _site(node, names, live, frozenset())
-        made = _at(node, ast.Assign(
-            [ast.Name(branch, ast.Store())], _ask("if_", site, _condition(node.test))
-        ))
+        made = _at(
+            node,
+            ast.Assign([ast.Name(branch, ast.Store())], _ask("if_", site, _condition(node.test))),
+        )
         node.test = _at(node, _method(branch, "then"))
         other = _at(node, ast.If(_method(branch, "other"), [*puts, *node.orelse, *_nothing()], []))
         end = _at(node, ast.If(_method(branch, "end"), [*_puts(node, branch, names & live.after),
@@ -167,9 +172,9 @@ class _Converter(ast.NodeTransformer):
         self.generic_visit(node)
         if not _may_wait(node.body, node.orelse):
             return node
-        return _at(node, _ask(
-            "choose", _condition(node.test), _later(node.body), _later(node.orelse)
-        ))
+        return _at(
+            node, _ask("choose", _condition(node.test), _later(node.body), _later(node.orelse))
+        )
 
     def _name(self) -> str:
         self.count += 1
@@ -193,8 +198,8 @@ def _target(target: ast.expr) -> ast.Constant:
 
 
 def _site(node: Any, names: Any, live: Any, changed: Any) -> ast.Constant:
-    """What `loops.Site` is made of, as one constant."""
-    return ast.Constant((
+    """What `names.Site` is made of, as one constant."""
+    return _constant((
         node.lineno, node.col_offset, tuple(sorted(names)), tuple(sorted(names & live.head)),
         tuple(sorted(names & live.after)), tuple(sorted(changed)), getattr(node, STOP, None),
     ))  # fmt: skip
@@ -221,8 +226,10 @@ def _lazy(node: ast.expr) -> ast.expr:
 
 def _leaves(node: ast.stmt) -> bool:
     """True for the statement by which `jumps` leaves a loop."""
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and (
-        node.test.id.startswith(PREFIX)
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and (node.test.id.startswith(PREFIX))
     )
 
 
@@ -254,7 +261,7 @@ def _condition(node: ast.expr) -> ast.expr:
         names = [_COMPARED.get(type(op)) for op in node.ops]
         if None not in names and _may_wait(*node.comparators):
             later = map(_later, node.comparators)
-            return _at(node, _ask("chained", ast.Constant(tuple(names)), node.left, *later))
+            return _at(node, _ask("chained", _constant(tuple(names)), node.left, *later))
     if isinstance(node, ast.BoolOp) and _may_wait(*node.values[1:]):
         name = "both" if isinstance(node.op, ast.And) else "either"
         return _both(name, node, [_condition(value) for value in node.values])
@@ -266,6 +273,10 @@ def _both(name: str, node: ast.expr, values: list[ast.expr]) -> ast.expr:
     while values:
         found = _at(node, _ask(name, values.pop(), _later(found)))
     return found
+
+
+def _constant(value: Any) -> ast.Constant:
+    return ast.Constant(value)
 
 
 def _ask(what: str, *args: ast.expr) -> ast.Call:
@@ -300,6 +311,7 @@ def _puts(node: ast.AST, loop: str, names: Any) -> list[ast.stmt]:
 
 def _at(where: Any, made: Any) -> Any:
     """Give new nodes the place of the source that they stand for, on one line."""
+    node: Any
     for node in ast.walk(made):
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
             node.lineno, node.col_offset = where.lineno, where.col_offset

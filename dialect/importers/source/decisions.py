@@ -1,4 +1,4 @@
-"""What a trace has decided on loops and branches of the source, and why; kept while it starts anew."""
+"""What a trace has decided on loops and branches; kept while the trace starts anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ``for`` iterates over, as far as a trace sees through it: element ``k`` for a traced ``k``.
+"""What a ``for`` iterates over, as far as a trace sees through it.
 
 `range` with traced bounds, the rows of a traced array, and `enumerate`, `zip` and `reversed` of
 these. Each also is an iterable of Python's, which needs the number of its elements as a number.

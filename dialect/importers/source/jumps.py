@@ -9,8 +9,8 @@
                                              REST
                                          if stop: break
 
-So that a trace can record both branches where the condition is traced. `convert` gives the last line
-its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths only,
+So that a trace can record both branches where the condition is traced. `convert` gives the last
+line its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths only,
 stay as they are.
 """
 
@@ -49,8 +49,8 @@ class Jumps:
 
     def _loop(self, node: Any) -> list[ast.stmt]:
         """Rewrite one loop; returns what goes before it."""
-        if not _is_simple(node.body):
-            return []
+        if not _is_simple(node.body) or (node.orelse and _may_break(node.body)):
+            return []  # `else` runs only where no `break` does
         self._count += 1
         flag = f"{PREFIX}stop{self._count}"
         body, found = _without_jumps(node.body, flag)
@@ -81,12 +81,28 @@ def _kind(node: ast.AST) -> int:
         return ALWAYS
     if isinstance(node, (ast.For, ast.While, *_SCOPES)):
         return MAYBE if any(_kind(n) for n in getattr(node, "orelse", ())) else NEVER
-    children = [n for n in ast.iter_child_nodes(node) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+    children = [
+        n
+        for n in ast.iter_child_nodes(node)
+        if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))
+    ]
     return MAYBE if any(_kind(n) for n in children) else NEVER
 
 
+def _may_break(body: Sequence[ast.AST]) -> bool:
+    """True if statements may leave the loop around them."""
+    return any(
+        isinstance(node, ast.Break)
+        or (
+            not isinstance(node, (ast.For, ast.While, ast.expr, *_SCOPES))
+            and _may_break(list(ast.iter_child_nodes(node)))
+        )
+        for node in body
+    )
+
+
 def _is_simple(body: Sequence[ast.stmt]) -> bool:
-    """True if all jumps are at the end of branches of `if`, and nothing is skipped on some paths."""
+    """True if all jumps are at the end of branches, and nothing is skipped on some paths alone."""
     for k, node in enumerate(body):
         kind = _kind(node)
         if kind == NEVER:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 Names = frozenset[str]
 NONE: Names = frozenset()
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_TRIES: Any = (ast.Try, getattr(ast, "TryStar", ast.Try))
 
 
 class Live(NamedTuple):
@@ -58,7 +58,7 @@ class Liveness:
             return both | loads(node.test)
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             return self._loop(node, live, jumps)
-        if isinstance(node, (ast.Try, getattr(ast, "TryStar", ast.Try))):
+        if isinstance(node, _TRIES):
             last = self._block(node.finalbody, live, jumps)
             caught = jumps.caught | last
             for handler in node.handlers:

@@ -152,8 +152,10 @@ class Source:
 
     def is_open(self, value: Any) -> bool:
         """True for a traced value whose truth is known only at run time."""
-        return isinstance(value, Recording) and not value.rec.evaluates and (
-            value.value not in self.rec.known
+        return (
+            isinstance(value, Recording)
+            and not value.rec.evaluates
+            and (value.value not in self.rec.known)
         )
 
     def truth(self, value: Any) -> Any:

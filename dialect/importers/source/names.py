@@ -1,4 +1,4 @@
-"""The variables of a statement that a trace records: their values before, meanwhile and afterwards."""
+"""The variables of a statement that a trace records."""
 
 from __future__ import annotations
 

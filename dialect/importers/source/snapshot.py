@@ -1,9 +1,9 @@
 """Whether a round of a loop has changed Python objects: a loop is recorded only if none has.
 
-A recorded body has run once, whatever the number of rounds. So all that the user's code can reach is
-noted before a round and compared afterwards: the variables of its frame and what these hold, cells
-of functions, shadows of objects from outside. Arrays that the trace knows are left out, as what is
-written to them is recorded.
+A recorded body has run once, whatever the number of rounds. So all that the user's code can reach
+is noted before a round and compared afterwards: the variables of its frame and what these hold,
+cells of functions, shadows of objects from outside. Arrays that the trace knows are left out, as
+what is written to them is recorded.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Snapshot(Journal):
                 return f"the variable {name}"
         shadows = self._rec.shadows
         if shadows is not None:
-            name = shadows.changed_since(self._shadows)
-            if name is not None:
-                return name
+            shadow = shadows.changed_since(self._shadows)
+            if shadow is not None:
+                return shadow
         told = self.undo()
         return told[0][0] if told else None
 

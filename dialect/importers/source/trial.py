@@ -1,7 +1,7 @@
 """Running a statement's body once on traced values: a trial, which is repeated until it is right.
 
-The first trial hands the body the values that its names have. What it binds anew, and is read later,
-is carried from then on, as arguments of a block. A trial that changes anything else of Python is
+The first trial hands the body the values that its names have. What it binds anew, and is read
+later, is carried from then on, as arguments of a block. A trial that changes anything else of Python is
 refused, see `snapshot`.
 """
 
@@ -96,7 +96,7 @@ class Trial:
         return self.carry.arguments()
 
     def enter(self, block: Block, args: tuple[int, ...]) -> None:
-        """Record into a block, whose last arguments are ``args``, and hand the names to the body."""
+        """Record into a block, whose last arguments are ``args``; hand the names to the body."""
         rec = self.rec
         rec.blocks.append(block)
         own_arguments(rec, block)
@@ -131,14 +131,12 @@ class Trial:
                 if name in self.start:
                     self.refuse(f"{name} is deleted by a round")
                 continue
-            if name not in self.puts:
-                out[name] = held[name]
-            elif not same(held[name], self.puts[name]):
+            if name not in self.puts or not same(held[name], self.puts[name]):
                 out[name] = held[name]
         return out
 
     def forgotten(self) -> bool:
-        """True if a round has written numbers that were known: the trial took them for constants."""
+        """True if a round has written numbers that were known: the trial took them as given."""
         lost = self.mark.known.keys() - self.rec.known.keys() - self.unknown
         self.unknown |= lost
         return bool(lost)
@@ -186,7 +184,7 @@ class Trial:
         assert self.puts is not None
         return op("eq", self.puts[self.site.stop or ""], False)
 
-    def peel(self, why: str) -> None:
+    def peel(self, why: str) -> Any:
         """Record the first round on its own, as its variables have other types than later ones."""
         if self.peels:
             self.refuse(why)
@@ -243,7 +241,8 @@ class Trial:
             if isinstance(have, ScalarType) and isinstance(hint, TensorType):
                 dtype = hint.dtype
                 fits = dtype is not None and (
-                    dtype is I64 if have.dtype is I64 and dtype.is_int
+                    dtype is I64
+                    if have.dtype is I64 and dtype.is_int
                     else dtype.is_float and dtype.numpy.itemsize >= 4
                 )
                 if not fits:
@@ -252,9 +251,7 @@ class Trial:
 
     def hand_back(self) -> None:
         """Give the names what they held before the statement, but for those it binds itself."""
-        self.puts = {
-            n: v for n, v in self.start.items() if n in self.live and n not in self.given
-        }
+        self.puts = {n: v for n, v in self.start.items() if n in self.live and n not in self.given}
 
     def refuse(self, why: str) -> Any:
         """Start the trace anew, with this statement left to Python."""

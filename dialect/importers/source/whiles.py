@@ -75,7 +75,10 @@ class While(Trial):
         if self._ends:
             self.puts = None
             return False
-        if self._rounds == self.source.policy.rounds and self.key not in self.source.decisions.found:
+        if (
+            self._rounds == self.source.policy.rounds
+            and self.key not in self.source.decisions.found
+        ):
             self.source.force(self)
         if self._rounds:
             self.start = read(frame, self.site.names)

@@ -62,7 +62,9 @@ def test_tracebacks_name_the_lines_of_the_source():
         try:
             fn(1)
         except ZeroDivisionError as error:
-            return [(f.filename, f.lineno, f.name) for f in traceback.extract_tb(error.__traceback__)]
+            return [
+                (f.filename, f.lineno, f.name) for f in traceback.extract_tb(error.__traceback__)
+            ]
 
     want, got = places(styles.f_error), places(converted(styles.f_error))
     assert want[-1] == got[-1] and len(want) == len(got)
@@ -88,11 +90,10 @@ def test_break_and_continue_at_the_end_of_branches():
             if i == x:
                 out.append("a")
                 continue
-            elif i == x + 2:
+            if i == x + 2:
                 out.append("b")
                 break
-            else:
-                out.append("c")
+            out.append("c")
             out.append(i)
         else:
             out.append("else")

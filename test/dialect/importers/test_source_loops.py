@@ -171,7 +171,9 @@ def test_rows_enumerate_and_zip():
         return total
 
     one_graph(rows, [(RNG.random((n, 3)),) for n in SIZES])
-    one_graph(counted, [(RNG.random((n, 3)), RNG.random((m, 3))) for n, m in ((2, 3), (4, 1), (0, 2))])
+    one_graph(
+        counted, [(RNG.random((n, 3)), RNG.random((m, 3))) for n, m in ((2, 3), (4, 1), (0, 2))]
+    )
 
 
 def test_nested_loops_with_bounds_of_the_outer_index():
@@ -493,7 +495,7 @@ def test_conditions_of_several_parts():
     def g(x):
         total = 0.0
         for i in range(len(x)):
-            total = total + (x[i] if 0.2 < x[i] < 0.8 and i > 0 or i == 3 else -x[i])
+            total = total + (x[i] if (0.2 < x[i] < 0.8 and i > 0) or i == 3 else -x[i])
         return total
 
     graphs(f, [(RNG.random(3), tol) for tol in (0.1, 1e-6, 2.0)])
@@ -541,6 +543,7 @@ def test_break_of_while():
 
 def test_the_break_of_a_loop_that_is_not_recorded():
     """A `break` under a traced condition cannot be left out when rounds are copied."""
+
     def f(x):
         out = []
         for i in range(3):
@@ -567,7 +570,9 @@ def test_min_and_max_of_elements():
                 d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + cost)
         return d[n, m]
 
-    one_graph(edit, [(RNG.integers(0, 3, n), RNG.integers(0, 3, m)) for n, m in ((4, 3), (1, 0), (6, 6))])
+    one_graph(
+        edit, [(RNG.integers(0, 3, n), RNG.integers(0, 3, m)) for n, m in ((4, 3), (1, 0), (6, 6))]
+    )
 
 
 def test_bounds_in_arrays():
@@ -600,6 +605,7 @@ def test_lists_that_are_filled_in_a_branch():
 
 def test_one_plan_for_all_sizes():
     """Through the whole compiler: calls with other bounds need no trace of their own."""
+
     def f(x, n):
         y = x.copy()
         for i in range(n):
