@@ -10,8 +10,8 @@
                                          if stop: break
 
 So that a trace can record both branches where the condition is traced. `convert` gives the last
-line its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths only,
-stay as they are.
+line its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths
+only, stay as they are.
 """
 
 from __future__ import annotations

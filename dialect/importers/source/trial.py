@@ -1,8 +1,8 @@
 """Running a statement's body once on traced values: a trial, which is repeated until it is right.
 
 The first trial hands the body the values that its names have. What it binds anew, and is read
-later, is carried from then on, as arguments of a block. A trial that changes anything else of Python is
-refused, see `snapshot`.
+later, is carried from then on, as arguments of a block. A trial that changes anything else of
+Python is refused, see `snapshot`.
 """
 
 from __future__ import annotations

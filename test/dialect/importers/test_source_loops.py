@@ -166,7 +166,7 @@ def test_rows_enumerate_and_zip():
 
     def counted(x, y):
         total = np.zeros(3)
-        for k, (a, b) in enumerate(zip(x, y), 2):
+        for k, (a, b) in enumerate(zip(x, y, strict=False), 2):
             total += k * a - b
         return total
 
@@ -278,7 +278,7 @@ def test_lists_that_are_filled():
     def f(x):
         out = []
         for i in range(len(x)):
-            out.append(x[i] * 2)
+            out.append(x[i] * 2)  # noqa: PERF401
         return out
 
     left(f, (np.ones(3),), "the list out is changed by a round")
@@ -596,7 +596,7 @@ def test_lists_that_are_filled_in_a_branch():
         out = []
         for i in range(len(x)):
             if x[i] > 0.5:
-                out.append(i)
+                out.append(i)  # noqa: PERF401
         return out
 
     with pytest.raises(TraceError, match="truth"):
@@ -621,6 +621,33 @@ def test_one_plan_for_all_sizes():
     counters = jitted.state().counters
     assert (counters["traces"], counters["python_calls"]) == (1, 0)
     assert jitted.state().tier == "optimized"
+
+
+def test_ints_are_of_any_size():
+    def f(x, n):
+        product = 1
+        for i in range(1, n + 1):
+            product *= i
+            x = x + 1
+        return x, product
+
+    jitted = pf.jit(f)
+    for n in (3, 5, 30):
+        assert jitted(np.ones(1), n) == f(np.ones(1), n)
+    assert jitted.state().counters["traces"] == 1
+
+
+def test_else_of_a_loop_that_is_left():
+    def f(x, limit):
+        for i in range(len(x)):
+            if x[i] > limit:
+                break
+        else:
+            x = x * 2
+        return x
+
+    with pytest.raises(TraceError, match="truth"):
+        trace(f, (np.ones(3), 0.5), loops=Policy(elements=True))
 
 
 def test_off():
