@@ -36,6 +36,8 @@ class Kind(Enum):
 
     # Of an op, before it is fused.
     NEVER_FUSED = "never-fused"
+    INEXACT = "inexact"
+    OTHER_LAYOUT = "other-layout"
     ON_HOST = "on-host"
     SIDE_EFFECTS = "side-effects"
     WRITTEN_VIEW = "written-view"
@@ -198,6 +200,8 @@ _OF_ERRORS = (
 )
 _WORDS = {
     Kind.NEVER_FUSED: "is never fused",
+    Kind.INEXACT: "a kernel may round otherwise than NumPy does, which exact=True rules out",
+    Kind.OTHER_LAYOUT: "operand {operand} may not lie in C order, which exact=True asks for",
     Kind.ON_HOST: "{detail} runs on the host, between kernels",
     Kind.SIDE_EFFECTS: "has side effects",
     Kind.WRITTEN_VIEW: "is a view of memory that is written",

@@ -28,11 +28,17 @@ def device_of_function(function: Program, home: str = HOST) -> str:
 
 
 def compile_for(
-    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False
+    function: Program,
+    target: Target,
+    *,
+    keep_stages: bool = False,
+    in_place: bool = False,
+    exact: bool = False,
 ) -> KernelArtifact | GpuArtifact:
     """Compile one fusion function for the processor that its arguments are on.
 
     ``in_place``: kernels of the host may write results onto inputs, see `KernelABI.in_place`.
+    ``exact``: they round every operation, and fuse none.
 
     Raises LoweringError, also where the target has no GPU for a function that needs one.
     """
@@ -40,7 +46,9 @@ def compile_for(
     if not device_of_function(function, home).startswith(GPU):
         from .cpu.stages import compile_program
 
-        return compile_program(function, target, keep_stages=keep_stages, in_place=in_place)
+        return compile_program(
+            function, target, keep_stages=keep_stages, in_place=in_place, exact=exact
+        )
     if not target.gpu:
         raise LoweringError(NO_GPU)
     from .gpu.stages import compile_image

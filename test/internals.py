@@ -331,3 +331,30 @@ def spy_on_writes(monkeypatch: Any, spy: Callable[[Record], None]) -> None:
 def stop_telling(watcher: Callable[[bool], None]) -> None:
     """Undo `timeline.when_switched`."""
     timeline._watchers.remove(watcher)
+
+
+def same(ours, theirs, seen=None):
+    """Equal values, of objects all that they hold; cycles end."""
+    seen = {} if seen is None else seen
+    if id(ours) in seen:
+        return
+    seen[id(ours)] = ours
+    assert type(ours) is type(theirs)
+    if isinstance(ours, (np.ndarray, np.generic, float)):
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    elif isinstance(ours, (tuple, list)):
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs, strict=True):
+            same(a, b, seen)
+    elif isinstance(ours, dict):
+        assert list(ours) == list(theirs)
+        for key in ours:
+            same(ours[key], theirs[key], seen)
+    elif hasattr(ours, "__dict__"):
+        same(vars(ours), vars(theirs), seen)
+    elif type(ours).__dict__.get("__slots__"):
+        for name in type(ours).__slots__:
+            same(getattr(ours, name), getattr(theirs, name), seen)
+    else:
+        assert ours == theirs

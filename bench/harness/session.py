@@ -20,6 +20,7 @@ from . import libraries, roofline, systems
 from .worker import Worker, WorkerError
 
 SLICE = 0.002  # seconds of calls that one system makes before it is the next one's turn
+PAUSE = 0.02  # seconds before each turn of several threads: those of other systems spin until then
 WARM_LIMIT = 0.01  # seconds of a call from which on it is not made once more to warm the caches
 # What of the environment has to be the same for rows to stand in one table.
 SAME = (
@@ -190,7 +191,8 @@ def _row(
             ready[name] = worker, answer["usual"]
             row["compile_seconds"][name] = answer["compile_seconds"]
             row["steady"] |= {name: answer["steady"]} if answer["steady"] else {}
-    times = _in_turn(ready, rounds, row["skipped"])
+    pause = PAUSE if machine.threads > 1 else 0.0
+    times = _in_turn(ready, rounds, pause, row["skipped"])
     for name in times:
         ready[name][0].ask("drop")
     row["seconds"] = {name: quartiles(values) for name, values in times.items()}
@@ -215,7 +217,7 @@ def _narrowed(case: Case, exact: tuple) -> tuple:
 
 
 def _in_turn(
-    ready: dict[str, tuple[Worker, float]], rounds: int, skipped: dict[str, str]
+    ready: dict[str, tuple[Worker, float]], rounds: int, pause: float, skipped: dict[str, str]
 ) -> dict[str, list[float]]:
     """Seconds per call of each system in each round; who begins changes from round to round."""
     times: dict[str, list[float]] = {name: [] for name in ready}
@@ -225,8 +227,10 @@ def _in_turn(
         for name in order[first:] + order[:first]:
             worker, usual = ready[name]
             calls = max(1, min(1000, int(SLICE / max(usual, 1e-7))))
+            warm = calls if pause else int(usual < WARM_LIMIT)
+            time.sleep(pause)
             try:
-                answer = worker.ask("time", calls=calls, warm=int(usual < WARM_LIMIT))
+                answer = worker.ask("time", calls=calls, warm=warm)
             except WorkerError as error:
                 skipped[name] = str(error)
                 del times[name]

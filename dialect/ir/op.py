@@ -161,6 +161,10 @@ class Op:
     (for the few upstream ops we evaluate, such as ``scf.if``) and ``rounding`` (of what floats are
     compared by when a kernel is checked; inherited).
 
+    ``exact`` (inherited): of bools, integers and floats of 32 and 64 bits kernels compute what
+    ``evaluate`` does, to the last bit and in C order: elements are taken, compared, or rounded
+    once, as IEEE 754 asks. Which NaN it is, is open.
+
     ``writes`` names the operands (by index) whose memory the op changes; `in-place-check` reads it.
     ``foreign`` marks ops that run code of users, of which no pass knows anything (R2.13).
     """
@@ -180,6 +184,7 @@ class Op:
     layout_decides: ClassVar[bool] = False
     fusion: ClassVar[Fusion] = Fusion.NONE
     rounding: ClassVar[Rounding] = Rounding.EACH
+    exact: ClassVar[bool] = False
     failure: ClassVar[Failure] = Failure.SIZES
     lowers_complex: ClassVar[bool] = False  # True if `lower` takes and gives complex numbers
     regions: ClassVar[int] = 0

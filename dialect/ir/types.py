@@ -140,8 +140,12 @@ def type_of(value: object) -> Type:
 
 
 def _element_strides(array: np.ndarray | DeviceTensor) -> tuple[int | None, ...]:
-    size = array.itemsize
-    return tuple(None if s % size else s // size for s in array.strides)
+    return in_elements(array.strides, array.itemsize)
+
+
+def in_elements(strides: Sequence[int], itemsize: int) -> tuple[int | None, ...]:
+    """Strides in elements for strides in bytes; None for one that is no multiple of an element."""
+    return tuple(None if s % itemsize else s // itemsize for s in strides)
 
 
 def merge_types(a: TensorType, b: TensorType) -> TensorType:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 class Constant(Op, name="constant", rounding=Rounding.MOVES):
     """A Python number (a scalar whose value is known) or an array (not to be written to)."""
 
+    exact = True
     out = result()
     value = attr(VALUE)
     fusion = Fusion.QUERY
@@ -78,6 +79,7 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
     ``dtype`` absent = the dtype of the value.
     """
 
+    exact = True
     value = operand()
     sizes = operand(variadic=True)
     out = result()

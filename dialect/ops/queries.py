@@ -26,6 +26,7 @@ _KINDS: dict[str, DType] = {"b": BOOL, "i": INT64, "u": INT64, "f": F64, "c": C1
 class Query(Op, rounding=Rounding.MOVES):
     """Family: an i64 scalar that follows from the type of a tensor."""
 
+    exact = True
     x = operand()
     out = result()
     fusion = Fusion.QUERY
@@ -174,6 +175,7 @@ class Truth(Op, name="truth"):
 class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
     """A number as a 0-d tensor; ``dtype`` absent = the number's own."""
 
+    exact = True
     aliases = {0: 0}
     x = operand()
     out = result()

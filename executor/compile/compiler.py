@@ -141,7 +141,11 @@ def _compile_kernel(
     try:
         with compiler_errors(f"lowering @{name}"):
             artifact = compile_for(
-                function, target, keep_stages=request.keep_stages, in_place=request.in_place
+                function,
+                target,
+                keep_stages=request.keep_stages,
+                in_place=request.in_place,
+                exact=request.exact,
             )
     except LoweringError as error:
         result.failures[name] = _no_kernel(Reason.of_error(Kind.NOT_LOWERED, error), name)

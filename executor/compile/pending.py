@@ -130,6 +130,7 @@ def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
         dump=knobs.dump,
         name=options.name,
         in_place=bool(options.donate),
+        exact=knobs.exact,
         check=knobs.check,
         check_ms=knobs.check_ms,
         check_bytes=knobs.check_bytes,

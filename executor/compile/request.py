@@ -37,6 +37,7 @@ def optimizing_pipeline(
     budget: float = 1.0,
     loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
+    exact: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -58,6 +59,7 @@ def optimizing_pipeline(
         budget: share of what subgraphs would keep for their gradients that they may keep.
         loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
+        exact: True = fuse only what kernels compute to the last bit as NumPy does.
         before: users' passes that run before fusion.
         after: users' passes that run after guards have been inserted.
     """
@@ -67,6 +69,7 @@ def optimizing_pipeline(
         inner = [*([] if inlines else ["threshold=1"]), *_budget(budget, loop_bytes)]
         options.append(f"no-grad=(grad{{{' '.join(inner)}}})" if inner else "no-grad=grad")
         return f"{first},profile-driven{{{' '.join(options)}}},final,dce"
+    options += ["exact=true"] if exact else []
     if fuse:
         options += [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
         if behavior == "dynamic":
@@ -96,6 +99,7 @@ def keyed_pipeline(
     budget: float = 1.0,
     loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
+    exact: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -112,6 +116,7 @@ def keyed_pipeline(
         budget: share of what subgraphs would keep for their gradients that they may keep.
         loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
+        exact: True = fuse only what kernels compute to the last bit as NumPy does.
         before: users' passes that run before fusion (R2.12).
         after: users' passes that run after fusion (R2.12).
     """
@@ -123,6 +128,7 @@ def keyed_pipeline(
         return f"spec-driven-grad{{{' '.join(kept)}}},final,dce"
     given = {"unit-axes": units, "contiguous": contiguous}
     given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
+    kept += ["exact=true"] if exact else []
     options = [*kept, f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
@@ -169,6 +175,7 @@ class CompileRequest:
         repro_dir: folder for the inputs of failing pipelines; "" = a temporary folder.
         dump: destination of the graph at every pass boundary, as in the knob; "" = no dumps.
         name: name of the graph in dumps and logs.
+        exact: True = kernels round every operation as NumPy does, and fuse none.
         pinned: (fusion function, reason) pairs of functions that get no kernel, because a worker
             was lost while it compiled them.
         in_place: True = kernels may write results into the memory of their inputs.
@@ -188,6 +195,7 @@ class CompileRequest:
     name: str = ""
     pinned: tuple[tuple[str, Reason], ...] = ()
     in_place: bool = False
+    exact: bool = False
     check: str = "off"
     check_ms: int = 20
     check_bytes: int = 64 << 20

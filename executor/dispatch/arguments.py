@@ -15,7 +15,7 @@ from ..memory.placement import Refused
 from .layout import SCALARS
 from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
 from .number_values import NumberValue
-from .refs import Held, Inside, OnDevice, OnTape, Position, Ref, Scalar, position_of
+from .refs import Held, Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.tracing.pytree import TreeDef
@@ -48,6 +48,7 @@ def arguments_of(
     kinds: Sequence[Any],
     captured: Sequence[tuple[Any, Any]],
     *,
+    slots: Sequence[tuple[InState, Any]] = (),
     first: int = 0,
     exchange: Exchange | None = None,
     on_tape: bool = False,
@@ -58,6 +59,7 @@ def arguments_of(
         tree: structure of the positional and keyword arguments.
         kinds: the `pytree.leaf_kind` of each leaf.
         captured: the captured arrays, each with the dtype and shape for which the graph is valid.
+        slots: what is in attributes and items that calls assign, each with its `leaf_kind`.
         first: position of the first argument.
         exchange: the DLPack functions of the library that made the device arrays; None = host.
         on_tape: arrays may be those of the tape.
@@ -65,10 +67,14 @@ def arguments_of(
     Raises Refused for arguments that only the Python dispatcher can take.
     """
     (_, _, positional), (_, names, named) = tree.spec[2]
-    made = _Finder(first + len(positional), kinds, exchange, on_tape)
+    every = (*kinds, *(kind for _, kind in slots))
+    made = _Finder(first + len(positional), every, exchange, on_tape)
     made.found.tests.append(Test(("keywords", tuple(names)), 1))
     for position, spec in enumerate((*positional, *named), first):
         made.argument(position, spec)
+    for place, _ in slots:
+        made.found.tests.append(Test(("taken", place), 1))
+        made.argument(place, ("leaf",))
     if exchange is not None:  # describing a device array runs code of its library
         lent = tuple(p for v in made.found.values if isinstance(p := _position(v), Inside))
         made.found.tests += [Test(("owned", lent), 1)] if lent else []
@@ -130,7 +136,7 @@ class _Finder:
         if isinstance(kind, type) and kind not in SCALARS:
             raise Refused(f"a scalar of {kind.__name__} is an argument")
         if self._on_tape:
-            assert not isinstance(position, OnTape)
+            assert isinstance(position, (int, Inside))
             position = OnTape(position)
             self.found.tests.append(Test(("untaped", position), 1))
         if isinstance(kind, type):

@@ -17,7 +17,7 @@ from ...lowering.abi import KernelABI, KernelArtifact
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 from .number_values import Number, NumberValue
-from .refs import Inside, OnDevice, OnTape, Position, Ref, Scalar, Stride
+from .refs import Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, Stride
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
@@ -37,6 +37,7 @@ class Test:
     * ``("static", position, Held)``? : the argument is that object, or an equal string.
     * ``("opened", position, type, keys)``? : the container has this type and these keys. Tests of
       its items rely on this one, because it stores the pointers to the items.
+    * ``("one", position, position)``? : the same object is at both.
     * ``("owned", positions)``: takes references to items of containers; always 1.
     * ``("fits", position)``? : the int is small enough for 64-bit arithmetic.
     * ``("bits", position)``: the bits of the float.
@@ -44,6 +45,7 @@ class Test:
     Fields of what a graph has read from outside of the call (see `conditions.state_reads`):
 
     * ``("read", Held, step, key, index, Held)``? : the look-up in the first object finds the other.
+    * ``("taken", position)``? : something is at an `InState`; the call owns it from then on.
     * ``("held_size", Held)``: the length of the dict or list.
 
     Fields of gradients:
@@ -257,7 +259,15 @@ class Leaf:
         self.arity, self.structure = arguments.arity, structure
         _check_structure(structure)
         # Tests on which others rely come first, then cheap tests; the sort is stable.
-        order = {"keywords": 0, "mode": 1, "opened": 2, "static": 3, "type": 3, "untaped": 3}
+        order = {
+            "keywords": 0,
+            "mode": 1,
+            "taken": 1,
+            "opened": 2,
+            "static": 3,
+            "type": 3,
+            "untaped": 3,
+        }
         order |= {"owned": 4, "noting": 4, "noted": 4, "described": 5}
         order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 6)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
@@ -350,7 +360,7 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
         elif isinstance(value, ArrayValue) and isinstance(value.ref, Scalar):
             tests.append(Test(("type", value.ref), value.dtype.type))
         elif isinstance(value, ArrayValue):
-            if isinstance(value.ref, (int, Inside, OnTape)):
+            if isinstance(value.ref, (int, Inside, OnTape, InState)):
                 tests.append(Test(("type", value.ref), np.ndarray))
             tests += [
                 Test(("nd", value.ref), len(value.sizes)),

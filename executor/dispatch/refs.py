@@ -1,7 +1,8 @@
 """Names for the objects that emitted code reads.
 
-A *position* names an argument (an int), an item of a container among the arguments (`Inside`), or
-what an argument holds that may be an array of the tape (`OnTape`). A *ref* names an array: a
+A *position* names an argument (an int), an item of a container among the arguments (`Inside`),
+what an argument holds that may be an array of the tape (`OnTape`), or what an object from outside
+holds (`InState`). A *ref* names an array: a
 position, a NumPy scalar (`Scalar`), an array on a device (`OnDevice`), or an array that the graph
 captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves `Dimension` and
 `Stride` of a ref, and `Integer` of a position.
@@ -52,7 +53,22 @@ class OnTape:
     position: Union[int, Inside]
 
 
-Position = Union[int, Inside, OnTape]
+@dataclass(frozen=True)
+class InState:
+    """What an object from outside has in an attribute or item: an input of the graph.
+
+    Attributes:
+        holder: the object.
+        step: ``"attribute"`` or ``"item"``.
+        key: name, key or index there.
+    """
+
+    holder: Held
+    step: str
+    key: Union[str, int]
+
+
+Position = Union[int, Inside, OnTape, InState]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ _REMEDIES = {
     ),
     Kind.RUN_TIME_SIZES: _LITERAL_SIZES,
     Kind.COMPLEX: "To fix it, compute with real and imaginary parts as floats.",
+    Kind.INEXACT: "To fuse it all the same, set pf.knobs.exact = False.",
+    Kind.OTHER_LAYOUT: "To fix it, pass what np.ascontiguousarray gives.",
     Kind.FEW_NEIGHBOURS: "To fix it, lower pf.knobs.min_fusion_size.",
     Kind.UNSURE_INTEGER: _ARRAY_OF_DTYPE,
     Kind.LARGE_INTEGER: _ARRAY_OF_DTYPE,

@@ -160,7 +160,8 @@ def custom_vjp(functions: type) -> CustomVjp:
 
     The class has two functions: ``forward(*args)`` returns the result, and what ``backward`` needs
     (arrays, numbers, containers of these); ``backward(saved, gradient)`` takes that and the
-    gradient of the result, and returns a tuple of one gradient per argument, None for zeros. Both
+    gradient of the result, and returns a tuple of one gradient per argument, None for zeros. A
+    gradient of the only argument may stand without a tuple. Both
     are traced. Outside of a trace ``forward`` runs in NumPy. Forward mode is refused.
 
     Raises ArgumentError for a class without them, and where they return something else.

@@ -53,11 +53,11 @@ _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
 
 @functools.cache
-def _effects() -> tuple[Callable[..., Any], Callable[..., bool]]:
-    """`apply_effects` and `are_apart`, which few processes need."""
-    from .write_back import apply_effects, are_apart
+def _effects() -> tuple[Callable[..., Any], ...]:
+    """`apply_effects`, `are_apart` and `lent`, which few processes need."""
+    from .write_back import apply_effects, are_apart, lent
 
-    return apply_effects, are_apart
+    return apply_effects, are_apart, lent
 
 
 @registry.kind
@@ -106,18 +106,24 @@ class JitFunction(DispatchedFunction):
         if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
             return trace.out_tree.unflatten(outputs)
-        apply_effects, are_apart = _effects()
+        apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
+        found: list[Any] = []
+        if trace.containers is not None:
+            found = trace.containers.find(args, kwargs)
+            if not trace.containers.are_apart(found):
+                return self._leave(None, args, kwargs)
         if not are_apart(trace, given):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:
-            outputs = self._run(variant.executor, self._inputs(variant, inputs))
+            with lent(trace):
+                outputs = self._run(variant.executor, self._inputs(variant, inputs))
         except Exception:
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        return apply_effects(trace, outputs, given)
+        return apply_effects(trace, outputs, [*given, *found])
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False

@@ -68,7 +68,7 @@ class Variant:
         """The arguments of a call of emitted code; see `dispatch.dispatcher.Graph`."""
         from ..dispatch.arguments import arguments_of
         from ..dispatch.conditions.baked import baked_tests
-        from ..dispatch.conditions.state_reads import state_tests
+        from ..dispatch.conditions.state_reads import in_state, state_tests
 
         trace = self.trace
         if self.renewals > _RENEWALS:
@@ -76,7 +76,10 @@ class Variant:
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
-        found = arguments_of(*self.key, held, first=first, exchange=exchange, on_tape=on_tape)
+        slots = list(zip(map(in_state, trace.slots), trace.slot_kinds_held, strict=True))
+        found = arguments_of(
+            *self.key, held, slots=slots, first=first, exchange=exchange, on_tape=on_tape
+        )
         # First: later tests rely on pointers that look-ups of attributes might make stale.
         found.tests[:0] = state_tests(trace.reads)
         found.tests += baked_tests(trace.guards, found.values)

@@ -8,12 +8,14 @@ runs it anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.ops.indexing.inplace import LOANS, Loan
 from ..memory.output_pool import data_pointer
 
 _FEW = 8  # pairs of arrays that are compared as they are
@@ -63,23 +65,45 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
     Args:
         trace: the graph.
         outputs: of the graph.
-        inputs: of the graph, as the caller and the objects from outside have them.
+        inputs: of the graph, as the caller and the objects from outside have them, and behind these
+            the containers among the arguments, if the graph has any (`Trace.containers`).
 
     Returns the result of the call.
     """
     finals = outputs[len(outputs) - len(trace.writes) :]
     for k, made in zip(trace.writes, finals, strict=True):
-        np.copyto(inputs[k], made)
+        if made is not inputs[k]:  # where it is, it has been written
+            np.copyto(inputs[k], made)
     leaves = [outputs[k] if k >= 0 else inputs[~k] for k in trace.sources or ()]
     first = trace.out_tree.leaves
+    behind = len(inputs) - len(trace.containers.every) if trace.containers is not None else 0
     for store in trace.stores:
-        if store.tree is None:
-            store.place.put(store.kept)
-        else:
+        value = store.kept
+        if store.tree is not None:
             last = first + store.tree.leaves
-            store.place.put(store.tree.unflatten(leaves[first:last]))
+            value = store.tree.unflatten(leaves[first:last])
             first = last
+        number = store.container
+        holder = store.place.holder if number is None else inputs[behind + number]
+        store.place.put(holder, value)
     return trace.out_tree.unflatten(leaves[: trace.out_tree.leaves])
 
 
-__all__ = ["apply_effects", "are_apart"]
+@contextmanager
+def lent(trace: Trace) -> Iterator[None]:
+    """Have a graph write to the caller's arrays where they are; an error undoes that."""
+    if not trace.lends:
+        yield
+        return
+    before, LOANS.open = LOANS.open, Loan()
+    loan = LOANS.open
+    try:
+        yield
+    except BaseException:
+        loan.undo()
+        raise
+    finally:
+        LOANS.open = before
+
+
+__all__ = ["apply_effects", "are_apart", "lent"]

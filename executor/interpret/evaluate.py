@@ -16,6 +16,7 @@ from ...dialect.analysis.alias import uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
+from ...dialect.ops.indexing.inplace import LOANS
 from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
 from ..memory.liveness import Overwrites, own_copy
 
@@ -241,13 +242,17 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
 def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callable[..., Any]:
     """``instr.op.evaluate`` with its attributes bound and errors located at the user's line.
 
-    ``overwrites``: what may be evaluated in place; None = nothing.
+    Errors of users' own code, which foreign ops call, pass as they are. ``overwrites``: what may be
+    evaluated in place; None = nothing.
     """
     function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
     if overwrites is not None and overwrites.may(instr):
         function = instr.op.overwrite
     if any(r.variadic for r in instr.op.results):
         function = _counted(instr)
+    if instr.op.writes:
+        function = _noted(function)
+    complaints = () if instr.op.foreign else COMPLAINTS
 
     def run(*args: Any) -> Any:
         try:
@@ -256,8 +261,20 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
             if error.loc is None and loc is not None:
                 raise type(error)(error.what, loc=loc, hint=error.hint) from error
             raise
-        except COMPLAINTS as error:
+        except complaints as error:
             raise located(error, loc) from error
+
+    return run
+
+
+def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What evaluates an op that writes its first operand, which a `Loan` may have to restore."""
+
+    def run(attrs: dict[str, Any], target: Any, *others: Any) -> Any:
+        loan = LOANS.open
+        if loan is not None:
+            loan.note(target)
+        return function(attrs, target, *others)
 
     return run
 

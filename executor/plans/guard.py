@@ -7,6 +7,7 @@ from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, table
+from ...dialect.guards.seen import type_noted
 from ...dialect.ir.device import HOST
 from ...dialect.ir.types import TensorType, Type
 
@@ -24,7 +25,7 @@ class Guard:
         forced: misses that stress mode has caused; ``last_miss`` does not include them.
         counted: hits, without those in emitted code that have not been added yet.
         missed: misses, with the same restriction.
-        missed_types: ``last_miss``, with the same restriction.
+        missed_types: what `seen.noted` says for ``last_miss``, with the same restriction.
         missed_at: clock of the emitted code at the latest of its misses that has been added.
         timed: number of timed hits.
         timed_seconds: time that the guarded group took in all timed hits.
@@ -67,7 +68,8 @@ class Guard:
     def last_miss(self) -> tuple[Any, ...] | None:
         """Types of the checked values at the latest miss; None = the guard has never failed."""
         self._add_up()
-        return self.missed_types
+        missed = self.missed_types
+        return None if missed is None else tuple(map(type_noted, missed))
 
     @property
     def run_seconds(self) -> float:
@@ -102,6 +104,29 @@ def quick_check(
             return None
         parts.append(part)
     return " and ".join(filter(None, parts))
+
+
+def sure_miss(checks: Sequence[Check], values: Sequence[str]) -> str | None:
+    """Python source of a comparison under which the checks cannot hold; None if there is none.
+
+    Guards that a call has come to in vain, one before the other, cost little by it. It compares
+    literal sizes, and may raise AttributeError for a value that is no array.
+
+    Args:
+        checks: the checks of the guard.
+        values: the variable name of each operand in the source.
+    """
+    sizes: dict[int, dict[int, int]] = {}
+    ranks = {c.operand: c.wanted for c in checks if c.kind == "rank"}
+    for check in checks:
+        if check.kind == "size":
+            sizes.setdefault(check.operand, {})[check.axis] = check.wanted
+    parts = []
+    for operand, known in sizes.items():
+        if len(known) == ranks.get(operand):
+            shape = tuple(known[axis] for axis in sorted(known))
+            parts.append(f"{values[operand]}.shape != {shape!r}")
+    return " or ".join(parts) or None
 
 
 @dataclass(frozen=True)
@@ -149,6 +174,20 @@ def _symbol(check: Check, o: _Operand) -> str | None:
     return f"{place} and {place} == {wanted}" if first == own else f"{place} == {wanted}"
 
 
+def _stride(check: Check, o: _Operand) -> str | None:
+    itemsize, strides = o.type_.dtype.itemsize, o.type_.strides
+    if None not in strides:  # the part of axis 0 compares all strides
+        return (
+            "" if check.axis else f"{o.value}.strides == {tuple(s * itemsize for s in strides)!r}"
+        )
+    if o.on_device:
+        return None
+    place = f"{o.value}.strides[{check.axis}]"
+    if check.wanted is None:
+        return f"{place} % {itemsize} == 0"
+    return f"{place} == {check.wanted * itemsize}"
+
+
 _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
     "object": _object,
     "dtype": lambda check, o: f"{o.value}.dtype is {o.bind('d', check.wanted.numpy)}",
@@ -179,10 +218,6 @@ _QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
         f"{o.value}.is_contiguous" if o.on_device
         else f"({o.value}.flags.carray or {o.value}.flags.c_contiguous and {o.value}.flags.aligned)"
     ),
-    "stride": lambda check, o: (
-        None if None in o.type_.strides
-        else "" if check.axis  # the part of axis 0 compares all strides
-        else f"{o.value}.strides == {tuple(s * o.type_.dtype.itemsize for s in o.type_.strides)!r}"
-    ),
+    "stride": _stride,
     "order": lambda check, o: None,
 })  # fmt: skip

@@ -17,9 +17,10 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.guards.checks import checks_of
 from ...dialect.guards.mismatch import flags_hold, holds
-from ...dialect.guards.seen import seen_type
+from ...dialect.guards.seen import noted
 from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
@@ -33,7 +34,7 @@ from ..memory.liveness import Liveness, Overwrites, own_copy, uses_in
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from ..settings.stress import guard_failures
-from .guard import Guard, quick_check
+from .guard import Guard, quick_check, sure_miss
 from .kernel_call import native_kernel
 
 Runner = Callable[..., Any]
@@ -156,7 +157,7 @@ class _Generator:
         self.inner = intermediates(module.main, abis)
         self.kernels, self.fallbacks = kernels, fallbacks
         self.scope: dict[str, Any] = {
-            "C": counters, "holds": holds, "flags_hold": flags_hold, "seen": seen_type,
+            "C": counters, "holds": holds, "flags_hold": flags_hold, "noted": noted,
         }  # fmt: skip
         self.lines: list[str] = []
         self.guards: list[Guard] = []
@@ -232,8 +233,10 @@ class _Generator:
         listed = f"({', '.join(values)},)"
         slow = f"flags_hold({t}, {listed})" if flags else f"holds({t}, {listed})"
         if quick:
+            sure = sure_miss(checks, values)
+            unless = f"not ({sure}) and " if sure else ""
             # A guard never raises, whatever object the value is (R1.39).
-            self.emit(depth, f"try: v{ok} = ({quick}) or {slow}")
+            self.emit(depth, f"try: v{ok} = ({quick}) or {unless}{slow}")
             self.emit(depth, f"except AttributeError: v{ok} = {slow}")
         else:
             self.emit(depth, f"v{ok} = {slow}")
@@ -241,7 +244,7 @@ class _Generator:
             self.emit(depth, f"v{alias} = {value}")
         self.emit(depth, f"if v{ok}: {g}.counted += 1; C.guard_hits += 1")
         misses = f"{g}.missed += 1; C.guard_misses += 1"
-        self.emit(depth, f"else: {misses}; {g}.missed_types = tuple(map(seen, {listed}))")
+        self.emit(depth, f"else: {misses}; {g}.missed_types = tuple(map(noted, {listed}))")
         fails = guard_failures(knobs.stress, f"{self.main.name}/{index}")
         guard.stressed = fails is not None
         if fails is not None:
@@ -318,6 +321,8 @@ class _Generator:
         self.emit(depth, f"{outs} = {function}({args})" if outs else f"{function}({args})")
         if instr.operands:
             self.emit(depth, "C.evaluated_ops += 1")
+        if instr.op is Borrow:  # who has lent an array knows that it is the result
+            self.fresh.update(instr.results)
         # What `keep-layouts` puts behind a group: nothing else sees the memory of its result.
         if (
             issubclass(instr.op, Permutation)

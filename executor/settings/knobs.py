@@ -167,6 +167,7 @@ KNOBS: dict[str, Knob] = {
     "general_fuser": Knob(_bool, True, "form fusion groups (R1.9); off = optimise without any"),
     "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
     "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
+    "exact": Knob(_bool, False, "kernels compute what NumPy does to the last bit; less is fused"),
     "max_fusion_ops": Knob(_positive, 128, "most ops in a group: LLVM's time grows faster"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(_text, "", "where a failing pipeline writes its input (default: temp dir)"),

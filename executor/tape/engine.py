@@ -7,6 +7,7 @@ hooks and sums of gradients come in the same order as there.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextvars import ContextVar, copy_context
 from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any
 
@@ -18,6 +19,22 @@ from .hooks import count
 from .node import TAPE, Accumulate, Node
 
 Captures = Mapping[Node, Sequence[tuple[int, int]]]  # node -> (its output, position in the result)
+
+
+def _ignoring() -> tuple[ContextVar[Any], Any]:
+    """The variable of NumPy's error state, and its value where nothing is reported.
+
+    To set it takes a tenth of the time of `numpy.errstate`, which is much of that of a short run.
+    """
+    before = copy_context()
+    with np.errstate(all="ignore"):
+        for variable, value in copy_context().items():
+            if before.get(variable) is not value:
+                return variable, value
+    raise InternalError("NumPy has its error state in no context variable")
+
+
+_ERRORS, _IGNORED = _ignoring()
 
 
 def run(
@@ -43,9 +60,7 @@ def run(
         return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
-    states, ends = _states([root[0] for root in roots])
-    for root, index, g in roots:
-        _hold(states[root], root, index, g)
+    left_of, ends = _counts([root[0] for root in roots])
     captures = captures or {}
     found: list[Any] = []
     # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
@@ -54,10 +69,13 @@ def run(
     whole = len(captures) == ends
     for node, places in captures.items():
         found += [None] * len(places)
-        whole = whole and not node.edges and node in states
+        whole = whole and not node.edges and node in left_of
     if captures and not whole:
-        needed = leading_to(states, captures)
-        unusual = states.keys() - needed.difference(captures)
+        needed = leading_to(left_of, captures)
+        unusual = left_of.keys() - needed.difference(captures)
+    held: dict[Node, list[Any] | None] = {}  # the gradients of nodes that wait
+    for root, index, g in roots:
+        _hold(held, root, index, g)
     following: Node | None = None
     ready: list[tuple[float, int, Node]] = []
     pushed = len(roots)
@@ -65,77 +83,85 @@ def run(
         following = roots[0][0]
     else:
         starts = dict.fromkeys(root[0] for root in roots)
-        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not states[node][0]]
+        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not left_of[node]]
         heapify(ready)
         following = heappop(ready)[2] if ready else None
+    gs = None if following is None else held.pop(following)
     roots = ()
     before, MODE.on = MODE.on, create_graph
+    token = _ERRORS.set(_IGNORED)
     try:
-        with np.errstate(all="ignore"):
-            while following is not None:
-                node = following
-                state = states[node]
-                gs = state[1]
-                state[1] = None
-                if gs is not None and gs[0] is not None and node.hooked is None and not (
-                    anomalies or node in unusual
-                ):  # fmt: skip
-                    pulled = node.backward(gs)
-                    if not retain_graph:
-                        node.release()
-                else:
-                    gs = gs or [None] * len(node.metas)
-                    runs = node not in unusual if needed is None else node in needed
-                    place = captures.get(node, ())
-                    pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
-                edges = node.edges
-                if len(edges) != len(pulled):
-                    raise InternalError(
-                        f"{node.name} gives {len(pulled)} of {len(edges)} gradients"
-                    )
-                # Of a chain of nodes each makes the next one ready, which needs no heap.
-                following = gs = None
-                for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
-                    if edge is None:
-                        continue
-                    target, index = edge
-                    state = states[target]
-                    left = state[0] = state[0] - 1
+        while following is not None:
+            node = following
+            if gs is not None and gs[0] is not None and node.hooked is None and not (
+                anomalies or node in unusual
+            ):  # fmt: skip
+                pulled = node.backward(gs)
+                if not retain_graph:
+                    node.release()
+            else:
+                gs = gs or [None] * len(node.metas)
+                runs = node not in unusual if needed is None else node in needed
+                place = captures.get(node, ())
+                pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
+            edges = node.edges
+            if len(edges) != len(pulled):
+                raise InternalError(f"{node.name} gives {len(pulled)} of {len(edges)} gradients")
+            # Of a chain of nodes each makes the next one ready, which needs no heap.
+            following = gs = None
+            for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
+                if edge is None:
+                    continue
+                target, index = edge
+                left = left_of[target]
+                if left != 1:
+                    left_of[target] = left - 1
                     if g is not None:
-                        gs = state[1]
-                        if gs is not None:
-                            other = gs[index]
-                            gs[index] = g if other is None else other + g
-                        elif left or target.__class__ is not Accumulate or target.hooked is not (
-                            None
-                        ) or anomalies:  # fmt: skip
-                            if index or len(target.metas) > 1:
-                                _hold(state, target, index, g)
-                            else:
-                                state[1] = [g]
-                        elif target in captures:
-                            for _, position in captures[target]:
-                                found[position] = g
-                            continue
-                        elif target not in unusual:
-                            # At once, as nobody sees the order. `pulled` and `zip` hold it, too.
-                            target.take(g, 3)
-                            continue
-                    if not left:
-                        if following is None:
-                            following = target
-                            rank = pushed
-                        else:
-                            heappush(ready, (-target.seq, pushed, target))
-                        pushed += 1
-                pulled, g, gs, other = (), None, None, None
-                if ready:
-                    following = (
-                        heappop(ready)
-                        if following is None
-                        else heappushpop(ready, (-following.seq, rank, following))
-                    )[2]
+                        _hold(held, target, index, g)
+                    continue
+                waiting = held.pop(target, None) if held else None
+                if target.__class__ is Accumulate and target.hooked is None and not anomalies:
+                    # At once, as nobody sees the order. `pulled` and `zip` hold a gradient, too.
+                    holders = 3
+                    if waiting is not None:
+                        (other,) = waiting
+                        if g is not None:
+                            other = other + g
+                        g = other
+                        waiting = other = None
+                        holders = 1
+                    if captures and target in captures:
+                        for _, position in captures[target]:
+                            found[position] = g
+                    elif g is not None and target not in unusual:
+                        target.take(g, holders)
+                    continue
+                if waiting is None:
+                    if g is not None:
+                        waiting = [None] * len(target.metas)
+                        waiting[index] = g
+                elif g is not None:
+                    other = waiting[index]
+                    waiting[index] = g if other is None else other + g
+                if following is None:
+                    following, gs, rank = target, waiting, pushed
+                else:
+                    held[target] = waiting
+                    heappush(ready, (-target.seq, pushed, target))
+                pushed += 1
+            pulled, g, other, waiting = (), None, None, None
+            if ready:
+                if following is None:
+                    following = heappop(ready)[2]
+                    gs = held.pop(following)
+                else:
+                    first = heappushpop(ready, (-following.seq, rank, following))[2]
+                    if first is not following:
+                        held[following] = gs
+                        following = first
+                        gs = held.pop(first)
     finally:
+        _ERRORS.reset(token)
         MODE.on = before
     return found
 
@@ -189,40 +215,39 @@ def _has_nan(g: Any) -> bool:
     return g is not None and bool(np.isnan(np.asarray(g)).any())
 
 
-def _hold(state: list[Any], node: Node, index: int, g: Any) -> None:
+def _hold(held: dict[Node, list[Any] | None], node: Node, index: int, g: Any) -> None:
     """Add a gradient to those that an output of a node has got."""
-    gs = state[1]
+    gs = held.get(node)
     if gs is None:
-        gs = state[1] = [None] * len(node.metas)
+        gs = held[node] = [None] * len(node.metas)
     before = gs[index]
     gs[index] = g if before is None else before + g
 
 
-def _states(roots: Iterable[Node]) -> tuple[dict[Node, list[Any]], int]:
-    """For each node that the roots depend on a state; and how many of them lead nowhere.
+def _counts(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
+    """For each node that the roots depend on the number of edges that lead to it.
 
-    A state is a list of the number of edges that lead to the node and have not given it a gradient
-    yet, and of the list of its gradients, None before the first one.
+    Also, how many of these nodes lead nowhere.
     """
-    states: dict[Node, list[Any]] = {node: [0, None] for node in roots}
-    todo = list(states)
-    pop, push, known = todo.pop, todo.append, states.get
+    counts = dict.fromkeys(roots, 0)
+    todo = list(counts)
+    pop, push, known = todo.pop, todo.append, counts.get
     inner = 0
     while todo:
         node = None
         for edge in pop().edges:
             if edge is not None:
                 node = edge[0]
-                state = known(node)
-                if state is not None:
-                    state[0] += 1
+                count = known(node)
+                if count is not None:
+                    counts[node] = count + 1
                 else:
-                    states[node] = [1, None]
+                    counts[node] = 1
                     if node.edges:
                         push(node)
         if node is not None:
             inner += 1
-    return states, len(states) - inner
+    return counts, len(counts) - inner
 
 
 def leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:

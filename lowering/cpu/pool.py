@@ -16,14 +16,18 @@ from collections.abc import Callable
 
 from ..target import host_target
 from ..thread_pool import (
+    AVOIDED,
     BUSY,
+    KNOWN,
+    LATEST,
     LAUNCH,
+    MOST,
     SLEEPERS,
     SPIN,
     STARTED,
     STATE,
+    THREADS,
     WANTED,
-    pool_text,
     supports,
 )
 from .loader import load_code
@@ -51,6 +55,7 @@ def launch_address() -> int:
 
 def pool_code() -> bytes:
     """The object code of the pool, compiled for this host; the host must support it."""
+    from ..thread_pool.text import pool_text
     from .codegen import PLAIN, object_code
 
     target = host_target()
@@ -82,8 +87,9 @@ def _forget_threads() -> None:
     global _lock
     _lock = threading.Lock()
     shared = block()
-    for word in (SLEEPERS, STATE, BUSY, STARTED):
+    for word in (SLEEPERS, STATE, BUSY, STARTED, LATEST, AVOIDED, KNOWN):
         shared[word] = 0
+    shared[THREADS : THREADS + MOST] = [0] * MOST
 
 
 os.register_at_fork(after_in_child=_forget_threads)

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class _CpuCompile(Compile):
-    """A compile for a target; ``in_place``: outputs may alias inputs."""
+    """A compile for a target.
+
+    ``in_place``: outputs may alias inputs; ``exact``: every operation is rounded, none fused.
+    """
 
     target: Target
     in_place: bool = False
+    exact: bool = False
 
 
 def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
@@ -40,7 +44,7 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         with compile_.timed("loops"):
             loops, entry = emit_module(
                 plan, in_place=compile_.in_place, fused=compile_.target.fused,
-                slow_subnormals=compile_.target.slow_subnormals,
+                slow_subnormals=compile_.target.slow_subnormals, exact=compile_.exact,
             )  # fmt: skip
             annotate_loops(loops)
     abi = plan.abi(in_place(plan) if compile_.in_place else ())
@@ -98,13 +102,16 @@ STAGES = (
 
 
 def compile_program(
-    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False
-) -> KernelArtifact:
+    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False,
+    exact: bool = False,
+) -> KernelArtifact:  # fmt: skip
     """Compile one fusion function; raises LoweringError.
 
-    ``in_place``: outputs may alias inputs, where `KernelABI.in_place` says so.
+    ``in_place``: outputs may alias inputs, where `KernelABI.in_place` says so. ``exact``: every
+    operation is rounded, and none fused with another.
     """
-    return _finished(function, _CpuCompile(keep_stages, target=target, in_place=in_place))
+    compile_ = _CpuCompile(keep_stages, target=target, in_place=in_place, exact=exact)
+    return _finished(function, compile_)
 
 
 def compile_linalg(

@@ -37,27 +37,44 @@ DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 def emit_module(
     schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False,
-    fused: bool = False,
+    fused: bool = False, exact: bool = False,
 ) -> tuple[ir.Module, str]:  # fmt: skip
     """Emit a schedule as loops, in the current context.
 
     Returns the module and the name of the entry function.
 
     ``in_place``: True = outputs may alias inputs, as `schedule.in_place` allows.
-    `math.expand` explains ``slow_subnormals`` and ``fused``.
+    `math.expand` explains ``slow_subnormals`` and ``fused``. ``exact``: every operation is rounded:
+    no product is fused with a sum, no quotient computed by a reciprocal.
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
     with ir.Location.unknown():
         module = ir.Module.create()
-        emitter = _ModuleEmitter(schedule, module, in_place, Ops(slow_subnormals, fused))
+        emitter = _ModuleEmitter(schedule, module, in_place, Ops(slow_subnormals, fused), exact)
         emitter.run()
+        if exact:
+            _round_all(module)
     return module, emitter.entry
 
 
+def _round_all(module: ir.Module) -> None:
+    """Allow no operation to be computed otherwise than as it stands."""
+    rounded = ir.Attribute.parse("#arith.fastmath<none>")
+
+    def rounds(op: ir.Operation) -> ir.WalkResult:
+        if "fastmath" in op.attributes:
+            op.attributes["fastmath"] = rounded
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(rounds)
+
+
 class _ModuleEmitter:
-    def __init__(self, schedule: Schedule, module: ir.Module, in_place: bool, ops: Ops) -> None:
-        self.in_place = in_place
+    def __init__(
+        self, schedule: Schedule, module: ir.Module, in_place: bool, ops: Ops, exact: bool
+    ) -> None:
+        self.in_place, self.exact = in_place, exact
         self.schedule, self.graph, self.module = schedule, schedule.graph, module
         self.ops = ops
         self.entry = f"{self.graph.name}_entry"
@@ -185,7 +202,8 @@ class _ModuleEmitter:
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
         split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
-        hoist_reciprocals(ops, function)
+        if not self.exact:
+            hoist_reciprocals(ops, function)
         version_loops(ops, function)
 
     def _blocks(

@@ -40,17 +40,26 @@ def choose_rows(nest: Nest) -> None:
 
     That has no effect on the order of additions either.
     """
+    for stage in _over_rows(nest):
+        extent = stage.reduced[-1].extent
+        if isinstance(extent, int) and extent <= _ROWS and _streams(nest, stage) is None:
+            stage.rows = extent  # rows that indices name: each begins a run of its own anyway
     for stage in _stages(nest):
         _choose_rows(nest, stage)
 
 
-def _stages(nest: Nest) -> list[Stage]:
-    """The stages that reduce over rows in memory, and whose time is that of memory."""
+def _over_rows(nest: Nest) -> list[Stage]:
+    """The stages that reduce over rows in memory."""
     lane = nest.group.lane
     found = [s for s in nest.stages if s.in_memory and s.reduced]
     if lane is None or nest.places or any(s.parallel[-1] is not lane for s in found):
         return []
-    return [s for s in found if sum(op.cost for op in s.members) <= _COST]
+    return found
+
+
+def _stages(nest: Nest) -> list[Stage]:
+    """Those whose time is that of memory."""
+    return [s for s in _over_rows(nest) if sum(op.cost for op in s.members) <= _COST]
 
 
 def _is_read_again(nest: Nest) -> bool:

@@ -36,7 +36,8 @@ from profuse.lowering.abi import KernelABI
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.libllvm import Module
 from profuse.lowering.target import host_target
-from profuse.lowering.thread_pool import pool_text, supports
+from profuse.lowering.thread_pool import supports
+from profuse.lowering.thread_pool.text import pool_text
 
 _COMPILER = "gcc"
 _INSTRUMENT = "tsan-module,function(tsan)"
@@ -215,7 +216,9 @@ def _linked(objects: Sequence[bytes], folder: Path) -> str:
     for path, code in zip(paths, objects, strict=True):
         path.write_bytes(code)
     command = [_COMPILER, "-fsanitize=thread", *map(str, paths), "-lm", "-o", str(folder / "race")]
-    subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{_COMPILER} cannot link the kernels: {done.stderr}")
     return str(folder / "race")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graphs import Graph, tensor
 from native import Kernel, built, same_bits
-from profuse.dialect.ir.dtypes import F32, F64, I32
+from profuse.dialect.ir.dtypes import F32, F64, I32, I64
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
 
@@ -37,15 +37,15 @@ def dots(*sizes, arrays=2):
     return g.returning(g.sum(product, axes=(0,), keepdims=False))
 
 
-def nest(kernel):
-    """The text of the only nest."""
+def nest(kernel, number=0):
+    """The text of a nest."""
     text = kernel.stages["loops"]
-    return text[text.index("_nest0(%arg0") :].split("\n  }\n")[0]
+    return text[text.index(f"_nest{number}(%arg0") :].split("\n  }\n")[0]
 
 
-def added(program, op="arith.addf"):
-    """How many rows each loop over columns adds, in order."""
-    text = nest(built(program))
+def added(program, op="arith.addf", number=0):
+    """How many rows each loop over columns adds, in order; ``number``: of the nest."""
+    text = nest(built(program), number)
     found = [len(re.findall(op, part)) for part in re.split(r"scf\.for", text)[1:]]
     return [n for n in found if n]
 
@@ -149,3 +149,23 @@ def test_onto_an_argument():
     program = g.returning(g.add(g.sum(x, axes=(0,), keepdims=False), y))
     kernel = Kernel(compile_program(program, host_target(), keep_stages=True, in_place=True))
     same_bits(program, drawn(9, 40), drawn(40), kernel=kernel)
+
+
+def bags(rows, columns, count, size):
+    """The sums of so many rows each that indices name."""
+    g = Graph(tensor(rows, columns), tensor(count * size, dtype=I64))
+    table, tokens = g.inputs
+    taken = g.reshape(g.take(table, tokens, axis=0), shape=(count, size, columns))
+    return g.returning(g.sum(taken, axes=(1,), keepdims=False))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_few_rows_that_indices_name_are_added_at_once(size):
+    program = bags(50, 70, 9, size)
+    assert added(program, number=1) == [size]  # the first nest tests the indices
+    tokens = RNG.integers(-50, 50, 9 * size)
+    same_bits(program, drawn(50, 70), tokens)
+
+
+def test_many_rows_that_indices_name_are_added_one_by_one():
+    assert added(bags(50, 70, 9, 5), number=1) == [1]

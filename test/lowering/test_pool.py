@@ -15,7 +15,8 @@ from pools import needs_pool, one_thread_afterwards  # noqa: F401
 from profuse.lowering.cpu import pool
 from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import host_target
-from profuse.lowering.thread_pool import pool_text, supports
+from profuse.lowering.thread_pool import supports
+from profuse.lowering.thread_pool.text import pool_text
 
 pytestmark = needs_pool
 
@@ -168,6 +169,65 @@ def test_more_threads_than_cores_cost_little(kernel):
     finally:
         for thread in os.listdir("/proc/self/task"):
             os.sched_setaffinity(int(thread), cores)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="one CPU, or no affinity on this system",
+)
+def test_threads_of_the_pool_avoid_the_cpu_of_the_launching_thread():
+    """They follow it when it moves, in a forked child too; who has been pinned is left alone."""
+    text = """
+import os
+import time
+import numpy as np
+from test_pool import Graph, Kernel, check, compile_program, host_target, pool, tensor
+g = Graph(tensor("n", 500))
+(x,) = g.inputs
+kernel = Kernel(compile_program(g.returning(g.tanh(g.mul(x, x))), host_target()))
+x = np.ones((2000, 500), np.float32)
+cpus = os.sched_getaffinity(0)
+
+def others():
+    return [int(t) for t in os.listdir("/proc/self/task") if int(t) not in before]
+
+def use(threads, wanted):
+    # The system may not have run all of them yet.
+    end = time.monotonic() + 60
+    while [os.sched_getaffinity(t) for t in threads] != [wanted] * len(threads):
+        assert time.monotonic() < end, [os.sched_getaffinity(t) for t in threads]
+        time.sleep(0.01)
+
+def launch_on(cpu):
+    os.sched_setaffinity(0, {cpu})
+    for _ in range(3):
+        check(kernel, x)
+
+before = {int(t) for t in os.listdir("/proc/self/task")}
+pool.use_threads(4)
+check(kernel, x)
+for cpu in (*cpus, *cpus):
+    launch_on(cpu)
+    use(others(), cpus - {cpu})
+first, second, *_ = sorted(cpus)
+launch_on(first)
+pinned, *rest = others()
+os.sched_setaffinity(pinned, {first})
+launch_on(second)
+use(rest, cpus - {second})
+assert os.sched_getaffinity(pinned) == {first}
+child = os.fork()
+if not child:
+    before = {os.getpid()}
+    os.sched_setaffinity(0, cpus)
+    check(kernel, x)
+    launch_on(first)
+    use(others(), cpus - {first})
+    assert len(others()) == 3
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    run(text)
 
 
 def test_launches_within_chunks_run_alone():

@@ -25,7 +25,8 @@ class CustomVjp:
     Args:
         forward: ``forward(*args) -> (result, saved)``.
         backward: ``backward(saved, gradient) -> gradients``: a tuple with one for each argument,
-            of its structure, or None; ``gradient`` has the structure of the result.
+            of its structure, or None; ``gradient`` has the structure of the result. The gradient of
+            the only argument may stand for itself.
     """
 
     forward_mode = False  # whether tangents may pass through ``forward``
@@ -150,9 +151,12 @@ class _Pull:
 def checked_gradients(custom: CustomVjp, found: Any, args: TreeDef) -> list[Any]:
     """What ``backward`` has returned, one for each leaf of the arguments.
 
-    Raises ArgumentError for something else.
+    What is no tuple counts as the gradient of the only argument (R4.22). Raises ArgumentError for
+    something else.
     """
     name, trees = custom.__name__, args.spec[2]
+    if type(found) is not tuple and len(trees) == 1:
+        found = (found,)
     if type(found) is not tuple or len(found) != len(trees):
         raise ArgumentError(
             f"backward of {name} must return a tuple of {len(trees)} gradients, one for each "

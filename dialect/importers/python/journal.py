@@ -58,6 +58,7 @@ class Journal:
     def __init__(self) -> None:
         self._watches: list[_Watch] = []
         self._seen: dict[int, Any] = {}
+        self._ours: set[int] = set()
         self._items = self._bytes = 0
         self.is_undone = True  # False once something had changed that could not be restored
 
@@ -69,9 +70,14 @@ class Journal:
         """True if changes of this array are seen here."""
         return id(array) in self._seen
 
+    def reached(self) -> list[Any]:
+        """The objects from outside that have been met."""
+        return [x for k, x in self._seen.items() if k not in self._ours]
+
     def skip(self, value: Any) -> None:
-        """Leave an object, and what it holds, out."""
+        """Leave an object of the trace's own, and what it holds, out."""
         self._seen[id(value)] = value
+        self._ours.add(id(value))
 
     def watch_attributes(self, target: Any, name: str) -> None:
         """Note what an object's attributes are."""

@@ -166,9 +166,7 @@ class Scope:
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
-        made = types.FunctionType(
-            code, table, fn.__name__, None, tuple(c.made for c in closure)
-        )
+        made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
         self._functions[id(fn)] = (fn, made)
         for cell in closure:
             self._fill(cell)

@@ -54,6 +54,8 @@ class Store:
         leaves: traced values and numbers for these holes.
         kept: the object from outside that is stored there; `tree` is None then.
         is_new: nothing is there before the call.
+        container: number of the container among the arguments that the place is in; None = it is
+            in an object from outside.
     """
 
     place: Place
@@ -61,6 +63,7 @@ class Store:
     is_new: bool
     leaves: tuple[Any, ...] = ()
     kept: Any = None
+    container: int | None = None
 
 
 @dataclass(eq=False)
@@ -80,6 +83,9 @@ class Shadows:
     Args:
         rec: the trace.
         slots: traced values that stand in some places, by holder and key.
+
+    Attributes:
+        whole: by identity, objects that are stored as they are: containers among the arguments.
     """
 
     def __init__(self, rec: Recorder, slots: dict[tuple[int, Any], Any]) -> None:
@@ -87,6 +93,7 @@ class Shadows:
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
         self._entries: list[_Entry] = []
+        self.whole: dict[int, Any] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -250,9 +257,9 @@ class Shadows:
         found, held = _contents(entry), entry.held
         kind = type(entry.shadow)
         if entry.step == "members" or kind is deque or not held.keys() <= found.keys():
-            raise _unrepeatable(entry)
+            raise unrepeatable(entry.name)
         if kind is list and len(found) != len(held):
-            raise _unrepeatable(entry)
+            raise unrepeatable(entry.name)
         for key, value in found.items():
             if key not in held or value is not held[key]:
                 yield self._store(entry, key, value)
@@ -261,19 +268,25 @@ class Shadows:
         dot = entry.step == "attribute"
         name = f"{entry.name}.{key}" if dot else f"{entry.name}[{key!r:.40}]"
         place = Place(entry.step, entry.original, key, name)
-        is_new = key not in entry.held
+        return self.store(place, value, key not in entry.held)
+
+    def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:
+        """That the function assigns a value; raises TraceError for what no graph can make anew.
+
+        ``container``: see `Store`.
+        """
         if id(value) in self._originals:
-            return Store(place, None, is_new, kept=self.original(value))
+            return Store(place, None, is_new, kept=self.original(value), container=container)
         try:
-            leaves, tree = flatten(value)
+            leaves, tree = flatten(value, self.whole)
         except ProfuseError:
-            raise _unrepeatable(entry) from None
+            raise unrepeatable(place.name) from None
         for static in tree.statics():
             if not isinstance(static, _CONSTANTS):
-                raise _unrepeatable(entry)
+                raise unrepeatable(place.name)
         if any(id(leaf) in self._originals for leaf in leaves):
-            raise _unrepeatable(entry)
-        return Store(place, tree, is_new, tuple(leaves))
+            raise unrepeatable(place.name)
+        return Store(place, tree, is_new, tuple(leaves), container=container)
 
 
 def _is_state(value: Any, kind: type) -> bool:
@@ -300,8 +313,9 @@ def _contents(entry: _Entry) -> dict[Any, Any]:
     return dict(shadow) if isinstance(shadow, dict) else dict(enumerate(shadow))
 
 
-def _unrepeatable(entry: _Entry) -> TraceError:
-    return TraceError(f"{entry.name} is changed by the function in a way that no graph repeats")
+def unrepeatable(name: str) -> TraceError:
+    """The error for effects that calls cannot have by a graph; ``name``: what is changed."""
+    return TraceError(f"{name} is changed by the function in a way that no graph repeats")
 
 
-__all__ = ["Shadows", "Store"]
+__all__ = ["Shadows", "Store", "unrepeatable"]

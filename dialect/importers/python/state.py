@@ -77,8 +77,8 @@ class Place:
     """An attribute or item of an object from outside, which calls read and write.
 
     Attributes:
-        step: ``"attribute"`` or ``"item"``.
-        holder: the object, dict or list.
+        step: ``"attribute"``, ``"item"``, or ``"all"`` that a list or dict holds.
+        holder: the object, dict or list; None = it is an argument.
         key: name, key or index there.
         name: what the user calls it.
     """
@@ -103,17 +103,20 @@ class Place:
     def _found(self) -> Any:
         return (_item if self.step == "item" else _own)(self.holder, self.key)
 
-    def put(self, value: Any) -> None:
+    def put(self, holder: Any, value: Any) -> None:
         """Store a value there, past what the class does on assignment: that is in the value."""
         if self.step == "item":
-            self.holder[self.key] = value
-        elif hasattr(self.holder, "__dict__") and not self._in_slot():
-            self.holder.__dict__[self.key] = value
+            holder[self.key] = value
+        elif self.step == "all":
+            holder.clear()
+            (holder.extend if isinstance(holder, list) else holder.update)(value)
+        elif hasattr(holder, "__dict__") and not self._in_slot(holder):
+            holder.__dict__[self.key] = value
         else:
-            object.__setattr__(self.holder, self.key, value)
+            object.__setattr__(holder, self.key, value)
 
-    def _in_slot(self) -> bool:
-        kind = type(self.holder)
+    def _in_slot(self, holder: Any) -> bool:
+        kind = type(holder)
         if self.kind is not kind:
             self.kind, self.slot = kind, _is_slot(kind, self.key)
         return self.slot

@@ -213,8 +213,17 @@ def _is_call_of(node: ast.AST, names: frozenset[str], most: int) -> bool:
     )  # fmt: skip
 
 
+def _is_lenient(node: ast.Call) -> bool:
+    if not isinstance(node.func, ast.Name) or node.func.id != "zip" or len(node.keywords) != 1:
+        return False
+    value = node.keywords[0].value
+    return node.keywords[0].arg == "strict" and isinstance(value, ast.Constant) and not value.value
+
+
 def _lazy(node: ast.expr) -> ast.expr:
     """An iterable whose `range`, `enumerate`, `zip` and `reversed` the trace may see through."""
+    if isinstance(node, ast.Call) and _is_lenient(node):
+        node.keywords = []  # `strict=False` of zip, which is the default
     if not _is_call_of(node, _LAZY, 64):
         return node
     assert isinstance(node, ast.Call)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import inspect
 import textwrap
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -62,6 +62,11 @@ class TreeDef:
         """The objects that are part of the structure."""
         return list(_statics(self.spec))
 
+    @property
+    def is_flat(self) -> bool:
+        """True of arguments without containers, in the structure of `flatten_call`."""
+        return all(spec[0] in ("leaf", "static") for part in self.spec[2] for spec in part[2])
+
     def with_statics(self, new: Callable[[Any], Any]) -> TreeDef:
         """The same structure with another object in the place of each static one."""
         return TreeDef(_with_statics(self.spec, new), self.leaves)
@@ -76,15 +81,17 @@ def unflatten(tree: TreeDef, leaves: Sequence[Any]) -> Any:
     return tree.unflatten(leaves)
 
 
-def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+def flatten(tree: Any, whole: Container[int] = ()) -> tuple[list[Any], TreeDef]:
     """Leaves in order and the structure.
+
+    ``whole``: identities of containers that are taken for leaves.
 
     Raises ArgumentError for an unhashable object that is no container, and DTypeError for arrays
     of an unsupported dtype; both say where (``[0]['w']``).
     """
     leaves: list[Any] = []
     try:
-        spec = _flatten(tree, leaves, "")
+        spec = _flatten(tree, leaves, "", whole)
     except RecursionError:
         raise _nested_too_deeply() from None
     return leaves, TreeDef(spec, len(leaves))
@@ -186,8 +193,11 @@ def _nested_too_deeply() -> ArgumentError:
     )
 
 
-def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
+def _flatten(tree: Any, leaves: list[Any], path: str, whole: Container[int] = ()) -> tuple:
     kind = type(tree)
+    if whole and id(tree) in whole:
+        leaves.append(tree)
+        return LEAF
     if kind in NUMBERS or kind in LEAF_TYPES:
         leaves.append(tree)
         return LEAF
@@ -200,7 +210,8 @@ def _flatten(tree: Any, leaves: list[Any], path: str) -> tuple:
         meta, items = container.apart(tree)
         labels = container.labels(meta, len(items))
         children = tuple(
-            _flatten(item, leaves, path + label) for label, item in zip(labels, items, strict=True)
+            _flatten(item, leaves, path + label, whole)
+            for label, item in zip(labels, items, strict=True)
         )
         return (container.kind, meta, children)
     leaf = converted(tree)

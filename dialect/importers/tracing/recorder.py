@@ -34,6 +34,8 @@ from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
+from ...ops.control_flow.control import For, While
+from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
@@ -444,9 +446,48 @@ class Recorder:
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
             self.unordered.update(copies.values())  # they stand for arrays of any layout
+            lent = self._written_in_part()
             body.replace(copies)
-            op = op_named("copy")
-            body.instrs[:0] = [Instr(op, (v,), (copy,)) for v, copy in copies.items()]
+            body.instrs[:0] = [
+                Instr(op_named("borrow" if v in lent else "copy"), (v,), (copy,))
+                for v, copy in copies.items()
+            ]
+
+    def _written_in_part(self) -> set[int]:
+        """The inputs to whose elements at run-time indices something is written.
+
+        These writes become no pure ops, so that no kernel makes the array anew. Arrays that a loop
+        writes to are copied, once: what a loan keeps to undo its writes would grow with the rounds.
+        """
+        found = set()
+        for instr in self.program.body.walk():
+            value, is_part = instr.operands[0] if instr.op.writes else None, False
+            while value is not None and value not in self.written:
+                made = self.defs.get(value)
+                value = made.operands[0] if made is not None and made.operands else None
+                is_part |= (
+                    made is not None
+                    and issubclass(made.op, (Pick, Slice))
+                    and len(made.operands) > 1
+                )
+            if value is not None and is_part:
+                found.add(value)
+        return found - self._written_in_loops()
+
+    def _written_in_loops(self) -> set[int]:
+        """The inputs that loops write to."""
+        found = set()
+        for loop in self.program.body.walk():
+            if loop.op not in (For, While):
+                continue
+            for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
+                value: int | None = instr.operands[0]
+                while value is not None and value not in self.written:
+                    made = self.defs.get(value)
+                    value = made.operands[0] if made is not None and made.operands else None
+                if value is not None:
+                    found.add(value)
+        return found
 
     # --- numbers that Python needs ------------------------------------------------------------
 

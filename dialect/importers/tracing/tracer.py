@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
@@ -22,10 +23,13 @@ from .current import recording, trace_error
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
-from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
+from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
 from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, is_tracing
+
+if TYPE_CHECKING:
+    from ..python.given import Containers, Given
 
 # These modules are imported because they register ops and handlers.
 _TABLES = (
@@ -57,8 +61,10 @@ class Trace:
             the last outputs of the graph, one each.
         sources: for each leaf of the result, and after these for each leaf of ``stores``, the
             number of an output, or ``~k`` for input ``k`` itself; None = the outputs are the leaves
-            of the result.
+            of the result. Containers among the arguments are numbered behind the inputs.
+        containers: these, if there are effects and any containers.
         reads: what the function has read from outside of the call; the graph holds for that alone.
+        lends: the graph writes to arrays of the caller's where they are, if it may (`Borrow`).
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -77,10 +83,13 @@ class Trace:
     stores: tuple[Store, ...] = ()
     writes: tuple[int, ...] = ()
     sources: tuple[int, ...] | None = None
+    containers: Containers | None = None
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
+    lends: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.held = self._held()
+        self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 
     def _held(self) -> tuple[tuple[Any, ...] | None, ...]:
         return tuple(
@@ -95,9 +104,14 @@ class Trace:
         for read in self.reads:
             if not read.holds():
                 return False
-        if self.slots and self.slot_kinds() != self.kinds[self.in_tree.leaves :]:
+        if self.slots and self.slot_kinds() != self.slot_kinds_held:
             return False
         return not self.captured or self._held() == self.held
+
+    @property
+    def slot_kinds_held(self) -> tuple[Any, ...]:
+        """What the trace has assumed of the slots."""
+        return self.kinds[self.in_tree.leaves :]
 
     @property
     def has_effects(self) -> bool:
@@ -186,7 +200,7 @@ def trace(
         rec.takes_writes, rec.policy, rec.memory = writes, loops, call.memory
         try:
             found = _record(rec, call)
-            reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
+            reads = (*_reads(rec, call), *_absences(found.stores))
             break
         except _Again:
             continue
@@ -201,7 +215,7 @@ def trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
-        tuple(call.slots), tuple(found.stores), found.writes, found.sources,
+        tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
     )  # fmt: skip
 
 
@@ -271,7 +285,8 @@ class _Recorded:
     out_tree: TreeDef
     stores: Sequence[Store] = ()
     writes: tuple[int, ...] = ()
-    sources: tuple[int, ...] | None = None
+    sources: tuple[Any, ...] | None = None
+    containers: Containers | None = None
 
 
 def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
@@ -281,6 +296,11 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     return tuple({
         (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
     }.values())  # fmt: skip
+
+
+def _absences(stores: Sequence[Store]) -> Iterator[StateRead]:
+    """That there is nothing yet where the function makes attributes and items of what it reads."""
+    return (s.place.absence() for s in stores if s.is_new and s.container is None)
 
 
 def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:
@@ -306,7 +326,11 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
                 rec.journal.watch(static, label)
                 shadows.of(static, label)
             in_tree = in_tree.with_statics(lambda static: shadows.of(static, "an argument"))
-        traced_args, traced_kwargs = unflatten(in_tree, given[:count])
+        containers = _containers(rec, call, in_tree)
+        if containers is None:
+            traced_args, traced_kwargs = unflatten(in_tree, given[:count])
+        else:
+            traced_args, traced_kwargs = containers.build(given[:count])
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
@@ -322,64 +346,79 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             raise
         if rec.source is not None:
             rec.source.check_closed()
-        made, outputs = _results(rec, call, result, given)
+        made, outputs = _results(rec, call, result, given, containers)
         if rec.refused is not None:
             raise rec.refused
-        _check_slots(rec, call)
+        replaced = set() if containers is None else containers.replaced(given[:count])
+        _check_slots(rec, call, replaced)
     rec.check_captured()
     if shadows is not None:
         rec.drop_unused_captures(outputs)
     inputs = (*rec.inputs, *rec.capture_inputs)
     made.writes = tuple(map(inputs.index, rec.written))
+    if made.containers is not None and made.sources is not None:
+        made.sources = made.containers.numbered(made.sources, behind=len(inputs))
     rec.finish(inputs, outputs)
     check_writes(rec)
     return made
 
 
+def _containers(rec: Recorder, call: _Call, tree: TreeDef) -> Given | None:
+    """The containers of the arguments, if calls may assign to them; None if not."""
+    if rec.shadows is None or not call.writes or call.in_tree.is_flat:
+        return None
+    from ..python.given import Given
+
+    return Given(rec, rec.shadows, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
+
+
 def _results(
-    rec: Recorder, call: _Call, result: Any, given: Sequence[Any]
+    rec: Recorder, call: _Call, result: Any, given: Sequence[Any], containers: Given | None
 ) -> tuple[_Recorded, tuple[int, ...]]:
     """The results and effects of the function, and the outputs of the graph that have them."""
-    out_leaves, out_tree = flatten(result)
     stores: list[Store] = []
-    if rec.shadows is not None:
-        out_tree = out_tree.with_statics(rec.shadows.original)
-        stores = rec.shadows.stores()
+    numbers: dict[int, Any] = {} if containers is None else containers.numbers()
+    shadows = rec.shadows
+    if shadows is not None:
+        shadows.whole = numbers
+        stores = shadows.stores()
         if stores and not call.writes:
             raise trace_error("the function changes what was there before the call")
         call.note(stores)
+        if containers is not None:
+            stores = [*stores, *containers.stores()]
+    has_effects = bool(stores or rec.written)
+    out_leaves, out_tree = flatten(result, numbers if has_effects else ())
+    if shadows is not None:
+        out_tree = out_tree.with_statics(shadows.original)
     for static in out_tree.statics():
         if holds_tracer(static):
             raise trace_error(
                 f"the result has traced values in an object of type {type(static).__name__}",
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
-    if not stores and not rec.written:
+    if not has_effects:
         outputs = tuple(as_value(rec, x) for x in out_leaves)
         for value in outputs:
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
-    # One object may be in several places; it is computed once, and is one object afterwards.
-    own = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
-    order: dict[int, Any] = {}
-    sources = []
-    for leaf in (*out_leaves, *(x for store in stores for x in store.leaves)):
-        if id(leaf) not in own:
-            own[id(leaf)] = len(order)
-            order[id(leaf)] = leaf
-        sources.append(own[id(leaf)])
-    outputs = (*(as_value(rec, x) for x in order.values()), *rec.written)
-    for value in outputs:
-        rec.check_visible(value)
-    for store in stores:
-        store.leaves = ()  # they hold the trace
-    return _Recorded(out_tree, stores, (), tuple(sources)), outputs
+    from .effect_results import outputs_of
+
+    found = _Recorded(out_tree, stores)
+    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers)
+    if containers is not None:
+        found.containers = containers.containers(stores)
+    return found, outputs
 
 
-def _check_slots(rec: Recorder, call: _Call) -> None:
-    """Raise TraceError if the graph holds for one number in a place that calls assign."""
+def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:
+    """Raise TraceError if the graph holds for one number in a place that calls assign.
+
+    ``replaced``: the numbers of the leaves that are items of arguments, and are assigned.
+    """
     for number in {k for guard in rec.guards for k in numbers_of(guard.expr)}:
-        if number >= len(call.arguments) and not isinstance(call.leaves[number], bool):
+        is_assigned = number >= len(call.arguments) or number in replaced
+        if is_assigned and not isinstance(call.leaves[number], bool):
             raise trace_error(f"{call.names[number]} changes from call to call, and decides here")
 
 

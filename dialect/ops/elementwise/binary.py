@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 class Add(Binary, name="add"):
     """``a + b``; integers wrap, bools combine by "or"."""
 
+    exact = True
     lowers_complex = True
     numpy = np.add
     python = symbolic = element = operator.add
@@ -37,6 +38,7 @@ class Add(Binary, name="add"):
 class Sub(Binary, name="sub"):
     """``a - b``; integers wrap, bool has no loop."""
 
+    exact = True
     lowers_complex = True
     numpy = np.subtract
     python = symbolic = element = operator.sub
@@ -46,6 +48,7 @@ class Sub(Binary, name="sub"):
 class Mul(Binary, name="mul"):
     """``a * b``; integers wrap, bools combine by "and"."""
 
+    exact = True
     lowers_complex = True
     numpy = np.multiply
     python = symbolic = element = operator.mul
@@ -79,6 +82,7 @@ def _is_size(value: Any) -> bool:
 class Div(Division, name="div"):
     """``a / b``: true division, integers become floats."""
 
+    exact = True
     lowers_complex = True
     numpy = np.divide
     python = element = operator.truediv

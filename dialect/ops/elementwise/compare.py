@@ -65,6 +65,7 @@ class Ge(Compare, name="ge"):
 class _Logical(Binary, rounding=Rounding.NONE):
     """Of truth values: everything that is not 0 is true, nan too; ``element`` is of two bools."""
 
+    exact = True
     lowers_complex = True
     no_gradient = True
 
@@ -117,6 +118,7 @@ class LogicalXor(_Logical, name="logical_xor"):
 class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
     """True where the operand is 0."""
 
+    exact = True
     lowers_complex = True
     numpy = np.logical_not
     python = operator.not_
@@ -138,6 +140,7 @@ class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
 class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
     """``a & b`` of integers or bools."""
 
+    exact = True
     numpy = np.bitwise_and
     python = element = operator.and_
     no_gradient = True
@@ -146,6 +149,7 @@ class BitwiseAnd(Binary, name="bitwise_and", rounding=Rounding.NONE):
 class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
     """``a | b`` of integers or bools."""
 
+    exact = True
     numpy = np.bitwise_or
     python = element = operator.or_
     no_gradient = True
@@ -154,6 +158,7 @@ class BitwiseOr(Binary, name="bitwise_or", rounding=Rounding.NONE):
 class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
     """``a ^ b`` of integers or bools."""
 
+    exact = True
     numpy = np.bitwise_xor
     python = element = operator.xor
     no_gradient = True
@@ -162,6 +167,7 @@ class BitwiseXor(Binary, name="bitwise_xor", rounding=Rounding.NONE):
 class BitwiseNot(Unary, name="bitwise_not", rounding=Rounding.NONE):
     """``~x``: complement of an integer, negation of a bool."""
 
+    exact = True
     numpy = np.invert
     no_gradient = True
 

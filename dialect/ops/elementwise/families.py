@@ -255,6 +255,7 @@ class Compare(Binary, rounding=Rounding.NONE):
     ``element`` compares two elements of one dtype.
     """
 
+    exact = True
     lowers_complex = True
     no_gradient = True
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class Select(Elementwise, name="select", rounding=Rounding.MOVES):
     """`numpy.where` of three operands: ``a`` where ``cond`` is true, else ``b``."""
 
+    exact = True
     lowers_complex = True
 
     cond = operand()
@@ -155,6 +156,7 @@ def loses_imaginary(given: Type, wanted: DType | None) -> Reason | None:
 class Cast(Unary, name="cast", rounding=Rounding.NONE):
     """`ndarray.astype`."""
 
+    exact = True
     lowers_complex = True
     dtype = attr(DTYPE)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Positive(Unary, name="positive", rounding=Rounding.NONE):
     """``+x``."""
 
+    exact = True
     lowers_complex = True
     numpy = np.positive
     python = symbolic = operator.pos
@@ -36,6 +37,7 @@ class Positive(Unary, name="positive", rounding=Rounding.NONE):
 class Neg(Unary, name="neg", rounding=Rounding.NONE):
     """``-x``; unsigned integers wrap, bool has no loop."""
 
+    exact = True
     lowers_complex = True
     numpy = np.negative
     python = symbolic = element = operator.neg
@@ -45,6 +47,7 @@ class Neg(Unary, name="neg", rounding=Rounding.NONE):
 class Abs(Unary, name="abs", rounding=Rounding.NONE):
     """Absolute value; the most negative integer stays as it is."""
 
+    exact = True
     lowers_complex = True
     numpy = np.absolute
     python = element = abs
@@ -163,6 +166,7 @@ class Log1p(MathUnary, name="log1p"):
 
 
 class Sqrt(MathUnary, name="sqrt"):
+    exact = True
     lowers_complex = True
     numpy = np.sqrt
     partials = staticmethod(lambda x, y: (0.5 / y,))
@@ -172,6 +176,7 @@ class Sqrt(MathUnary, name="sqrt"):
 class Square(Unary, name="square"):
     """``x * x``."""
 
+    exact = True
     lowers_complex = True
     numpy = np.square
     partials = staticmethod(lambda x, y: (x * 2,))
@@ -185,6 +190,7 @@ class Square(Unary, name="square"):
 class Reciprocal(Unary, name="reciprocal"):
     """``1 / x`` in the operand's dtype; integers truncate."""
 
+    exact = True
     lowers_complex = True
     numpy = np.reciprocal
     partials = staticmethod(lambda x, y: (-y * y,))
@@ -329,6 +335,7 @@ class Round(_Rounding, name="round"):
 class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
     """True where nan."""
 
+    exact = True
     lowers_complex = True
     numpy = np.isnan
     element = operator.methodcaller("isnan")
@@ -338,6 +345,7 @@ class Isnan(Unary, name="isnan", rounding=Rounding.NONE):
 class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
     """True where infinite, of either sign."""
 
+    exact = True
     lowers_complex = True
     numpy = np.isinf
     element = operator.methodcaller("isinf")
@@ -347,6 +355,7 @@ class Isinf(Unary, name="isinf", rounding=Rounding.NONE):
 class Isfinite(Unary, name="isfinite", rounding=Rounding.NONE):
     """True where neither infinite nor nan."""
 
+    exact = True
     lowers_complex = True
     numpy = np.isfinite
     element = operator.methodcaller("isfinite")

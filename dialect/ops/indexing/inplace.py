@@ -7,6 +7,7 @@ Every op writes its first operand and returns it. In-place forms are made of the
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 
 from ...errors import DTypeError, ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import OPS, Attrs, Emit, Op, attr, operand, result
+from ...ir.op import OPS, Attrs, Emit, Failure, Op, Rounding, attr, operand, result
 from ...ir.types import TensorType, Type
 from ..broadcast import shape_of
 from ..elementwise.families import Binary, Compare, Elementwise, Unary
@@ -24,6 +25,75 @@ from .additions import AtIndices
 from .index import Index
 from .scatter import check_assignment, check_casting, check_output, check_stored, store
 from .slicing import Pick
+
+
+class Loans(threading.local):
+    """The arrays that the run of a graph on this thread may write to, and how to undo that.
+
+    Attributes:
+        open: the run's loan; None = it copies what it writes to.
+    """
+
+    open: Loan | None = None
+
+
+LOANS = Loans()
+
+
+class Loan:
+    """Arrays of the caller's that a graph writes to; what they held is kept until the run ends."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, Any] = {}
+        self._held: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def take(self, array: np.ndarray) -> np.ndarray:
+        """Have writes to an array, and to its views, noted."""
+        root = _root(array)
+        self._arrays[id(root)] = root
+        return array
+
+    def note(self, target: Any) -> None:
+        """Keep what an array holds that is about to be written."""
+        if type(target) is np.ndarray and id(_root(target)) in self._arrays:
+            self._held.append((target, target.copy()))
+
+    def undo(self) -> None:
+        """Give all arrays back what they held."""
+        for target, held in reversed(self._held):
+            np.copyto(target, held)
+        self._held.clear()
+
+
+def _root(array: np.ndarray) -> np.ndarray:
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array
+
+
+class Borrow(Op, name="borrow", rounding=Rounding.MOVES):
+    """The elements of an array that a graph writes to, some at a time: where they are, or a copy.
+
+    It is a copy, in C order, unless the run has a `Loan`: then it is the array itself, to which the
+    caller has the graph write. An array that grows by a row per call is not copied so.
+    """
+
+    failure = Failure.NEVER
+    x = operand()
+    out = result()
+    undifferentiable = "functions with effects have no gradients"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (tensor_type(types[0]).without_layout(),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        (array,) = args
+        loan = LOANS.open
+        if loan is None or type(array) is not np.ndarray or not array.flags.writeable:
+            return np.array(array, order="C")
+        return loan.take(array)
 
 
 class Writing(Op):

@@ -73,6 +73,7 @@ def _fits(dtype: DType) -> Callable[[Scalar], Scalar]:
 class Copy(Proven, name="copy", rounding=Rounding.MOVES):
     """`ndarray.copy` in C order: the elements in memory of their own, of numbers too."""
 
+    exact = True
     fusion = Fusion.POINTWISE
     lowers_complex = True
     failure = Failure.NEVER
@@ -104,6 +105,7 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     which broadcasts and casts freely.
     """
 
+    exact = True
     fusion = Fusion.POINTWISE
     lowers_complex = True
     value = operand()

@@ -46,6 +46,7 @@ def reshape_back(emit: Emit, view: View) -> Any:
 class Reshape(Structural, name="reshape"):
     """`numpy.reshape` in C order; one size may be -1. Raises ShapeError if the sizes do not fit."""
 
+    exact = True
     aliases = {0: 0}
     layout_decides = True
     x = operand()
@@ -111,6 +112,7 @@ class Squeeze(Structural, name="squeeze"):
     known only where every size is.
     """
 
+    exact = True
     aliases = {0: 0}
     x = operand()
     out = result()
@@ -170,6 +172,7 @@ class Squeeze(Structural, name="squeeze"):
 class ExpandDims(Structural, name="expand_dims"):
     """`numpy.expand_dims`: ``axes`` name the new axes of size 1 in the result."""
 
+    exact = True
     aliases = {0: 0}
     failure = Failure.NEVER
     x = operand()
@@ -214,6 +217,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
     ``implicit``: an importer spelt out what elementwise users do themselves (`remove-expand`).
     """
 
+    exact = True
     aliases = {0: 0}
     x = operand()
     sizes = operand(variadic=True)

@@ -43,8 +43,11 @@ class BatchMatmul(Pass):
     name: ClassVar[str] = "batch-matmul"
     counts_changes: ClassVar[bool] = True
     min_products: int = 4
+    exact: bool = False
 
     def run(self, module: ir.Module) -> None:
+        if self.exact:
+            return
         for func in functions(module):
             memory = Memory(func)
             for region in [r for op in (func, *walk(func)) for r in op.regions]:

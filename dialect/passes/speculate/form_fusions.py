@@ -34,6 +34,7 @@ from ...ops.host_call import HostCall, shown
 from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
+from .exact_groups import exact_refusal, split_views
 from .fusion_types import number_refusal, replaces_part_of_carried
 from .outline import outline
 
@@ -52,8 +53,9 @@ class FormFusions(Pass):
     First along values, then side by side, as long as no cycle arises, operands and results stay
     within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
     never make a group on their own; groups of fewer than ``min-size`` ops that compute are
-    dissolved.  ``dynamic`` admits symbolic sizes.  Every refused op is noted with its reason, and
-    so is every pair of groups that ``max-ops`` keeps apart.
+    dissolved.  ``dynamic`` admits symbolic sizes; ``exact`` admits only what kernels of the host
+    compute to the last bit as NumPy does (`exact_groups`).  Every refused op is noted with its
+    reason, and so is every pair of groups that ``max-ops`` keeps apart.
     """
 
     name: ClassVar[str] = "form-fusions"
@@ -61,6 +63,7 @@ class FormFusions(Pass):
     max_values: int = 128
     max_ops: int = 128
     dynamic: bool = False
+    exact: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -112,6 +115,8 @@ class _BlockFuser:
     def run(self) -> None:
         given = devices_of([self.types[v] for v in body_of(self.func).arguments])
         self.on_device = not given <= {HOST}
+        # What is in no kernel for a device is computed by none.
+        self.is_exact = self.options.exact and not self.on_device
         self.memory = Memory(self.func)
         for op in ops_in(self.block):
             cls = op_class(op)
@@ -124,6 +129,8 @@ class _BlockFuser:
                 self.options.refuse(op, reason)
         if not self.fusible:
             return
+        if self.is_exact:
+            split_views(self.block, self.fusible, self.types)
         self._split_scalars()
         self._analyse()
         self._merge()
@@ -150,6 +157,8 @@ class _BlockFuser:
         if self.memory.shares_written(op):
             return Reason(Kind.WRITTEN_VIEW)
         reason = self._operand_refusal(types)
+        if reason is None and self.is_exact:
+            reason = exact_refusal(op, cls, types, results, self.fusible)
         if reason is not None:
             return reason
         if self.on_device and any(_is_complex(t) for t in (*types, *results)):

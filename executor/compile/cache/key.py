@@ -55,7 +55,8 @@ def key_of(request: CompileRequest, places: Places | None = None) -> Key:
             "locations": _digest(" ".join(map(str, places.indices))),
             "pipeline": request.pipeline,
             "options": f"keep_stages={request.keep_stages} verify_each={request.verify_each} "
-            f"in_place={request.in_place} check={request.check} measure={request.measure}",
+            f"in_place={request.in_place} exact={request.exact} check={request.check} "
+            f"measure={request.measure}",
             "triple": target.triple,
             "cpu": target.cpu,
             "features": target.features,

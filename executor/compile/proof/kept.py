@@ -32,7 +32,7 @@ def keep(
     target = None if request.target is None else asdict(request.target)
     about: dict[str, Any] = {
         "function": name, "pipeline": request.pipeline, "made": function is not None,
-        "target": target, "in_place": request.in_place,
+        "target": target, "in_place": request.in_place, "exact": request.exact,
         "inputs": None if setting is None else asdict(setting),
     }  # fmt: skip
     try:

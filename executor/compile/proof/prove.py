@@ -84,5 +84,7 @@ def prove_program(function: Program, request: CompileRequest) -> Verdict:
     from ....lowering.cpu.stages import compile_program
     from ....lowering.target import host_target
 
-    artifact = compile_program(function, host_target(), in_place=request.in_place)
+    artifact = compile_program(
+        function, host_target(), in_place=request.in_place, exact=request.exact
+    )
     return prove(artifact, function, request)

@@ -27,7 +27,10 @@ def replay(path: str) -> Verdict:
         about = json.loads(first.removeprefix(MARK))
     except (OSError, ValueError) as error:
         raise FileError(f"{path} is no file of a check: {error}") from error
-    request = CompileRequest(text, about["pipeline"], None, in_place=about["in_place"], check="all")
+    request = CompileRequest(
+        text, about["pipeline"], None, in_place=about["in_place"], exact=about["exact"],
+        check="all",
+    )  # fmt: skip
     if not about["made"]:
         result = compile_graph(request)
         return result.checks.get(about["function"], Verdict(FAILED, "there is no such function"))

@@ -8,7 +8,7 @@ before ``owned`` or the leaf has taken references of its own.
 from __future__ import annotations
 
 from ..llvm_writer import Writer
-from ..refs import Held, Inside, OnTape, Position
+from ..refs import Held, Inside, InState, OnTape, Position
 
 # Bound of the ints that emitted 64-bit arithmetic accepts: larger ones might overflow in a product.
 SMALL = 1 << 31
@@ -16,14 +16,14 @@ SMALL = 1 << 31
 
 def pointer(w: Writer, position: Position) -> str:
     """Pointer to the object at a position."""
-    if isinstance(position, Inside):
-        return w.load("ptr", _slot(w, position))
+    if isinstance(position, (Inside, InState)):
+        return w.load("ptr", item_slot(w, position))
     if isinstance(position, OnTape):
         return w.load("ptr", elements_slot(w, position))
     return w.load("ptr", w.element("%args", position))
 
 
-def _slot(w: Writer, position: Inside) -> str:
+def item_slot(w: Writer, position: Inside | InState) -> str:
     """The stack slot that holds the pointer to an item."""
     return w.shared_alloca(("item", position), "ptr")
 
@@ -62,7 +62,7 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) ->
     else:
         for k in range(len(keys)):
             item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
-            w.store("ptr", item, _slot(w, Inside(position, k)))
+            w.store("ptr", item, item_slot(w, Inside(position, k)))
     return checked.answer()
 
 
@@ -72,7 +72,7 @@ def _open_dict(
     at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
     w.store("i64", 0, at)
     for k, wanted in enumerate(keys):
-        item = f"ptr {_slot(w, Inside(position, k))}"
+        item = f"ptr {item_slot(w, Inside(position, k))}"
         found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
         checked.unless(w.op(f"icmp ne i32 {found}, 0"))
         checked.same(w.load("ptr", key), wanted.value)
@@ -87,11 +87,22 @@ def owned(w: Writer, positions: tuple[Position, ...]) -> str:
     for item in items:
         w.call("Py_IncRef", "void", f"ptr {item}")
     for position, item in zip(positions, items, strict=True):
-        place = w.keep(position)
-        before = w.load("ptr", place)  # taken for a specialisation that did not fit
-        w.store("ptr", item, place)
-        w.call("Py_DecRef", "void", f"ptr {before}")
+        keep(w, position, item)
     return "1"
+
+
+def keep(w: Writer, position: Position, item: str) -> None:
+    """Have the call own a reference to the object at a position, which the code has taken."""
+    place = w.keep(position)
+    before = w.load("ptr", place)  # taken for a specialisation that did not fit
+    w.store("ptr", item, place)
+    w.call("Py_DecRef", "void", f"ptr {before}")
+
+
+def is_one(w: Writer, one: Position, other: Position) -> str:
+    """Whether the same object is at two positions."""
+    same = w.op(f"icmp eq ptr {pointer(w, one)}, {pointer(w, other)}")
+    return w.op(f"zext i1 {same} to i64")
 
 
 def static(w: Writer, position: Position, held: Held) -> str:

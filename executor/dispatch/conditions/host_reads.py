@@ -201,6 +201,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "one": argument_reads.is_one, "taken": state_reads.taken,
     "read": state_reads.same, "held_size": state_reads.size,
     "known": lambda w, answer: str(answer),
     "mode": tape_reads.mode, "untaped": tape_reads.untaped, "noted": tape_reads.noted,

@@ -7,15 +7,16 @@ where a class has been changed since; so these tests come before the code holds 
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Sequence
 
-from ....dialect.importers.python.state import StateRead
+from ....dialect.importers.python.state import Place, StateRead
 from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
-from ..refs import Held
-from .argument_reads import Checked
+from ..refs import Held, InState
+from .argument_reads import Checked, item_slot, keep
 
 _METHOD = types.MethodType(lambda self: None, 0)
 _SIZES: dict[type, str] = {dict: "PyDict_Size", list: "PyList_Size"}
@@ -43,6 +44,36 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
         else:
             raise Refused(f"{read.name} is a {kind.__name__}, which Python compares")
     return tests
+
+
+def in_state(place: Place) -> InState:
+    """Where emitted code finds what is in a place that calls assign; raises Refused if nowhere."""
+    kind, key = type(place.holder), place.key
+    if place.step == "item" and kind in _SIZES and type(key) in (str, int):
+        return InState(Held(place.holder), "item", key)
+    if place.step == "attribute" and kind.__getattribute__ is object.__getattribute__:
+        found = inspect.getattr_static(kind, key, None)
+        is_slot = isinstance(found, types.MemberDescriptorType)
+        if is_slot or not hasattr(type(found), "__set__"):
+            return InState(Held(place.holder), "attribute", key)
+    raise Refused(f"{place.name} is in a {kind.__name__}, which Python reads")
+
+
+def taken(w: Writer, position: InState) -> str:
+    """Whether there is anything in such a place; the call then owns a reference to it."""
+    checked, at = Checked(w), f"ptr {w.object(position.holder.value)}"
+    if position.step == "attribute":
+        found = w.call("PyObject_GetAttr", "ptr", at, f"ptr {w.object(position.key)}")
+    elif type(position.holder.value) is list:
+        found = w.call("PyList_GetItem", "ptr", at, f"i64 {position.key}")
+    else:
+        found = w.call("PyDict_GetItemWithError", "ptr", at, f"ptr {w.object(position.key)}")
+    checked.unless(w.op(f"icmp ne ptr {found}, null"))
+    if position.step == "item":
+        w.call("Py_IncRef", "void", f"ptr {found}")
+    w.store("ptr", found, item_slot(w, position))
+    keep(w, position, found)
+    return checked.answer(clear=True)
 
 
 def size(w: Writer, holder: Held) -> str:
@@ -77,4 +108,4 @@ def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value
     return checked.answer(clear=True)
 
 
-__all__ = ["same", "size", "state_tests"]
+__all__ = ["in_state", "same", "size", "state_tests", "taken"]

@@ -1,5 +1,7 @@
 """Functions with gradients of their own, stopped gradients, recomputed ones."""
 
+import contextlib
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -129,6 +131,36 @@ def test_functions_that_return_something_else():
         pf.grad(lambda x: other({"a": x}).sum())(X)
     with pytest.raises(ArgumentError, match="forward and backward"):
         pf.custom_vjp(type("without", (), {}))
+
+
+def test_the_gradient_of_the_only_argument_may_stand_for_itself():
+    """R4.22: what is no tuple is wrapped; in traces, on the tape, and captured."""
+
+    @pf.custom_vjp
+    class tripled:
+        def forward(x):
+            return x * 3, None
+
+        def backward(saved, g):
+            return g * 30
+
+    @pf.custom_vjp
+    class of_a_dict:
+        def forward(x):
+            return x["a"] * 2, None
+
+        def backward(saved, g):
+            return {"a": g * 20}
+
+    np.testing.assert_array_equal(pf.grad(lambda x: tripled(x).sum())(X), np.full_like(X, 30))
+    np.testing.assert_array_equal(
+        pf.grad(lambda x: of_a_dict({"a": x}).sum())(X), np.full_like(X, 20)
+    )
+    for scope in (contextlib.nullcontext(), pf.compiled_autograd(lambda made: made.interpret)):
+        x = pf.array(X, requires_grad=True)
+        with scope:
+            (tripled(x) + of_a_dict({"a": x})).sum().backward()
+        np.testing.assert_array_equal(x.grad, np.full_like(X, 50))
 
 
 def test_stopped_gradients():

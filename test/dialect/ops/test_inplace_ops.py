@@ -16,7 +16,7 @@ from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import F32, I8, DType
 from profuse.dialect.ir.op import Op, op_named
 from profuse.dialect.ir.types import type_of
-from profuse.dialect.ops.indexing.inplace import InPlace
+from profuse.dialect.ops.indexing.inplace import LOANS, InPlace, Loan
 
 load_suites()
 IN_PLACE = [op for op in OPS.values() if issubclass(op, InPlace)]
@@ -30,6 +30,7 @@ NO_SUITE = {
          "profuse.fallback_graph", "profuse.call_fallback"],
         "speculation: test/dialect/passes, test/executor",
     ),
+    "profuse.borrow": "no kernel makes it: tested here",
     **dict.fromkeys(["scf.if", "scf.while", "scf.for"], "control flow: test_control_flow.py"),
     **dict.fromkeys(
         ["profuse.if_then_else", "profuse.list_construct", "profuse.list_unpack",
@@ -137,3 +138,25 @@ def test_every_op_has_a_suite_or_a_reason() -> None:
     shipped = {n for n, op in OPS.items() if op.__module__.startswith("profuse.dialect.ops.")}
     assert shipped - set(SUITES) == set(NO_SUITE) & shipped
     assert not set(SUITES) & set(NO_SUITE)
+
+
+def test_what_is_borrowed_is_a_copy_unless_it_is_lent() -> None:
+    borrow, add = op_named("borrow"), op_named("add_")
+    array = np.arange(6.0).reshape(2, 3)
+    found = borrow.evaluate({}, array)
+    assert not np.shares_memory(found, array) and found.tolist() == array.tolist()
+    LOANS.open = loan = Loan()
+    try:
+        row = borrow.evaluate({}, array)[1]
+        other = np.zeros(3)
+        for target in (row, other, row[1:]):
+            loan.note(target)
+            add.evaluate({}, target, 1.0)
+        array.flags.writeable = False
+        assert borrow.evaluate({}, array) is not array
+        array.flags.writeable = True
+    finally:
+        LOANS.open = None
+    assert array[1].tolist() == [4.0, 6.0, 7.0]
+    loan.undo()
+    assert array.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] and other.tolist() == [1.0] * 3

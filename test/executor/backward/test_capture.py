@@ -165,6 +165,25 @@ def test_r4_23_reverse_halves_are_pasted_op_by_op():
     assert any('"profuse.mul"' in line for line in head(text))
 
 
+def test_r4_19_what_a_pasted_half_gives_is_not_checked():
+    """Its types follow from the capture; what an op's rule gives is checked before folding."""
+
+    @pf.jit
+    def f(x):
+        return np.tanh(x * 2) + np.exp(x) * x
+
+    x = leaf(3, 5)
+    for _ in range(4):
+        f(x)
+        f.wait()
+    with captured():
+        f(x).backward(np.ones((3, 5)))
+        (np.tanh(x) * 2.0).backward(np.ones((3, 5)))
+    pasted, by_rules = (made.ir("captured") for made in pf.compiled_autograd.state().runs)
+    assert "call_gradient" not in pasted and "validate_grads" not in pasted
+    assert by_rules.count('"profuse.validate_grads"') == 2
+
+
 def test_r4_32_values_of_pasted_subgraphs_are_named_by_them():
     @pf.jit
     def f(x):

@@ -83,11 +83,62 @@ def test_r4_27_a_post_accumulate_hook_returns_nothing(compiler):
 
 
 @COMPILERS
+def test_r4_27_a_hook_that_returns_none_means_its_first_argument(compiler):
+    def program(w, log, k):
+        y, seen = w * 2.0, []
+        y.register_hook(lambda g: seen.append(g))
+        y.node.register_prehook(lambda gs: seen.append(gs[0]))
+        y.node.register_hook(lambda found, gs: log.append(float(found[0].sum() / gs[0].sum())))
+        y.register_hook(lambda g: log.append(np.array_equal(seen[0], g)))
+        return (y * y).sum()
+
+    with pf.knobs.override(background=False):
+        assert both(program, 4, compiler) == 1
+
+
+@COMPILERS
 def test_gradients_of_other_shapes_are_refused(compiler):
     x = pf.array(WEIGHTS, requires_grad=True)
     x.register_hook(lambda g: g[0])
     with captured(compiler), pytest.raises(GradientError, match="returns a gradient of shape"):
         (x * 2.0).sum().backward()
+
+
+@COMPILERS
+@pytest.mark.parametrize("kind", ["tensor", "pre", "accumulated", "unpack", "custom"])
+def test_errors_of_users_code_pass_as_they_are(compiler, kind):
+    """Also those of which NumPy's would be told in our words."""
+
+    class Own(ValueError):
+        pass
+
+    error = Own("of the user's")
+
+    def fails(*_):
+        raise error
+
+    @pf.custom_vjp
+    class custom:
+        def forward(x):
+            return x * 2, ()
+
+        def backward(saved, g):
+            return fails()
+
+    with pf.knobs.override(background=False):
+        for _ in range(4):
+            x = pf.array(WEIGHTS, requires_grad=True)
+            with pf.saved_arrays_hooks(np.copy, fails if kind == "unpack" else np.copy):
+                y = np.tanh(custom(x) if kind == "custom" else x)
+            if kind == "tensor":
+                x.register_hook(fails)
+            elif kind == "pre":
+                y.node.register_prehook(fails)
+            elif kind == "accumulated":
+                x.register_post_accumulate_grad_hook(fails)
+            with captured(compiler), pytest.raises(Own) as caught:
+                y.sum().backward()
+            assert caught.value is error
 
 
 def test_hooks_of_another_dtype_are_cast():

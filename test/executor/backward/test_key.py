@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -97,25 +99,25 @@ def test_sizes_that_become_1_give_the_gradients_of_the_eager_tape():
 class TestR48:
     """R4.8: what is part of the key."""
 
-    def test_values_are_not(self):
+    def test_r4_8_values_are_not(self):
         assert captures(*[lambda: np.tanh(leaf(3)).sum() for _ in range(3)]) == [1, 1, 1]
 
-    def test_ops_and_their_order_are(self):
+    def test_r4_8_ops_and_their_order_are(self):
         x = leaf(3)
         assert captures(
             lambda: np.tanh(np.exp(x)).sum(), lambda: np.exp(np.tanh(x)).sum(),
             lambda: np.tanh(np.exp(x)).sum(),
         ) == [1, 2, 2]  # fmt: skip
 
-    def test_exponents_are(self):
+    def test_r4_8_exponents_are(self):
         x = leaf(3)
         assert captures(*[lambda n=n: (np.abs(x) ** n).sum() for n in (2.5, 3.5, 2.5)]) == [1, 2, 2]
 
-    def test_numbers_are_told_apart_by_their_bits(self):
+    def test_r4_8_numbers_are_told_apart_by_their_bits(self):
         x = leaf(3)
         assert captures(*[lambda n=n: (x * n).sum() for n in (0.0, -0.0, 0, 0.0)]) == [1, 2, 3, 3]
 
-    def test_a_number_is_no_array_of_float64(self):
+    def test_r4_8_a_number_is_no_array_of_float64(self):
         """NumPy says that the dtype of float64 equals None and the name of float."""
         x, y = leaf(3), leaf(3)
 
@@ -132,25 +134,25 @@ class TestR48:
             lambda: (np.tanh(x) / y).sum(), lambda: (np.tanh(x) / y.data).sum(),
         ) == [1, 2, 3, 4]  # fmt: skip
 
-    def test_dtypes_are(self):
+    def test_r4_8_dtypes_are(self):
         assert captures(
             *[lambda d=d: np.tanh(leaf(3, dtype=d)).sum() for d in (np.float64, np.float32)]
         ) == [1, 2]
 
-    def test_ranks_are(self):
+    def test_r4_8_ranks_are(self):
         assert captures(*[lambda s=s: np.tanh(leaf(*s)).sum() for s in ((3,), (3, 3))]) == [1, 2]
 
-    def test_which_operands_require_gradients_is(self):
+    def test_r4_8_which_operands_require_gradients_is(self):
         x, y, z = leaf(3), leaf(3), np.ones(3)
         assert captures(
             lambda: (x * y).sum(), lambda: (x * z).sum(), lambda: (x * y).sum()
         ) == [1, 2, 2]  # fmt: skip
 
-    def test_what_is_shared_is(self):
+    def test_r4_8_what_is_shared_is(self):
         x, y = leaf(3), leaf(3)
         assert captures(lambda: (x * y).sum(), lambda: (x * x).sum()) == [1, 2]
 
-    def test_hooks_are_by_their_number_and_place(self):
+    def test_r4_8_hooks_are_by_their_number_and_place(self):
         def program(count, place="x"):
             def run():
                 x = leaf(3)
@@ -166,21 +168,21 @@ class TestR48:
             1, 2, 2, 3, 4,
         ]  # fmt: skip
 
-    def test_axes_and_other_attributes_are(self):
+    def test_r4_8_axes_and_other_attributes_are(self):
         x = leaf(3, 3)
         assert captures(
             lambda: (x.sum(0) ** 2).sum(), lambda: (x.sum(1) ** 2).sum(), lambda: x[1:].sum(),
             lambda: x[2:].sum(), lambda: x[1:].sum(),
         ) == [1, 2, 3, 4, 4]  # fmt: skip
 
-    def test_which_gradients_are_wanted_is(self):
+    def test_r4_8_which_gradients_are_wanted_is(self):
         x, y = leaf(3), leaf(3)
         for wanted in ([x], [x, y], [y], [x]):
             with captured():
                 pf.gradients((x * y).sum(), wanted)
         assert pf.compiled_autograd.state().captures == 3
 
-    def test_gradients_that_are_given_are_not(self):
+    def test_r4_8_gradients_that_are_given_are_not(self):
         x = leaf(3)
         for _ in range(3):
             with captured():
@@ -196,6 +198,26 @@ def test_r4_10_the_first_new_node_is_told_with_the_sizes_of_keys():
     assert "key size" in reason and "known there: [" in reason
     told = [e for e in pf.events() if e.kind == "backward-miss"]
     assert told[-1].details["reasons"] == [reason]
+
+
+def test_r4_10_the_size_that_became_dynamic_is_told_with_its_node():
+    captures(*[lambda n=n: np.tanh(leaf(n, 3)).sum() for n in (4, 5)])
+    reasons = pf.compiled_autograd.state().runs[-1].reasons
+    assert reasons and all("became dynamic" in reason for reason in reasons)
+    assert any(re.fullmatch(r"size 0 of shape \d+, of tanh_backward, .*", r) for r in reasons)
+    told = [e for e in pf.events() if e.kind == "backward-miss"]
+    assert told[-1].details["reasons"] == list(reasons)
+
+
+def test_r4_10_other_arrays_that_are_the_same_are_told():
+    x, y = leaf(3), np.ones(3)
+    captures(lambda: (x * y + x * y).sum(), lambda: (x * y + x * y.copy()).sum())
+    for constants in ([y, y], [y, y.copy()]):
+        a, b = map(pf.array, constants)
+        b = a if constants[0] is constants[1] else b
+        captures(lambda a=a, b=b: (x / a + x / b).sum())
+    reasons = [made.reasons for made in pf.compiled_autograd.state().runs]
+    assert reasons[-1] == ("other lifted arrays are the same, or have other ranks",)
 
 
 def test_r4_10_no_reason_is_an_error():

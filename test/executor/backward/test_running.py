@@ -10,6 +10,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from captured_programs import captured
+from profuse.dialect.analysis.backward_order import STEPS
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.executor.settings import events
 
@@ -82,6 +83,31 @@ def test_r4_29_before_and_after_finishing_differ_for_a_graph_with_hooks():
     assert '"profuse.final_callbacks"' in after
     with pytest.raises(ArgumentError, match="no stage"):
         made.ir("linalg")
+
+
+def test_r4_29_the_steps_run_in_the_order_of_the_requirement(monkeypatch):
+    """How many ops each has moved or removed is told with the graph."""
+    ran = []
+    for name, step in dict(STEPS).items():
+        monkeypatch.setitem(
+            STEPS, name, lambda p, keep, name=name, step=step: (ran.append(name), step(p, keep))[1]
+        )
+    events.clear()
+    x, y = leaf(4), leaf(4)
+    x.register_hook(lambda g: None)
+    z = np.exp(x) * y
+    with captured():
+        pf.gradients(z.sum() * 1.0, [y])
+        (np.tanh(x) * 2.0).sum().backward()
+    order = [
+        "fold-validation", "move-unpack-hooks", "move-tensor-pre-hooks", "move-pre-hooks",
+        "move-accumulations", "move-pre-hooks-late", "move-post-accumulate-hooks",
+        "move-post-hooks", "remove-unused-gradients",
+    ]  # fmt: skip
+    assert ran == order * 2
+    told = [e.details["changed"] for e in pf.events() if e.kind == "backward-graph"]
+    assert told == [made.changed for made in pf.compiled_autograd.state().runs]
+    assert told[1]["fold-validation"] == 3 and told[1]["move-tensor-pre-hooks"] == 1
 
 
 def test_r4_34_a_hook_moves_with_its_element_of_the_list():

@@ -27,8 +27,12 @@ def chars():
 def trained(chars, steps, scope):
     """Losses, norms of gradients that hooks have logged, and captures after each step.
 
-    With clipping by hooks, gradients summed over two batches, and a schedule for the rate.
+    With clipping by hooks, gradients summed over two batches, and a schedule for the rate. All
+    begins unprofiled and uncompiled.
     """
+    for fn in (chars.block, chars.logits, chars.cross_entropy, chars.adam):
+        fn.flush()
+    pf.compiled_autograd.reset()
     rng = np.random.default_rng(3)
     data = chars.encoded(chars.text()[:5000])
     trainer, losses, norms, captures = chars.Trainer(rng), [], [], []
@@ -79,6 +83,75 @@ def test_losses_are_the_same_bit_for_bit_where_all_is_evaluated_by_numpy(chars):
     assert none == [0] * 5
     assert found == wanted and own == norms
     assert captures == [1] * 5
+
+
+def test_losses_are_the_same_bit_for_bit_where_kernels_are_exact(chars):
+    """Profiled and compiled at the same steps, as jitted functions have gradients of their own."""
+    with pf.knobs.override(exact=True, background=False):
+        wanted, norms, _ = trained(chars, 6, contextlib.nullcontext)
+        found, own, captures = trained(chars, 6, pf.compiled_autograd)
+    assert found == wanted and own == norms
+    assert captures[3:] == captures[3:4] * 3
+    state = pf.compiled_autograd.state().runs[-1].function.state()
+    assert state.counters["kernel_launches"] > 0 and state.counters["compile_failures"] == 0
+
+
+def op_by_op(steps, scope):
+    """Losses, norms and captures of a network of which nothing is jitted."""
+    rng = np.random.default_rng(4)
+    shapes = [(6, 16), (16,), (16, 16), (16,), (16, 3)]
+    values = [rng.standard_normal(s).astype(np.float32) / 3 for s in shapes]
+    p = [pf.array(x, requires_grad=True) for x in values]
+    losses, norms, logged = [], [], []
+
+    def clipped(g):
+        norms.append(float(np.linalg.norm(g)))
+        return g * np.float32(min(1.0, 0.1 / (norms[-1] + 1e-9)))
+
+    for x in p[:3]:
+        x.register_hook(clipped)
+    p[-1].register_post_accumulate_grad_hook(lambda x: logged.append(np.array(x.grad)))
+    for k in range(steps):
+        for _ in range(2):
+            x, y = rng.standard_normal((20, 6)).astype(np.float32), rng.integers(0, 3, 20)
+            h = np.tanh(x @ p[0] + p[1])
+            h = h - h.mean(axis=-1, keepdims=True)
+            h = h / np.sqrt((h * h).mean(axis=-1, keepdims=True) + np.float32(1e-5))
+            z = np.maximum(h @ p[2] + p[3], 0) @ p[4]
+            z = z - z.max(axis=-1, keepdims=True)
+            loss = (np.log(np.exp(z).sum(axis=-1)) - z[np.arange(20), y]).mean() * np.float32(0.5)
+            with scope():
+                loss.backward()
+            losses.append(float(loss))
+        with pf.no_grad():
+            for x in p:
+                x -= np.float32(0.5 * (k + 1) / steps) * x.grad
+                x.grad = None
+        pf.compiled_autograd.wait(60)
+    return losses, norms, [g.tobytes() for g in logged]
+
+
+def test_what_is_not_jitted_is_the_same_bit_for_bit_beside_the_program():
+    """Whatever runs eagerly meanwhile, is profiled, or has kernels (R4.7)."""
+    pf.compiled_autograd.reset()
+    with pf.knobs.override(exact=True, background=True):
+        wanted = op_by_op(8, contextlib.nullcontext)
+        found = op_by_op(8, pf.compiled_autograd)
+        state = pf.compiled_autograd.state()
+    assert found == wanted and wanted[0][-1] < wanted[0][0]
+    assert state.captures == 1 and state.hits >= 10
+    counters = state.runs[0].function.state().counters
+    assert counters["kernel_launches"] > 0 and counters["guard_misses"] == 0
+
+
+def test_kernels_that_are_not_exact_change_gradients_by_little():
+    """What products fused with sums and the order of sums make of them, in single precision."""
+    pf.compiled_autograd.reset()
+    with pf.knobs.override(background=False):
+        wanted = op_by_op(4, contextlib.nullcontext)
+        found = op_by_op(4, pf.compiled_autograd)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-4)
 
 
 def test_captures_stop_when_the_functions_are_compiled_and_the_loss_falls(chars):

@@ -12,7 +12,7 @@ import pytest
 from dispatched import outcome
 from profuse.dialect.guards.checks import checks_of, generalize
 from profuse.dialect.guards.mismatch import check_types, fits_relaxed, mismatches
-from profuse.dialect.guards.seen import seen_type
+from profuse.dialect.guards.seen import noted, seen_type, type_noted
 from profuse.dialect.ir.dtypes import BOOL, C64, C128, F16, F32, F64, I32, I64, U8
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
@@ -23,7 +23,7 @@ from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import Leaf
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.memory.placement import Refused
-from profuse.executor.plans.guard import quick_check
+from profuse.executor.plans.guard import quick_check, sure_miss
 from profuse.executor.plans.last_executed import LAST
 
 DTYPES = (F32, F64, I64, C128, C64, F16, I32, U8, BOOL)
@@ -156,6 +156,13 @@ def quick_answer(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool
     return None if source is None else bool(eval(source, scope))
 
 
+def surely_misses(types: tuple[TensorType, ...], given: list[np.ndarray]) -> bool:
+    """What the comparison says by which plans pass over a guard."""
+    source = sure_miss(checks_of(types), [f"v{k}" for k in range(len(types))])
+    scope = {f"v{k}": array for k, array in enumerate(given)}
+    return source is not None and bool(eval(source, scope))
+
+
 def test_r1_39_quick_checks_and_explanations_say_what_the_definition_says():
     """Quick checks admit nothing that the definition refuses; what it refuses is explained."""
     seen: Counter = Counter()
@@ -171,12 +178,16 @@ def test_r1_39_quick_checks_and_explanations_say_what_the_definition_says():
             types = (replace(types[0], **change), types[1])
         given = [random_array(rng, dtype, shape) for shape in shapes]
         fits, quick = check_types(types, given), quick_answer(types, given)
+        misses = surely_misses(types, given)
         assert fits or not quick, (seed, types, given)
+        assert not (fits and misses), (seed, types, given)
+        assert [type_noted(noted(array)) for array in given] == [seen_type(a) for a in given]
         told = mismatches(types, [seen_type(array) for array in given])
         if not any(t.requires_grad for t in types):  # profiled types say no such thing
             assert bool(told) == (not fits), (seed, types, told)
         seen[fits, quick] += 1
-    assert seen[True, True] > 300
+        seen["sure"] += misses
+    assert seen[True, True] > 300 and seen["sure"] > 50
     assert seen[False, False] > 300
     assert seen[True, False] > 10  # sizes of 1, nothing at all
 

@@ -107,7 +107,7 @@ def counts():
 CASES = {
     "dataclass": (scaled, lambda p: p.w * p.steps + p.norm, True),
     "dataclass, attribute of no field": (scaled, lambda p: (p.w, getattr(p, "extra", 1)), True),
-    "dataclass, cached": (scaled, lambda p: p.doubled + p.w, False),
+    "dataclass, cached": (scaled, lambda p: p.doubled + p.w, True),
     "dataclass, as result": (scaled, lambda p: p, True),
     "dataclass, made": (lambda: W, lambda x: Scaled(x, 4.0), False),
     "dataclass, made of traced arrays": (
@@ -131,7 +131,7 @@ CASES = {
     "defaultdict, function": (
         lambda: defaultdict(lambda: 1.0, w=W), lambda d: d["w"] * d["n"], False,
     ),
-    "attribute assigned": (scaled, lambda p: setattr(p, "w", p.w * 2), False),
+    "attribute assigned": (scaled, lambda p: setattr(p, "w", p.w * 2), True),
     "item assigned": (config, lambda d: d.update(w=d["w"] * 2), False),
     "ordered": (lambda: OrderedDict(w=W, b=W), lambda d: OrderedDict(x=d["w"] + d["b"]), True),
 }  # fmt: skip

@@ -9,6 +9,7 @@ import types
 import numpy as np
 import profuse as pf
 import pytest
+from internals import same
 
 
 @pytest.fixture(autouse=True)
@@ -109,30 +110,6 @@ FUNCTIONS = [
     assigns, counts, writes, fills, swaps, items, below, through_views, new_names,
     returns_what_it_keeps, keeps_what_was, methods,
 ]  # fmt: skip
-
-
-def same(ours, theirs, seen=None):
-    """Equal values, of objects all that they hold; cycles end."""
-    seen = {} if seen is None else seen
-    if id(ours) in seen:
-        return
-    seen[id(ours)] = ours
-    assert type(ours) is type(theirs)
-    if isinstance(ours, (np.ndarray, np.generic, float)):
-        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-    elif isinstance(ours, (tuple, list)):
-        assert len(ours) == len(theirs)
-        for a, b in zip(ours, theirs, strict=True):
-            same(a, b, seen)
-    elif isinstance(ours, dict):
-        assert list(ours) == list(theirs)
-        for key in ours:
-            same(ours[key], theirs[key], seen)
-    elif hasattr(ours, "__dict__"):
-        same(vars(ours), vars(theirs), seen)
-    else:
-        assert ours == theirs
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -377,3 +354,64 @@ def test_classes_of_code_that_runs_in_globals_without_a_name():
         f(np.ones(3))
         f.wait()
         assert (state.w.tolist(), state.n) == ([1.0 + k] * 3, k)
+
+
+class Decoder:
+    """Keys of earlier steps are kept in an array that is filled row by row."""
+
+    def __init__(self):
+        self.keys, self.n, self.w = np.zeros((2, 16, 3)), 2, np.eye(3)
+
+    def step(self, x, row):
+        self.keys[0, self.n] = x @ self.w
+        self.keys[1, row] *= 2
+        self.keys[1, row] += x
+        seen = self.keys[:, : self.n + 1]
+        self.n += 1
+        return np.tanh(seen).sum(axis=1), self.keys[0]
+
+
+def test_rows_are_written_where_they_are():
+    ours, theirs, f = Decoder(), Decoder(), pf.jit(Decoder.step)
+    kept = ours.keys
+    for k in range(10):
+        x = np.full(3, k + 1.0)
+        same(f(ours, x, k), theirs.step(x, k))
+        same(ours, theirs)
+        f.wait()
+    assert ours.keys is kept
+    assert (f.state().counters["python_calls"], f.state().tier) == (0, "optimized")
+    assert '"profuse.borrow"' in f.ir("graph")
+    for k in (3, 99, 4):  # a row that is not there: by then one has been written
+        told = []
+        for step, decoder in ((f, ours), (Decoder.step, theirs)):
+            try:
+                step(decoder, np.ones(3), k)
+            except IndexError:
+                told.append(k)
+        assert len(told) == (2 if k == 99 else 0)
+        same(ours, theirs)
+
+
+def test_an_error_gives_rows_back_what_they_held():
+    ours, theirs, f = Decoder(), Decoder(), pf.jit(lambda d, x, i: fails_late(d, x, i))
+    for i in (0, 1, 2, 7, 1):
+        for function, decoder in ((f, ours), (fails_late, theirs)):
+            try:
+                function(decoder, np.arange(3.0), i)
+            except IndexError:
+                assert i == 7
+        same(ours, theirs)
+
+
+def fails_late(d, x, i):
+    d.keys[0, d.n] += 1
+    d.keys[0, d.n] *= 3
+    d.keys[0, i] += d.keys[0, d.n]
+    return x[i]
+
+
+def test_a_result_shares_no_memory_with_rows_that_are_written():
+    d, f = Decoder(), pf.jit(Decoder.step)
+    results = [f(d, np.ones(3), 1)[1] for _ in range(5)]
+    assert not any(np.shares_memory(d.keys, found) for found in results)

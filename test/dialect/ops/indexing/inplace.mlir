@@ -21,6 +21,16 @@ func.func @writes(%x: tensor<3x4xf32>, %n: i64) -> tensor<3x4xf32> {
   return %y : tensor<3x4xf32>
 }
 
+// What a graph writes to at run-time indices is lent to it.
+// CHECK-LABEL: func.func @borrows
+func.func @borrows(%x: tensor<3x4xf32>, %v: tensor<4xf32>, %n: i64) -> tensor<3x4xf32> {
+  // CHECK: "profuse.borrow"(%{{.*}}) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = "profuse.borrow"(%x) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %row = "profuse.pick"(%y, %n) {index = -9223372036854775808} : (tensor<3x4xf32>, i64) -> tensor<4xf32>
+  %0 = "profuse.copy_"(%row, %v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<3x4xf32>
+}
+
 // CHECK-LABEL: func.func @pure
 func.func @pure(%x: tensor<3x4xf32>, %v: tensor<2x4xf32>, %row: tensor<4xf32>) {
   // CHECK: "profuse.conform"(%{{.*}}, %{{.*}}) {assign = true} : (tensor<4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>

@@ -1,6 +1,10 @@
 // R1.47: sums of at least four single-use products are one op, which decides by the shapes it meets.
 // RUN: profuse-opt %s --pass-pipeline=batch-matmul --verify-each | FileCheck %s
 // RUN: profuse-opt %s --pass-pipeline='batch-matmul{min-products=2}' | FileCheck %s --check-prefix=TWO
+// RUN: profuse-opt %s --pass-pipeline='batch-matmul{exact=true}' | FileCheck %s --check-prefix=EXACT
+
+// One product of joined matrices adds up in another order than several.
+// EXACT-NOT: mm_tree
 
 // CHECK-LABEL: func.func @tree(
 // CHECK-SAME:    %[[A:[^:]*]]: !profuse.tensor, %[[B:[^:]*]]: !profuse.tensor, %[[C:[^:]*]]: !profuse.tensor

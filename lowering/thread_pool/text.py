@@ -1,51 +1,30 @@
-"""The pool of threads that kernels share, as text of LLVM IR, and the block that describes it.
-
-A kernel finds the block by the symbol `POOL`; its word `LAUNCH` is null for as long as there is no
-pool. ``profuse_launch(block, part, array, count, grain)`` calls ``part(array, begin, end)`` for all
-chunks of ``grain`` iterations out of ``count``.
-
-The join is elastic: the launching thread takes chunks itself, shuts the launch when none is left,
-and waits only for threads of the pool that have entered it. A thread that the system has not
-scheduled in time finds the launch shut, and nobody waits for it. Launches from several threads, and
-launches from within a chunk, do not wait for one another: one has the pool, the others run alone.
-"""
+"""The pool as text of LLVM IR: what starts its threads, and shares a launch with them."""
 
 from __future__ import annotations
 
-POOL = "profuse_pool"
+from . import (
+    AVOIDED,
+    BUSY,
+    CPUS,
+    JOB,
+    KNOWN,
+    LATEST,
+    MOST,
+    MOVED,
+    NEXT,
+    SHUT,
+    SLEEPERS,
+    SPIN,
+    STACK,
+    STARTED,
+    STATE,
+    SYSTEMS,
+    THREADS,
+    WANTED,
+)
+from .affinity import AFFINITY
 
-# Words of the block. Those that different threads write are on cache lines of their own.
-WORDS = 128
-GENERATION = 0  # number of the last launch; threads of the pool wait for it to change
-SLEEPERS = 16  # threads that are asleep
-JOB = 32  # part, array, count, grain
-NEXT = 48  # where the next chunk begins
-STATE = 64  # generation << 32 | SHUT | number of threads that have entered
-BUSY = 80  # 1 while some thread launches
-SPIN = 96  # pauses before a thread goes to sleep
-LAUNCH = 104  # address of profuse_launch; null = no pool
-WANTED = 105  # threads that a launch may have beside its own
-STARTED = 106  # threads of the pool
-WORK = 107  # f64: work of a chunk in picoseconds, for kernels of symbolic sizes
-
-CHUNK = 12_000_000.0  # picoseconds of estimated work; a launch takes up to a fifth of it
-CHECKED = 1.0  # the same while kernels are checked, so that small arrays have several chunks, too
-
-_SHUT = 1 << 31
-STACK = 4 << 20  # bytes; kernels keep at most 64 KiB there, libraries of products more
 _PRIVATE_WAIT, _PRIVATE_WAKE = 128, 129
-
-# By the architecture in the triple: number of the system call futex, and the hint to a spinning
-# core. On other systems there is no pool.
-_SYSTEMS = {
-    "x86_64": (202, "void @llvm.x86.sse2.pause(", ")"),
-    "aarch64": (98, "void @llvm.aarch64.hint(i32", " 1)"),
-}
-
-
-def supports(triple: str) -> bool:
-    """True if there can be a pool on systems of this triple."""
-    return "linux" in triple and triple.partition("-")[0] in _SYSTEMS
 
 
 def pool_text(triple: str) -> str:
@@ -53,23 +32,29 @@ def pool_text(triple: str) -> str:
 
     ``profuse_pauses(count)`` spins for ``count`` pauses, so that its caller can time one.
     """
-    futex, hint, arguments = _SYSTEMS[triple.partition("-")[0]]
+    numbers, hint, arguments = SYSTEMS[triple.partition("-")[0]]
+    futex, set_affinity, get_affinity, gettid = numbers
     words = {
         "sleepers": SLEEPERS, "job": JOB, "array": JOB + 1, "count": JOB + 2, "grain": JOB + 3,
         "next": NEXT, "state": STATE, "busy": BUSY, "spin": SPIN, "wanted": WANTED,
-        "started": STARTED,
+        "started": STARTED, "latest": LATEST, "avoided": AVOIDED, "known": KNOWN, "cpus": CPUS,
+        "threads": THREADS, "moved": MOVED,
     }  # fmt: skip
-    text = _TEXT
+    text = _TEXT + AFFINITY
     for name, word in words.items():
         text = text.replace(f"@at({name})", f"getelementptr i64, ptr %pool, i64 {word}")
     replaced = {
         "PAUSE": f"call {hint}{arguments}",
         "DECLARE": f"declare {hint})",
         "FUTEX": str(futex),
+        "SETAFFINITY": str(set_affinity),
+        "GETAFFINITY": str(get_affinity),
+        "GETTID": str(gettid),
+        "MOST": str(MOST),
         "WAIT": str(_PRIVATE_WAIT),
         "WAKE": str(_PRIVATE_WAKE),
-        "SHUT": str(_SHUT),
-        "INSIDE": str(_SHUT - 1),
+        "SHUT": str(SHUT),
+        "INSIDE": str(SHUT - 1),
         "STACK": str(STACK),
     }
     for name, value in replaced.items():
@@ -86,7 +71,10 @@ declare i32 @pthread_attr_setdetachstate(ptr, i32)
 declare i32 @pthread_attr_setstacksize(ptr, i64)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sigfillset(ptr)
+declare i32 @sched_getcpu()
+declare i32 @memcmp(ptr, ptr, i64)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
 $DECLARE$
 
 ; Takes chunks of the present job until none is left.
@@ -121,6 +109,7 @@ entry:
   %at_state = @at(state)
   %at_spin = @at(spin)
   %at_wanted = @at(wanted)
+  call void @introduce(ptr %pool)
   br label %wait
 wait:
   %last = phi i64 [ 0, %entry ], [ %now, %enter ], [ %now, %inside ]
@@ -194,9 +183,15 @@ entry:
   %at_started = @at(started)
   %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
   %had = load i64, ptr %at_started
+  %first = icmp eq i64 %had, 0
+  br i1 %first, label %look, label %next
+look:
+  %at_cpus = @at(cpus)
+  store <16 x i64> zeroinitializer, ptr %at_cpus, align 8
+  %r7 = call i64 (i64, ...) @syscall(i64 $GETAFFINITY$, i64 0, i64 128, ptr %at_cpus)
   br label %next
 next:
-  %made = phi i64 [ %had, %entry ], [ %made1, %start ]
+  %made = phi i64 [ %had, %entry ], [ %had, %look ], [ %made1, %start ]
   %more = icmp slt i64 %made, %wanted
   br i1 %more, label %start, label %done
 start:
@@ -238,6 +233,7 @@ alone:
   %more = icmp slt i64 %end, %count
   br i1 %more, label %alone, label %done
 launch:
+  call void @make_way(ptr %pool)
   %at_part = @at(job)
   store ptr %part, ptr %at_part
   %at_array = @at(array)

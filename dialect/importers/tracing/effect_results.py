@@ -1,0 +1,49 @@
+"""The outputs of a graph that has effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .operators import as_value
+from .traced import Traced
+
+if TYPE_CHECKING:
+    from ..python.shadows import Store
+    from .recorder import Recorder
+
+
+def outputs_of(
+    rec: Recorder, results: Sequence[Any], stores: Sequence[Store], given: Sequence[Any],
+    containers: Mapping[int, Any],
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:  # fmt: skip
+    """`Trace.sources` and the outputs of the graph.
+
+    Args:
+        rec: the trace.
+        results: the leaves of what the function returns.
+        stores: what it assigns.
+        given: its inputs.
+        containers: by identity, what stands in ``sources`` for a container among the arguments.
+
+    Raises TraceError for values of a branch or loop that are used outside of it.
+    """
+    # One object may be in several places; it is computed once, and is one object afterwards.
+    own: dict[int, Any] = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
+    own |= containers
+    order: dict[int, Any] = {}
+    sources = []
+    for leaf in (*results, *(x for store in stores for x in store.leaves)):
+        if id(leaf) not in own:
+            own[id(leaf)] = len(order)
+            order[id(leaf)] = leaf
+        sources.append(own[id(leaf)])
+    outputs = (*(as_value(rec, x) for x in order.values()), *rec.written)
+    for value in outputs:
+        rec.check_visible(value)
+    for store in stores:
+        store.leaves = ()  # they hold the trace
+    return tuple(sources), outputs
+
+
+__all__ = ["outputs_of"]
