@@ -68,6 +68,7 @@ RELEVANT: dict[str, list[tuple[str, Any]]] = {
     "keep_stages": [("options", True)],
     "verify_each": [("options", True)],
     "in_place": [("options", True)],
+    "exact": [("options", True)],
     "check": [("options", "all")],
     "measure": [("options", True)],
 }
