@@ -21,6 +21,7 @@ from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
+from ...dialect.importers.tracing.recorder import Policy
 from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
@@ -397,6 +398,7 @@ class JitFunction(DispatchedFunction):
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
+                loops=_loops(raises),
             )  # fmt: skip
         except ProfuseError:
             raise
@@ -586,6 +588,16 @@ def jit(
         unsupported=unsupported,
     )  # fmt: skip
     return JitFunction(fn, options)
+
+
+def _loops(raises: bool) -> Policy | None:
+    """Which loops of the source stay loops.
+
+    Where Python may not run a function, loops over single elements stay loops as well.
+    """
+    if not knobs.source_loops:
+        return None
+    return Policy(rounds=knobs.unroll_rounds, elements=raises)
 
 
 def _saved_file(path: str | os.PathLike) -> SavedFile:

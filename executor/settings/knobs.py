@@ -246,6 +246,12 @@ KNOBS: dict[str, Knob] = {
         10_000,
         "most ops of a graph; functions with more run in Python, unless unsupported=raise",
     ),
+    "source_loops": Knob(
+        _bool, True, "Python's loops stay loops in graphs; off = each round is recorded"
+    ),
+    "unroll_rounds": Knob(
+        _natural, 16, "rounds up to which a loop with bounds of Python's is recorded round by round"
+    ),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),

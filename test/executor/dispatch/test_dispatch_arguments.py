@@ -355,7 +355,7 @@ def test_any_number_of_arguments():
 
 def test_baked_numbers():
     def fn(x, n):
-        for _ in range(n):
+        for _ in [*range(n)]:  # asks for a number, where a range alone is a loop of the graph
             x = x * 2 + 1
         return x + 1
 
