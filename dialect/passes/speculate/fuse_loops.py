@@ -44,16 +44,15 @@ from ...mlir.rewrite import (
 )
 from ...mlir.values import clone_tree, constant_type, main_functions
 from ...ops.control_flow.control import ControlFlow, For, While
-from ...ops.gradients import Definedness
+from ...ops.control_flow.native import stands_in_way
 from ...ops.host_call import HostCall, shown
-from ...ops.indexing.inplace import Writing
 from ...ops.indexing.scatter import Copy
-from ...ops.speculation import FusionGroup, Guard, Identity, Subgraph
+from ...ops.speculation import FusionGroup, Identity
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..cleanup.unroll_loops import UNROLLED
 from .fusion_types import argument_type, is_embedded
-from .loop_types import TO_PYTHON, Refused, infer_function
+from .loop_types import Refused, infer_function
 
 PREFIX = "fusion_loop"
 _LOOPS = (For, While)
@@ -183,25 +182,11 @@ def _refusal(loop: ir.Operation) -> Reason | None:
         cls = op_class(op)
         if is_terminator(op) or op.name in CONSTANTS:
             continue
-        reason = None
-        if cls is None:
-            reason = Reason(Kind.NEVER_FUSED)
-        elif issubclass(cls, ControlFlow) or issubclass(cls, Identity):
+        kind = Kind.NEVER_FUSED if cls is None else stands_in_way(cls)
+        if kind is None:
             continue
-        elif cls is HostCall:
-            reason = Reason(Kind.ON_HOST, detail=shown(attrs_of(op)["function"]))
-        elif cls.fusion is Fusion.CONTRACTION:
-            reason = Reason(Kind.PRODUCT_IN_LOOP)
-        elif issubclass(cls, (Subgraph, Guard, Definedness)):
-            reason = Reason(Kind.NEVER_FUSED)
-        elif cls.writes and not issubclass(cls, Writing):
-            reason = Reason(Kind.UNKNOWN_WRITER)
-        elif cls in TO_PYTHON:
-            continue
-        elif not cls.writes and (cls.fusion is Fusion.NONE or not cls.pure):
-            reason = Reason(Kind.NEVER_FUSED if cls.pure else Kind.SIDE_EFFECTS)
-        if reason is not None:
-            return dataclasses.replace(reason, op=short_name(op), loc=loc_of(op.location))
+        detail = shown(attrs_of(op)["function"]) if cls is HostCall else ""
+        return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
     return None
 
 
