@@ -59,6 +59,7 @@ class _Limits(threading.local):
     current: Limit | None = None
 
 
+LOOPS = (For, While)
 LIMITS = _Limits()
 """The limit of the present thread: ``current``; None = loops run to their end."""
 
@@ -76,7 +77,7 @@ def within(limit: Limit | None) -> Iterator[None]:
 def has_rounds(module: Module) -> bool:
     """True for a graph that has a loop, in whichever function and block."""
     functions = (module.main, *module.functions.values())
-    return any(i.op in (For, While) for function in functions for i in function.body.walk())
+    return any(i.op in LOOPS for function in functions for i in function.body.walk())
 
 
-__all__ = ["LIMITS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]
+__all__ = ["LIMITS", "LOOPS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]
