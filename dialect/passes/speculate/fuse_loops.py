@@ -11,10 +11,11 @@ from mlir import ir
 
 from ...analysis.carried import merge_carried
 from ...analysis.functional import functionalize
+from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.device import HOST
 from ...ir.dtypes import BOOL, F64, I64, DType
-from ...ir.op import Fusion
+from ...ir.op import Fusion, Op
 from ...ir.program import Instr
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
@@ -43,7 +44,7 @@ from ...mlir.rewrite import (
     users,
     walk,
 )
-from ...mlir.values import clone_tree, constant_type, main_functions
+from ...mlir.values import Types, clone_tree, constant_type, main_functions
 from ...ops.control_flow.control import ControlFlow, For, While
 from ...ops.control_flow.native import stands_in_way
 from ...ops.create import ScalarTensor
@@ -308,10 +309,24 @@ def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:
         isinstance(type_of(v), TensorType) for v in op.results
     ):
         return False
+    if _has_sizes_of_run_time(op, cls):
+        return False
     return all(
         any(_encloses(member, user) for member in members)
         for v in op.results for user in users(v)
     )  # fmt: skip
+
+
+def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
+    """True if sizes of results follow from more than the types of the tensors that an op reads."""
+    types = Types().of(op)
+    if any(isinstance(t, TensorType) and not t.is_complete for t in types):
+        return False
+    try:
+        found = cls.infer(types, attrs_of(op))
+    except ProfuseError:
+        return False  # which the types of the whole group tell
+    return any(isinstance(t, TensorType) and not t.is_complete for t in found)
 
 
 def func_of(op: ir.Operation) -> ir.Operation:

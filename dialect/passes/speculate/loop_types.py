@@ -26,7 +26,7 @@ from ...mlir.rewrite import (
     type_of,
 )
 from ...mlir.values import Types, constant_type
-from ...ops.control_flow.control import ControlFlow, For, If, While
+from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
 from ...ops.control_flow.native import TO_PYTHON
 from ...ops.indexing.additions import Adding
@@ -148,6 +148,8 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if cls in TO_PYTHON:
         size = product(tensor_type(types[0]).shape or ())
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
+    if cls is IfThenElse and types[1] == types[2]:
+        return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
     if cls.fusion is Fusion.CONTRACTION:
@@ -160,9 +162,10 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
         return Reason(Kind.UNKNOWN_TYPE)
     if issubclass(cls, Scatter):
         return _scatter_refusal(cls, types, attrs)
-    return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
-        types, attrs
-    )
+    reason = number_refusal(cls.operand_dtypes(types, attrs), types)
+    if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:  # which the kernel looks at
+        return reason
+    return cls.can_lower_types(types, attrs)
 
 
 def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:
