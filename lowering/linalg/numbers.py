@@ -11,6 +11,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import F64, I64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
+from ...dialect.ops.control_flow.native import raises_for_floats
 from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.unary import Neg
 from .loop_builder import LoopBuilder
@@ -23,12 +24,18 @@ def lower_number(
     b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
     args: Sequence[Any],
 ) -> Any:  # fmt: skip
-    """The number that an op computes of numbers; raises LoweringError where Python may raise."""
-    reason = op.can_lower_types(operands, attrs)
-    if reason is not None:
-        raise LoweringError(f"{op.full_name()} {reason.why}")
-    result = types[0]
+    """The number that an op computes of numbers; a run in which Python may raise is void.
+
+    Raises LoweringError where that cannot be told from the number.
+    """
+    result, reason = types[0], op.can_lower_types(operands, attrs)
     assert isinstance(result, ScalarType)
+    if reason is not None:
+        if not raises_for_floats(reason, result):
+            raise LoweringError(f"{op.full_name()} {reason.why}")
+        found = b.scalar(op.lower(b, attrs, types, *args))
+        b.note(~found.isfinite())
+        return found
     ints = [t.dtype.is_int or t.dtype.kind == "b" for t in operands if isinstance(t, ScalarType)]
     if len(ints) == len(args) and all(ints):
         given = [b.scalar(x).cast(I64) for x in args]

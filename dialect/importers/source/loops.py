@@ -147,9 +147,9 @@ class Source:
         if isinstance(flag, Recording) and type(loop) is While and loop.goes_on_recorded():
             return False
         key = getattr(loop, "key", None)
-        if key is not None and self.is_open(flag) and self.decided(key) is None:
-            if key not in self.decisions.forced:
-                self.force(key)
+        may_record = key is not None and key not in self.decisions.forced
+        if may_record and self.is_open(flag) and self.decided(key) is None:
+            self.force(key)
         return bool(flag)
 
     def extreme(self, function: Any, *args: Any) -> Any:

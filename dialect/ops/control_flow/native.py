@@ -7,7 +7,8 @@ it has recorded, to know whether a loop of single elements will become native co
 from __future__ import annotations
 
 from ...ir.op import Fusion, Op
-from ...reasons import Kind
+from ...ir.types import ScalarType, Type
+from ...reasons import Kind, Reason
 from ..gradients import Definedness
 from ..host_call import HostCall
 from ..indexing.inplace import Writing
@@ -36,4 +37,13 @@ def stands_in_way(cls: type[Op]) -> Kind | None:
     return Kind.NEVER_FUSED if cls.fusion is Fusion.NONE else None
 
 
-__all__ = ["TO_PYTHON", "stands_in_way"]
+def raises_for_floats(reason: Reason, result: Type) -> bool:
+    """True for a refusal that speaks of floats which are finite unless Python raises.
+
+    The kernel of a loop looks at these.
+    """
+    is_float = isinstance(result, ScalarType) and result.dtype.is_float
+    return reason.kind is Kind.PYTHON_RAISES and is_float
+
+
+__all__ = ["TO_PYTHON", "raises_for_floats", "stands_in_way"]

@@ -28,13 +28,14 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
-from ...ops.control_flow.native import TO_PYTHON
+from ...ops.control_flow.native import TO_PYTHON, raises_for_floats
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
+
 
 class Refused(Exception):
     """Why a function with loops gets no kernel; and the sizes that would have to fit."""
@@ -165,7 +166,10 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     reason = number_refusal(cls.operand_dtypes(types, attrs), types)
     if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:  # which the kernel looks at
         return reason
-    return cls.can_lower_types(types, attrs)
+    reason = cls.can_lower_types(types, attrs)
+    if reason is not None and raises_for_floats(reason, cls.infer(types, attrs)[0]):
+        return None
+    return reason
 
 
 def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:
