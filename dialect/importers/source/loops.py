@@ -146,9 +146,10 @@ class Source:
             return False
         if isinstance(flag, Recording) and type(loop) is While and loop.goes_on_recorded():
             return False
-        key = getattr(loop, "key", None)
-        may_record = key is not None and key not in self.decisions.forced
-        if may_record and self.is_open(flag) and self.decided(key) is None:
+        key: Key | None = getattr(loop, "key", None)
+        if key is None or key in self.decisions.forced or not self.is_open(flag):
+            return bool(flag)
+        if self.decided(key) is None:
             self.force(key)
         return bool(flag)
 
