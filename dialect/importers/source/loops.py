@@ -62,6 +62,9 @@ class Source:
         assert rec.policy is not None
         self.policy: Policy = rec.policy
         self.decisions: Decisions = rec.memory.setdefault("loops", Decisions())
+        if self.decisions.found and rec.most_ops is not None:
+            # Rounds are recorded one by one, and nobody knows yet how many there will be.
+            rec.most_ops = min(rec.most_ops, self.policy.unrolled)
         self.open: list[Trial] = []
         self._again = False
         self._final = False
