@@ -64,7 +64,7 @@ def _own_nodes(function: ast.AST) -> Any:
 
 
 def _may_convert(function: ast.FunctionDef, branches: bool) -> bool:
-    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.BoolOp) if branches else ()))
+    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Call) if branches else ()))
     found = False
     for node in _own_nodes(function):
         if isinstance(node, _YIELDS):
@@ -101,8 +101,10 @@ class _Converter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if _is_call_of(node, frozenset({"len"}), 1):
+            self.count += 1
             return _at(node, _ask("length", node.func, *node.args))
         if _is_call_of(node, _EXTREMES, 8) and len(node.args) > 1:
+            self.count += 1
             return _at(node, _ask("extreme", node.func, *node.args))
         return node
 
@@ -179,6 +181,7 @@ class _Converter(ast.NodeTransformer):
         self.generic_visit(node)
         if not _may_wait(node.body, node.orelse):
             return node
+        self.count += 1
         return _at(
             node, _ask("choose", _condition(node.test), _later(node.body), _later(node.orelse))
         )

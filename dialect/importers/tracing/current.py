@@ -100,5 +100,6 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 
 __all__ = [
-    "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error", "trace_error", "user_loc",
+    "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error",
+    "trace_error", "user_loc",
 ]  # fmt: skip
