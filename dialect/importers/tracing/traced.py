@@ -249,6 +249,21 @@ class Traced(Recording, of=TensorType):
 
     # --- Python protocols ---------------------------------------------------------------------
 
+    def __format__(self, spec: str) -> str:
+        self._refuse_text()
+        return format(super().bake(), spec)
+
+    def __str__(self) -> str:
+        self._refuse_text()
+        return str(super().bake())
+
+    def _refuse_text(self) -> None:
+        if self.ndim or self.value not in self.rec.known:
+            raise contents_error(
+                "the text of an array is needed here, and its contents are not known while tracing",
+                "make texts of results, outside of the function",
+            )
+
     def __bool__(self) -> bool:
         self.check_live()
         if self.value not in self.rec.known:

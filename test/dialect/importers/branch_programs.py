@@ -98,7 +98,7 @@ def draw(seed, *shape):
 ARGUMENTS = {
     clip: [lambda: (draw(1, 5), 1.0), lambda: (draw(1, 5), 100.0)],
     normalise: [lambda: (draw(1, 5),), lambda: (np.zeros(5),)],
-    three_ways: [lambda: (draw(1, 5) + k,) for k in (2, -2, 0)],
+    three_ways: [lambda: (draw(1, 5) + 2,), lambda: (draw(1, 5) - 2,), lambda: (draw(1, 5) / 9,)],
     checked: [lambda: (draw(1, 5),), lambda: (np.full(5, np.nan),)],
     chosen: [lambda: (draw(1, 4), draw(2, 4)), lambda: (draw(2, 4), draw(1, 4))],
     nested: [lambda: (draw(1, 4) * 3, 3), lambda: (draw(1, 4) * 0.1, 3), lambda: (draw(1, 4), 1)],
@@ -107,7 +107,7 @@ ARGUMENTS = {
     both: [lambda: (draw(1, 4) * 0.1,), lambda: (draw(1, 4) * 5,)],
     written: [lambda: (np.abs(draw(1, 4)),), lambda: (-np.abs(draw(1, 4)),)],
     called: [lambda: (draw(1, 4),), lambda: (-draw(1, 4),)],
-    of_numbers: [lambda: (draw(1, 4) + k,) for k in (2, -1)],
+    of_numbers: [lambda: (draw(1, 4) + 2,), lambda: (draw(1, 4) - 1,)],
 }
 
 RECORDED = (clip, normalise, three_ways, chosen, both, called, of_numbers)
