@@ -213,7 +213,8 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels of loops without end are launched", "executor/compile/proof/rounds.py",
-        "            if not bounded.issuperset(instr.operands[:3]):\n                return False\n",
+        "            if not bounded.issuperset(instr.operands[:3]):\n"
+        "                return False\n",
         "",
         ("executor/compile/test_rounds.py",),
     ),
