@@ -18,7 +18,7 @@ from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import Traced
 from .decisions import Key
 from .names import Site, is_carried, same
-from .trial import Trial
+from .trial import Trial, own
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -136,7 +136,7 @@ class Branches(Trial):
         if type(held) is Traced and not held.ndim and not is_immutable(held):
             self.refuse(f"{name} is an array without axes")
         with self.rec.nested(self._blocks[side]):
-            value = as_value(self.rec, held)
+            value = as_value(self.rec, own(self.rec, held))
             self.rec.check_visible(value)
         return value
 
