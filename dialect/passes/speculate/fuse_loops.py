@@ -108,7 +108,8 @@ class FuseLoops(Pass):
         views = {r: i for i in program.body.walk() if i.op.aliases for r in i.results}
         used = {
             _viewed(value, views)
-            for n in chosen for block in loops[n].blocks for i in block.walk() for value in i.operands
+            for n in chosen for block in loops[n].blocks for i in block.walk()
+            for value in i.operands
         }  # fmt: skip
         made_pure, _ = functionalize(
             program, at_run_time=lambda write: _viewed(write.operands[0], views) in used
