@@ -3,13 +3,14 @@
 They ask of each node, in straight-line code, whether it is what it was: the same plan, and edges
 that lead to the same nodes. Where no size changes from run to run, plans tell sizes, but for
 elementwise ops, whose shapes are compared. Else plans are compared by what they do, all shapes are
-compared, and sizes that change are taken from them. Whatever is not so is left to the walk
+compared, and sizes that change are taken from them; so it is with plans that are made for a number
+where that changes. Whatever is not so is left to the walk
 (`walk.Walk`), which knows no run in advance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
@@ -19,18 +20,21 @@ from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
-from .capture import Captured, Dims
+from ..tape.plans import may_change
+from .capture import Captured, Dims, Numbers
 from .outline import Outline, Stand
 from .walk import Shape, hooks_of
 
-Given = tuple[list[Any], list[Any], list[Any]]
-"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks."""
+Given = tuple[list[Any], list[Any], list[Any], list[Any]]
+"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers."""
 Gather = Callable[[Sequence[Any], bool], "Given | None"]
-Part = Callable[[list, list, list, list, float], "float | None"]
+Part = Callable[[list, list, list, list, list, float], "float | None"]
 _PART = 48  # nodes of a generated function: other threads wait while Python compiles one
 
 
-def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | None:
+def gather_of(
+    outline: Outline, captured: Captured, dynamic: Dims, changing: Numbers
+) -> Gather | None:
     """A function that gathers what a run like this one is given; None where there is none.
 
     It is called with the roots of a run, and whether its nodes keep what they have saved. It
@@ -40,6 +44,7 @@ def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | N
         outline: of the run.
         captured: what of it is passed.
         dynamic: the sizes that change from run to run, with the numbers of their symbols.
+        changing: which numbers do.
     """
     nodes = outline.nodes
     inner = [node for node in nodes if node.edges]
@@ -54,18 +59,18 @@ def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | N
     single = len(outline.roots) == 1 and outline.roots[0][0].edges
     if not (usual and ordered and single and outline.captures is None and not outline.opaque):
         return None
-    return _Writer(outline, dynamic).function(captured)
+    return _Writer(outline, dynamic, changing).function(captured)
 
 
 class _Writer:
     """Writes the functions, each of which is given five lists to read and to add to.
 
-    They are the nodes by their numbers, values of symbols, arrays and hooks; and the number of the
-    node in front, of which those that follow have lower ones.
+    They are the nodes by their numbers, values of symbols, arrays, hooks and numbers; and there is
+    the number of the node in front, of which those that follow have lower ones.
     """
 
-    def __init__(self, outline: Outline, dynamic: Dims) -> None:
-        self.outline, self.dynamic = outline, dynamic
+    def __init__(self, outline: Outline, dynamic: Dims, changing: Numbers) -> None:
+        self.outline, self.dynamic, self.changing = outline, dynamic, changing
         self.numbers: dict[Node, int] = {}
         self.symbols: set[int] = set()
         self.parts: list[Part] = []
@@ -107,7 +112,7 @@ class _Writer:
         self.scope: dict[str, Any] = {
             "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds,
         }  # fmt: skip
-        self.lines = ["def part(N, Z, A, H, q):"]
+        self.lines = ["def part(N, Z, A, H, F, q):"]
         self.local: set[str] = set()
 
     def end(self) -> None:
@@ -177,7 +182,7 @@ class _Writer:
         letter, attribute = ("O", "plan") if type(node) is OpNode else ("D", "op")
         self.scope[f"P{k}"] = what = getattr(node, attribute)
         differs = f"{name}.{attribute} is not P{k}"
-        if letter == "O" and self.dynamic:
+        if letter == "O" and self._is_loose(node):
             self.scope[f"T{k}"] = what.stamp or what.stamped()
             self.emit(f"p = {name}.plan")
             differs = f"p is not P{k} and (p.stamp or p.stamped()) != T{k}"
@@ -191,6 +196,15 @@ class _Writer:
             self.op(node, name)
         else:
             self.subgraph(node, name, k)
+
+    def _numbers_of(self, node: Node) -> range:
+        """The places of its numbers among those of the walk."""
+        marks, place = self.outline.marks, self.outline.places[node]
+        return range(marks[place][6], marks[place + 1][6])
+
+    def _is_loose(self, node: Node) -> bool:
+        """Whether the plan of an op may be another one, so that it does not tell sizes."""
+        return bool(self.dynamic) or not self.changing.isdisjoint(self._numbers_of(node))
 
     def leaf(self, node: Node) -> None:
         """What is asked of a leaf."""
@@ -241,6 +255,7 @@ class _Writer:
         """What an op has saved; its plan says of what types and, mostly, sizes."""
         operands, results = self.outline.saved[node]
         at = self._shapes_of(node)
+        loose = self._is_loose(node)
         self.emit(f"s = {name}.metas")
         for n in range(len(node.metas)):
             self.shape(f"s[{n}][0]", at + n)
@@ -254,12 +269,20 @@ class _Writer:
                 taken.append(source)
             elif type(x) is not Unsaved:
                 continue
-            if self.dynamic:
+            if loose:
                 if type(x) is Stand or not x.is_unknown:
                     self.shape(f"{source}.shape", at)
                 at += 1
         if taken:
             self.emit(f"A += {', '.join(taken)},")
+        passed = []
+        for n, place in zip(node.plan.numbers, self._numbers_of(node), strict=True):
+            if place in self.changing:
+                passed.append(f"x[{n}]")
+            elif loose:
+                self.emit(f"if x[{n}] != {self.outline.numbers[place]!r}: return None")
+        if passed:
+            self.emit(f"F += {', '.join(passed)},")
         if node in self.outline.versions:
             self.emit("for w, c in v:")
             self.emit("  if w.count != c: return None")
@@ -275,9 +298,15 @@ class _Writer:
             for n in range(len(node.metas)):
                 self.shape(f"s[{n}][0]", at + n)
         at += len(node.metas)
-        self.scope[f"S{k}"] = _kinds(captures)
+        floats = [n for n, x in enumerate(captures) if type(x) is float and may_change(x)]
+        places = zip(floats, self._numbers_of(node), strict=True)
+        passed = [n for n, place in places if place in self.changing]
+        self.scope[f"F{k}"] = frozenset(passed)
+        self.scope[f"S{k}"] = _kinds(captures, passed)
         self.emit(f"c = [x for x, _ in {name}.captures]")
-        self.emit(f"if kinds(c) != S{k}: return None")
+        self.emit(f"if kinds(c, F{k}) != S{k}: return None")
+        if passed:
+            self.emit(f"F += {', '.join(f'c[{n}]' for n in passed)},")
         taken = []
         for n, x in enumerate(captures):
             if type(x) is Stand:
@@ -318,8 +347,8 @@ class _Joined:
 
 def _joined(run: _Joined) -> Gather:
     (index, dtype), inner, outer = run.root, run.inner, run.outer
-    numbers, equal, symbols = run.nodes, run.equal, run.symbols
-    count = len(numbers) + len(run.leaves)
+    released, equal, symbols = run.nodes, run.equal, run.symbols
+    count = len(released) + len(run.leaves)
     passed = list(run.arrays)
     pick_leaves = itemgetter(*run.leaves, 0, 0)  # two more, so that it gives a tuple
     most = max(symbols, default=-1) + 1
@@ -332,14 +361,14 @@ def _joined(run: _Joined) -> Gather:
             nodes: list[Any] = [None] * count
             nodes[0] = node
             values: list[Any] = [None] * most
-            arrays, hooks, hooks_of_leaves = [g], [], []  # type: ignore[var-annotated]
+            arrays, hooks, hooks_of_leaves, numbers = [g], [], [], []  # type: ignore[var-annotated]
             q: Any = node.seq + 1
             for part in inner:
-                q = part(nodes, values, arrays, hooks, q)
+                q = part(nodes, values, arrays, hooks, numbers, q)
                 if q is None:
                     return None
             for part in outer:
-                if part(nodes, values, arrays, hooks_of_leaves, 0) is None:
+                if part(nodes, values, arrays, hooks_of_leaves, numbers, 0) is None:
                     return None
             # Those that were different ones are inputs of their own, and may be the same now.
             for k, first in equal:
@@ -351,12 +380,12 @@ def _joined(run: _Joined) -> Gather:
         if len({*leaves}) != len(leaves):
             return None
         if not retain:
-            for k in numbers:
+            for k in released:
                 nodes[k].release()
         found = [arrays[k] for k in passed]
         found += [leaf.leaf() for leaf in leaves]
         # Leaves come first, as in the walk.
-        return found, [values[s] for s in symbols], hooks_of_leaves + hooks
+        return found, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers
 
     return gather
 
@@ -373,11 +402,16 @@ def _hooked(node: Node) -> Any:
     return hooks_of(node, found), found
 
 
-def _kinds(captures: Sequence[Any]) -> list[Any]:
-    """What captures of a subgraph are: dtypes of arrays, other values themselves."""
+def _kinds(captures: Sequence[Any], passed: Container[int]) -> list[Any]:
+    """What captures of a subgraph are: dtypes of arrays, other values themselves.
+
+    ``passed``: the floats that are inputs, so that their values do not count.
+    """
     return [
-        x.dtype if hasattr(x, "dtype") else (x.__class__, repr(x))
-        for x in captures
+        x.dtype if hasattr(x, "dtype")
+        else (float, may_change(x)) if k in passed and x.__class__ is float
+        else (x.__class__, repr(x))
+        for k, x in enumerate(captures)
     ]  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
     with _capturing(process) as number:
         entry, misses = cache.missed(outline)
         try:
-            captured = Capture(number, outline, entry.dynamic).run()
+            captured = Capture(number, outline, entry.dynamic, entry.changing).run()
         except Unrecorded as error:
             _note_unrecorded(error, outline)
             raise
@@ -122,7 +122,7 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
     run = compiler(made)
     is_ready = run.is_ready if isinstance(run, Compiled) else _always
     found = Made(captured, run, is_ready, entry)
-    gather = gather_of(outline, captured, entry.dynamic)
+    gather = gather_of(outline, captured, entry.dynamic, entry.changing)
     if isinstance(run, Compiled):
         run.prepare()
     process.next = number + 1

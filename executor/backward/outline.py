@@ -58,6 +58,7 @@ class Outline:
         pattern: for each lifted array, which of the different ones it is.
         arrays: dtype and number of axes of each different array.
         scalars: the types of lifted numbers.
+        numbers: those of the walk, which are lifted once they have changed.
         hooks, packed, leaves: how much of these there is.
         opaque: nodes that run as they are.
         saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
@@ -67,7 +68,7 @@ class Outline:
     """
 
     __slots__ = (
-        "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes",
+        "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes", "numbers",
         "opaque", "packed", "pattern", "places", "roots", "saved", "scalars", "shapes", "steps",
         "versions",
     )  # fmt: skip
@@ -85,6 +86,7 @@ class Outline:
             if number == len(self.arrays):
                 self.arrays.append((x.dtype, x.ndim))
         self.scalars = [type(x) for x in walk.scalars]
+        self.numbers: list[float] = walk.numbers
         self.hooks, self.packed, self.leaves = map(len, (walk.hooks, walk.packed, walk.leaves))
         self.opaque = set(walk.opaque)
         self.saved: dict[Node, list[list[Any]]] = {}
