@@ -16,14 +16,13 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
-        "a generated walk takes two arrays for one", "executor/backward/gather.py",
+        "a generated walk takes two arrays for one", "executor/backward/joined.py",
         "if arrays[k] is not arrays[first]:", "if False:",
         ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),
     ),
     Mutation(
         "a generated walk does not count writes", "executor/backward/gather.py",
-        'self.emit("  if w.count != c: return None")\n        else:',
-        'self.emit("  pass")\n        else:',
+        'self.emit(f"  if {tests}: return None")', 'self.emit("  pass")',
         ("executor/backward/test_gather.py::test_writes_and_freed_graphs_are_refused_as_ever",),
     ),
     Mutation(
@@ -36,6 +35,64 @@ MUTATIONS = (
         "a generated walk takes sizes that differ for one", "executor/backward/gather.py",
         'tests.append(f"{name} != z{symbol}")', "pass",
         ("executor/backward/test_key.py", "executor/backward/test_gather.py"),
+    ),
+    Mutation(
+        "numbers that changed are taken for constants", "executor/backward/key.py",
+        "if self.numbers != numbers and not _others(self.numbers, numbers) <= self.changing:",
+        "if False:", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk takes numbers that changed for constants", "executor/backward/gather.py",
+        "            elif loose:\n                self.emit(f\"if x[{n}]",
+        "            elif False:\n                self.emit(f\"if x[{n}]",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk takes sizes from plans that are made for a number",
+        "executor/backward/gather.py",
+        "return bool(self.dynamic) or not self.changing.isdisjoint(self._numbers_of(node))",
+        "return bool(self.dynamic)", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk does not ask for the order of branches", "executor/backward/gather.py",
+        "if front is not None and not any(", "if False and not any(",
+        ("executor/backward/test_gather.py::test_branches_that_are_made_in_the_other_order",),
+    ),
+    Mutation(
+        "a generated walk takes nodes of other sizes for those it knows",
+        "executor/backward/gather.py",
+        "if loose or (node.plan.any_sizes and node not in self.told):", "if loose:",
+        ("executor/backward/test_gather.py",),
+    ),
+    Mutation(
+        "-0.0 is taken for 0.0", "executor/tape/plans.py",
+        "return isfinite(x) and (x != 0.0 or copysign(1.0, x) > 0)", "return isfinite(x)",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "inverses of unknown numbers are rounded twice", "dialect/ops/elementwise/binary.py",
+        "inverse = 1 / _as_array(number, np.dtype(np.float64))",
+        "inverse = 1 / _as_array(number, dtype)", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "gradients of 0 lose their sign", "dialect/ops/gradients.py",
+        "absorbed = np.equal(a, 0) & np.isnan(product)", "absorbed = np.equal(a, 0)",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "exact kernels divide by reciprocals", "lowering/emit/module.py",
+        "if not self.exact:", "if True:", ("executor/test_exact.py",),
+    ),
+    Mutation(
+        "exact groups have what kernels round otherwise",
+        "dialect/passes/speculate/form_fusions.py",
+        "self.is_exact = self.options.exact and not self.on_device", "self.is_exact = False",
+        ("executor/test_exact.py",),
+    ),
+    Mutation(
+        "exact groups sum views in another order", "dialect/passes/speculate/form_fusions.py",
+        "        if self.is_exact:\n            split_views", "        if False:\n            split_views",
+        ("executor/test_exact.py",),
     ),
     Mutation(
         "arrays that others hold are written to", "executor/memory/donation.py",

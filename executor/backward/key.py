@@ -14,7 +14,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from .capture import Captured, Dims, Numbers, Place
-from .gather import Gather
+from .joined import Gather
 from .outline import Outline
 from .walk import Shape, Walk
 

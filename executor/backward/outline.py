@@ -64,7 +64,7 @@ class Outline:
         saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
             as they are, a `Stand` for each array.
         hooked: of each node with hooks, which.
-        versions: nodes that count writes to what they have saved.
+        versions: of nodes that count writes to what they have saved, how many counts they have.
     """
 
     __slots__ = (
@@ -91,7 +91,7 @@ class Outline:
         self.opaque = set(walk.opaque)
         self.saved: dict[Node, list[list[Any]]] = {}
         self.hooked: dict[Node, HookCounts] = {}
-        self.versions: set[Node] = set()
+        self.versions: dict[Node, int] = {}
         self._outline()
 
     def _outline(self) -> None:
@@ -128,7 +128,7 @@ class Outline:
                         found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
                     self.saved[node] = found
                     if versions:
-                        self.versions.add(node)
+                        self.versions[node] = len(versions)
 
 
 __all__ = ["HookCounts", "Outline", "Stand"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import copysign, isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Plan:
         pull: the rule as one function; None = it is not recorded, or cannot be.
         stamp: what tells nodes apart whatever their sizes and `numbers` are; None until `stamped`.
         numbers: which operands are numbers that may be others in the next run; () until `stamped`.
+        any_sizes: it is for operands and a result of any one shape.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Plan:
     pull: Pull | None
     stamp: Hashable
     numbers: tuple[int, ...]
+    any_sizes: ClassVar[bool] = False
 
     def __init__(
         self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
@@ -226,6 +228,7 @@ class _AnySizes(Plan):
     """
 
     __slots__ = ("_key", "_table")
+    any_sizes = True
 
     def __init__(
         self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
