@@ -234,3 +234,27 @@ def test_constants_that_are_arrays_of_the_tape_or_not():
             (np.exp(x) * (pf.array(c) if k % 2 else c)).sum().backward()
         np.testing.assert_allclose(x.grad, np.exp(x.data) * c)
     assert pf.compiled_autograd.state().captures == 1
+
+
+def test_sizes_between_jitted_functions():
+    """Neither tells the size of what lies between them, which is no leaf's."""
+
+    @pf.jit
+    def spread(w, x):
+        return w + x
+
+    @pf.jit
+    def total(y):
+        return y.sum(0)
+
+    w = leaf(3)
+    for n in (4, 5):
+        for _ in range(4):
+            total(np.tanh(spread(w, np.ones((n, 3))))).sum().backward()
+            spread.wait(), total.wait()
+    for n in (4, 4, 4, 5, 5, 4, 6, 7, 5):
+        x = RNG.standard_normal((n, 3))
+        w.grad = None
+        with pf.compiled_autograd():
+            total(np.tanh(spread(w, x))).sum().backward()
+        np.testing.assert_allclose(w.grad, (1 / np.cosh(w.data + x) ** 2).sum(0))
