@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from common import processor, timed, write_results
 
-WARM = 6  # runs before any is timed: captures, profiles and compiles are over then
+WARM = 14  # runs before any is timed: captures, profiles, compiles, emitted code are there then
 Run = tuple[Callable[[], Any], Callable[[Any], None]]  # forward, backward
 
 

@@ -74,6 +74,21 @@ MUTATIONS = (
         ("executor/backward/test_numbers.py",),
     ),
     Mutation(
+        "emitted code of captured runs outlives a flush", "executor/backward/emitted.py",
+        "if self._call is None or SWITCH.on or self.executor.settled is not self._plan:",
+        "if self._call is None:", ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
+        "emitted code writes to saved arrays that others hold", "executor/dispatch/attach.py",
+        "if plan.donations and not plan.sole:", "if plan.donations:",
+        ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
+        "emitted code takes runs from plans that reuse big arrays", "executor/backward/emitted.py",
+        "if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):", "if False:",
+        ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
         "exact kernels fuse products with sums", "lowering/emit/module.py",
         "        if exact:\n            _round_all", "        if False:\n            _round_all",
         ("executor/test_exact.py",),

@@ -189,6 +189,20 @@ def test_saved_arrays_are_freed_by_the_run():
     assert state().emitted
 
 
+def test_saved_arrays_that_somebody_holds_stay_as_they_are():
+    w = leaf(3, 4)
+    for _ in range(2 * BEFORE):
+        y = np.tanh(w)
+        z = np.exp(y)
+        kept = [y.data.copy(), z.data.copy()]
+        w.grad = None
+        with pf.compiled_autograd():
+            (z * 1.5).sum().backward()
+        np.testing.assert_array_equal(y.data, kept[0])
+        np.testing.assert_array_equal(z.data, kept[1])
+    assert state().emitted
+
+
 def test_threads_run_it_at_once():
     w, v = leaf(3, 4), leaf(3, 4)
     for _ in range(BEFORE + 3):

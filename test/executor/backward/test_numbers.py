@@ -58,6 +58,7 @@ RATES = [0.1 * k for k in range(1, 9)]
 
 
 def test_a_factor_that_changes_in_each_step_is_captured_twice():
+    """R4.8, R4.9: as a size that changes; R4.10 tells which."""
     x = leaf(3, dtype=np.float32)
     assert same(lambda k: (np.tanh(x) * 2.0).sum() * k, RATES, [x]) == [1] + [2] * 7
     first, second = pf.compiled_autograd.state().runs
@@ -119,6 +120,7 @@ def test_what_does_not_compare_or_fit_like_other_numbers_is_kept_as_a_constant()
 
 
 def test_exponents_bases_and_axes_stay_in_the_key():
+    """R4.8."""
     x = leaf(3, 3)
     assert same(lambda k: (np.abs(x) ** k).sum(), [2.5, 3.5, 4.5, 3.5], [x]) == [1, 2, 3, 3]
     assert same(lambda k: (k**x).sum(), [2.5, 3.5, 4.5], [x]) == [1, 2, 3]
@@ -128,6 +130,7 @@ def test_exponents_bases_and_axes_stay_in_the_key():
 
 
 def test_numbers_of_a_function_with_a_gradient_of_its_own_are_inputs_from_the_first_run():
+    """R4.8, R4.14."""
     @pf.custom_vjp
     class scaled:
         def forward(x, rate, rest):
