@@ -15,7 +15,6 @@ import importlib.util
 import os
 import statistics
 import sys
-import time
 from itertools import cycle, islice, permutations
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("PROFUSE_THREADS", "1")
 
 import numpy as np
-from common import processor, write_results
+from common import processor, timed_by_cpu, write_results
 from suite import Size, case
 
 NAMES = (
@@ -46,13 +45,6 @@ def compiled(fn: Any, args: tuple, exact: bool) -> Any:
     return jitted
 
 
-def cpu_seconds(fn: Any, args: tuple) -> float:
-    """What a call takes of this thread's time."""
-    start = time.thread_time()
-    fn(*args)
-    return time.thread_time() - start
-
-
 def kernel_costs(name: str, rows: int, rounds: int) -> dict[str, Any]:
     """Of one kernel: medians of ratios, and the operations that are left to NumPy."""
     made = case(name, "f32", Size("bench", rows, 2 * rows))
@@ -67,7 +59,7 @@ def kernel_costs(name: str, rows: int, rounds: int) -> dict[str, Any]:
     left = exact.state().counters["evaluated_ops"] - before
     systems, ratios, gains = (usual, exact, plain), [], []
     for order in islice(cycle(permutations(range(3))), rounds):  # one leaves caches to the next
-        taken = {k: cpu_seconds(systems[k], args) for k in order}
+        taken = {k: timed_by_cpu(lambda k=k: systems[k](*args)) for k in order}
         ratios.append(taken[1] / taken[0])
         gains.append(taken[2] / taken[1])
     return {
@@ -91,7 +83,7 @@ def step_seconds(exact: bool, steps: int) -> list[float]:
         seconds = []
         for k in range(steps + 6):
             x, y = chars.batch(data, rng)
-            seconds.append(cpu_seconds(trainer.step, (x, y, 1e-3)))
+            seconds.append(timed_by_cpu(lambda x=x, y=y: trainer.step(x, y, 1e-3)))
             if k < 5:
                 chars.settle()
     return seconds[6:]

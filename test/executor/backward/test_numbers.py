@@ -131,6 +131,7 @@ def test_exponents_bases_and_axes_stay_in_the_key():
 
 def test_numbers_of_a_function_with_a_gradient_of_its_own_are_inputs_from_the_first_run():
     """R4.8, R4.14."""
+
     @pf.custom_vjp
     class scaled:
         def forward(x, rate, rest):
