@@ -123,26 +123,30 @@ def _recorded(
     Raises Unrecorded where the rule asks for what is known in a run alone.
     """
     plan = node.plan
+    has_numbers = any(isinstance(x, Lifted) and isinstance(x.type, ScalarType) for x in xs)
     try:
         return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except ShapeError:
         pass
     except (ProfuseError, TypeError, ValueError) as error:
-        raise Unrecorded(node) from error
+        raise Unrecorded(node, has_numbers=has_numbers) from error
     xs, ys = ([_without_symbols(x) for x in group] for group in (xs, ys))
     types = [None if t is None else _unknown(t) for t in types]
     try:
         return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except (ProfuseError, TypeError, ValueError) as error:
-        raise Unrecorded(node) from error
+        raise Unrecorded(node, has_numbers=has_numbers) from error
 
 
 class Unrecorded(Exception):
-    """A node cannot be recorded, and has to be called as it is."""
+    """A node cannot be recorded, and has to be called as it is.
 
-    def __init__(self, node: Node) -> None:
+    ``has_numbers``: numbers among its operands were inputs.
+    """
+
+    def __init__(self, node: Node, *, has_numbers: bool = False) -> None:
         super().__init__(node.name)
-        self.node = node
+        self.node, self.has_numbers = node, has_numbers
 
 
 def _unknown(type_: TensorType) -> TensorType:

@@ -26,6 +26,7 @@ from .straight import Pull, straight
 OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
 _ARRAYS = (np.ndarray, np.generic)
 _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
+_BY_VALUE: set[type[Op]] = {Pow}
 
 
 class Plan:
@@ -70,14 +71,13 @@ class Plan:
     def stamped(self) -> Hashable:
         """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep.
 
-        Rules of elementwise ops compute alike with any number, but for powers, which are told apart
-        by their exponents.
+        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`.
         """
         attrs = [
             (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
             for name, v in self.attrs.items() if name != "shape"
         ]  # fmt: skip
-        if issubclass(self.op, Elementwise) and not issubclass(self.op, Pow):
+        if issubclass(self.op, Elementwise) and self.op not in _BY_VALUE:
             # Rules do not multiply by 1 and -1, which would change signs of parts that are 0.
             signs = (1, -1) if any(_is_complex(x) for x in self._given) else ()
             self.numbers = tuple(
@@ -106,6 +106,22 @@ class Plan:
 
 def _is_complex(x: Any) -> bool:
     return type(x) is Unsaved and x.dtype.kind == "c"
+
+
+def told_by_value(op: type[Op]) -> bool:
+    """Have nodes of an op be told apart by the numbers among its operands: its rule asks for them.
+
+    Returns whether they have not been before.
+    """
+    if op in _BY_VALUE:
+        return False
+    _BY_VALUE.add(op)
+    for known in (*_known.values(), *_elementwise.values()):
+        if known is not None and known.op is op:
+            for plan in list(known.known.values()):
+                if plan is not None:
+                    plan.stamp, plan.numbers = None, ()
+    return True
 
 
 def may_change(x: Any) -> bool:
@@ -297,5 +313,5 @@ def _is_plain(op: type[Op]) -> bool:
 
 __all__ = [
     "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "may_change",
-    "op_plans",
+    "op_plans", "told_by_value",
 ]  # fmt: skip

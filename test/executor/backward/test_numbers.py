@@ -13,9 +13,10 @@ from captured_programs import captured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.ir.op import OPS
-from profuse.dialect.ops.elementwise.binary import Pow
+from profuse.dialect.ops.elementwise.binary import Hypot, Pow
 from profuse.dialect.ops.elementwise.families import Elementwise
 from profuse.executor.backward import run
+from profuse.executor.tape import plans
 
 RNG = np.random.default_rng(8)
 
@@ -127,6 +128,22 @@ def test_exponents_bases_and_axes_stay_in_the_key():
     assert same(lambda k: (x.sum(k) ** 2).sum(), [0, 1, 0], [x]) == [1, 2, 2]
     assert same(lambda k: np.var(x, ddof=k), [0, 1, 2], [x]) == [1, 2, 3]
     assert same(lambda k: x[k:].sum(), [0, 1, 2], [x]) == [1, 2, 3]
+
+
+def test_a_rule_that_asks_for_a_number_has_it_as_a_constant(monkeypatch, request):
+    def partials(a, b, y):
+        return (a / y if b > 1 else a / y + 0 * a), None
+
+    monkeypatch.setattr(Hypot, "partials", staticmethod(partials))
+    monkeypatch.setattr(plans, "_BY_VALUE", set(plans._BY_VALUE))
+    plans.forget()
+    request.addfinalizer(plans.forget)
+    x = leaf(3)
+    values = [0.5, 2.0, 0.5, 3.0, 2.0, 0.5]
+    assert same(lambda k: (np.hypot(x, k) * k).sum(), values, [x]) == [1, 2, 3, 4, 4, 4]
+    assert all("call_backward" not in made.ir() for made in pf.compiled_autograd.state().runs)
+    told = [e for e in pf.events() if e.kind == "backward-number"]
+    assert told[-1].function == "hypot_backward" and "numbers stay constants" in told[-1].reason
 
 
 def test_numbers_of_a_function_with_a_gradient_of_its_own_are_inputs_from_the_first_run():
