@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
+.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -71,6 +71,10 @@ PROGRAMS ?= 2000
 SEED ?= 0
 fuzz: $(STAMP) ## PROGRAMS random NumPy programs, drawn by SEED, on all tiers against NumPy
 	cd test && ../$(BIN)/python -m fuzz --programs $(PROGRAMS) --seed $(SEED)
+
+fuzz-loops: $(STAMP) ## PROGRAMS random programs with loops, branches and jumps, in all tiers
+	cd test/dialect/importers && PROFUSE_CACHE=off ../../../$(BIN)/python source_programs.py \
+		$(PROGRAMS) --seed $(SEED) --compiled
 
 fuzz-gradients: $(STAMP) ## gradients of PROGRAMS random functions, in all ways to them
 	cd test/dialect/gradients && ../../../$(BIN)/python differential.py --programs $(PROGRAMS) --seed $(SEED)

@@ -1,14 +1,17 @@
 """Random programs with loops, branches and jumps on arrays; see `test_source_random`.
 
-Run as a script for many: ``python source_programs.py 5000 [first seed]`` compares as many programs.
+Run as a script for many: ``python source_programs.py 5000 [--seed 0] [--compiled]`` compares as
+many programs, as graphs op by op, or as jitted functions in all tiers.
 """
 
+import argparse
 import copy
 import linecache
 import random
 import sys
 
 import numpy as np
+import profuse as pf
 from profuse.dialect.errors import TraceError
 from profuse.dialect.importers.tracing.recorder import Policy
 from profuse.dialect.importers.tracing.tracer import trace
@@ -226,14 +229,51 @@ def compare(seed, elements=True):
     return len(graphs), refused, recorded
 
 
+def compare_compiled(seed, calls=3):
+    """Call one program as a user does, jitted; returns whether a kernel has run, and Python.
+
+    Raises AssertionError where results, effects or exceptions are not Python's.
+    """
+    program = Program(seed)
+    jitted = pf.jit(program.function, unsupported="python", background=False)
+    for _ in range(calls):
+        for k, (size, n) in enumerate(SIZES[:3]):
+            args = arguments(seed + k, size, n)
+            mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+            with np.errstate(all="ignore"):
+                want, got = outcome(program.function, theirs), outcome(jitted, mine)
+            told = f"{program.text}\nseed {seed}, size {size}, n {n}:\n{got}\n{want}"
+            assert isinstance(got, tuple) == isinstance(want, tuple), told
+            if not isinstance(want, tuple):
+                assert got in (want, *_STANDS_FOR.get(want, ())), told
+                want = got = ()
+            for a, b in zip((*got, *mine), (*want, *theirs), strict=True):
+                assert _like(a, b), told
+    counters = jitted.state().counters
+    assert counters["compile_failures"] == counters["check_failures"] == 0, program.text
+    return counters["kernel_launches"] > 0, counters["python_calls"] > 0, 0
+
+
+# Errors of graphs are of NumPy's kinds, under names of their own.
+_STANDS_FOR = {
+    "IndexError": ("BoundsError", "AxisError"), "ValueError": ("ShapeError",),
+    "OverflowError": ("RangeError",), "TypeError": ("DTypeError",),
+}  # fmt: skip
+
+
 def main():
-    count = int(sys.argv[1])
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--compiled", action="store_true")
+    given = parser.parse_args()
+    count, first = given.count, given.seed
+    compared = compare_compiled if given.compiled else compare
     totals = [0, 0, 0]
     wrong = 0
     for seed in range(first, first + count):
         try:
-            totals = [a + b for a, b in zip(totals, compare(seed), strict=True)]
+            totals = [a + b for a, b in zip(totals, compared(seed), strict=True)]
         except AssertionError as error:
             wrong += 1
             print(f"seed {seed}:\n{error}")
@@ -241,8 +281,11 @@ def main():
             wrong += 1
             print(f"seed {seed}: {error!r}")
             raise
-    print(f"{count} programs, {wrong} wrong: {totals[0]} graphs, {totals[1]} refused calls, "
-          f"{totals[2]} recorded statements")  # fmt: skip
+    if given.compiled:
+        print(f"{count} programs, {wrong} wrong: {totals[0]} native, {totals[1]} in Python, too")
+    else:
+        print(f"{count} programs, {wrong} wrong: {totals[0]} graphs, {totals[1]} refused calls, "
+              f"{totals[2]} recorded statements")  # fmt: skip
     return wrong > 0
 
 

@@ -9,3 +9,9 @@ def test_random_programs(first):
     found = [source_programs.compare(seed) for seed in range(first, first + 10)]
     graphs, refused, recorded = (sum(column) for column in zip(*found, strict=True))
     assert recorded > 10 and graphs > refused  # else it would be Python that passes this test
+
+
+@pytest.mark.parametrize("first", range(1000, 1016, 4))
+def test_random_programs_in_all_tiers(first):
+    found = [source_programs.compare_compiled(seed) for seed in range(first, first + 4)]
+    assert sum(native for native, *_ in found) >= 2
