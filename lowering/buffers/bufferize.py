@@ -19,6 +19,7 @@ from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
 from .ownership import MATERIALIZE, keep_in_place
+from .products import lower_products, mark_products
 from .signature import Signature
 from .temporaries import place_temporaries
 
@@ -42,8 +43,8 @@ def has_loops(module: ir.Module) -> bool:
 
 def bufferize(
     module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False
-) -> tuple[ir.Module, Signature, Dim]:
-    """Loops over memrefs, in a new module, the signature, and the bytes of workspace.
+) -> tuple[ir.Module, Signature, Dim, int]:
+    """Loops over memrefs, in a new module, the signature, the bytes of workspace, library calls.
 
     `math.expand` explains the other arguments. Raises LoweringError, also where rounds of a loop
     would copy arrays.
@@ -58,6 +59,7 @@ def bufferize(
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
+        mark_products(func)
         own_destinations(func)
         keep_in_place(func)
         write_directly(func)
@@ -69,12 +71,13 @@ def bufferize(
         _check_copies(func)
         _write_copies(func)
         workspace = place_temporaries(func, signature.symbols)
+        calls = lower_products(made, func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _expand_math(func, slow_subnormals, fused)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
-    return made, signature, workspace
+    return made, signature, workspace, calls
 
 
 def _take_memory(func: ir.Operation, signature: Signature) -> None:

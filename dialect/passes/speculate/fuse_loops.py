@@ -190,7 +190,7 @@ def _refusal(loop: ir.Operation) -> Reason | None:
             continue
         elif cls is HostCall:
             reason = Reason(Kind.ON_HOST, detail=shown(attrs_of(op)["function"]))
-        elif cls.fusion is Fusion.CONTRACTION:
+        elif cls.fusion is Fusion.CONTRACTION and not cls.can_lower():
             reason = Reason(Kind.PRODUCT_IN_LOOP)
         elif issubclass(cls, (Subgraph, Guard, Definedness)):
             reason = Reason(Kind.NEVER_FUSED)

@@ -154,8 +154,6 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
-    if cls.fusion is Fusion.CONTRACTION:
-        return Reason(Kind.PRODUCT_IN_LOOP)
     if issubclass(cls, Adding):
         return Reason(Kind.NEVER_FUSED)
     if not cls.can_lower():
