@@ -29,6 +29,7 @@ from .. import explain
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, within
 from ..memory.donation import parameter_names, positions
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_PATIENCE = 0.03  # seconds that a call spends in loops op by op, to profile, before Python runs it
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
 
@@ -100,8 +102,26 @@ class JitFunction(DispatchedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
-        if variant.python_serves() and not self._raises:
-            return self._leave(None, args, kwargs)
+        if self._raises or not variant.has_rounds:
+            if variant.python_serves() and not self._raises:
+                return self._leave(None, args, kwargs)
+            if LIMITS.current is None:
+                return self._computed(variant, leaves, given, args, kwargs)
+            limit = None  # a limit that holds is that of a call around this one
+        else:
+            limit = Limit(_PATIENCE, truncates=True)
+        try:
+            with within(limit):
+                return self._computed(variant, leaves, given, args, kwargs)
+        except SoonerInPython:
+            variant.executor.counters.calls -= 1  # Python counts the call
+        return self._leave(None, args, kwargs)
+
+    def _computed(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace = variant.trace
         if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
@@ -120,6 +140,8 @@ class JitFunction(DispatchedFunction):
         try:
             with lent(trace):
                 outputs = self._run(variant.executor, self._inputs(variant, inputs))
+        except SoonerInPython:
+            raise
         except Exception:
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
@@ -192,6 +214,9 @@ class JitFunction(DispatchedFunction):
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
         self._forget_native()
+        if LIMITS.current is not None:
+            with within(None):
+                return self._in_python.call(refused, args, kwargs)
         return self._in_python.call(refused, args, kwargs)
 
     def _call_graph(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.dataclass import dataclass
@@ -10,6 +11,7 @@ from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.ir.serialize import module_to_json
 from ...dialect.reasons import Kind, Reason
+from ..interpret.loop_limit import has_rounds
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from ..plans.plan import Plan
@@ -56,6 +58,11 @@ class Variant:
     judged: Plan | None = None
     is_pythons: bool = False
     counts_calls: ClassVar[bool] = True
+
+    @cached_property
+    def has_rounds(self) -> bool:
+        """Whether there is a loop in the graph."""
+        return has_rounds(self.trace.module)
 
     @property
     def results(self) -> TreeDef:

@@ -1,8 +1,8 @@
 """Whether a recorded loop is faster than Python's own.
 
-Each round runs in the plan's Python: what computes with arrays becomes kernels, but index
-arithmetic, elements and slices at an index of the loop are ops one by one, which cost several times
-what Python and NumPy take for them. This is the one place to relax where loops become kernels.
+A loop of ops that kernels have becomes a kernel. Rounds of any other loop run in the plan's Python:
+what computes with arrays becomes kernels there, but index arithmetic, elements and slices at an
+index of the loop are ops one by one, which cost several times what Python and NumPy take for them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...ir.program import Block, Instr
 from ...ir.types import TensorType
 from ...ops.control_flow.control import For, While
+from ...ops.control_flow.native import stands_in_way
 from ...ops.create import Constant
 from ...ops.indexing.inplace import Put
 from ...ops.queries import Dim, Size
@@ -23,13 +24,34 @@ _ROUNDS = 16  # of a loop whose number of rounds is not known
 
 
 def is_worth_it(rec: Recorder, block: Block) -> bool:
-    """True if ops with arrays outnumber those that only find or write elements and views."""
+    """True for a round that a kernel can have, or whose ops are worth a loop in the plan.
+
+    They are if those with arrays, and loops that kernels can have, outnumber those that only find
+    or write elements and views.
+    """
+    if _is_native(block):
+        return True
+    work, found = _counted(rec, block)
+    return work > 0 and work >= found
+
+
+def _counted(rec: Recorder, block: Block) -> tuple[int, int]:
     work = found = 0
-    for instr in block.walk():
-        if not instr.blocks and not _is_free(instr):
+    for instr in block.instrs:
+        if instr.op in (For, While) and all(map(_is_native, instr.blocks)):
+            work += 1
+        elif instr.blocks:
+            inside = [_counted(rec, inner) for inner in instr.blocks]
+            work, found = work + sum(w for w, _ in inside), found + sum(f for _, f in inside)
+        elif not _is_free(instr):
             is_work = _is_work(rec, instr)
             work, found = work + is_work, found + (not is_work)
-    return work > 0 and work >= found
+    return work, found
+
+
+def _is_native(block: Block) -> bool:
+    """True if no op keeps a loop with this body out of kernels."""
+    return all(i.op is Constant or stands_in_way(i.op) is None for i in block.walk())
 
 
 def _is_free(instr: Instr) -> bool:

@@ -20,6 +20,7 @@ from ...mlir.memory import Memory
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
+    defining_op,
     is_pure,
     op_class,
     ops_in,
@@ -31,7 +32,8 @@ from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.control_flow.effects import Warn
 from ...ops.gradients import Definedness
 from ...ops.host_call import HostCall, shown
-from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
+from ...ops.queries import Item
+from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .exact_groups import exact_refusal, split_views
@@ -384,6 +386,9 @@ def _is_complex(type_: Type) -> bool:
 
 def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:
     """True for what nobody would expect to be fused: no reason is given for it."""
+    if cls is Item:  # of a number that a loop has computed, which no kernel can return as such
+        made = defining_op(op.operands[0])
+        return made is not None and op_class(made) is FusionGroup
     return cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT)
 
 

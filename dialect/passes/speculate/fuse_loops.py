@@ -13,6 +13,7 @@ from ...analysis.carried import merge_carried
 from ...analysis.functional import functionalize
 from ...guards.checks import devices_of
 from ...ir.device import HOST
+from ...ir.dtypes import BOOL, F64, I64, DType
 from ...ir.op import Fusion
 from ...ir.program import Instr
 from ...ir.types import ListType, ScalarType, TensorType, Type
@@ -44,16 +45,17 @@ from ...mlir.rewrite import (
 )
 from ...mlir.values import clone_tree, constant_type, main_functions
 from ...ops.control_flow.control import ControlFlow, For, While
-from ...ops.gradients import Definedness
+from ...ops.control_flow.native import stands_in_way
+from ...ops.create import ScalarTensor
 from ...ops.host_call import HostCall, shown
-from ...ops.indexing.inplace import Writing
 from ...ops.indexing.scatter import Copy
-from ...ops.speculation import FusionGroup, Guard, Identity, Subgraph
+from ...ops.queries import Item
+from ...ops.speculation import FusionGroup, Identity
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..cleanup.unroll_loops import UNROLLED
 from .fusion_types import argument_type, is_embedded
-from .loop_types import TO_PYTHON, Refused, infer_function
+from .loop_types import Refused, infer_function
 
 PREFIX = "fusion_loop"
 _LOOPS = (For, While)
@@ -183,25 +185,11 @@ def _refusal(loop: ir.Operation) -> Reason | None:
         cls = op_class(op)
         if is_terminator(op) or op.name in CONSTANTS:
             continue
-        reason = None
-        if cls is None:
-            reason = Reason(Kind.NEVER_FUSED)
-        elif issubclass(cls, ControlFlow) or issubclass(cls, Identity):
+        kind = Kind.NEVER_FUSED if cls is None else stands_in_way(cls)
+        if kind is None:
             continue
-        elif cls is HostCall:
-            reason = Reason(Kind.ON_HOST, detail=shown(attrs_of(op)["function"]))
-        elif cls.fusion is Fusion.CONTRACTION and not cls.can_lower():
-            reason = Reason(Kind.PRODUCT_IN_LOOP)
-        elif issubclass(cls, (Subgraph, Guard, Definedness)):
-            reason = Reason(Kind.NEVER_FUSED)
-        elif cls.writes and not issubclass(cls, Writing):
-            reason = Reason(Kind.UNKNOWN_WRITER)
-        elif cls in TO_PYTHON:
-            continue
-        elif not cls.writes and (cls.fusion is Fusion.NONE or not cls.pure):
-            reason = Reason(Kind.NEVER_FUSED if cls.pure else Kind.SIDE_EFFECTS)
-        if reason is not None:
-            return dataclasses.replace(reason, op=short_name(op), loc=loc_of(op.location))
+        detail = shown(attrs_of(op)["function"]) if cls is HostCall else ""
+        return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
     return None
 
 
@@ -219,9 +207,7 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
             cls = op_class(inner)
             if (cls is not None and cls.writes) or memory.is_touched(inner):
                 raise Refused(Reason(Kind.WRITTEN_VIEW), inner)
-    for value in outputs:
-        if not isinstance(type_of(value), TensorType):
-            raise Refused(Reason(Kind.PYTHON_NUMBER), loop)
+    numbers = [_number(value, loop) for value in outputs]
     free = [v for v in _free_values(members) if v not in inside]
     constants: dict[ir.Value, Type] = {}
     inputs = []
@@ -244,25 +230,48 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
         clone_tree(source, mapping, ip)
     for op in members:
         clone_tree(op, mapping, ip)
-    add_return(body, [mapping[v] for v in outputs], loop.location)
+    returned = [
+        mapping[v] if dtype is None else _in_tensor(mapping[v], dtype, body, loop)
+        for v, dtype in zip(outputs, numbers, strict=True)
+    ]
+    add_return(body, returned, loop.location)
     _drop_observers(func)
     _copy_carried(func)
     for op in _loops(func):
         op.attributes[UNROLLED] = ir.UnitAttr.get()  # LLVM unrolls what it sees whole
     types = infer_function(func)
-    for value, type_ in zip(outputs, types, strict=True):
+    for number, (value, dtype) in enumerate(zip(outputs, numbers, strict=True)):
         known = type_of(value)
-        if not (isinstance(known, TensorType) and known.is_complete):
-            set_type(value, type_)
-    call = create(
-        FusionGroup, inputs, {"callee": symbol_of(func)}, [type_of(v) for v in outputs], loop,
-        loop.location,
-    )  # fmt: skip
-    for old, new in zip(outputs, call.results, strict=True):
+        if dtype is None and isinstance(known, TensorType) and known.is_complete:
+            types[number] = known
+    callee = {"callee": symbol_of(func)}
+    call = create(FusionGroup, inputs, callee, types, loop, loop.location)
+    for old, new, dtype in zip(outputs, call.results, numbers, strict=True):
+        if dtype is not None:
+            for user in [user for user in users(old) if op_class(user) is ScalarTensor]:
+                user.results[0].replace_all_uses_with(new)
+                user.erase()
+            item = create(Item, [new], {"dtype": dtype}, [type_of(old)], loop, loop.location)
+            new = item.results[0]
         old.replace_all_uses_with(new)
     for op in reversed(members):
         if not any(True for v in op.results for _ in v.uses):
             op.erase()
+
+
+def _number(value: ir.Value, loop: ir.Operation) -> DType | None:
+    """The dtype of a Python number, which leaves a kernel in a tensor; None for tensors."""
+    type_ = type_of(value)
+    if isinstance(type_, TensorType):
+        return None
+    if isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64):
+        return type_.dtype
+    raise Refused(Reason(Kind.PYTHON_NUMBER), loop)
+
+
+def _in_tensor(value: ir.Value, dtype: DType, body: ir.Block, loop: ir.Operation) -> ir.Value:
+    made = create(ScalarTensor, [value], {}, [TensorType(dtype, ())], body, loop.location)
+    return made.results[0]
 
 
 def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:

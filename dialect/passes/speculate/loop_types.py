@@ -28,17 +28,13 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, While
 from ...ops.control_flow.induction import induction
+from ...ops.control_flow.native import TO_PYTHON
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
-from ...ops.queries import Item, Truth
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
-
-TO_PYTHON = (Item, Truth)
-"""Ops that have a place in kernels within loops only: what they give is no result of a group."""
-
 
 class Refused(Exception):
     """Why a function with loops gets no kernel; and the sizes that would have to fit."""

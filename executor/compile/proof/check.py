@@ -12,6 +12,7 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
+from ...interpret.loop_limit import Limit, TooLong
 from .compare import Result
 from .cost import estimate
 from .inputs import (
@@ -26,7 +27,7 @@ from .inputs import (
 from .launch import Launcher, Outcome
 from .memory import same_bits
 from .reference import Reference
-from .rounds import Limit, TooLong, has_loops, has_while
+from .rounds import has_loops, has_while
 from .rows import rows_of
 from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
 from ...interpret.evaluate import as_kernels_give_it, own
+from ...interpret.loop_limit import Limit
 from .cost import evaluation
 from .inputs import Setting, overlaid, shape_of, smallest_size, strides_of, values
 from .launch import Launcher
 from .reference import Reference
-from .rounds import Limit, has_loops
+from .rounds import has_loops
 from .verdict import Times
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from ....dialect.ops.elementwise.unary import Abs, Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
 from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
-from .rounds import Limit, TooLong, has_loops, pass_on
+from ...interpret.loop_limit import Limit, TooLong, within
+from .rounds import has_loops, pass_on
 from .rows import Rows
 
 _DRAWN = 65537  # number of different random numbers; larger arrays repeat them
@@ -160,9 +162,7 @@ class Reference:
         self._function, self._module = function, module
         self._adapt = _as_it_is if rows is None else rows.adapt
         self._limit = limit if has_loops(function) else None
-        if self._limit is not None:
-            self._adapt = self._limit.adapt
-        self._plain = Evaluator(function, module, adapt=self._adapt)
+        self._plain = Evaluator(function, module, adapt=None if rows is None else rows.adapt)
         instrs = list(function.body.walk())
         self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
         tainted: set[int] = set()
@@ -187,9 +187,13 @@ class Reference:
 
     def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
         """The results of tier 0; raises what NumPy raises."""
+        with self._limited():
+            return [np.asarray(out) for out in self._plain(args)]
+
+    def _limited(self, times: int = 1) -> AbstractContextManager:
         if self._limit is not None:
-            self._limit.begin()
-        return [np.asarray(out) for out in self._plain(args)]
+            self._limit.begin(times)
+        return within(self._limit)
 
     def meets_nothing(self, args: Sequence[Any]) -> bool:
         """True if an argument or an intermediate value has no elements."""
@@ -204,7 +208,8 @@ class Reference:
 
             return self._adapt(instr, run)
 
-        Evaluator(self._function, self._module, adapt=adapt)(args)
+        with self._limited(_SLOWER):
+            Evaluator(self._function, self._module, adapt=adapt)(args)
         return found
 
     def nearby(
@@ -225,10 +230,9 @@ class Reference:
         out = []
         for number in range(count):
             every = number % 2 == 0
-            if self._limit is not None:
-                self._limit.begin(_SLOWER)
             try:
-                out.append([np.asarray(x) for x in evaluator(args)])
+                with self._limited(_SLOWER):
+                    out.append([np.asarray(x) for x in evaluator(args)])
             except TooLong:
                 raise  # what it would have shown is not known
             except Exception:

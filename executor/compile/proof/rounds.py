@@ -6,8 +6,7 @@ first, for a limited time; a kernel runs only where the reference has ended.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ....dialect.ir.program import Block, Instr, Program
@@ -15,40 +14,7 @@ from ....dialect.ir.types import ScalarType
 from ....dialect.ops.control_flow.control import For, If, While
 from ....dialect.ops.create import Constant
 
-_EVERY = 64  # evaluations of ops between two looks at the clock
 _ROUNDS = 16  # of a loop of which nothing is known
-
-
-class TooLong(Exception):
-    """The evaluation of a loop has taken longer than it may."""
-
-
-class Limit:
-    """Ends evaluations of loops that take too long, by raising TooLong.
-
-    Args:
-        seconds: CPU time of this thread for each evaluation.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._count, self._end = 0, 0.0
-        self.begin()
-
-    def begin(self, times: int = 1) -> None:
-        """Begin an evaluation, which may take so many times as long."""
-        self._end = time.thread_time() + self.seconds * times
-
-    def adapt(self, _instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-        """The evaluation of an op, with an eye on the clock."""
-
-        def run(*args: Any) -> Any:
-            self._count += 1
-            if self._count % _EVERY == 0 and time.thread_time() > self._end:
-                raise TooLong(f"its loops take more than {1e3 * self.seconds:.0f} ms in NumPy")
-            return evaluate(*args)
-
-        return run
 
 
 def pass_on(instr: Instr, values: set[int]) -> None:
