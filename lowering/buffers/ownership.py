@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
+from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 
@@ -65,8 +66,54 @@ def keep_in_place(func: ir.Operation) -> None:
             block = op.regions[0].blocks[0]
             _keep(block, list(block.arguments)[1:])
         elif op.name == "scf.while":
-            block = op.regions[1].blocks[0]
+            block = _with_places(op).regions[1].blocks[0]
             _keep(block, list(block.arguments))
+
+
+def _with_places(op: ir.Operation) -> ir.Operation:
+    """A loop whose first block hands on each value that it carries in the place of that.
+
+    Bufferisation takes that for granted. Simplification leaves out what the second block does not
+    read, also arrays that it replaces, and changes the order.
+    """
+    first, second = (region.blocks[0] for region in op.regions)
+    end = list(first.operations)[-1].operation
+    condition, *passed = end.operands
+    handed: list[ir.Value] = list(first.arguments)
+    places = []
+    for value in passed:
+        base = root(value)
+        of_loop = isinstance(base, ir.BlockArgument) and base.owner == first
+        if isinstance(value.type, ir.RankedTensorType):
+            if not of_loop or handed[base.arg_number] not in (base, value):
+                raise LoweringError("a loop hands on an array in the place of another one")
+            handed[base.arg_number] = value
+            places.append(base.arg_number)
+        else:
+            places.append(value.arg_number if of_loop else len(handed))
+            handed += [] if of_loop else [value]
+    if places == list(range(len(handed))):
+        return op
+    with op.location:
+        with ir.InsertionPoint(end):
+            ir.Operation.create("scf.condition", operands=[condition, *handed])
+        end.erase()
+        with ir.InsertionPoint(op):
+            made = ir.Operation.create(
+                "scf.while", results=[v.type for v in handed], operands=list(op.operands), regions=2
+            )  # fmt: skip
+        before = list(second.arguments)
+        after = [second.add_argument(v.type, op.location) for v in handed]
+        for old, place in zip(before, places, strict=True):
+            old.replace_all_uses_with(after[place])
+        for number in reversed(range(len(before))):
+            second.erase_argument(number)
+        for block, region in zip((first, second), made.regions, strict=True):
+            block.append_to(region)
+    for old, place in zip(op.results, places, strict=True):
+        old.replace_all_uses_with(made.results[place])
+    op.erase()
+    return made
 
 
 def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:

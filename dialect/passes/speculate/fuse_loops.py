@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -197,9 +197,30 @@ def _refusal(loop: ir.Operation) -> Reason | None:
 
 
 def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) -> None:
-    """Move a loop into a function of its own and call it; raises Refused."""
-    memory = Memory(func_of(loop))
-    members = _members(loop, memory)
+    """Move a loop into a function of its own and call it; raises Refused.
+
+    What kernels do not have of the ops before the loop stays outside.
+    """
+    memory, outside = Memory(func_of(loop)), set[ir.Operation]()
+    while True:
+        members = _members(loop, memory, outside)
+        made: dict[ir.Operation, ir.Operation] = {}
+        try:
+            _move(module, loop, members, made, memory, prefix, dynamic)
+            return
+        except Refused as error:
+            member = made.get(error.op)
+            if member is None or member == loop:
+                raise
+            outside.add(member)
+            func_of(error.op).erase()
+
+
+def _move(
+    module: ir.Module, loop: ir.Operation, members: Sequence[ir.Operation],
+    made: dict[ir.Operation, ir.Operation], memory: Memory, prefix: str, dynamic: bool,
+) -> None:  # fmt: skip
+    """Move a loop and ops before it; ``made`` tells of which op each one in the function is."""
     inside = {v for op in members for v in op.results}
     outputs = [v for v in loop.results if any(True for _ in v.uses)]
     for op in members:
@@ -229,7 +250,7 @@ def _outline(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) 
         assert source is not None
         clone_tree(source, mapping, ip)
     for op in members:
-        clone_tree(op, mapping, ip)
+        made[clone_tree(op, mapping, ip)] = op
     returned = [
         mapping[v] if dtype is None else _in_tensor(mapping[v], dtype, body, loop)
         for v, dtype in zip(outputs, numbers, strict=True)
@@ -274,10 +295,12 @@ def _in_tensor(value: ir.Value, dtype: DType, body: ir.Block, loop: ir.Operation
     return made.results[0]
 
 
-def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
+def _members(
+    loop: ir.Operation, memory: Memory, outside: Collection[ir.Operation]
+) -> list[ir.Operation]:
     """The loop, and before it what computes values of its block that nothing else reads.
 
-    Ops on numbers are among them whoever reads their results: what they compute may be a size.
+    Those ``outside`` are left there. Ops on numbers are among them whoever reads their results: what they compute may be a size.
     """
     block = loop.block
     order = {v: n for n, op in enumerate(ops_in(block)) for v in op.results}
@@ -289,7 +312,7 @@ def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
         source = defining_op(value)
         if source is None or value not in order or order[value] in taken:
             continue
-        if source.name in CONSTANTS or memory.is_touched(source):
+        if source.name in CONSTANTS or memory.is_touched(source) or source in outside:
             continue
         if not _may_join(source, [*taken.values(), loop]):
             continue

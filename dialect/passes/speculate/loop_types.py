@@ -37,10 +37,11 @@ from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
 
 class Refused(Exception):
-    """Why a function with loops gets no kernel; and the sizes that would have to fit."""
+    """Why a function with loops gets no kernel, for which op, and the sizes that would have to fit."""
 
     def __init__(self, reason: Reason, op: ir.Operation, sizes: Sequence = ()) -> None:
         self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
+        self.op = op
         self.sizes = tuple(sizes)
         super().__init__(str(self.reason))
 
