@@ -18,6 +18,7 @@ from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .merge_parts import merge_parts
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
 from .signature import Signature
@@ -28,6 +29,7 @@ MOST_WRITES = 30
 MARK = "profuse.workspace"  # of a module of bufferised loops: bytes of workspace
 
 _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
+_UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
 _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization")
@@ -56,6 +58,10 @@ def bufferize(
         made = ir.Module.parse(text, module.context)
     func = made.body.operations[0].operation
     signature = Signature(func)
+    run_passes(_UNIQUE, made, "loops on tensors do not simplify")
+    with ir.Location.unknown(module.context):
+        # Simplification would take what a row is put into for what it was taken from.
+        merge_parts(func)
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):

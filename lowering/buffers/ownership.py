@@ -30,14 +30,12 @@ def root(value: ir.Value) -> ir.Value:
         elif op.name == "scf.for":
             value = op.operands[3 + number]
         elif op.name == "scf.while":
-            end = list(op.regions[0].blocks[0].operations)[-1].operation
-            found = root(end.operands[1 + number])
+            found = root(_end(op.regions[0].blocks[0]).operands[1 + number])
             if not isinstance(found, ir.BlockArgument) or found.owner.owner != op:
                 return value
             value = op.operands[found.arg_number]
         elif op.name == "scf.if":
-            ends = [list(r.blocks[0].operations)[-1].operation for r in op.regions]
-            one, two = (root(end.operands[number]) for end in ends)
+            one, two = (root(_end(r.blocks[0]).operands[number]) for r in op.regions)
             if one != two:
                 return value
             value = one
@@ -67,7 +65,7 @@ def keep_in_place(func: ir.Operation) -> None:
             _keep(block, list(block.arguments)[1:])
         elif op.name == "scf.while":
             block = _with_places(op).regions[1].blocks[0]
-            _keep(block, list(block.arguments))
+            _keep(block, list(block.arguments)[: len(_end(block).operands)])
 
 
 def _with_places(op: ir.Operation) -> ir.Operation:
@@ -77,7 +75,7 @@ def _with_places(op: ir.Operation) -> ir.Operation:
     read, also arrays that it replaces, and changes the order.
     """
     first, second = (region.blocks[0] for region in op.regions)
-    end = list(first.operations)[-1].operation
+    end = _end(first)
     condition, *passed = end.operands
     handed: list[ir.Value] = list(first.arguments)
     places = []
@@ -116,8 +114,13 @@ def _with_places(op: ir.Operation) -> ir.Operation:
     return made
 
 
+def _end(block: ir.Block) -> ir.Operation:
+    """The terminator of a block."""
+    return list(block.operations)[-1].operation
+
+
 def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:
-    end = list(block.operations)[-1].operation
+    end = _end(block)
     values = list(end.operands)
     moved = [
         k for k, (v, g) in enumerate(zip(values, given, strict=True))
