@@ -18,7 +18,7 @@ from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
-from .merge_parts import merge_parts
+from .merge_parts import chain_insertions, merge_parts
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
 from .signature import Signature
@@ -65,6 +65,7 @@ def bufferize(
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
+        chain_insertions(func)
         mark_products(func)
         own_destinations(func)
         keep_in_place(func)
@@ -162,11 +163,7 @@ def _check_copies(func: ir.Operation) -> None:
 
 
 def _check_block(block: ir.Block) -> None:
-    most = 0
-    for view in block.operations:
-        if view.operation.name == "linalg.generic":
-            kinds = ir.ArrayAttr(view.operation.attributes["iterator_types"])
-            most = max(most, len(kinds))
+    most = max((_work(view.operation) for view in block.operations), default=0)
     for view in block.operations:
         op = view.operation
         if op.name == "memref.copy" and ir.MemRefType(op.operands[0].type).rank > most:
@@ -175,6 +172,21 @@ def _check_block(block: ir.Block) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _check_block(inner)
+
+
+def _work(op: ir.Operation) -> int:
+    """How many axes the largest array has that an operation computes, itself or in loops."""
+    if op.name == "linalg.generic":
+        return len(ir.ArrayAttr(op.attributes["iterator_types"]))
+    if op.name == "linalg.fill":
+        return ir.MemRefType(op.operands[1].type).rank
+    inside = [
+        _work(view.operation) for region in op.regions for block in region.blocks
+        for view in block.operations
+    ]  # fmt: skip
+    if op.name == "scf.for":
+        return 1 + max(inside)
+    return max(inside, default=0) if op.name == "scf.if" else 0
 
 
 def _write_copies(func: ir.Operation) -> None:

@@ -38,6 +38,20 @@ def merge_parts(func: ir.Operation) -> None:
         _take(op) if op.name == _EXTRACT else _element(op)
 
 
+def chain_insertions(func: ir.Operation) -> None:
+    """Replace a part in the array in which it has been replaced before, where there is one.
+
+    Simplification takes the array from before that, which then has to be kept.
+    """
+    latest: dict[tuple, ir.Value] = {}
+    for op in [op for op in walk(func) if op.name == _INSERT]:
+        key = (op.block, op.operands[1], *list(op.operands)[2:], *(op.attributes[n] for n in _LISTS))
+        before = latest.get(key)
+        latest[key] = op.results[0]
+        if before is not None:
+            op.operands[1] = before
+
+
 # --- reading ----------------------------------------------------------------------------------
 
 
@@ -230,4 +244,4 @@ def _product(a: Number, b: Number) -> Number:
     return emit("arith.muli", ir.IndexType.get(), _value(a), _value(b))
 
 
-__all__ = ["merge_parts"]
+__all__ = ["chain_insertions", "merge_parts"]

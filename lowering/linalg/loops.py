@@ -17,7 +17,7 @@ from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.symbolic import LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
-from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
+from ...dialect.ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...dialect.ops.control_flow.induction import FAR, Induction, induction
 from .builder import Builder, Tensor
 from .element import emit, storage_type
@@ -56,6 +56,8 @@ class LoopEnvironment(Environment):
                 raise located(error, instr.loc) from error
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
+        if instr.op is IfThenElse:
+            return self._choice(instr, types[0])
         if instr.op in PARTS:
             found = PARTS[instr.op](self.builder, attrs, types, *args)
             if found is not None:
@@ -258,6 +260,25 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
+
+
+    def _choice(self, instr: Instr, type_: Type) -> Any:
+        """One of two values that are both there."""
+        b = self.builder
+        condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
+        sides = instr.operands[1:]
+        if isinstance(type_, ScalarType) or not type_.rank:  # type: ignore[union-attr]
+            dtype = _dtype(type_)
+            found = condition.select(*(b.scalar(self.values[v]).cast(dtype) for v in sides))
+            return found if isinstance(type_, ScalarType) else Tensor(None, type_, found)
+        made = [self._raw(v) for v in sides]
+        branch = ir.Operation.create(
+            "scf.if", results=[made[0].type], operands=[condition.value], regions=2
+        )
+        for value, region in zip(made, branch.regions, strict=True):
+            with ir.InsertionPoint(region.blocks.append()):
+                ir.Operation.create("scf.yield", operands=[value])
+        return Tensor(branch.results[0], type_)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:
