@@ -28,7 +28,7 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, While
 from ...ops.control_flow.induction import induction
-from ...ops.control_flow.native import TO_PYTHON
+from ...ops.control_flow.native import TO_PYTHON, is_power_of_floats
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
@@ -159,9 +159,12 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
         return Reason(Kind.UNKNOWN_TYPE)
     if issubclass(cls, Scatter):
         return _scatter_refusal(cls, types, attrs)
-    return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
-        types, attrs
-    )
+    reason = number_refusal(cls.operand_dtypes(types, attrs), types)
+    if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:
+        return reason  # of what is not known, the kernel reports what does not fit
+    if is_power_of_floats(cls, cls.infer(types, attrs)):
+        return None
+    return cls.can_lower_types(types, attrs)
 
 
 def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:
