@@ -19,6 +19,7 @@ from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
 from .merge_parts import chain_insertions, merge_parts
+from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
 from .signature import Signature
@@ -67,6 +68,7 @@ def bufferize(
     with ir.Location.unknown(module.context):
         chain_insertions(func)
         mark_products(func)
+        keep_old_values(func)
         own_destinations(func)
         keep_in_place(func)
         write_directly(func)
