@@ -94,7 +94,8 @@ def by_numba(program: Program) -> tuple[Callable[[], object] | None, str]:
         try:
             call()
         except Exception as error:  # also what it raises in place of a result
-            return None, f"{type(error).__name__}: {" ".join(str(error).split())[-200:]}"
+            text = " ".join(str(error).split())
+            return None, f"{type(error).__name__}: {text[-200:]}"
     return call, ""
 
 

@@ -275,11 +275,10 @@ class _Reader:
 
     def takes(self, instr: Instr, source: int) -> bool:
         """Whether emitted code can return the element of an array, which is not returned itself."""
-        made = self.leaf.values.get(source)
-        return (
-            isinstance(made, MadeValue) and not made.sizes and made.device == HOST
-            and made.dtype.type in _TAKEN and instr.attrs.get("dtype") in (None, dtype_of(made.dtype))
-        )  # fmt: skip
+        made, wanted = self.leaf.values.get(source), instr.attrs.get("dtype")
+        if not isinstance(made, MadeValue) or made.sizes or made.device != HOST:
+            return False
+        return made.dtype.type in _TAKEN and wanted in (None, dtype_of(made.dtype))
 
     def size(
         self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
@@ -318,6 +317,8 @@ class _Reader:
         for spec, operand in zip(kernel.abi.inputs, operands, strict=True):
             if operand in self.turned:
                 raise Refused(f"@{callee} reads a view of what another kernel makes")
+            if operand in self.taken:
+                raise Refused(f"@{callee} reads a number that another kernel makes")
             value = values[operand]
             if spec.kind == "scalar":
                 kinds = _NUMBERS[dtype_named(spec.dtype).kind]

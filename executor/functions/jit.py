@@ -102,20 +102,31 @@ class JitFunction(DispatchedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
-        if self._raises or not variant.has_rounds:
-            if variant.python_serves() and not self._raises:
-                return self._leave(None, args, kwargs)
+        if self._raises:
             if LIMITS.current is None:
                 return self._computed(variant, leaves, given, args, kwargs)
-            limit = None  # a limit that holds is that of a call around this one
-        else:
-            limit = Limit(_PATIENCE, truncates=True)
-        try:
-            with within(limit):
+            with within(None):  # the limit is that of a call around this one
                 return self._computed(variant, leaves, given, args, kwargs)
-        except SoonerInPython:
-            variant.executor.counters.calls -= 1  # Python counts the call
-        return self._leave(None, args, kwargs)
+        if variant.python_serves():
+            return self._leave(None, args, kwargs)
+        race, plan = variant.races.of(leaves), variant.judged
+        is_raced = plan is not None and plan.kind == "optimized" and variant.may_race
+        if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
+            limit = Limit(_PATIENCE, truncates=True) if variant.has_rounds else None
+            start = time.perf_counter()
+            try:
+                with within(limit):
+                    result = self._computed(variant, leaves, given, args, kwargs)
+            except SoonerInPython:
+                variant.executor.counters.calls -= 1  # Python counts the call
+            else:
+                if is_raced and not self._in_python.is_last:
+                    race.note(time.perf_counter() - start, is_python=False)
+                return result
+        start = time.perf_counter()
+        result = self._leave(None, args, kwargs)
+        race.note(time.perf_counter() - start, is_python=True)
+        return result
 
     def _computed(
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
@@ -160,8 +171,9 @@ class JitFunction(DispatchedFunction):
         found = super().state()
         python = self._in_python
         told = tuple(python.reasons)
-        tier = "python" if python.is_last and self._in_native() is None else found.tier
-        return replace(found, tier=tier, reasons=(*told, *found.reasons)) if told else found
+        is_pythons = python.is_last and (bool(told) or found.tier == "optimized")
+        tier = "python" if is_pythons and self._in_native() is None else found.tier
+        return replace(found, tier=tier, reasons=(*told, *found.reasons))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
         if len(executors) == 1:
@@ -192,6 +204,12 @@ class JitFunction(DispatchedFunction):
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+        lines += [
+            f"  Some calls run in Python, in {1e6 * race.python:.1f} us, where the plan takes "
+            f"{1e6 * race.plan:.1f} us."
+            for v in every
+            for race in v.races.lost()
+        ]
         plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
         if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):
             lines.append(

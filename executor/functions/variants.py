@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +16,7 @@ from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from ..plans.plan import Plan
 from ..tiers.choice import AnyExecutor
+from .race import Races
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
@@ -46,6 +47,7 @@ class Variant:
         renewals: how often the graph got other objects of the same kinds to read.
         judged: the plan that `python_serves` has last looked at.
         is_pythons: what it has found.
+        races: which calls Python runs sooner.
     """
 
     trace: Trace
@@ -57,7 +59,13 @@ class Variant:
     renewals: int = 0
     judged: Plan | None = None
     is_pythons: bool = False
+    races: Races = field(default_factory=Races)
     counts_calls: ClassVar[bool] = True
+
+    @property
+    def may_race(self) -> bool:
+        """Whether calls may be Python's as well."""
+        return self.executor.options.processor.is_host and not self.trace.strict
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -101,8 +109,8 @@ class Variant:
         plan = self.executor.settled
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False
-            is_host = self.executor.options.processor.is_host and not self.trace.strict
-            if plan is not None and is_host:
+            self.races.restart()
+            if plan is not None and self.may_race:
                 # No first call has a settled plan.
                 from ..plans.scalar_plans import python_is_faster
 

@@ -6,6 +6,7 @@ that do not change lie on the stack or in the workspace; others are allocated an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mlir import ir
@@ -69,6 +70,7 @@ def bufferize(
         chain_insertions(func)
         mark_products(func)
         keep_old_values(func)
+        _write_constants(func)
         own_destinations(func)
         keep_in_place(func)
         write_directly(func)
@@ -136,6 +138,34 @@ def _take_memory(func: ir.Operation, signature: Signature) -> None:
 
 def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
     return {name: op.attributes[name] for name in op.attributes}
+
+
+def _write_constants(func: ir.Operation) -> None:
+    """Make constant tensors of their elements, once: bufferisation makes globals of literals."""
+    start = func.regions[0].blocks[0].operations[0].operation
+    for op in [op for op in walk(func) if op.name == "arith.constant"]:
+        type_ = op.results[0].type
+        if not isinstance(type_, ir.RankedTensorType):
+            continue
+        with ir.InsertionPoint(start), op.location:
+            elements = [
+                emit("arith.constant", type_.element_type, value=value)
+                for value in _elements(ir.DenseElementsAttr(op.attributes["value"]), type_)
+            ]
+            made = emit("tensor.from_elements", type_, *elements)
+        op.results[0].replace_all_uses_with(made)
+        op.erase()
+
+
+def _elements(values: ir.DenseElementsAttr, type_: ir.RankedTensorType) -> list[ir.Attribute]:
+    count, kind = math.prod(type_.shape), type_.element_type
+    if values.is_splat:
+        return [values.get_splat_value()] * count
+    if isinstance(kind, ir.IntegerType):
+        numbers = ir.DenseIntElementsAttr(values)
+        return [ir.IntegerAttr.get(kind, numbers[k]) for k in range(count)]
+    floats = ir.DenseFPElementsAttr(values)
+    return [ir.FloatAttr.get(kind, floats[k]) for k in range(count)]
 
 
 def _inside_loops(func: ir.Operation) -> Iterator[ir.Operation]:

@@ -12,19 +12,18 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError, ProfuseError
-from ...dialect.ir.dtypes import BOOL, I64, DType
+from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.symbolic import LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
-from ...dialect.ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
+from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import FAR, Induction, induction
-from ...dialect.ops.elementwise.select import Cast
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
 from .loop_builder import LoopBuilder
-from .numbers import check_fits, lower_number
+from .numbers import lower_number
 from .parts import PARTS
 from .scalar import Scalar, constant, load, store
 
@@ -57,10 +56,6 @@ class LoopEnvironment(Environment):
                 raise located(error, instr.loc) from error
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
-        if instr.op is IfThenElse:
-            return self._choice(instr, types[0])
-        if instr.op is Cast:
-            self._check_cast(instr.operands[0], attrs["dtype"])
         if instr.op in PARTS:
             found = PARTS[instr.op](self.builder, attrs, types, *args)
             if found is not None:
@@ -263,32 +258,6 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
-
-
-    def _check_cast(self, number: int, dtype: DType) -> None:
-        """Have the kernel report an int of Python's that is cast to a dtype that lacks it."""
-        type_ = self.types[number]
-        is_open = isinstance(type_, ScalarType) and type_.dtype.is_int and type_.value is None
-        if is_open and dtype.is_int:
-            check_fits(self.builder, self.values[number], dtype)
-
-    def _choice(self, instr: Instr, type_: Type) -> Any:
-        """One of two values that are both there."""
-        b = self.builder
-        condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
-        sides = instr.operands[1:]
-        if isinstance(type_, ScalarType) or not type_.rank:  # type: ignore[union-attr]
-            dtype = _dtype(type_)
-            found = condition.select(*(b.scalar(self.values[v]).cast(dtype) for v in sides))
-            return found if isinstance(type_, ScalarType) else Tensor(None, type_, found)
-        made = [self._raw(v) for v in sides]
-        branch = ir.Operation.create(
-            "scf.if", results=[made[0].type], operands=[condition.value], regions=2
-        )
-        for value, region in zip(made, branch.regions, strict=True):
-            with ir.InsertionPoint(region.blocks.append()):
-                ir.Operation.create("scf.yield", operands=[value])
-        return Tensor(branch.results[0], type_)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:

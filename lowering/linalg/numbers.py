@@ -7,13 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import F64, I64, DType
+from ...dialect.ir.dtypes import F64, I64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
-from ...dialect.ops.control_flow.native import is_power_of_floats
+from ...dialect.ops.control_flow.native import raises_for_floats
 from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.unary import Neg
 from .loop_builder import LoopBuilder
@@ -26,13 +24,18 @@ def lower_number(
     b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
     args: Sequence[Any],
 ) -> Any:  # fmt: skip
-    """The number that an op computes of numbers; raises LoweringError where Python may raise."""
-    is_power = is_power_of_floats(op, types)
-    reason = None if is_power else op.can_lower_types(operands, attrs)
-    if reason is not None:
-        raise LoweringError(f"{op.full_name()} {reason.why}")
-    result = types[0]
+    """The number that an op computes of numbers; a run in which Python may raise is void.
+
+    Raises LoweringError where that cannot be told from the number.
+    """
+    result, reason = types[0], op.can_lower_types(operands, attrs)
     assert isinstance(result, ScalarType)
+    if reason is not None:
+        if not raises_for_floats(reason, result):
+            raise LoweringError(f"{op.full_name()} {reason.why}")
+        found = b.scalar(op.lower(b, attrs, types, *args))
+        b.note(~found.isfinite())
+        return found
     ints = [t.dtype.is_int or t.dtype.kind == "b" for t in operands if isinstance(t, ScalarType)]
     if len(ints) == len(args) and all(ints):
         given = [b.scalar(x).cast(I64) for x in args]
@@ -43,20 +46,7 @@ def lower_number(
                 b.note((x > _EXACT) | (x < -_EXACT))
         if op is FloorDiv:
             b.note(given[0].eq(-(2**63)))
-    found = op.lower(b, attrs, types, *args)
-    if is_power:
-        b.note(~b.scalar(found).isfinite())
-    return found
-
-
-def check_fits(b: LoopBuilder, number: Any, dtype: DType) -> None:
-    """Void a run in which an int of Python's becomes one of fewer bits that does not hold it."""
-    limits = np.iinfo(dtype.numpy)
-    value = b.scalar(number).cast(I64)
-    if limits.max < 2**63 - 1:
-        b.note(value > int(limits.max))
-    if limits.min > -(2**63):
-        b.note(value < int(limits.min))
+    return op.lower(b, attrs, types, *args)
 
 
 def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from mlir import ir
 
 from ...dialect.errors import LoweringError
@@ -17,6 +18,8 @@ from ...dialect.ir.attrs import DYNAMIC
 from ...dialect.ir.dtypes import BOOL, F64, I64, U64
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import ScalarType, TensorType, Type
+from ...dialect.ops.control_flow.control import IfThenElse
+from ...dialect.ops.elementwise.select import Cast
 from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceScatter
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.queries import Item, Truth
@@ -127,6 +130,33 @@ def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
     return element.cast(out.dtype)
 
 
+def _choose(
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], condition: Any, *values: Any
+) -> Any:  # fmt: skip
+    """One of two values, both of which are there."""
+    (out,), taken = types, b.scalar(condition).cast(BOOL)
+    if isinstance(out, TensorType) and out.rank:
+        chosen = emit("arith.select", values[0].value.type, taken.value, *(v.value for v in values))
+        return Tensor(chosen, out)
+    assert out.dtype is not None  # type: ignore[union-attr]
+    one, other = (b.scalar(v).cast(out.dtype) for v in values)  # type: ignore[union-attr]
+    scalar = taken.select(one, other)
+    return scalar if isinstance(out, ScalarType) else Tensor(None, out, scalar)
+
+
+def _cast(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
+    """A number as an element of a dtype that may be too narrow for it."""
+    if not attrs["fits"]:
+        return None
+    (out,), wide = types, b.scalar(x).cast(I64)
+    assert isinstance(out, TensorType) and out.dtype is not None
+    info = np.iinfo(out.dtype.numpy)
+    b.note(wide < int(info.min))
+    if info.max < 2**63:
+        b.note(wide > int(info.max))
+    return Tensor(None, out, wide.cast(out.dtype))
+
+
 def _extract_slice(
     b: LoopBuilder, x: Tensor, starts: Sequence[Index], sizes: Any, steps: Sequence[int],
     out: TensorType,
@@ -169,5 +199,7 @@ PARTS: dict[type, Callable[..., Any]] = {
     PickScatter: _pick_scatter,
     Item: _item,
     Truth: _item,
+    IfThenElse: _choose,
+    Cast: _cast,
 }
 """Op -> what lowers it inside of a loop; the result is None where the op's own `lower` does."""

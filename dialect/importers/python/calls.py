@@ -36,6 +36,7 @@ _SUBSTITUTED = frozenset({
     "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "profuse", "math", "operator", "time",
     "random", "secrets", "uuid", "contextlib", "scipy.special",
 })  # fmt: skip
+_CONVERSIONS = frozenset({"int", "float", "bool", "complex"})
 _FUTURE = 0
 for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
@@ -113,6 +114,8 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
             elif opcode == _LOAD_GLOBAL:
                 value = dict.get(scope, names[arg >> 1])
                 if _is_users_class_or_object(value):
+                    return True
+                if arg & 1 and names[arg >> 1] in _CONVERSIONS and value is None:
                     return True
                 in_module = isinstance(value, types.ModuleType) and value.__name__ in _SUBSTITUTED
                 called_later = bool(arg & 1)  # this global, or an attribute of it

@@ -20,13 +20,14 @@ from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import Traced, TracedScalar
 from .calls import CALLEE, asks_source, with_callees
-from .substitutes import BUILTINS, substitute
+from .substitutes import BUILTINS, conversion, substitute
 from .users_code import SOURCE, is_users_file, is_users_name
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 _MISSING = object()
+_NUMBERS = frozenset({int, float, bool, complex})
 _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
     np.dtype,
@@ -137,7 +138,7 @@ class Scope:
         elif kind is _Cached:
             return self._cached(value)
         elif called and isinstance(value, type):
-            return self._constructor(value)
+            return conversion(value) if value in _NUMBERS else self._constructor(value)
         found = substitute(value)
         if not called or found is not value:
             return found

@@ -44,25 +44,30 @@ class Jumps:
                 handler.body = self.block(handler.body)
             if isinstance(node, (ast.For, ast.While)) and _has_jump(node.body):
                 out += self._loop(node)
-            out.append(node)
+            else:
+                out.append(node)
         return out
 
     def _loop(self, node: Any) -> list[ast.stmt]:
-        """Rewrite one loop; returns what goes before it."""
-        if not _is_simple(node.body) or (node.orelse and _may_break(node.body)):
-            return []  # `else` runs only where no `break` does
+        """A loop, rewritten, with what goes before it and behind it."""
+        if not _is_simple(node.body):
+            return [node]
         self._count += 1
         flag = f"{PREFIX}stop{self._count}"
         body, found = _without_jumps(node.body, flag)
         if not found:
             node.body = body
-            return []
+            return [node]
+        behind: list[ast.stmt] = []
+        if node.orelse:  # which runs where no `break` does
+            test = ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load()))
+            behind, node.orelse = [_placed(ast.If(test, node.orelse, []), node.orelse[0])], []
         leave = ast.copy_location(
             ast.If(ast.Name(flag, ast.Load()), [ast.copy_location(ast.Break(), node)], []), node
         )
         setattr(node, STOP, flag)
         node.body = [*body, leave]
-        return [_assign(node, flag, False)]
+        return [_assign(node, flag, False), node, *behind]
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -87,18 +92,6 @@ def _kind(node: ast.AST) -> int:
         if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))
     ]
     return MAYBE if any(_kind(n) for n in children) else NEVER
-
-
-def _may_break(body: Sequence[ast.AST]) -> bool:
-    """True if statements may leave the loop around them."""
-    return any(
-        isinstance(node, ast.Break)
-        or (
-            not isinstance(node, (ast.For, ast.While, ast.expr, *_SCOPES))
-            and _may_break(list(ast.iter_child_nodes(node)))
-        )
-        for node in body
-    )
 
 
 def _is_simple(body: Sequence[ast.stmt]) -> bool:
@@ -157,11 +150,16 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
 
 
 def _assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
-    made = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
+    return _placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
+
+
+def _placed(made: Any, where: ast.AST) -> Any:
+    """A new statement at the place of another one; what it holds of the source stays in place."""
+    node: Any
     for node in ast.walk(made):
-        if "lineno" in node._attributes:
+        if "lineno" in node._attributes and not hasattr(node, "lineno"):
             ast.copy_location(node, where)
-            node.end_lineno = node.lineno  # type: ignore[attr-defined]
+            node.end_lineno = node.lineno
     return made
 
 

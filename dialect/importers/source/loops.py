@@ -36,12 +36,15 @@ _INDEX = ""  # the name of what a loop that may be left carries as its index
 
 
 class Plain:
-    """An iterable that Python's statement runs over."""
+    """An iterable that Python's statement runs over.
+
+    ``key``: of a statement that can be recorded if it has to be; None = it cannot.
+    """
 
     puts = None
 
-    def __init__(self, iterable: Any) -> None:
-        self._iterable = iterable
+    def __init__(self, iterable: Any, key: Key | None = None) -> None:
+        self._iterable, self.key = iterable, key
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._iterable)
@@ -78,12 +81,15 @@ class Source:
 
     def loop(self, site: tuple, target: Any, iterable: Any) -> Any:
         """What a ``for`` runs over in the place of ``iterable``."""
-        if type(iterable) is range and len(iterable) > self.policy.rounds:
+        frame = sys._getframe(1)
+        found, key = _site(site, frame)
+        if type(iterable) is range:
+            is_long = len(iterable) > self.policy.rounds
+            if not is_long and key not in self.decisions.forced:
+                return Plain(iterable, key)
             iterable = Counted(iterable.start, iterable.stop, iterable.step)
         if not is_lazy(iterable):
             return Plain(iterable)
-        frame = sys._getframe(1)
-        found, key = _site(site, frame)
         if self.decided(key) is not None:
             return Plain(iterable)
         return Loop(self, found, key, frame, as_lazy(iterable), target)
@@ -131,9 +137,20 @@ class Source:
         return first or second()
 
     def stops(self, loop: Any, flag: Any) -> bool:
-        """Whether a loop is left now; what a recorded one does is recorded."""
+        """Whether a loop is left now; what a recorded one does is recorded.
+
+        A loop that contents of arrays may end is recorded, however few rounds it has.
+        """
         recorded = bool(self.open) and self.open[-1] is loop and not loop.runs_python
-        return False if recorded and isinstance(flag, Recording) else bool(flag)
+        if recorded and isinstance(flag, Recording):
+            return False
+        if isinstance(flag, Recording) and type(loop) is While and loop.goes_on_recorded():
+            return False
+        key = getattr(loop, "key", None)
+        may_record = key is not None and key not in self.decisions.forced
+        if may_record and self.is_open(flag) and self.decided(key) is None:
+            self.force(key)
+        return bool(flag)
 
     def extreme(self, function: Any, *args: Any) -> Any:
         """``min(*args)`` or ``max(*args)``."""
@@ -190,11 +207,11 @@ class Source:
         self._again = self.decisions.leave(trial.key, decision)
         self._final |= decision.error is not None
 
-    def force(self, trial: Trial) -> Any:
-        """Start the trace anew, and record a loop of many rounds whose condition is Python's."""
-        self.decisions.forced.add(trial.key)
+    def force(self, key: Key) -> Any:
+        """Start the trace anew, and record a loop whose condition or whose rounds are Python's."""
+        self.decisions.forced.add(key)
         self._again = self.decisions.restart()
-        loc = Loc(trial.key[0], trial.site.line)
+        loc = Loc(key[0], key[2])
         error = TraceError("the loop has more rounds than are recorded one by one", loc=loc)
         self.rec.refused = self.rec.refused or error
         raise error

@@ -32,6 +32,7 @@ class While(Trial):
         self._rounds = 0
         self._ends = self._peeled = self._is_constant = False
         self._is_open = False  # the condition before the first recorded round is not known
+        self._is_left = False  # maybe, in the round that is recorded on its own
         self._before = Block()
         self._body = Block()
 
@@ -62,12 +63,23 @@ class While(Trial):
         if self._state == RECORDS:
             self._close(sys._getframe(1), condition)
             return True
-        if self._may_record(condition) and self.source.decided(self.key) is None:
+        may_record = self._may_record(condition)
+        if self._is_left and self._rounds > 1 and not may_record:
+            self.refuse("the round that is recorded on its own may leave it")
+        if may_record and self.source.decided(self.key) is None:
             self._is_open = self.source.is_open(condition)
             self._state = TESTED
             return False
         self._ends = not condition
         return not self._ends
+
+    def goes_on_recorded(self) -> bool:
+        """True where a `break` may leave the round that is recorded on its own.
+
+        The rounds that are recorded behind it run only if it does not.
+        """
+        self._is_left = self._peeled and self._state == PYTHON and self._rounds == 1
+        return self._is_left
 
     # --- in Python ------------------------------------------------------------------------------
 
@@ -79,7 +91,7 @@ class While(Trial):
             self._rounds == self.source.policy.rounds
             and self.key not in self.source.decisions.found
         ):
-            self.source.force(self)
+            self.source.force(self.key)
         if self._rounds:
             self.start = read(frame, self.site.names)
         self.mark = self.rec.mark()
@@ -125,7 +137,7 @@ class While(Trial):
         """Record the loop; False if its first round has to be recorded on its own."""
         self._body.outputs = outputs
         self.leave()
-        if self._is_constant:
+        if self._is_constant and not self.stops:
             self.refuse("its condition is no array or number that changes")
         if not self.is_safe() or (self.needs_a_round() and not self._is_fit()):
             self.peel("its variables have other types before the first round")

@@ -6,13 +6,9 @@ it has recorded, to know whether a loop of single elements will become native co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...ir.dtypes import F64
 from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, Type
-from ...reasons import Kind
-from ..elementwise.binary import Pow
+from ...reasons import Kind, Reason
 from ..gradients import Definedness
 from ..host_call import HostCall
 from ..indexing.inplace import Writing
@@ -22,14 +18,6 @@ from .control import ControlFlow
 
 TO_PYTHON = (Item, Truth)
 """Ops that have a place in kernels within loops only: what they give is no result of a group."""
-
-
-def is_power_of_floats(cls: type[Op], results: Sequence[Type]) -> bool:
-    """True for a power of Python's floats: Python raises where it overflows.
-
-    The kernel of a loop reports what is not finite. Elsewhere Python computes it.
-    """
-    return cls is Pow and isinstance(results[0], ScalarType) and results[0].dtype is F64
 
 
 def stands_in_way(cls: type[Op]) -> Kind | None:
@@ -47,4 +35,13 @@ def stands_in_way(cls: type[Op]) -> Kind | None:
     return Kind.NEVER_FUSED if cls.fusion is Fusion.NONE else None
 
 
-__all__ = ["TO_PYTHON", "is_power_of_floats", "stands_in_way"]
+def raises_for_floats(reason: Reason, result: Type) -> bool:
+    """True for a refusal that speaks of floats which are finite unless Python raises.
+
+    The kernel of a loop looks at these.
+    """
+    is_float = isinstance(result, ScalarType) and result.dtype.is_float
+    return reason.kind is Kind.PYTHON_RAISES and is_float
+
+
+__all__ = ["TO_PYTHON", "raises_for_floats", "stands_in_way"]

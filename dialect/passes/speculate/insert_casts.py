@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from mlir import ir
 
-from ...ir.dtypes import DType
+from ...ir.dtypes import I64, DType
 from ...ir.op import op_named
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import constant_value, is_constant, kernel_bodies
@@ -82,4 +82,7 @@ def _cast(value: ir.Value, type_: Type, dtype: DType, user: ir.Operation) -> ir.
     if isinstance(type_, ScalarType) and is_constant(value):
         folded = np.array(constant_value(value), dtype.numpy)
         return create(op_named("constant"), [], {"value": folded}, [result], user).results[0]
-    return create(op_named("cast"), [value], {"dtype": dtype}, [result], user).results[0]
+    # An index of a loop, for instance, of which nothing is known.
+    fits = isinstance(type_, ScalarType) and type_.dtype.is_int and dtype.is_int
+    attrs = {"dtype": dtype, "fits": fits and dtype is not I64}
+    return create(op_named("cast"), [value], attrs, [result], user).results[0]

@@ -26,9 +26,9 @@ from ...mlir.rewrite import (
     type_of,
 )
 from ...mlir.values import Types, constant_type
-from ...ops.control_flow.control import ControlFlow, For, If, While
+from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
-from ...ops.control_flow.native import TO_PYTHON, is_power_of_floats
+from ...ops.control_flow.native import TO_PYTHON, raises_for_floats
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
@@ -36,12 +36,12 @@ from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
 
+
 class Refused(Exception):
-    """Why a function with loops gets no kernel, for which op, and the sizes that would have to fit."""
+    """Why a function with loops gets no kernel; and the sizes that would have to fit."""
 
     def __init__(self, reason: Reason, op: ir.Operation, sizes: Sequence = ()) -> None:
         self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
-        self.op = op
         self.sizes = tuple(sizes)
         super().__init__(str(self.reason))
 
@@ -149,6 +149,8 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if cls in TO_PYTHON:
         size = product(tensor_type(types[0]).shape or ())
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
+    if cls is IfThenElse and types[1] == types[2]:
+        return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
     if issubclass(cls, Adding):
@@ -160,11 +162,12 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if issubclass(cls, Scatter):
         return _scatter_refusal(cls, types, attrs)
     reason = number_refusal(cls.operand_dtypes(types, attrs), types)
-    if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:
-        return reason  # of what is not known, the kernel reports what does not fit
-    if is_power_of_floats(cls, cls.infer(types, attrs)):
+    if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:  # which the kernel looks at
+        return reason
+    reason = cls.can_lower_types(types, attrs)
+    if reason is not None and raises_for_floats(reason, cls.infer(types, attrs)[0]):
         return None
-    return cls.can_lower_types(types, attrs)
+    return reason
 
 
 def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:

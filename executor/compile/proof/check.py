@@ -27,7 +27,7 @@ from .inputs import (
 from .launch import Launcher, Outcome
 from .memory import same_bits
 from .reference import Reference
-from .rounds import has_loops, has_while
+from .rounds import has_loops, may_not_end
 from .rows import rows_of
 from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 
@@ -163,7 +163,7 @@ class Check:
         self.turns = 2 if launches + launch + self.compares * reference <= limit else 1
         if self.compares:
             return "" if self.turns == 2 else "too large to be run twice on the same inputs"
-        if launches > limit or has_while(self.function):  # a kernel might never end
+        if launches > limit or may_not_end(self.function):  # a kernel might never end
             raise _TooLarge(f"too large: a run takes about {1e3 * (launches + reference):.0f} ms")
         return f"too large: telling what its results should be takes about {1e3 * reference:.0f} ms"
 

@@ -13,8 +13,13 @@ from ....dialect.ir.program import Block, Instr, Program
 from ....dialect.ir.types import ScalarType
 from ....dialect.ops.control_flow.control import For, If, While
 from ....dialect.ops.create import Constant
+from ....dialect.ops.elementwise.binary import Add, FloorDiv, Maximum, Minimum, Mul, Sub
+from ....dialect.ops.elementwise.unary import Neg
+from ....dialect.ops.queries import Dim, Size
 
 _ROUNDS = 16  # of a loop of which nothing is known
+_OF_SIZES = (Constant, Dim, Size)
+_ARITHMETIC = (Add, Sub, Mul, FloorDiv, Neg, Maximum, Minimum)
 
 
 def pass_on(instr: Instr, values: set[int]) -> None:
@@ -51,9 +56,30 @@ def has_loops(function: Program) -> bool:
     return any(instr.blocks for instr in function.body.instrs)
 
 
-def has_while(function: Program) -> bool:
-    """True for a function whose inputs decide whether it ends."""
-    return any(instr.op is While for instr in function.body.walk())
+def may_not_end(function: Program) -> bool:
+    """True for a function whose inputs decide how often its loops run: others might run too long.
+
+    Bounds of loops that end follow from sizes, constants and the indices of such loops.
+    """
+    bounded: set[int] = set()
+    return not _ends(function.body, bounded)
+
+
+def _ends(block: Block, bounded: set[int]) -> bool:
+    for instr in block.instrs:
+        if instr.op is While:
+            return False
+        if instr.op is For:
+            if not bounded.issuperset(instr.operands[:3]):
+                return False
+            bounded.add(instr.blocks[0].args[0])
+        if not all(_ends(inner, bounded) for inner in instr.blocks):
+            return False
+        if instr.op in _OF_SIZES or (
+            instr.op in _ARITHMETIC and bounded.issuperset(instr.operands)
+        ):
+            bounded.update(instr.results)
+    return True
 
 
 def weighted(function: Program) -> Iterator[tuple[Instr, int]]:
