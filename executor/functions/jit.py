@@ -109,8 +109,7 @@ class JitFunction(DispatchedFunction):
                 return self._computed(variant, leaves, given, args, kwargs)
         if variant.python_serves():
             return self._leave(None, args, kwargs)
-        race, plan = variant.races.of(leaves), variant.judged
-        is_raced = plan is not None and plan.kind == "optimized" and variant.may_race
+        race, is_raced = variant.races.of(leaves), variant.is_raced and knobs.demote
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
             limit = Limit(_PATIENCE, truncates=True) if variant.has_rounds else None
             start = time.perf_counter()

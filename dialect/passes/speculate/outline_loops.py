@@ -229,7 +229,7 @@ def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:
 
 def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
     """True if sizes of results follow from more than the types of the tensors that an op reads."""
-    types = Types().of(op)
+    types = [_known_type(v) for v in op.operands]
     if any(isinstance(t, TensorType) and not t.is_complete for t in types):
         return False
     try:
@@ -237,6 +237,22 @@ def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
     except ProfuseError:
         return False  # which the types of the whole group tell
     return any(isinstance(t, TensorType) and not t.is_complete for t in found)
+
+
+def _known_type(value: ir.Value) -> Type:
+    """The type of a value, with the number that follows from sizes alone."""
+    known, source = constant_type(value) or type_of(value), defining_op(value)
+    cls = None if source is None else op_class(source)
+    if not isinstance(known, ScalarType) or known.value is not None or cls is None:
+        return known
+    assert source is not None
+    if cls.fusion not in (*_WITH_LOOP, Fusion.QUERY) or len(source.regions):
+        return known
+    try:
+        found = cls.infer([_known_type(v) for v in source.operands], attrs_of(source))
+    except ProfuseError:
+        return known
+    return found[list(source.results).index(value)]
 
 
 def func_of(op: ir.Operation) -> ir.Operation:

@@ -1,11 +1,10 @@
-"""Calls whose loops would be evaluated op by op: Python runs them, and their profile is a sample."""
+"""Calls whose loops would run op by op are Python's, and their profile is a sample of rounds."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import profuse as pf
+import pytest
 from profuse.executor.functions import jit
 from profuse.executor.interpret.loop_limit import LIMITS
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import profuse as pf
+import pytest
 
 
 def collatz(n):
