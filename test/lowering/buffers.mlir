@@ -218,3 +218,24 @@ func.func @replaced(%x: tensor<8xf64, {strides = "contiguous"}>, %most: f64) -> 
   }
   return %r#1 : tensor<8xf64>
 }
+
+// An element that is read behind a write to another one is read before it.
+// CHECK-LABEL:  // before
+// CHECK:        func.func @before(%{{.*}}: memref<8xf64>, %[[OUT:.*]]: memref<8xf64>,
+// CHECK:          scf.for {{.*}} iter_args
+// CHECK-NEXT:       memref.load %[[OUT]]
+// CHECK-NEXT:       memref.store %{{.*}}, %[[OUT]]
+// CHECK-NOT:      memref.alloc
+func.func @before(%x: tensor<8xf64, {strides = "contiguous"}>) -> (tensor<8xf64>, tensor<f64>) {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %s0 = "profuse.constant"() {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %r:2 = scf.for %i = %zero to %eight step %one iter_args(%a = %xc, %s = %s0) -> (tensor<8xf64>, tensor<f64>) : i64 {
+    %w = "profuse.pick_scatter"(%a, %s, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    %v = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    scf.yield %w, %v : tensor<8xf64>, tensor<f64>
+  }
+  return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
+}
