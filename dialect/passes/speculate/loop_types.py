@@ -10,6 +10,7 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
 from ...ir.op import Attrs, Fusion, Op
+from ...ir.size_algebra import inside_loop
 from ...ir.symbolic import LOOP, Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
@@ -107,10 +108,13 @@ class LoopTypes:
         types = self.types.of(op)
         name = f"{LOOP}{self.loops}"
         self.loops += 1
-        self.types[index] = induction(types[:3], name).type
+        known = induction(types[:3], name)
+        self.types[index] = known.type
         carried = [_carried(t) for t in types[3:]]
         self._give(args, carried)
-        self._agree(op, carried, self.run(body))
+        with inside_loop(known.symbol, known.span):
+            found = self.run(body)
+        self._agree(op, carried, found)
         self._give(op.results, carried)
 
     def _while(self, op: ir.Operation) -> None:
