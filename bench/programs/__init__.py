@@ -5,10 +5,24 @@ Straight ones compute with whole arrays, whose loops are few and short; the othe
 
 from __future__ import annotations
 
-from . import fractals, images, language, learning, particles, signals, stencils  # straight
-from . import (  # loops
-    chance, convergence, counting, factorisations, products, recursive_signals, sequences, tables,
-    time_steps, weather_and_flow,
+from . import (  # straight  # loops
+    chance,
+    convergence,
+    counting,
+    factorisations,
+    fractals,
+    images,
+    language,
+    learning,
+    particles,
+    products,
+    recursive_signals,
+    sequences,
+    signals,
+    stencils,
+    tables,
+    time_steps,
+    weather_and_flow,
 )  # fmt: skip
 from .program import PROGRAMS, Program
 

@@ -1,10 +1,10 @@
-"""NumPy programs as they are against the same under `profuse.jit` and numba, interleaved, on one core.
+"""NumPy programs as they are, under `profuse.jit` and under numba, interleaved, on one core.
 
 Each program runs at its real size in all ways, some milliseconds of calls each, round after round.
 The table has the time of a call of ours, the median of the per-round ratios NumPy / ours with their
 quartiles, that of numba / ours, the tier, the seconds from the first call to the top tier while
 calls go on, and how many ops of a call NumPy computes one by one. numba compiles the very source,
-by `numba.njit`; ``cannot`` stands where it refuses that. The slowest come first, geometric means last.
+by `numba.njit`; ``cannot`` stands where it refuses that. The slowest come first, means last.
 
     cd bench; python -m programs [--only REGEX] [--rounds 15] [--reasons] [--json out.json]
 """

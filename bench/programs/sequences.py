@@ -96,7 +96,16 @@ def lenet_by_slices(jit, n, rng):
         return rng.standard_normal(shape).astype(np.float32) / 3
 
     x = of(n, 28, 28, 1)
-    weights = of(5, 5, 1, 6), of(6), of(5, 5, 6, 16), of(16), of(256, 40), of(40), of(40, 10), of(10)
+    weights = (
+        of(5, 5, 1, 6),
+        of(6),
+        of(5, 5, 6, 16),
+        of(16),
+        of(256, 40),
+        of(40),
+        of(40, 10),
+        of(10),
+    )
     return lambda: run(x, *weights), (x,)
 
 

@@ -202,8 +202,10 @@ def burgers(u, dt, dx, nu, nt):
             un[1:-1] - un[1:-1] * dt / dx * (un[1:-1] - un[:-2])
             + nu * dt / dx**2 * (un[2:] - 2 * un[1:-1] + un[:-2])
         )  # fmt: skip
-        u[0] = un[0] - un[0] * dt / dx * (un[0] - un[-2]) + nu * dt / dx**2 * (
-            un[1] - 2 * un[0] + un[-2]
+        u[0] = (
+            un[0]
+            - un[0] * dt / dx * (un[0] - un[-2])
+            + nu * dt / dx**2 * (un[1] - 2 * un[0] + un[-2])
         )
         u[-1] = u[0]
     return u

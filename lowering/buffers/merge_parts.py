@@ -45,7 +45,12 @@ def chain_insertions(func: ir.Operation) -> None:
     """
     latest: dict[tuple, ir.Value] = {}
     for op in [op for op in walk(func) if op.name == _INSERT]:
-        key = (op.block, op.operands[1], *list(op.operands)[2:], *(op.attributes[n] for n in _LISTS))
+        key = (
+            op.block,
+            op.operands[1],
+            *list(op.operands)[2:],
+            *(op.attributes[n] for n in _LISTS),
+        )
         before = latest.get(key)
         latest[key] = op.results[0]
         if before is not None:

@@ -66,9 +66,7 @@ def _in_block(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation 
     return inner
 
 
-def _read_before(
-    user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]
-) -> bool:
+def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]) -> bool:
     """Move the reading of an element before a write; False if it has to stay where it is."""
     if user.name != "tensor.extract" or user not in order:
         return False

@@ -59,6 +59,9 @@ def source(value: ir.Value) -> ir.Value:
 
 def keep_in_place(func: ir.Operation) -> None:
     """Have each round of each loop of a function leave its tensors where it found them."""
+    for op in reversed(list(walk(func))):  # inner ones first
+        if op.name == "scf.if":
+            _join_branches(op)
     for op in list(walk(func)):
         if op.name == "scf.for":
             block = op.regions[0].blocks[0]
@@ -66,6 +69,43 @@ def keep_in_place(func: ir.Operation) -> None:
         elif op.name == "scf.while":
             block = _with_places(op).regions[1].blocks[0]
             _keep(block, list(block.arguments)[: len(_end(block).operands)])
+
+
+def _join_branches(op: ir.Operation) -> None:
+    """Have both branches leave each tensor in one place: what is there before, or a new one."""
+    ends = [_end(region.blocks[0]) for region in op.regions]
+    for number, result in enumerate(op.results):
+        type_ = result.type
+        if not isinstance(type_, ir.RankedTensorType):
+            continue
+        values = [end.operands[number] for end in ends]
+        bases = [root(v) for v in values]
+        if bases[0] == bases[1]:
+            continue
+        before = [base for base in bases if base.type == type_ and not _is_inside(base, op)]
+        if len(before) == 2 or (not before and not type_.has_static_shape):
+            continue
+        if before:
+            place = before[0]
+        else:
+            with ir.InsertionPoint(op), op.location:
+                place = emit("tensor.empty", type_)
+        for end, value, base in zip(ends, values, bases, strict=True):
+            if base != place:
+                with ir.InsertionPoint(end), end.location:
+                    end.operands[number] = emit(MATERIALIZE, type_, value, place)
+
+
+def _is_inside(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether a value is defined in a branch of an operation."""
+    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
+    while True:
+        owner = block.owner.operation
+        if owner == op:
+            return True
+        if owner.name == "func.func":
+            return False
+        block = owner.block
 
 
 def _with_places(op: ir.Operation) -> ir.Operation:

@@ -271,9 +271,7 @@ class _Product:
         found = list(op.results)
         return found[1], found[2 + rank :]
 
-    def _gemm(
-        self, rows: int, columns: int, layouts: Sequence[tuple[int, int]]
-    ) -> None:
+    def _gemm(self, rows: int, columns: int, layouts: Sequence[tuple[int, int]]) -> None:
         ops = self.ops
         pointers = [self._pointer(array) for array in self.arrays]
         (a, _), (b, _), _ = layouts

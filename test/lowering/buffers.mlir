@@ -239,3 +239,28 @@ func.func @before(%x: tensor<8xf64, {strides = "contiguous"}>) -> (tensor<8xf64>
   }
   return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
 }
+
+// Both branches leave the array in one place: the one of them that makes a new one writes it there.
+// CHECK-LABEL:  // branches
+// CHECK:        func.func @branches(%{{.*}}: memref<8xf64>, %{{.*}}: memref<i8>, %[[OUT:.*]]: memref<8xf64>,
+// CHECK:          scf.for
+// CHECK:          scf.for
+// CHECK:            scf.if
+// CHECK:              memref.store %{{.*}}, %[[OUT]]
+// CHECK-NOT:      memref.alloc
+func.func @branches(%x: tensor<8xf64, {strides = "contiguous"}>, %c: i1) -> tensor<8xf64> {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %r = scf.for %i = %zero to %eight step %one iter_args(%a = %xc) -> (tensor<8xf64>) : i64 {
+    %b = scf.if %c -> (tensor<8xf64>) {
+      %e = "profuse.add"(%a, %x) : (tensor<8xf64>, tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+      scf.yield %e : tensor<8xf64>
+    } else {
+      scf.yield %a : tensor<8xf64>
+    }
+    scf.yield %b : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}

@@ -211,3 +211,67 @@ def test_ints_that_become_fewer_bits(dtype):
     top = np.iinfo(dtype).max
     for start in (0, top - 19, top - 18, -1, -(2**70), 2**70):
         same(f, stored, (np.zeros(20, dtype), start, 20))
+
+
+def learnt(x, y, w):
+    mistakes = 0
+    for i in range(len(x)):
+        if y[i] * (x[i] @ w) <= 0:
+            w = w + y[i] * x[i]
+            mistakes += 1
+        elif mistakes > 4:
+            w = w * 0.5
+    return w, mistakes
+
+
+def test_arrays_of_branches():
+    """One of several arrays, new ones and the one that was there, is left by a round."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((40, 3))
+    f = native(learnt, x, np.sign(rng.standard_normal(40)), np.zeros(3))
+    same(f, learnt, (x, np.ones(40), np.ones(3)))
+    same(f, learnt, (x, -np.ones(40), np.ones(3)))
+
+
+def one_of_two(x, n):
+    total = np.zeros_like(x)
+    for i in range(n):
+        if x[0] > i:
+            y = np.sin(x + i)
+        else:
+            y = x * i
+        total += y
+    return total
+
+
+def test_two_new_arrays_of_branches():
+    f = native(one_of_two, np.arange(5.0) + 7, 20)
+    same(f, one_of_two, (np.arange(5.0) - 7, 20))
+
+
+def counted(rows, columns, values, dense):
+    for k in range(len(rows)):
+        dense[rows[k], columns[k]] += values[k]
+        dense[0, columns[k]] -= 1
+    return dense.sum()
+
+
+def test_elements_that_arrays_name():
+    rng = np.random.default_rng(7)
+    rows, columns = rng.integers(-6, 6, (2, 40))
+    f = native(counted, rows, columns, rng.random(40), np.zeros((6, 7)))
+    rows[20] = 6  # IndexError, behind twenty rounds that have written
+    same(f, counted, (rows, columns, rng.random(40), np.zeros((6, 7))))
+
+
+def windows(x, size):
+    out = np.zeros(len(x) - 3)
+    for i in range(len(x) - 3):
+        out[i] = np.max(x[i : i + 4]) - x[len(x) - 4 - i : len(x) - i].min() + np.argmax(x[i:])
+    return out
+
+
+def test_windows_have_sizes_that_hold_for_all_rounds():
+    f = native(windows, np.random.default_rng(8).random(30), 4)
+    for n in (30, 31, 4, 5, 29):
+        same(f, windows, (np.random.default_rng(n).random(n), 4))
