@@ -288,7 +288,7 @@ class Accesses:
         return self._is_carried(root, value) or (fresh and write.time < spot.time)
 
     def _is_carried(self, root: Any, value: Any) -> bool:
-        """True for what a loop hands on, and views of it: memory of ``root`` from a round before."""
+        """True for what a loop hands on, and views of it: ``root`` from a round before."""
         made, loops = self.makers.get(value), self._inside[value]
         if made is None:
             return bool(loops) and loops[-1] in self._inside.get(root, ())

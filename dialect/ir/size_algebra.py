@@ -62,7 +62,7 @@ def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
 
     Leaves that may be negative lie between the upper bound and the negated one.
     The numbers are not the tightest ones: terms are taken to be independent of each other, except
-    for ``a // n * n`` beside ``a``, and for symbols of loops `inside_loop`, of which the ends count.
+    for ``a // n * n`` beside ``a``, and for symbols of loops (`inside_loop`), whose ends count.
     """
     if isinstance(dim, int):
         return dim, dim

@@ -1,4 +1,4 @@
-"""Parts of parts of arrays, as parts of the arrays: what bufferisation finds to be disjoint or equal.
+"""Parts of parts of arrays, as parts of the arrays, which bufferisation can compare.
 
 A write to ``a[i][j]`` is a row that is taken out of an array, changed, and put back. Here it
 becomes one insertion into the array, and what reads the changed row reads it from there.
@@ -22,7 +22,7 @@ _LISTS = ("static_offsets", "static_sizes", "static_strides")
 
 
 class Part(NamedTuple):
-    """Where a part of an array begins along each axis, its sizes, its steps; and the axes it has."""
+    """Where a part of an array begins on each axis, its sizes, its steps; the axes it has."""
 
     offsets: list[Number]
     sizes: list[Number]
@@ -45,12 +45,8 @@ def chain_insertions(func: ir.Operation) -> None:
     """
     latest: dict[tuple, ir.Value] = {}
     for op in [op for op in walk(func) if op.name == _INSERT]:
-        key = (
-            op.block,
-            op.operands[1],
-            *list(op.operands)[2:],
-            *(op.attributes[n] for n in _LISTS),
-        )
+        where = [*list(op.operands)[1:], *(op.attributes[name] for name in _LISTS)]
+        key = (op.block, *where)
         before = latest.get(key)
         latest[key] = op.results[0]
         if before is not None:
@@ -184,14 +180,15 @@ def _part(op: ir.Operation, type_: ir.Type) -> Part:
     for name in _LISTS:
         static = ir.DenseI64ArrayAttr(op.attributes[name])
         lists.append([next(given) if n == _OPEN else n for n in static])
-    shape, axes = ir.RankedTensorType(type_).shape, []
+    shape, axes = ir.RankedTensorType(type_).shape, list[int]()
     for axis, size in enumerate(lists[1]):
         wanted = shape[len(axes)] if len(axes) < len(shape) else None
         if (size if isinstance(size, int) else _OPEN) == wanted:
             axes.append(axis)
     if len(axes) != len(shape):
         raise InternalError(f"{op.name} has a part of a shape that its sizes do not give")
-    return Part(*lists, axes)
+    offsets, sizes, strides = lists
+    return Part(offsets, sizes, strides, axes)
 
 
 def _joined(outer: Part, inner: Part) -> Part:

@@ -229,7 +229,7 @@ class _Product:
         )  # fmt: skip
 
     def _layout(self, array: _Array, rows: int, columns: int) -> tuple[int, int] | None:
-        """Transposition, and the axis whose stride is the leading dimension; None = neither fits."""
+        """Transposition, and the axis that gives the leading dimension; None = neither fits."""
         if array.stride(columns) == 1:
             return _NO_TRANS, array.axes.index(rows)
         if array.stride(rows) == 1:

@@ -1,4 +1,4 @@
-"""Products inside of loops: vectors are loops of the kernel, large matrices calls of the library."""
+"""Products in loops: vectors are loops of the kernel, large matrices calls of the library."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .program import program
+from ..program import program
 
 
 def build_up_b(b, rho, dt, u, v, dx, dy):

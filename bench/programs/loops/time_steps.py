@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .program import program
+from ..program import program
 
 
 def jacobi_1d(TSTEPS, A, B):
