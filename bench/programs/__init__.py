@@ -1,6 +1,6 @@
 """Programs as NumPy users write them, unchanged but for the decorator (SPEC: any NumPy program).
 
-Those in modules of this folder compute with whole arrays; loops over parts of arrays are in `loops`.
+Modules of this folder compute with whole arrays; loops over their parts are in `loops`.
 """
 
 from __future__ import annotations

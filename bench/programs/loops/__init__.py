@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from . import (
-    chance, convergence, counting, factorisations, products, recursive_signals, sequences, tables,
-    time_steps, weather_and_flow,
+    chance,
+    convergence,
+    counting,
+    factorisations,
+    products,
+    recursive_signals,
+    sequences,
+    tables,
+    time_steps,
+    weather_and_flow,
 )  # fmt: skip
 
 __all__ = [
