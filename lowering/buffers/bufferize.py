@@ -26,7 +26,7 @@ from .products import lower_products, mark_products
 from .signature import Signature
 from .temporaries import place_temporaries
 
-MOST_WRITES = 30
+MOST_WRITES = 64
 """Of tensors in one function: the analysis takes time with the cube of their number."""
 MARK = "profuse.workspace"  # of a module of bufferised loops: bytes of workspace
 

@@ -81,8 +81,10 @@ func.func @known_layout(%x: tensor<3x4xf32>) -> (tensor<3x4xf32>, !profuse.tenso
 // CHECK:         scf.for {{.*}} iter_args(%[[U:.*]] = %{{.*}}) -> (tensor<8xf32>)
 // CHECK:           %[[NEW:.*]] = "profuse.copy"(%[[U]])
 // CHECK:           %[[OLD:.*]] = "profuse.slice"(%[[U]])
-// CHECK:           %[[MADE:.*]] = "profuse.slice_scatter"(%[[NEW]], %{{.*}})
-// CHECK:           scf.yield %[[MADE]]
+// CHECK:           %[[ONE:.*]] = "profuse.slice_scatter"(%[[NEW]], %{{.*}})
+// CHECK:           "profuse.mul"(%{{.*}}, %[[OLD]])
+// CHECK:           %[[TWO:.*]] = "profuse.slice_scatter"(%[[ONE]], %{{.*}})
+// CHECK:           scf.yield %[[TWO]]
 func.func @new_in_each_round(%x: tensor<8xf32>, %n: i64) -> tensor<8xf32> {
   %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
   %one = "profuse.constant"() {value = 1 : i64} : () -> i64
