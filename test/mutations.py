@@ -780,6 +780,26 @@ MUTATIONS = (
         ("executor/compile/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
+        "a view of what a round is handed is never what it writes", "dialect/analysis/must_alias.py",
+        "all(v not in self.of and self._is_carried(root, v) for v in viewed)", "True",
+        ("executor/loops/test_loop_forms.py",),
+    ),
+    Mutation(
+        "the other end of a loop is taken for the least", "dialect/ir/size_algebra.py",
+        "{name: 1 if factor > 0 else span}", "{name: span if factor > 0 else 1}",
+        ("dialect/test_symbolic.py::test_bounds_inside_of_loops_hold_in_all_rounds",),
+    ),
+    Mutation(
+        "rows of products in loops may overlap", "lowering/buffers/products.py",
+        'found = emit("arith.andi", ops.i1, found, fits)', "pass",
+        ("executor/loops/test_products_in_loops.py",),
+    ),
+    Mutation(
+        "what a round has put into a row is read from the row", "lowering/buffers/merge_parts.py",
+        "    if not _read_from_array(op, made.results[0]):\n        return\n", "",
+        ("executor/loops/test_loop_forms.py",),
+    ),
+    Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
         "any_gaps=result not in self._raveled", "any_gaps=True",
         ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),

@@ -193,7 +193,10 @@ KNOBS: dict[str, Knob] = {
         "activation_budget; beyond, every k-th one",
     ),
     "demote": Knob(
-        _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"
+        _factor,
+        _SLOWER,
+        "kernels so many times slower than NumPy are not used, nor plans slower than Python; "
+        "off = all are",
     ),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),

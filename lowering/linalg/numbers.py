@@ -33,7 +33,7 @@ def lower_number(
     if reason is not None:
         if not raises_for_floats(reason, result):
             raise LoweringError(f"{op.full_name()} {reason.why}")
-        found = b.scalar(op.lower(b, attrs, types, *args))
+        found = b.scalar(op.lower(b, attrs, types, *args))  # type: ignore[arg-type]
         b.note(~found.isfinite())
         return found
     ints = [t.dtype.is_int or t.dtype.kind == "b" for t in operands if isinstance(t, ScalarType)]

@@ -138,8 +138,8 @@ def _choose(
     if isinstance(out, TensorType) and out.rank:
         chosen = emit("arith.select", values[0].value.type, taken.value, *(v.value for v in values))
         return Tensor(chosen, out)
-    assert out.dtype is not None  # type: ignore[union-attr]
-    one, other = (b.scalar(v).cast(out.dtype) for v in values)  # type: ignore[union-attr]
+    assert isinstance(out, (TensorType, ScalarType)) and out.dtype is not None
+    one, other = (b.scalar(v).cast(out.dtype) for v in values)
     scalar = taken.select(one, other)
     return scalar if isinstance(out, ScalarType) else Tensor(None, out, scalar)
 

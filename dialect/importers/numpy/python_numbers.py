@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import BOOL, C128, F64, I64, DType
+from ...ir.types import ListType
 from ..python.substitutes import CONVERSIONS, FUNCTIONS
 from ..tracing.operators import Recording, op
 from ..tracing.traced import Traced
@@ -44,6 +45,11 @@ def is_open(value: Any) -> bool:
     )
 
 
+def _dtype_of(value: Recording) -> DType | None:
+    hint = value.rec.hints[value.value]
+    return None if isinstance(hint, ListType) else hint.dtype
+
+
 def _conversion(kind: type, dtype: DType) -> None:
     """Substitute a class of numbers where it is called."""
 
@@ -52,7 +58,7 @@ def _conversion(kind: type, dtype: DType) -> None:
         if len(args) != 1 or kwargs or not is_open(args[0]):
             return kind(*args, **kwargs)
         (value,) = args
-        if value.rec.hints[value.value].dtype is None:
+        if _dtype_of(value) is None:
             return kind(value)
         return op("truth", value) if dtype is BOOL else op("item", value, dtype=dtype)
 
@@ -82,7 +88,7 @@ def _substitute(name: str) -> Callable[[Callable[..., Any]], None]:
 def _is_foreign(value: Any) -> bool:
     """True for what `math` refuses, or is not known to take."""
     if isinstance(value, Recording):
-        dtype = value.rec.hints[value.value].dtype
+        dtype = _dtype_of(value)
         return dtype is None or dtype.is_complex or (type(value) is Traced and bool(value.ndim))
     return type(value) not in (int, float, bool)
 

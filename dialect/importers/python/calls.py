@@ -44,20 +44,24 @@ for _feature in __future__.all_feature_names:
 _made: dict[tuple, types.CodeType] = {}
 
 
-def with_callees(function: types.FunctionType, loops: bool = False) -> types.CodeType:
+def with_callees(
+    function: types.FunctionType, loops: bool = False, branches: bool = False
+) -> types.CodeType:
     """Code of a function that passes its callees through `CALLEE`; its own if none needs it.
 
-    ``loops``: its loops ask the trace what becomes of them, too (see `convert`).
+    ``loops``: its loops ask the trace what becomes of them, too (see `convert`); ``branches``: so
+    do its branches, where it has no loops.
     """
     code = function.__code__
-    key = (code.co_filename, code, loops)
+    key = (code.co_filename, code, loops, branches)
     found = _made.get(key)
     if found is None:
         found = code
-        callees, loops = _calls_attributes(code, function), loops and _has_loops(code)
+        callees = _calls_attributes(code, function)
+        loops = branches or (loops and _has_loops(code))
         if callees or loops:
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                found = _compiled(code, function, callees, loops) or code
+                found = _compiled(code, function, callees, loops, branches) or code
         if len(_made) >= _KEPT:
             _made.clear()
         _made[key] = found
@@ -173,7 +177,7 @@ def _is_made(node: ast.AST) -> bool:
 
 
 def _compiled(
-    code: types.CodeType, function: types.FunctionType, callees: bool, loops: bool
+    code: types.CodeType, function: types.FunctionType, callees: bool, loops: bool, branches: bool
 ) -> types.CodeType | None:
     last = max(
         (line for inner in _codes(code) for *_, line in inner.co_lines() if line),
@@ -197,7 +201,7 @@ def _compiled(
             if loops:
                 from ..source.convert import convert  # few functions have loops
 
-                loops = convert(node)
+                loops = convert(node, branches)
             if callees:
                 node = _Callees().visit(node)
             return _code_of(node, code, function) if callees or loops else None

@@ -160,7 +160,7 @@ class Scope:
         if not self._is_users(fn):
             return substitute(fn)
         table = self._of(globals_)
-        code = with_callees(fn, self._rec.policy is not None)
+        code = with_callees(fn, self._rec.policy is not None, "branches" in self._rec.memory)
         if asks_source(code):
             table.provide(SOURCE, self._source())
         self.codes.append(code)

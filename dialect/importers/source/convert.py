@@ -23,6 +23,7 @@ from typing import Any
 from ..python.users_code import PREFIX, SOURCE
 from .jumps import STOP, Jumps
 from .liveness import Liveness, stores
+from .returns import without_returns
 
 # Code that asks for its own names would see more of them than it has.
 _OF_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
@@ -35,11 +36,16 @@ _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-def convert(definition: Any) -> bool:
-    """Rewrite the loops of a function's definition, and of functions in it; False: it has none."""
+def convert(definition: Any, branches: bool = False) -> bool:
+    """Rewrite the loops of a function's definition, and of functions in it; False: it has none.
+
+    ``branches``: also functions with branches alone, and branches that return.
+    """
     made = False
     for node in ast.walk(definition):
-        if isinstance(node, ast.FunctionDef) and _may_convert(node):
+        if isinstance(node, ast.FunctionDef) and _may_convert(node, branches):
+            if branches:
+                without_returns(node)
             node.body = Jumps().block(node.body)
             converter = _Converter(node)
             node.body = converter.block(node.body)
@@ -57,15 +63,16 @@ def _own_nodes(function: ast.AST) -> Any:
             todo += ast.iter_child_nodes(node)
 
 
-def _may_convert(function: ast.FunctionDef) -> bool:
-    loops = False
+def _may_convert(function: ast.FunctionDef, branches: bool) -> bool:
+    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Call) if branches else ()))
+    found = False
     for node in _own_nodes(function):
         if isinstance(node, _YIELDS):
             return False
         if isinstance(node, ast.Name) and node.id in _OF_NAMES:
             return False
-        loops |= isinstance(node, (ast.For, ast.While))
-    return loops
+        found |= isinstance(node, wanted)
+    return found
 
 
 class _Converter(ast.NodeTransformer):
@@ -94,8 +101,10 @@ class _Converter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if _is_call_of(node, frozenset({"len"}), 1):
+            self.count += 1
             return _at(node, _ask("length", node.func, *node.args))
         if _is_call_of(node, _EXTREMES, 8) and len(node.args) > 1:
+            self.count += 1
             return _at(node, _ask("extreme", node.func, *node.args))
         return node
 
@@ -172,6 +181,7 @@ class _Converter(ast.NodeTransformer):
         self.generic_visit(node)
         if not _may_wait(node.body, node.orelse):
             return node
+        self.count += 1
         return _at(
             node, _ask("choose", _condition(node.test), _later(node.body), _later(node.orelse))
         )

@@ -61,7 +61,7 @@ class Jumps:
         behind: list[ast.stmt] = []
         if node.orelse:  # which runs where no `break` does
             test = ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load()))
-            behind, node.orelse = [_placed(ast.If(test, node.orelse, []), node.orelse[0])], []
+            behind, node.orelse = [placed(ast.If(test, node.orelse, []), node.orelse[0])], []
         leave = ast.copy_location(
             ast.If(ast.Name(flag, ast.Load()), [ast.copy_location(ast.Break(), node)], []), node
         )
@@ -150,10 +150,10 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
 
 
 def _assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
-    return _placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
+    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
 
 
-def _placed(made: Any, where: ast.AST) -> Any:
+def placed(made: Any, where: ast.AST) -> Any:
     """A new statement at the place of another one; what it holds of the source stays in place."""
     node: Any
     for node in ast.walk(made):
@@ -163,4 +163,4 @@ def _placed(made: Any, where: ast.AST) -> Any:
     return made
 
 
-__all__ = ["STOP", "Jumps"]
+__all__ = ["STOP", "Jumps", "placed"]

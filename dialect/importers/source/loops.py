@@ -62,6 +62,9 @@ class Source:
         assert rec.policy is not None
         self.policy: Policy = rec.policy
         self.decisions: Decisions = rec.memory.setdefault("loops", Decisions())
+        if self.decisions.found and rec.most_ops is not None:
+            # Rounds are recorded one by one, and nobody knows yet how many there will be.
+            rec.most_ops = min(rec.most_ops, self.policy.unrolled)
         self.open: list[Trial] = []
         self._again = False
         self._final = False
@@ -146,9 +149,10 @@ class Source:
             return False
         if isinstance(flag, Recording) and type(loop) is While and loop.goes_on_recorded():
             return False
-        key = getattr(loop, "key", None)
-        may_record = key is not None and key not in self.decisions.forced
-        if may_record and self.is_open(flag) and self.decided(key) is None:
+        key: Key | None = getattr(loop, "key", None)
+        if key is None or key in self.decisions.forced or not self.is_open(flag):
+            return bool(flag)
+        if self.decided(key) is None:
             self.force(key)
         return bool(flag)
 

@@ -39,7 +39,7 @@ from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
-from .current import trace_error, user_loc
+from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, passed
@@ -59,11 +59,13 @@ class Policy:
     Attributes:
         rounds: so many rounds of a loop whose bounds are Python's are recorded one by one.
         ops: so many ops may be recorded of a loop that need not stay one.
+        unrolled: the most ops of a graph with a loop whose rounds are recorded one by one.
         elements: loops over single elements stay loops, though Python runs them as fast.
     """
 
     rounds: int = 16
     ops: int = 400
+    unrolled: int = 3000
     elements: bool = False
 
 
@@ -499,7 +501,7 @@ class Recorder:
         Raises TraceError if it is known only at run time.
         """
         if value not in self.known:
-            raise trace_error(
+            raise contents_error(
                 "a Python number is needed here, but this one depends on array contents and is "
                 "known only at run time",
                 "use pf.cond, pf.while_loop, pf.fori_loop or np.where",

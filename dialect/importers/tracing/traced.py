@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS, method_handler
-from .current import evaluator, size_error, trace_error
+from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
@@ -249,6 +249,21 @@ class Traced(Recording, of=TensorType):
 
     # --- Python protocols ---------------------------------------------------------------------
 
+    def __format__(self, spec: str) -> str:
+        self._refuse_text()
+        return format(super().bake(), spec)
+
+    def __str__(self) -> str:
+        self._refuse_text()
+        return str(super().bake())
+
+    def _refuse_text(self) -> None:
+        if self.ndim or self.value not in self.rec.known:
+            raise contents_error(
+                "the text of an array is needed here, and its contents are not known while tracing",
+                "make texts of results, outside of the function",
+            )
+
     def __bool__(self) -> bool:
         self.check_live()
         if self.value not in self.rec.known:
@@ -258,7 +273,7 @@ class Traced(Recording, of=TensorType):
                     "The truth value of an array with more than one element is ambiguous. "
                     "Use a.any() or a.all()",
                 )
-            raise trace_error(
+            raise contents_error(
                 "the truth of an array's contents is not known while tracing",
                 "use np.where to choose elements, or pf.cond / pf.while_loop to choose what runs",
             )
@@ -267,7 +282,7 @@ class Traced(Recording, of=TensorType):
     def bake(self) -> Any:
         self.check_live()
         if self.value not in self.rec.known:
-            raise trace_error(
+            raise contents_error(
                 "a Python number is needed here, but an array's contents are not known while "
                 "tracing",
                 "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / "

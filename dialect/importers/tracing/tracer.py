@@ -209,7 +209,7 @@ def trace(
                 error.guards = _guards(rec, call)
             if rec.source is not None and rec.source.learns(error):
                 continue
-            if not call.learns(error, rec):
+            if not (call.learns(error, rec) or _has_branches(error, rec)):
                 raise
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
@@ -221,6 +221,16 @@ def trace(
 
 class _Again(Exception):
     """A trace has found effects, and is to begin anew with what the call has noted of them."""
+
+
+def _has_branches(error: Exception, rec: Recorder) -> bool:
+    """True if the trace is to start anew, and to record branches as such."""
+    if not isinstance(error, TraceError) or not (error.of_contents and error.is_undone):
+        return False
+    if rec.policy is None or "branches" in rec.memory:
+        return False
+    rec.memory["branches"] = True
+    return True
 
 
 class _Call:

@@ -285,3 +285,98 @@ class B(Base):
         if x > 0:
             return super().m(x) + 1
         return 0
+
+
+def f_early(a):
+    if a < 0:
+        return "negative"
+    b = a + 1
+    if b > 3:
+        b = b * 2
+        if b > 10:
+            return b
+        return -b
+    elif b == 1:
+        pass
+    else:
+        return [b]
+    return b, a
+
+
+def f_early_none(a):
+    if a:
+        if a > 3:
+            return
+        a = a + 1
+    else:
+        return None
+    return a
+
+
+def f_early_twice(a):
+    # The rest follows on both sides of the second branch.
+    if a < 0:
+        a = a - 1
+        if a < -5:
+            return 1
+    else:
+        a = a + 1
+    return a * 2
+
+
+def f_early_in_loop(a):
+    for k in range(a):
+        if k == 3:
+            return k
+    if a == 2:
+        return "two"
+    return "end"
+
+
+def f_early_try(a):
+    try:
+        if a > 1:
+            return 1 // (a - 2)
+    except ZeroDivisionError:
+        return "zero"
+    finally:
+        a = 9
+    return a
+
+
+def f_early_raise(a):
+    if a > 2:
+        raise ValueError(a)
+    if a == 0:
+        return 0
+    return a
+
+
+def f_nobody_returns(a):
+    if a:
+        a = 3
+    b = [a]
+    b.append(4)
+
+
+def f_else_of_loop(a):
+    found = []
+    for k in range(4):
+        if k == a:
+            break
+        found.append(k)
+    else:
+        found.append("none")
+        for j in range(3):
+            if j == 1:
+                continue
+            found.append(j)
+        else:
+            found.append("end")
+    while a > 0:
+        a = a - 2
+        if a == 3:
+            break
+    else:
+        return found, a
+    return found

@@ -15,12 +15,12 @@ ARGUMENTS = {"f_bool": [(1, 0), (0, 0)], "f_match": [([1, 2],), (0,)], "f_posonl
 STYLES = [name for name in vars(styles) if name.startswith("f_")]
 
 
-def converted(fn):
+def converted(fn, branches=False):
     """The function with converted code, and what that asks."""
     rec = Recorder("test", [], fn)
     rec.policy = Policy()
     rec.scope = Scope(rec, fn)
-    code = with_callees(fn, loops=True)
+    code = with_callees(fn, loops=True, branches=branches)
     space = {**fn.__globals__, SOURCE: Source(rec), CALLEE: lambda x: x}
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     made = type(fn)(
@@ -41,10 +41,11 @@ def outcome(fn, args):
         return repr(error)
 
 
+@pytest.mark.parametrize("branches", [False, True])
 @pytest.mark.parametrize("name", STYLES)
-def test_converted_functions_do_what_python_does(name):
+def test_converted_functions_do_what_python_does(name, branches):
     fn = getattr(styles, name)
-    made = converted(fn)
+    made = converted(fn, branches)
     for args in ARGUMENTS.get(name, [(-1,), (0,), (2,), (5,)]):
         assert outcome(made, args) == outcome(fn, args)
 

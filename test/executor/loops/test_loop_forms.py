@@ -94,6 +94,20 @@ def test_an_array_that_is_kept_from_the_round_before():
         same(jitted, f, (np.arange(5.0), steps))
 
 
+def handed_on(x, steps):
+    new, u = x.copy(), x
+    for _ in range(steps):
+        new[1:-1] += u[:-2]
+        u = new
+    return new
+
+
+def test_an_array_that_is_handed_to_the_next_round_and_written_there():
+    f = pf.jit(handed_on)
+    for steps in (20, 20, 20, 1, 2):
+        same(f, handed_on, (np.arange(6.0), steps))
+
+
 def life(board, generations):
     n, m = board.shape
     for _ in range(generations):
