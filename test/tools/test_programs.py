@@ -16,7 +16,7 @@ from programs import PROGRAMS
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
     "monte_carlo": "a random generator", "random_walk": "a random generator",
-    "gpt2_with_cache": "sizes that are numbers", "kmeans_that_skips_empty": "a branch on data",
+    "gpt2_with_cache": "sizes that are numbers",
     "power_iterations": "a return under a condition on data",
     "mandelbrot_of_complex_elements": "a return under a condition on data",
     "local_alignment": "a tuple that rounds replace",
@@ -28,7 +28,6 @@ IN_PYTHON = {
 IN_THE_PLAN = {
     "adaptive_filter": "sizes that are numbers", "fft_by_halves": "an array of changing shape",
     "sparse_product_by_rows": "sizes that contents decide",
-    "kmeans_until_it_stays": "sizes that contents decide",
     "particle_filter": "an array that a branch makes",
     "fourier_sums": "Python's complex numbers",
     "alternating_directions": "sizes that are numbers",

@@ -98,6 +98,7 @@ def handed_on(x, steps):
     new, u = x.copy(), x
     for _ in range(steps):
         new[1:-1] += u[:-2]
+        new[0] = u[1] * 0.5
         u = new
     return new
 
@@ -137,6 +138,22 @@ def test_rows_that_are_written_and_read_by_element():
     f = native(swept, np.random.default_rng(1).random((24, 24)), 24)
     same(f, swept, (np.random.default_rng(2).random((24, 24)), 20))
     same(f, swept, (np.random.default_rng(2).random((24, 24)), 30))  # IndexError
+
+
+def shuffled(a, order):
+    for i in range(len(order)):
+        row = a[order[i]].copy()
+        row[1] = i
+        row[2] += row[1]
+        a[i] = row
+    return a
+
+
+def test_rows_that_are_put_elsewhere():
+    rng = np.random.default_rng(9)
+    f = native(shuffled, rng.random((20, 5)), rng.permutation(20))
+    same(f, shuffled, (rng.random((20, 5)), np.arange(20)))
+    same(f, shuffled, (rng.random((20, 5)), np.zeros(20, int)))
 
 
 def columns(c, d, g):
