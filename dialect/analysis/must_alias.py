@@ -289,7 +289,7 @@ class Accesses:
 
     def _is_carried(self, root: Any, value: Any) -> bool:
         """True for what a loop hands on, and views of it: ``root`` from a round before."""
-        made, loops = self.makers.get(value), self._inside[value]
+        made, loops = self.makers.get(value), self._inside.get(value, ())
         if made is None:
             return bool(loops) and loops[-1] in self._inside.get(root, ())
         if made.op is None or made.blocks:
