@@ -134,7 +134,13 @@ class JitFunction(DispatchedFunction):
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace = variant.trace
         if not trace.has_effects:
-            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            try:
+                outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            except ProfuseError as error:
+                if self._raises or not variant.may_be_pythons:
+                    raise
+                # Python raises what NumPy raises, or computes what the graph cannot.
+                return self._leave(Refused(error), args, kwargs)
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]

@@ -66,10 +66,11 @@ class Variant:
     def is_raced(self) -> bool:
         """Whether Python may run calls sooner than the plan that `python_serves` has looked at."""
         plan = self.judged
-        return plan is not None and plan.kind == "optimized" and self._may_be_pythons
+        return plan is not None and plan.kind == "optimized" and self.may_be_pythons
 
     @property
-    def _may_be_pythons(self) -> bool:
+    def may_be_pythons(self) -> bool:
+        """Whether Python can run calls on the same values."""
         return self.executor.options.processor.is_host and not self.trace.strict
 
     @cached_property
@@ -115,7 +116,7 @@ class Variant:
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False
             self.races.restart()
-            if plan is not None and self._may_be_pythons:
+            if plan is not None and self.may_be_pythons:
                 # No first call has a settled plan.
                 from ..plans.scalar_plans import python_is_faster
 

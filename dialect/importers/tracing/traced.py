@@ -130,7 +130,8 @@ def _number_power(a: Any, b: Any) -> Any:
     the base whether a power of floats is complex: signs are baked, unless they follow, as of sizes.
     """
     whole = _is_int(b) or (type(b) is float and b.is_integer())
-    if not whole and _is_real(a) and _is_negative(a):
+    # Where contents decide the sign of the base, the graph's op refuses negative ones.
+    if not whole and _is_real(a) and not _is_open(a) and _is_negative(a):
         return _known(a) ** _known(b)
     if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and _is_negative(b):
         a = a * 1.0
@@ -141,6 +142,12 @@ def _is_negative(x: Any) -> bool:
     if isinstance(x, TracedScalar) and x.rec.derivation.never_negative(x.value):
         return False
     return bool(op("lt", x, 0))
+
+
+def _is_open(x: Any) -> bool:
+    if not isinstance(x, TracedScalar) or x.rec.evaluates:
+        return False
+    return x.value not in x.rec.known and not x.rec.derivation.never_negative(x.value)
 
 
 def _known(x: Any) -> Any:

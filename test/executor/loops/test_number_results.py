@@ -134,3 +134,53 @@ def test_into_and_arrays_of_the_tape_take_no_numbers():
     place, most = f(a)
     assert int(place) == int(np.argmax(x))
     assert float(most) == x.max()
+
+
+def test_a_void_kernel_leaves_the_call_to_python():
+    f = pf.jit(fibonacci, unsupported="python")
+    for n in (50, 50, 50):
+        same(f(n), fibonacci(n))
+    before = f.state().counters
+    same(f(200), fibonacci(200))
+    after = f.state().counters
+    assert after["python_calls"] == before["python_calls"] + 1
+    assert after["evaluated_ops"] == before["evaluated_ops"]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_ints_that_an_array_cannot_hold_raise(dtype):
+    def squares(n, x):
+        y = x * 0
+        for k in range(n):
+            y[k] = k * k
+        return y
+
+    f, x = pf.jit(squares), np.zeros(20, dtype)
+    for n in (5, 5, 5, 11):
+        np.testing.assert_array_equal(f(n, x), squares(n, x))
+    large = np.zeros(50_000, dtype)
+    for n in (50_000, 17, 3):
+        try:
+            expected = squares(n, large)
+        except OverflowError:
+            with pytest.raises(OverflowError):
+                f(n, large)
+        else:
+            np.testing.assert_array_equal(f(n, large), expected)
+
+
+def test_powers_raise_as_python_does():
+    def powers(x, e):
+        total = 0.0
+        for k in range(x.shape[0]):
+            total += float(x[k]) ** e
+        return total
+
+    f, x = pf.jit(powers), np.array([1.5, 2.5, 3.0])
+    for e in (2.5, 2.5, 2.5, -1.5):
+        assert f(x, e) == pytest.approx(powers(x, e), rel=1e-14)
+    for y, e, kind in ((x * 1e200, 2.5, OverflowError), (x * 0, -1.5, ZeroDivisionError)):
+        with pytest.raises(kind):
+            powers(y, e)
+        with pytest.raises((kind, ArithmeticError)):
+            f(y, e)
