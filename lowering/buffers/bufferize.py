@@ -64,6 +64,7 @@ def bufferize(
     with ir.Location.unknown(module.context):
         # Simplification would take what a row is put into for what it was taken from.
         merge_parts(func)
+    _verify(made)
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
@@ -76,6 +77,7 @@ def bufferize(
         write_directly(func)
         _check_writes(func)
         _take_memory(func, signature)
+    _verify(made)  # a pass may abort the process on what is not valid
     run_passes(_BUFFERIZE, made, "loops on tensors do not bufferise")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
@@ -89,6 +91,14 @@ def bufferize(
         _expand_math(func, slow_subnormals, fused)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
+
+
+def _verify(module: ir.Module) -> None:
+    """Raise LoweringError for IR that is not valid."""
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise LoweringError(f"loops on tensors are not valid: {error}") from error
 
 
 def _take_memory(func: ir.Operation, signature: Signature) -> None:

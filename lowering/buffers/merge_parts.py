@@ -61,8 +61,11 @@ def _take(op: ir.Operation) -> None:
     outer = _made_by(op.operands[0], _EXTRACT)
     if outer is None:
         return
+    around, inside = _part(outer, outer.results[0].type), _part(op, op.results[0].type)
+    if around is None or inside is None:
+        return
     with ir.InsertionPoint(op), op.location:
-        whole = _joined(_part(outer, outer.results[0].type), _part(op, op.results[0].type))
+        whole = _joined(around, inside)
         new = _sliced(_EXTRACT, op.results[0].type, [outer.operands[0]], whole)
     op.results[0].replace_all_uses_with(new)
     op.erase()
@@ -73,8 +76,11 @@ def _element(op: ir.Operation) -> None:
     outer = _made_by(op.operands[0], _EXTRACT)
     if outer is None:
         return
+    part = _part(outer, outer.results[0].type)
+    if part is None:
+        return
     with ir.InsertionPoint(op), op.location:
-        where = _places(_part(outer, outer.results[0].type), list(op.operands)[1:])
+        where = _places(part, list(op.operands)[1:])
         new = emit("tensor.extract", op.results[0].type, outer.operands[0], *where)
     op.results[0].replace_all_uses_with(new)
     op.erase()
@@ -88,12 +94,14 @@ def _put(op: ir.Operation) -> None:
     made = _made_by(op.operands[0], _INSERT, "tensor.insert")
     if made is None or not _is_part_of(made.operands[1], op):
         return
+    base, part = op.operands[1], _part(op, made.results[0].type)
+    inner = _part(made, made.operands[0].type) if made.name == _INSERT else None
+    if part is None or (inner is None and made.name == _INSERT):
+        return
     if not _read_from_array(op, made.results[0]):
         return
-    base, part = op.operands[1], _part(op, made.results[0].type)
     with ir.InsertionPoint(op), op.location:
-        if made.name == _INSERT:
-            inner = _part(made, made.operands[0].type)
+        if inner is not None:
             values = [made.operands[0], base]
             new = _sliced(_INSERT, base.type, values, _joined(part, inner))
         else:
@@ -172,8 +180,11 @@ def _made_by(value: ir.Value, *names: str) -> ir.Operation | None:
     return value.owner.operation
 
 
-def _part(op: ir.Operation, type_: ir.Type) -> Part:
-    """The part that an operation takes or replaces, which has this type."""
+def _part(op: ir.Operation, type_: ir.Type) -> Part | None:
+    """The part that an operation takes or replaces, which has this type.
+
+    None where axes of size 1 are left away and others are not: which of them, types do not tell.
+    """
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     given = iter(list(op.operands)[sum(counts[:-3]) :])
     lists: list[list[Number]] = []
@@ -185,6 +196,8 @@ def _part(op: ir.Operation, type_: ir.Type) -> Part:
         wanted = shape[len(axes)] if len(axes) < len(shape) else None
         if (size if isinstance(size, int) else _OPEN) == wanted:
             axes.append(axis)
+    if len(axes) < len(lists[1]) and 1 in shape:
+        return None
     if len(axes) != len(shape):
         raise InternalError(f"{op.name} has a part of a shape that its sizes do not give")
     offsets, sizes, strides = lists
