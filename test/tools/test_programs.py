@@ -19,7 +19,6 @@ IN_PYTHON = {
     "gpt2_with_cache": "sizes that are numbers",
     "power_iterations": "a return under a condition on data",
     "mandelbrot_of_complex_elements": "a return under a condition on data",
-    "local_alignment": "a tuple that rounds replace",
     "double_pendulum": "attributes that rounds change",
     "diffusion_by_elements": "an argument that changes places with a new array",
 }  # fmt: skip
@@ -31,7 +30,6 @@ IN_THE_PLAN = {
     "particle_filter": "an array that a branch makes",
     "fourier_sums": "Python's complex numbers",
     "alternating_directions": "sizes that are numbers",
-    "channel_flow": "too many writes to be analysed",
 }  # fmt: skip
 
 
