@@ -115,7 +115,7 @@ bench-gradients: $(STAMP) ## losses with their gradients, generated and by hand,
 bench-compile: $(STAMP) ## time until there is code, against torch.compile and JAX
 	$(BIN)/python bench/compile.py $(BENCH)
 
-bench-programs: $(STAMP) ## NumPy programs as they are against the same under profuse.jit
+bench-programs: $(STAMP) ## NumPy programs as they are, under profuse.jit, and under numba where installed
 	mkdir -p build/bench
 	cd bench && ../$(BIN)/python -m programs --json ../build/bench/programs.json $(BENCH)
 

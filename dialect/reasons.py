@@ -64,7 +64,6 @@ class Kind(Enum):
     UNDEFINED = "undefined"
     UNPROVEN = "unproven"
     # Of an op in a loop.
-    PRODUCT_IN_LOOP = "product-in-loop"
     SIZES_VARY = "sizes-vary"
     OFF_HOST = "off-host"
     # Of a group.
@@ -230,7 +229,6 @@ _WORDS = {
     Kind.PYTHON_RAISES: "Python raises {detail}, a kernel cannot",
     Kind.UNDEFINED: "NumPy leaves {detail} undefined",
     Kind.UNPROVEN: "{detail}",
-    Kind.PRODUCT_IN_LOOP: "is computed by a library, round by round",
     Kind.SIZES_VARY: "sizes of its arrays vary",
     Kind.OFF_HOST: "loops on devices have no kernels of their own",
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",

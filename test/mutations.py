@@ -901,6 +901,26 @@ MUTATIONS = (
         ("executor/compile/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
+        "what a round is handed is never what it writes", "dialect/analysis/must_alias.py",
+        "return bool(loops) and loops[-1] in self._inside.get(root, ())", "return bool(loops)",
+        ("executor/loops/test_loop_forms.py",),
+    ),
+    Mutation(
+        "the other end of a loop is taken for the least", "dialect/ir/size_algebra.py",
+        "{name: 1 if factor > 0 else span}", "{name: span if factor > 0 else 1}",
+        ("dialect/test_symbolic.py::test_bounds_inside_of_loops_hold_in_all_rounds",),
+    ),
+    Mutation(
+        "rows of products in loops may overlap", "lowering/buffers/products.py",
+        'found = emit("arith.andi", ops.i1, found, fits)', "pass",
+        ("executor/loops/test_products_in_loops.py",),
+    ),
+    Mutation(
+        "a row that is put elsewhere is taken for what it was", "lowering/buffers/merge_parts.py",
+        "if made is None or not _is_part_of(made.operands[1], op):", "if made is None:",
+        ("executor/loops/test_loop_forms.py::test_rows_that_are_put_elsewhere",),
+    ),
+    Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
         "any_gaps=result not in self._raveled", "any_gaps=True",
         ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),

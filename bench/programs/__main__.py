@@ -1,9 +1,10 @@
-"""NumPy programs as they are against the same under `profuse.jit`, interleaved, on one core.
+"""NumPy programs as they are, under `profuse.jit` and under numba, interleaved, on one core.
 
-Each program runs at its real size in both ways, some milliseconds of calls each, round after round.
+Each program runs at its real size in all ways, some milliseconds of calls each, round after round.
 The table has the time of a call of ours, the median of the per-round ratios NumPy / ours with their
-quartiles, the tier, the seconds from the first call to the top tier while calls go on, and how many
-ops of a call NumPy computes one by one. The slowest come first, the geometric mean last.
+quartiles, that of numba / ours, the tier, the seconds from the first call to the top tier while
+calls go on, and how many ops of a call NumPy computes one by one. numba compiles the very source,
+by `numba.njit`; ``cannot`` stands where it refuses that. The slowest come first, means last.
 
     cd bench; python -m programs [--only REGEX] [--rounds 15] [--reasons] [--json out.json]
 """
@@ -16,6 +17,7 @@ import re
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,11 @@ os.environ.setdefault("PROFUSE_CACHE", "off")
 
 import numpy as np  # noqa: E402
 
+try:
+    import numba
+except ImportError:
+    numba = None
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import timed, write_results  # noqa: E402
@@ -35,6 +42,7 @@ from . import PROGRAMS, Program  # noqa: E402
 
 ROUND = 0.02  # seconds of calls of each side in a round
 CYCLE = 150  # calls after which a program has been through all its sizes
+OP = 1e-6  # seconds that an op by NumPy takes about; more than a tenth of a call is not native
 LONGEST = 20.0  # seconds until a program is taken for one that stays where it is
 
 
@@ -46,6 +54,8 @@ class Row:
     ours: float
     numpy: float
     ratio: tuple[float, float, float]
+    numba: float | None
+    numba_refusal: str
     tier: str
     top: float
     python_ops: float
@@ -74,7 +84,22 @@ class Jitted:
         return next((t for t in tiers if t != "optimized"), "optimized")
 
 
-def measured(program: Program, rounds: int) -> Row:
+def by_numba(program: Program) -> tuple[Callable[[], object] | None, str]:
+    """A call of the program as numba compiles it, or why there is none."""
+    if numba is None:
+        return None, "not installed"
+    call, _ = program.prepare(numba.njit(cache=False), program.real, np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except Exception as error:  # also what it raises in place of a result
+            text = " ".join(str(error).split())
+            return None, f"{type(error).__name__}: {text[-200:]}"
+    return call, ""
+
+
+def measured(program: Program, rounds: int, peers: bool) -> Row:
     """Measure one program."""
     jit = Jitted()
     plain, _ = program.prepare(lambda f: f, program.real, np.random.default_rng(0))
@@ -97,21 +122,25 @@ def measured(program: Program, rounds: int) -> Row:
                 break
     for f in jit.made:
         f.wait()
+    compiled, refusal = by_numba(program) if peers else (None, "not asked for")
+    ways = [call for call in (plain, ours, compiled) if call is not None]
     for _ in range(5):
-        ours(), plain()
-    calls = [max(1, int(ROUND / max(timed(call), 1e-7))) for call in (plain, ours)]
+        for call in ways:
+            call()
+    calls = [max(1, int(ROUND / max(timed(call), 1e-7))) for call in ways]
     evaluated, before = jit.count("evaluated_ops"), jit.count("calls")
-    times: list[tuple[float, float]] = []
+    times: list[list[float]] = []
     for _ in range(rounds):
-        times.append(tuple(  # type: ignore[arg-type]
+        times.append([
             timed(lambda c=call, n=n: [c() for _ in range(n)]) / n
-            for call, n in zip((plain, ours), calls, strict=True)
-        ))  # fmt: skip
-    ratios = statistics.quantiles([a / b for a, b in times], n=4)
+            for call, n in zip(ways, calls, strict=True)
+        ])  # fmt: skip
+    ratios = statistics.quantiles([t[0] / t[1] for t in times], n=4)
     done = max(jit.count("calls") - before, 1)
     return Row(
-        program.name, statistics.median(b for _, b in times),
-        statistics.median(a for a, _ in times), tuple(ratios),  # type: ignore[arg-type]
+        program.name, statistics.median(t[1] for t in times),
+        statistics.median(t[0] for t in times), tuple(ratios),  # type: ignore[arg-type]
+        statistics.median(t[2] / t[1] for t in times) if compiled is not None else None, refusal,
         jit.tier, top, (jit.count("evaluated_ops") - evaluated) / done,
         [str(reason) for f in jit.made for reason in f.state().reasons],
     )  # fmt: skip
@@ -120,9 +149,10 @@ def measured(program: Program, rounds: int) -> Row:
 def line(row: Row) -> str:
     low, middle, high = row.ratio
     mark = "<< " if middle < 0.9 else "<  " if middle < 1 else "   "
+    peer = "cannot" if row.numba is None else f"{row.numba:.2f}"
     return (
-        f"{row.name:26}{row.ours * 1e6:12.1f} us {middle:7.2f} {mark}({low:.2f} to {high:.2f})  "
-        f"{row.tier:10} {row.top:6.2f} s  {row.python_ops:5.1f} ops by NumPy"
+        f"{row.name:32}{row.ours * 1e6:12.1f} us {middle:8.2f} {mark}({low:.2f} to {high:.2f})  "
+        f"numba {peer:>7}  {row.tier:10} {row.top:6.2f} s  {row.python_ops:5.1f} ops by NumPy"
     )
 
 
@@ -130,13 +160,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="programs whose names match")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--without-numba", action="store_true", help="leave numba out")
     parser.add_argument("--json", help="where to write the figures")
     parser.add_argument("--reasons", action="store_true", help="print what stands in the way")
     given = parser.parse_args()
     rows = []
     for program in PROGRAMS.values():
         if re.search(given.only, program.name):
-            rows.append(measured(program, given.rounds))
+            rows.append(measured(program, given.rounds, not given.without_numba))
             print(".", end="", flush=True, file=sys.stderr)
     print(file=sys.stderr)
     rows.sort(key=lambda row: row.ratio[1])
@@ -144,10 +175,20 @@ def main() -> None:
         print(line(row))
         for reason in row.reasons if given.reasons else ():
             print(f"    {reason}")
+        if given.reasons and row.numba_refusal:
+            print(f"    numba: {row.numba_refusal}")
     mean = statistics.geometric_mean(row.ratio[1] for row in rows)
     slow = sum(row.ratio[1] < 0.9 for row in rows)
-    top = statistics.median(row.top for row in rows)
-    print(f"geometric mean {mean:.2f}; {slow} of {len(rows)} below 0.9; top tier after {top:.2f} s")
+    top = sorted(row.top for row in rows)
+    native = sum(row.tier == "optimized" and row.python_ops * OP <= 0.1 * row.ours for row in rows)
+    print(
+        f"NumPy / ours {mean:.2f}, {slow} of {len(rows)} below 0.9; {native} native; "
+        f"top tier after {statistics.median(top):.2f} s, {top[-1]:.2f} s at most"
+    )
+    beside = [row.numba for row in rows if row.numba is not None]
+    if beside:
+        mean = statistics.geometric_mean(beside)
+        print(f"numba / ours {mean:.2f}, in the {len(beside)} programs that numba compiles")
     write_results(given.json, programs=[vars(row) for row in rows])
 
 

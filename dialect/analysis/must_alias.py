@@ -285,8 +285,18 @@ class Accesses:
         common = [loop for loop in write.loops if loop in spot.loops]
         # Memory made anew in every round is not that of the round before.
         fresh = all(loop in made_in for loop in common)
-        carried = value not in self.makers and bool(spot.loops) and spot.loops[-1] in made_in
-        return carried or (fresh and write.time < spot.time)
+        return self._is_carried(root, value) or (fresh and write.time < spot.time)
+
+    def _is_carried(self, root: Any, value: Any) -> bool:
+        """True for what a loop hands on, and views of it: ``root`` from a round before."""
+        made, loops = self.makers.get(value), self._inside.get(value, ())
+        if made is None:
+            return bool(loops) and loops[-1] in self._inside.get(root, ())
+        if made.op is None or made.blocks:
+            return False
+        shared = made.op.shared_operands(made.results.index(value), len(made.operands))
+        viewed = [v for v in (made.operands[k] for k in shared) if root in self.aliases.of(v)]
+        return bool(viewed) and all(v not in self.of and self._is_carried(root, v) for v in viewed)
 
     def _uncertain_views(self, spot: _Spot, write: Instr) -> Iterator[Instr]:
         """Ops whose result may or may not see a write: those that copy where the layout asks."""

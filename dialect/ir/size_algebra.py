@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from keyword import iskeyword
 from math import gcd, inf, lcm
+from types import MappingProxyType
 from typing import Any
 
 from .symbolic import BINARY, LOOP, UP_TO, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
@@ -59,8 +62,60 @@ def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
 
     Leaves that may be negative lie between the upper bound and the negated one.
     The numbers are not the tightest ones: terms are taken to be independent of each other, except
-    for ``a // n * n`` beside ``a``.
+    for ``a // n * n`` beside ``a``, and for symbols of loops (`inside_loop`), whose ends count.
     """
+    if isinstance(dim, int):
+        return dim, dim
+    low, high = _open_bounds(dim, symbols)
+    spans = _spans.get()
+    if spans and symbols[1] == inf and not dim.symbols.isdisjoint(spans):
+        low = max(low, _open_bounds(_at_its_least(dim, spans), symbols)[0])
+        high = min(high, -_open_bounds(_at_its_least(-dim, spans), symbols)[0])
+    return low, high
+
+
+_spans: ContextVar[Mapping[str, Dim]] = ContextVar("spans", default=MappingProxyType({}))
+
+
+@contextmanager
+def inside_loop(name: str, span: Dim | None) -> Iterator[None]:
+    """Know that the symbol of a loop stays at or below ``span``; None = nothing is known."""
+    if span is None or not name:
+        yield
+        return
+    token = _spans.set({**_spans.get(), name: span})
+    try:
+        yield
+    finally:
+        _spans.reset(token)
+
+
+def _at_its_least(dim: Dim, spans: Mapping[str, Dim]) -> Dim:
+    """An expression where it is least, as far as it is linear in symbols of loops."""
+    for name in reversed(list(spans)):  # inner spans follow from outer symbols
+        found = at_the_end(dim, name, spans[name])
+        dim = dim if found is None else found
+    return dim
+
+
+def at_the_end(dim: Dim, name: str, span: Dim) -> Dim | None:
+    """The least value of an expression that is linear in a symbol from 1 to ``span``.
+
+    None for one that is not.
+    """
+    if not isinstance(dim, Sym) or name not in dim.symbols:
+        return dim
+    factor = 0
+    for mono, coefficient in dim.terms:
+        if mono == (name,):
+            factor = coefficient
+        elif any(name == a or (isinstance(a, tuple) and name in Sym((((a,), 1),)).symbols)
+                 for a in mono):  # fmt: skip
+            return None
+    return substitute(dim, {name: 1 if factor > 0 else span})
+
+
+def _open_bounds(dim: Dim, symbols: Bounds) -> Bounds:
     if isinstance(dim, int):
         return dim, dim
     low, high = _sum_bounds(dim, symbols)

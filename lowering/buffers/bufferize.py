@@ -19,15 +19,19 @@ from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .merge_parts import chain_insertions, merge_parts
+from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
+from .products import lower_products, mark_products
 from .signature import Signature
 from .temporaries import place_temporaries
 
-MOST_WRITES = 30
+MOST_WRITES = 64
 """Of tensors in one function: the analysis takes time with the cube of their number."""
 MARK = "profuse.workspace"  # of a module of bufferised loops: bytes of workspace
 
 _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
+_UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
 _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization")
@@ -43,8 +47,8 @@ def has_loops(module: ir.Module) -> bool:
 
 def bufferize(
     module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False
-) -> tuple[ir.Module, Signature, Dim]:
-    """Loops over memrefs, in a new module, the signature, and the bytes of workspace.
+) -> tuple[ir.Module, Signature, Dim, int]:
+    """Loops over memrefs, in a new module, the signature, the bytes of workspace, library calls.
 
     `math.expand` explains the other arguments. Raises LoweringError, also where rounds of a loop
     would copy arrays.
@@ -56,27 +60,45 @@ def bufferize(
         made = ir.Module.parse(text, module.context)
     func = made.body.operations[0].operation
     signature = Signature(func)
+    run_passes(_UNIQUE, made, "loops on tensors do not simplify")
+    with ir.Location.unknown(module.context):
+        # Simplification would take what a row is put into for what it was taken from.
+        merge_parts(func)
+    _verify(made)
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
+        chain_insertions(func)
+        mark_products(func)
+        keep_old_values(func)
         _write_constants(func)
         own_destinations(func)
         keep_in_place(func)
         write_directly(func)
         _check_writes(func)
         _take_memory(func, signature)
+    _verify(made)  # a pass may abort the process on what is not valid
     run_passes(_BUFFERIZE, made, "loops on tensors do not bufferise")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _check_copies(func)
         _write_copies(func)
         workspace = place_temporaries(func, signature.symbols)
+        calls = lower_products(made, func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _expand_math(func, slow_subnormals, fused)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
-    return made, signature, workspace
+    return made, signature, workspace, calls
+
+
+def _verify(module: ir.Module) -> None:
+    """Raise LoweringError for IR that is not valid."""
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise LoweringError(f"loops on tensors are not valid: {error}") from error
 
 
 def _take_memory(func: ir.Operation, signature: Signature) -> None:
@@ -183,11 +205,7 @@ def _check_copies(func: ir.Operation) -> None:
 
 
 def _check_block(block: ir.Block) -> None:
-    most = 0
-    for view in block.operations:
-        if view.operation.name == "linalg.generic":
-            kinds = ir.ArrayAttr(view.operation.attributes["iterator_types"])
-            most = max(most, len(kinds))
+    most = max((_work(view.operation) for view in block.operations), default=0)
     for view in block.operations:
         op = view.operation
         if op.name == "memref.copy" and ir.MemRefType(op.operands[0].type).rank > most:
@@ -196,6 +214,21 @@ def _check_block(block: ir.Block) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _check_block(inner)
+
+
+def _work(op: ir.Operation) -> int:
+    """How many axes the largest array has that an operation computes, itself or in loops."""
+    if op.name == "linalg.generic":
+        return len(ir.ArrayAttr(op.attributes["iterator_types"]))
+    if op.name == "linalg.fill":
+        return ir.MemRefType(op.operands[1].type).rank
+    inside = [
+        _work(view.operation) for region in op.regions for block in region.blocks
+        for view in block.operations
+    ]  # fmt: skip
+    if op.name == "scf.for":
+        return 1 + max(inside)
+    return max(inside, default=0) if op.name == "scf.if" else 0
 
 
 def _write_copies(func: ir.Operation) -> None:

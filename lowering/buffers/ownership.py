@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
+from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 
@@ -29,14 +30,12 @@ def root(value: ir.Value) -> ir.Value:
         elif op.name == "scf.for":
             value = op.operands[3 + number]
         elif op.name == "scf.while":
-            end = list(op.regions[0].blocks[0].operations)[-1].operation
-            found = root(end.operands[1 + number])
+            found = root(_end(op.regions[0].blocks[0]).operands[1 + number])
             if not isinstance(found, ir.BlockArgument) or found.owner.owner != op:
                 return value
             value = op.operands[found.arg_number]
         elif op.name == "scf.if":
-            ends = [list(r.blocks[0].operations)[-1].operation for r in op.regions]
-            one, two = (root(end.operands[number]) for end in ends)
+            one, two = (root(_end(r.blocks[0]).operands[number]) for r in op.regions)
             if one != two:
                 return value
             value = one
@@ -60,17 +59,108 @@ def source(value: ir.Value) -> ir.Value:
 
 def keep_in_place(func: ir.Operation) -> None:
     """Have each round of each loop of a function leave its tensors where it found them."""
+    for op in reversed(list(walk(func))):  # inner ones first
+        if op.name == "scf.if":
+            _join_branches(op)
     for op in list(walk(func)):
         if op.name == "scf.for":
             block = op.regions[0].blocks[0]
             _keep(block, list(block.arguments)[1:])
         elif op.name == "scf.while":
-            block = op.regions[1].blocks[0]
-            _keep(block, list(block.arguments))
+            block = _with_places(op).regions[1].blocks[0]
+            _keep(block, list(block.arguments)[: len(_end(block).operands)])
+
+
+def _join_branches(op: ir.Operation) -> None:
+    """Have both branches leave each tensor in one place: what is there before, or a new one."""
+    ends = [_end(region.blocks[0]) for region in op.regions]
+    for number, result in enumerate(op.results):
+        type_ = result.type
+        if not isinstance(type_, ir.RankedTensorType):
+            continue
+        values = [end.operands[number] for end in ends]
+        bases = [root(v) for v in values]
+        if bases[0] == bases[1]:
+            continue
+        before = [base for base in bases if base.type == type_ and not _is_inside(base, op)]
+        if len(before) == 2 or (not before and not type_.has_static_shape):
+            continue
+        if before:
+            place = before[0]
+        else:
+            with ir.InsertionPoint(op), op.location:
+                place = emit("tensor.empty", type_)
+        for end, value, base in zip(ends, values, bases, strict=True):
+            if base != place:
+                with ir.InsertionPoint(end), end.location:
+                    end.operands[number] = emit(MATERIALIZE, type_, value, place)
+
+
+def _is_inside(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether a value is defined in a branch of an operation."""
+    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
+    while True:
+        owner = block.owner.operation
+        if owner == op:
+            return True
+        if owner.name == "func.func":
+            return False
+        block = owner.block
+
+
+def _with_places(op: ir.Operation) -> ir.Operation:
+    """A loop whose first block hands on each value that it carries in the place of that.
+
+    Bufferisation takes that for granted. Simplification leaves out what the second block does not
+    read, also arrays that it replaces, and changes the order.
+    """
+    first, second = (region.blocks[0] for region in op.regions)
+    end = _end(first)
+    condition, *passed = end.operands
+    handed: list[ir.Value] = list(first.arguments)
+    places = []
+    for value in passed:
+        base = root(value)
+        of_loop = isinstance(base, ir.BlockArgument) and base.owner == first
+        if isinstance(value.type, ir.RankedTensorType):
+            if not of_loop or handed[base.arg_number] not in (base, value):
+                raise LoweringError("a loop hands on an array in the place of another one")
+            handed[base.arg_number] = value
+            places.append(base.arg_number)
+        else:
+            places.append(value.arg_number if of_loop else len(handed))
+            handed += [] if of_loop else [value]
+    if places == list(range(len(handed))):
+        return op
+    with op.location:
+        with ir.InsertionPoint(end):
+            ir.Operation.create("scf.condition", operands=[condition, *handed])
+        end.erase()
+        with ir.InsertionPoint(op):
+            made = ir.Operation.create(
+                "scf.while", results=[v.type for v in handed], operands=list(op.operands), regions=2
+            )  # fmt: skip
+        before = list(second.arguments)
+        after = [second.add_argument(v.type, op.location) for v in handed]
+        for old, place in zip(before, places, strict=True):
+            old.replace_all_uses_with(after[place])
+        for number in reversed(range(len(before))):
+            second.erase_argument(number)
+        for block, region in zip((first, second), made.regions, strict=True):
+            block.append_to(region)
+    for old, place in zip(op.results, places, strict=True):
+        old.replace_all_uses_with(made.results[place])
+    op.erase()
+    return made
+
+
+def _end(block: ir.Block) -> ir.Operation:
+    """The terminator of a block."""
+    return list(block.operations)[-1].operation
 
 
 def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:
-    end = list(block.operations)[-1].operation
+    end = _end(block)
     values = list(end.operands)
     moved = [
         k for k, (v, g) in enumerate(zip(values, given, strict=True))

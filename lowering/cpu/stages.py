@@ -75,13 +75,13 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     if compile_.exact:
         raise LoweringError("loops have no kernels that compute the very bits of NumPy")
     with module.context, compile_.timed("loops"):
-        loops, signature, workspace = bufferize(
+        loops, signature, workspace, calls = bufferize(
             module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
         )
         annotate_loops(loops)
     compile_.artifact = KernelArtifact(
         signature.name, b"", signature.name + SUFFIX, signature.abi(workspace), compile_.stages,
-        compile_.seconds,
+        compile_.seconds, calls,
     )  # fmt: skip
     compile_.signature = signature
     return loops

@@ -16,7 +16,7 @@ from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import BOOL, I64
-from ...dialect.ir.size_algebra import bounds, substitute
+from ...dialect.ir.size_algebra import at_the_end, bounds
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
@@ -160,7 +160,7 @@ class LoopBuilder(Builder):
         for scope in reversed(self.scopes):
             if bounds(dim)[0] >= 0:
                 break
-            end = None if scope.span is None else _at_the_end(dim, scope.symbol, scope.span)
+            end = None if scope.span is None else at_the_end(dim, scope.symbol, scope.span)
             complete = complete and end is not None
             if end is not None:
                 dim = end
@@ -168,20 +168,6 @@ class LoopBuilder(Builder):
                 least = dim
                 loops.append(scope)
         return bounds(dim)[0] >= 0, least, loops
-
-
-def _at_the_end(dim: Dim, symbol: str, span: Dim) -> Dim | None:
-    """The least value of an expression that is linear in a symbol from 1 to ``span``."""
-    if not isinstance(dim, Sym) or symbol not in dim.symbols:
-        return dim
-    factor = 0
-    for mono, coefficient in dim.terms:
-        if mono == (symbol,):
-            factor = coefficient
-        elif any(symbol == a or (isinstance(a, tuple) and symbol in Sym((((a,), 1),)).symbols)
-                 for a in mono):  # fmt: skip
-            return None
-    return substitute(dim, {symbol: 1 if factor > 0 else span})
 
 
 def _index_attribute(value: int) -> ir.IntegerAttr:

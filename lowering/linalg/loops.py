@@ -14,6 +14,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ir.size_algebra import inside_loop
 from ...dialect.ir.symbolic import LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
@@ -146,7 +147,10 @@ class LoopEnvironment(Environment):
         block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
         span, step = known.span, by.known if times > 1 else 0
         span = None if span is None else span - (times - 1) * step
-        with b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope:
+        with (
+            inside_loop(known.symbol, span),
+            b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope,
+        ):
             at, *passed = block.arguments
             with scope.place.point:
                 number = Scalar(emit("arith.index_cast", storage_type(I64), at), I64)

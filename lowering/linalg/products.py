@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .builder import Builder
 
 # Loops of each product: dimensions of the left operand, the right one and the result.
-_LOOPS = {
+LOOPS = {
     "linalg.dot": ("k", "k", ""),
     "linalg.matvec": ("mk", "k", "m"),
     "linalg.vecmat": ("k", "kn", "n"),
@@ -82,7 +82,7 @@ def _product(b: Builder, name: str, x: Tensor, y: Tensor, shape: tuple[Dim, ...]
         )  # fmt: skip
         fill_region(op)
         return Tensor(op.result, type_)
-    left, right, out = _LOOPS[name]
+    left, right, out = LOOPS[name]
     order = [*out, "k"]
     exprs = dict(zip(order, dims(len(order)), strict=True))
 

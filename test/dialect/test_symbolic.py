@@ -11,13 +11,14 @@ from profuse.dialect.importers.tracing.trace_guards import Constant
 from profuse.dialect.ir.size_algebra import (
     bounds,
     fits_64_bits,
+    inside_loop,
     parse_dim,
     substitute,
     sym_max,
     sym_min,
     without_remainders,
 )
-from profuse.dialect.ir.symbolic import Dimension, Integer, Sym, evaluate, symbol
+from profuse.dialect.ir.symbolic import LOOP, Dimension, Integer, Sym, evaluate, symbol
 from profuse.dialect.ops.sizes import is_nonnegative, is_positive
 from profuse.executor.memory.placement import Refused, size_of
 
@@ -116,3 +117,36 @@ def test_text_is_read_once():
     for _ in range(2):
         with pytest.raises(ValueError, match="not a size expression"):
             parse_dim("s0 +")
+
+
+_SMALL = st.integers(-3, 3)
+
+
+@given(st.tuples(_SMALL, _SMALL, _SMALL, _SMALL), _SMALL, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_bounds_inside_of_loops_hold_in_all_rounds(factors, start, squared):
+    """For i from 1 to s0 + start, and j from 1 to i (R1.5: what is known of sizes)."""
+    i, j, s = (symbol(n) for n in (f"{LOOP}0", f"{LOOP}1", "s0"))
+    a, b, c, d = factors
+    dim = i * a + j * b + s * c + d + (i * i if squared else 0)
+    if isinstance(dim, int):
+        return
+    with inside_loop(f"{LOOP}0", s + start), inside_loop(f"{LOOP}1", i):
+        low, high = bounds(dim)
+        chosen = sym_max(dim, 0)
+    for size in range(1, 7):
+        for one in range(1, size + start + 1):
+            for two in range(1, one + 1):
+                sizes = {f"{LOOP}0": one, f"{LOOP}1": two, "s0": size}
+                found = evaluate(dim, sizes)
+                assert low <= found <= high
+                assert evaluate(chosen, sizes) == max(found, 0)
+    assert bounds(i - s)[1] == float("inf")  # as it was, outside
+
+
+def test_windows_are_as_long_in_all_rounds():
+    i, s = symbol(f"{LOOP}0"), symbol("s0")
+    with inside_loop(f"{LOOP}0", s - 4):
+        assert sym_min(i + 4, s) - sym_min(i, s) == 4
+        assert is_positive(s - i)
+    assert sym_min(i + 4, s) != i + 4

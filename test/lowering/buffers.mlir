@@ -102,3 +102,165 @@ func.func @until(%x: tensor<f64>, %most: f64) -> tensor<f64> {
   }
   return %r : tensor<f64>
 }
+
+// A row that a round takes, changes in an element and puts back is not taken: two stores, no copy.
+// CHECK-LABEL:  // rows
+// CHECK:        func.func @rows(%{{.*}}: memref<6x8xf64>, %[[OUT:.*]]: memref<6x8xf64>,
+// CHECK-COUNT-2:  scf.for
+// CHECK:          scf.for %[[I:.*]] =
+// CHECK-NOT:        memref.alloc
+// CHECK:            memref.store %{{.*}}, %[[OUT]][%[[I]], %c2]
+// CHECK-NEXT:       memref.load %[[OUT]][%[[I]], %c2]
+// CHECK:            memref.store %{{.*}}, %[[OUT]][%[[I]], %c3]
+// CHECK-NOT:        memref.load
+// CHECK:          }
+func.func @rows(%x: tensor<6x8xf64, {strides = "contiguous"}>) -> tensor<6x8xf64> {
+  %xc = "profuse.copy"(%x) : (tensor<6x8xf64, {strides = "contiguous"}>) -> tensor<6x8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %six = "profuse.constant"() {value = 6 : i64} : () -> i64
+  %r = scf.for %i = %zero to %six step %one iter_args(%a = %xc) -> (tensor<6x8xf64>) : i64 {
+    %row = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<6x8xf64>, i64) -> tensor<8xf64>
+    %v = "profuse.pick"(%row) {index = 1 : i64} : (tensor<8xf64>) -> tensor<f64>
+    %row1 = "profuse.pick_scatter"(%row, %v) {index = 2 : i64} : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
+    %a1 = "profuse.pick_scatter"(%a, %row1, %i) {index = -9223372036854775808 : i64} : (tensor<6x8xf64>, tensor<8xf64>, i64) -> tensor<6x8xf64>
+    %w = "profuse.pick"(%row1) {index = 2 : i64} : (tensor<8xf64>) -> tensor<f64>
+    %w2 = "profuse.mul"(%w, %w) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    %row2 = "profuse.pick_scatter"(%row1, %w2) {index = 3 : i64} : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
+    %a2 = "profuse.pick_scatter"(%a1, %row2, %i) {index = -9223372036854775808 : i64} : (tensor<6x8xf64>, tensor<8xf64>, i64) -> tensor<6x8xf64>
+    scf.yield %a2 : tensor<6x8xf64>
+  }
+  return %r : tensor<6x8xf64>
+}
+
+// A product with a vector is a loop with its sum in a register; that of a transposed matrix adds
+// rows, and the matrix is not copied.
+// CHECK-LABEL:  // vectors
+// CHECK:              scf.for {{.*}} iter_args(
+// CHECK:                arith.mulf {{.*}} fastmath<contract>
+// CHECK:                arith.addf {{.*}} fastmath<reassoc,contract>
+// CHECK:            scf.for %{{.*}} to %c9
+// CHECK-NEXT:         scf.for
+// CHECK-NOT:            iter_args
+// CHECK:                arith.addf {{.*}} fastmath<contract>
+// CHECK-NOT:      call @
+func.func @vectors(%m: tensor<9x7xf64, {strides = "contiguous"}>, %x: tensor<7xf64, {strides = "contiguous"}>, %n: i64) -> tensor<7xf64> {
+  %xc = "profuse.copy"(%x) : (tensor<7xf64, {strides = "contiguous"}>) -> tensor<7xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %t = "profuse.transpose"(%m) : (tensor<9x7xf64, {strides = "contiguous"}>) -> !profuse.tensor
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %xc) -> (tensor<7xf64>) : i64 {
+    %p = "profuse.matmul"(%m, %a) : (tensor<9x7xf64, {strides = "contiguous"}>, tensor<7xf64>) -> !profuse.tensor
+    %q = "profuse.matmul"(%t, %p) : (!profuse.tensor, !profuse.tensor) -> tensor<7xf64>
+    scf.yield %q : tensor<7xf64>
+  }
+  return %r : tensor<7xf64>
+}
+
+// Large matrices are the library's, unless a row begins within another one.
+// CHECK-LABEL:  // matrices
+// CHECK:        func.func private @scipy_cblas_dgemm(
+// CHECK:          scf.for
+// CHECK:            scf.if
+// CHECK:              call @scipy_cblas_dgemm(
+// CHECK:            } else {
+// CHECK-COUNT-3:      scf.for
+// LLVM-LABEL:   // matrices
+// LLVM:           call void @scipy_cblas_dgemm(i32 101, i32 111, i32 111,
+func.func @matrices(%m: tensor<?x?xf64, {dims = ["s0", "s0"], strides = ["?", "1"]}>, %n: i64) -> tensor<?x?xf64, {dims = ["s0", "s0"]}> {
+  %c = "profuse.copy"(%m) : (tensor<?x?xf64, {dims = ["s0", "s0"], strides = ["?", "1"]}>) -> tensor<?x?xf64, {dims = ["s0", "s0"]}>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %c) -> (tensor<?x?xf64, {dims = ["s0", "s0"]}>) : i64 {
+    %p = "profuse.matmul"(%m, %a) : (tensor<?x?xf64, {dims = ["s0", "s0"], strides = ["?", "1"]}>, tensor<?x?xf64, {dims = ["s0", "s0"]}>) -> tensor<?x?xf64, {dims = ["s0", "s0"]}>
+    scf.yield %p : tensor<?x?xf64, {dims = ["s0", "s0"]}>
+  }
+  return %r : tensor<?x?xf64, {dims = ["s0", "s0"]}>
+}
+
+// Of two numbers one is selected, of two arrays the memory.
+// CHECK-LABEL:  // choice
+// CHECK:          scf.for
+// CHECK:            arith.select {{.*}} : f64
+// CHECK:            arith.select {{.*}} : memref<8xf64>
+func.func @choice(%x: tensor<8xf64, {strides = "contiguous"}>, %y: tensor<8xf64, {strides = "contiguous"}>, %n: i64, %c: i1) -> (tensor<8xf64>, tensor<f64>) {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %f = "profuse.sum"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<f64>
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%a = %xc, %s = %f) -> (tensor<8xf64>, tensor<f64>) : i64 {
+    %v = "profuse.pick"(%a) {index = 0 : i64} : (tensor<8xf64>) -> tensor<f64>
+    %w = "profuse.if_then_else"(%c, %v, %s) : (i1, tensor<f64>, tensor<f64>) -> tensor<f64>
+    %e = "profuse.sin"(%a) : (tensor<8xf64>) -> tensor<8xf64>
+    %b = "profuse.if_then_else"(%c, %e, %a) : (i1, tensor<8xf64>, tensor<8xf64>) -> tensor<8xf64>
+    scf.yield %b, %w : tensor<8xf64>, tensor<f64>
+  }
+  return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
+}
+
+// What the second block does not read is handed on all the same: it replaces it.
+// CHECK-LABEL:  // replaced
+// CHECK:          scf.while
+// CHECK:            scf.condition
+// CHECK-NOT:      memref.copy
+func.func @replaced(%x: tensor<8xf64, {strides = "contiguous"}>, %most: f64) -> tensor<8xf64> {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0.0 : f64} : () -> f64
+  %r:2 = scf.while (%a = %xc, %k = %zero) : (tensor<8xf64>, f64) -> (f64, tensor<8xf64>) {
+    %less = "profuse.lt"(%k, %most) : (f64, f64) -> i1
+    scf.condition(%less) %k, %a : f64, tensor<8xf64>
+  } do {
+  ^bb0(%k: f64, %a: tensor<8xf64>):
+    %half = "profuse.constant"() {value = 0.5 : f64} : () -> f64
+    %more = "profuse.add"(%k, %half) : (f64, f64) -> f64
+    %b = "profuse.mul"(%x, %more) : (tensor<8xf64, {strides = "contiguous"}>, f64) -> tensor<8xf64>
+    scf.yield %b, %more : tensor<8xf64>, f64
+  }
+  return %r#1 : tensor<8xf64>
+}
+
+// An element that is read behind a write to another one is read before it.
+// CHECK-LABEL:  // before
+// CHECK:        func.func @before(%{{.*}}: memref<8xf64>, %[[OUT:.*]]: memref<8xf64>,
+// CHECK:          scf.for {{.*}} iter_args
+// CHECK-NEXT:       memref.load %[[OUT]]
+// CHECK-NEXT:       memref.store %{{.*}}, %[[OUT]]
+// CHECK-NOT:      memref.alloc
+func.func @before(%x: tensor<8xf64, {strides = "contiguous"}>) -> (tensor<8xf64>, tensor<f64>) {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %s0 = "profuse.constant"() {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %r:2 = scf.for %i = %zero to %eight step %one iter_args(%a = %xc, %s = %s0) -> (tensor<8xf64>, tensor<f64>) : i64 {
+    %w = "profuse.pick_scatter"(%a, %s, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    %v = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    scf.yield %w, %v : tensor<8xf64>, tensor<f64>
+  }
+  return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
+}
+
+// Both branches leave the array in one place: the one of them that makes a new one writes it there.
+// CHECK-LABEL:  // branches
+// CHECK:        func.func @branches(%{{.*}}: memref<8xf64>, %{{.*}}: memref<i8>, %[[OUT:.*]]: memref<8xf64>,
+// CHECK:          scf.for
+// CHECK:          scf.for
+// CHECK:            scf.if
+// CHECK:              memref.store %{{.*}}, %[[OUT]]
+// CHECK-NOT:      memref.alloc
+func.func @branches(%x: tensor<8xf64, {strides = "contiguous"}>, %c: i1) -> tensor<8xf64> {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %r = scf.for %i = %zero to %eight step %one iter_args(%a = %xc) -> (tensor<8xf64>) : i64 {
+    %b = scf.if %c -> (tensor<8xf64>) {
+      %e = "profuse.add"(%a, %x) : (tensor<8xf64>, tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+      scf.yield %e : tensor<8xf64>
+    } else {
+      scf.yield %a : tensor<8xf64>
+    }
+    scf.yield %b : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}

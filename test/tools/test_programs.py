@@ -15,8 +15,21 @@ from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
-    "monte_carlo": "a random generator",
-    "gpt2_with_cache": "sizes that are numbers", "kmeans_that_skips_empty": "a branch on data",
+    "monte_carlo": "a random generator", "random_walk": "a random generator",
+    "gpt2_with_cache": "sizes that are numbers",
+    "power_iterations": "a return under a condition on data",
+    "mandelbrot_of_complex_elements": "a return under a condition on data",
+    "double_pendulum": "attributes that rounds change",
+    "diffusion_by_elements": "an argument that changes places with a new array",
+}  # fmt: skip
+
+# Loops that stay out of kernels, by what stands in the way; calls of all others are native.
+IN_THE_PLAN = {
+    "adaptive_filter": "sizes that are numbers", "fft_by_halves": "an array of changing shape",
+    "sparse_product_by_rows": "sizes that contents decide",
+    "particle_filter": "an array that a branch makes",
+    "fourier_sums": "Python's complex numbers",
+    "alternating_directions": "sizes that are numbers",
 }  # fmt: skip
 
 
@@ -32,7 +45,8 @@ def same(ours, theirs, tolerance, where=""):
     assert type(ours) is type(theirs), where
     if isinstance(ours, (np.ndarray, np.generic)):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), where
-        size = max(1.0, float(np.abs(theirs).max())) if theirs.size else 1.0
+        finite = np.abs(theirs)[np.isfinite(theirs)] if theirs.dtype.kind in "fc" else theirs
+        size = max(1.0, float(np.abs(finite).max())) if finite.size else 1.0
         np.testing.assert_allclose(ours, theirs, tolerance, tolerance * size, err_msg=where)
     elif isinstance(ours, (tuple, list)):
         assert len(ours) == len(theirs), where
@@ -67,9 +81,11 @@ def test_programs_do_what_they_do_without_jit(name):
         same(written, expected, program.tolerance, f"after call {call}")
         for f in made:
             f.wait()
-    tiers = {f.state().tier for f in made}
-    assert tiers == ({"python"} if name in IN_PYTHON else {"optimized"})
+    states = [f.state() for f in made]
+    assert {s.tier for s in states} == ({"python"} if name in IN_PYTHON else {"optimized"})
+    in_plan = any("round by round" in str(reason) for s in states for reason in s.reasons)
+    assert in_plan == (name in IN_THE_PLAN)
 
 
-def test_what_runs_in_python_is_listed():
-    assert IN_PYTHON.keys() <= PROGRAMS.keys()
+def test_what_is_listed_is_there():
+    assert IN_PYTHON.keys() | IN_THE_PLAN.keys() <= PROGRAMS.keys()

@@ -38,6 +38,7 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             assign_masked(*masked, value)
             return
     value = settled_key(value)
+    key = _by_numbers(x, key)
     items = items_of(x, key)
     if any(map(is_index_array, items)):
         from .index_writes import put_at
@@ -64,6 +65,24 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
     # ``x[key] += v`` has written to the view already; Python then assigns it to itself.
     if not (isinstance(value, Traced) and _is_same_view(x.rec, target.value, value.value)):
         write(target, value, strict=False)
+
+
+def _by_numbers(x: Traced, key: Any) -> Any:
+    """In a recorded loop, a key with numbers in the place of NumPy's integer scalars.
+
+    Elsewhere kernels write at index arrays; loops write elements and parts where they are.
+    """
+    if len(x.rec.blocks) == 1:
+        return key
+    items = key if isinstance(key, tuple) else (key,)
+    found = tuple(op("item", item) if _is_integer_scalar(item) else item for item in items)
+    return found if isinstance(key, tuple) else found[0]
+
+
+def _is_integer_scalar(item: Any) -> bool:
+    if not isinstance(item, Traced) or isinstance(item, TracedScalar) or not is_immutable(item):
+        return False
+    return item.dtype.kind in "iu"
 
 
 def _put(row: Traced, index: Any, value: Any) -> None:

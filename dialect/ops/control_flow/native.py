@@ -26,8 +26,6 @@ def stands_in_way(cls: type[Op]) -> Kind | None:
         return None
     if cls is HostCall:
         return Kind.ON_HOST
-    if cls.fusion is Fusion.CONTRACTION:
-        return Kind.PRODUCT_IN_LOOP
     if issubclass(cls, (Subgraph, Guard, Definedness)):
         return Kind.NEVER_FUSED
     if cls.writes:

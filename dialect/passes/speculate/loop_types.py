@@ -10,6 +10,7 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
 from ...ir.op import Attrs, Fusion, Op
+from ...ir.size_algebra import inside_loop
 from ...ir.symbolic import LOOP, Sym
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
@@ -107,10 +108,13 @@ class LoopTypes:
         types = self.types.of(op)
         name = f"{LOOP}{self.loops}"
         self.loops += 1
-        self.types[index] = induction(types[:3], name).type
+        known = induction(types[:3], name)
+        self.types[index] = known.type
         carried = [_carried(t) for t in types[3:]]
         self._give(args, carried)
-        self._agree(op, carried, self.run(body))
+        with inside_loop(known.symbol, known.span):
+            found = self.run(body)
+        self._agree(op, carried, found)
         self._give(op.results, carried)
 
     def _while(self, op: ir.Operation) -> None:
@@ -153,8 +157,6 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
         return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
-    if cls.fusion is Fusion.CONTRACTION:
-        return Reason(Kind.PRODUCT_IN_LOOP)
     if issubclass(cls, Adding):
         return Reason(Kind.NEVER_FUSED)
     if not cls.can_lower():

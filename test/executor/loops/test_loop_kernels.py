@@ -228,15 +228,6 @@ def test_strided_and_reversed_arguments():
     assert jitted.state().counters["compile_failures"] == 0
 
 
-def test_products_keep_a_loop_in_the_plan():
-    def function(a, x, n):
-        return pf.fori_loop(0, n, lambda i, y: np.tanh(a @ y), x)
-
-    rng = np.random.default_rng(0)
-    jitted = _calls(function, (rng.random((4, 4)), rng.random(4), 5), exact=False)
-    assert any("computed by a library" in str(r) for r in jitted.state().reasons)
-
-
 def test_host_calls_keep_a_loop_in_the_plan():
     def function(x, n):
         return pf.fori_loop(0, n, lambda i, y: np.sort(y)[::-1] + i, x)

@@ -75,3 +75,42 @@ func.func @known_layout(%x: tensor<3x4xf32>) -> (tensor<3x4xf32>, !profuse.tenso
   %0 = "profuse.exp_"(%y) : (tensor<3x4xf32>) -> !profuse.tensor
   return %y, %r : tensor<3x4xf32>, !profuse.tensor
 }
+
+// What a round makes is not what it has been handed, of which a view is read behind the write.
+// CHECK-LABEL: func.func @new_in_each_round
+// CHECK:         scf.for {{.*}} iter_args(%[[U:.*]] = %{{.*}}) -> (tensor<8xf32>)
+// CHECK:           %[[NEW:.*]] = "profuse.copy"(%[[U]])
+// CHECK:           %[[OLD:.*]] = "profuse.slice"(%[[U]])
+// CHECK:           %[[ONE:.*]] = "profuse.slice_scatter"(%[[NEW]], %{{.*}})
+// CHECK:           "profuse.mul"(%{{.*}}, %[[OLD]])
+// CHECK:           %[[TWO:.*]] = "profuse.slice_scatter"(%[[ONE]], %{{.*}})
+// CHECK:           scf.yield %[[TWO]]
+func.func @new_in_each_round(%x: tensor<8xf32>, %n: i64) -> tensor<8xf32> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%u = %x) -> (tensor<8xf32>) : i64 {
+    %new = "profuse.copy"(%u) : (tensor<8xf32>) -> tensor<8xf32>
+    %old = "profuse.slice"(%u) {starts = array<i64: 0>, stops = array<i64: 6>} : (tensor<8xf32>) -> tensor<6xf32>
+    %part = "profuse.slice"(%new) {starts = array<i64: 1>, stops = array<i64: 7>} : (tensor<8xf32>) -> tensor<6xf32>
+    %0 = "profuse.add_"(%part, %old) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    %1 = "profuse.mul_"(%part, %old) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    scf.yield %new : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// What it has been handed may be what it writes: the write stays.
+// CHECK-LABEL: func.func @handed_on
+// CHECK:           "profuse.add_"
+func.func @handed_on(%x: tensor<8xf32>, %n: i64) -> tensor<8xf32> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %new = "profuse.copy"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %r = scf.for %i = %zero to %n step %one iter_args(%u = %x) -> (tensor<8xf32>) : i64 {
+    %old = "profuse.slice"(%u) {starts = array<i64: 0>, stops = array<i64: 6>} : (tensor<8xf32>) -> tensor<6xf32>
+    %part = "profuse.slice"(%new) {starts = array<i64: 1>, stops = array<i64: 7>} : (tensor<8xf32>) -> tensor<6xf32>
+    %0 = "profuse.add_"(%part, %old) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    scf.yield %new : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}

@@ -6,7 +6,7 @@
 
 // EXACT-NOT: profuse.fusion_group
 
-// STATS-DAG: 1 a loop runs round by round: matmul: is computed by a library, round by round
+// STATS-DAG: 1 a loop runs round by round: host_call: np.linalg.inv (NumPy) runs on the host, between kernels
 // STATS-DAG: 1 a loop runs round by round: scf.for: sizes of its arrays vary
 // STATS-DAG: 1 a loop runs round by round: warn: has side effects
 // STATS-DAG: groups
@@ -54,17 +54,31 @@ func.func @elements(%x: tensor<8xf64>) -> tensor<8xf64> {
   return %r : tensor<8xf64>
 }
 
-// A loop around a product stays, and a loop inside of it does not.
+// A loop with products is one group.
 // CHECK-LABEL: func.func @product(
-// CHECK:         scf.for
-// CHECK:           "profuse.matmul"
-// CHECK-NOT:       scf.for
-// CHECK:           "profuse.fusion_group"{{.*}}callee = @fusion_loop1_
+// CHECK-NOT:     scf.for
+// CHECK:         "profuse.fusion_group"{{.*}}callee = @fusion_loop0_
 func.func @product(%x: tensor<4x4xf64>, %n: i64) -> tensor<4x4xf64> {
   %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
   %one = "profuse.constant"() {value = 1 : i64} : () -> i64
   %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<4x4xf64>) : i64 {
     %p = "profuse.matmul"(%a, %x) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+    scf.yield %p : tensor<4x4xf64>
+  }
+  return %r : tensor<4x4xf64>
+}
+
+// A loop around a call on the host stays, and a loop inside of it does not.
+// CHECK-LABEL: func.func @host(
+// CHECK:         scf.for
+// CHECK:           "profuse.host_call"
+// CHECK-NOT:       scf.for
+// CHECK:           "profuse.fusion_group"{{.*}}callee = @fusion_loop1_
+func.func @host(%x: tensor<4x4xf64>, %n: i64) -> tensor<4x4xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<4x4xf64>) : i64 {
+    %p = "profuse.host_call"(%a) {function = "numpy.linalg.inv", arguments = "x0"} : (tensor<4x4xf64>) -> tensor<4x4xf64>
     %q = scf.for %k = %zero to %n step %one iter_args(%b = %p) -> (tensor<4x4xf64>) : i64 {
       %e = "profuse.tanh"(%b) : (tensor<4x4xf64>) -> tensor<4x4xf64>
       scf.yield %e : tensor<4x4xf64>
@@ -72,6 +86,22 @@ func.func @product(%x: tensor<4x4xf64>, %n: i64) -> tensor<4x4xf64> {
     scf.yield %q : tensor<4x4xf64>
   }
   return %r : tensor<4x4xf64>
+}
+
+// What kernels do not have of the ops before a loop stays before the group: here an array whose
+// size is known at run time only, which observers have seen.
+// CHECK-LABEL: func.func @before(
+// CHECK:         %[[FULL:.*]] = "profuse.full"
+// CHECK:         "profuse.fusion_group"({{.*}}%[[FULL]]{{.*}}) {callee = @fusion_loop0_
+func.func @before(%n: i64) -> tensor<8xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %y = "profuse.full"(%zero, %n) {shape = array<i64: -9223372036854775808>, dtype = f64} : (i64, i64) -> tensor<8xf64>
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %y) -> (tensor<8xf64>) : i64 {
+    %e = "profuse.cos"(%a) : (tensor<8xf64>) -> tensor<8xf64>
+    scf.yield %e : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
 }
 
 // Symbolic sizes need `dynamic`.

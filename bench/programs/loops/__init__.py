@@ -1,0 +1,21 @@
+"""Programs of loops: over elements, rows, time steps, samples, until something has converged."""
+
+from __future__ import annotations
+
+from . import (
+    chance,
+    convergence,
+    counting,
+    factorisations,
+    products,
+    recursive_signals,
+    sequences,
+    tables,
+    time_steps,
+    weather_and_flow,
+)  # fmt: skip
+
+__all__ = [
+    "chance", "convergence", "counting", "factorisations", "products", "recursive_signals",
+    "sequences", "tables", "time_steps", "weather_and_flow",
+]  # fmt: skip

@@ -1,0 +1,262 @@
+"""Parts of parts of arrays, as parts of the arrays, which bufferisation can compare.
+
+A write to ``a[i][j]`` is a row that is taken out of an array, changed, and put back. Here it
+becomes one insertion into the array, and what reads the changed row reads it from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Union
+
+from mlir import ir
+
+from ...dialect.errors import InternalError
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit
+
+Number = Union[int, ir.Value]
+_OPEN = ir.ShapedType.get_dynamic_size()
+_EXTRACT, _INSERT = "tensor.extract_slice", "tensor.insert_slice"
+_LISTS = ("static_offsets", "static_sizes", "static_strides")
+
+
+class Part(NamedTuple):
+    """Where a part of an array begins on each axis, its sizes, its steps; the axes it has."""
+
+    offsets: list[Number]
+    sizes: list[Number]
+    strides: list[Number]
+    axes: list[int]
+
+
+def merge_parts(func: ir.Operation) -> None:
+    """Take and replace parts of arrays directly, never through parts that enclose them."""
+    for op in [op for op in walk(func) if op.name == _INSERT]:
+        _put(op)
+    for op in [op for op in walk(func) if op.name in (_EXTRACT, "tensor.extract")]:
+        _take(op) if op.name == _EXTRACT else _element(op)
+
+
+def chain_insertions(func: ir.Operation) -> None:
+    """Replace a part in the array in which it has been replaced before, where there is one.
+
+    Simplification takes the array from before that, which then has to be kept.
+    """
+    latest: dict[tuple, ir.Value] = {}
+    for op in [op for op in walk(func) if op.name == _INSERT]:
+        where = [*list(op.operands)[1:], *(op.attributes[name] for name in _LISTS)]
+        key = (op.block, *where)
+        before = latest.get(key)
+        latest[key] = op.results[0]
+        if before is not None:
+            op.operands[1] = before
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _take(op: ir.Operation) -> None:
+    """Take a part of a part from the array itself."""
+    outer = _made_by(op.operands[0], _EXTRACT)
+    if outer is None:
+        return
+    around, inside = _part(outer, outer.results[0].type), _part(op, op.results[0].type)
+    if around is None or inside is None:
+        return
+    with ir.InsertionPoint(op), op.location:
+        whole = _joined(around, inside)
+        new = _sliced(_EXTRACT, op.results[0].type, [outer.operands[0]], whole)
+    op.results[0].replace_all_uses_with(new)
+    op.erase()
+
+
+def _element(op: ir.Operation) -> None:
+    """Read an element of a part from the array itself."""
+    outer = _made_by(op.operands[0], _EXTRACT)
+    if outer is None:
+        return
+    part = _part(outer, outer.results[0].type)
+    if part is None:
+        return
+    with ir.InsertionPoint(op), op.location:
+        where = _places(part, list(op.operands)[1:])
+        new = emit("tensor.extract", op.results[0].type, outer.operands[0], *where)
+    op.results[0].replace_all_uses_with(new)
+    op.erase()
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def _put(op: ir.Operation) -> None:
+    """Replace in an array what is replaced in a part of it that is put back."""
+    made = _made_by(op.operands[0], _INSERT, "tensor.insert")
+    if made is None or not _is_part_of(made.operands[1], op):
+        return
+    base, part = op.operands[1], _part(op, made.results[0].type)
+    inner = _part(made, made.operands[0].type) if made.name == _INSERT else None
+    if part is None or (inner is None and made.name == _INSERT):
+        return
+    if not _read_from_array(op, made.results[0]):
+        return
+    with ir.InsertionPoint(op), op.location:
+        if inner is not None:
+            values = [made.operands[0], base]
+            new = _sliced(_INSERT, base.type, values, _joined(part, inner))
+        else:
+            where = _places(part, list(made.operands)[2:])
+            new = emit("tensor.insert", base.type, made.operands[0], base, *where)
+    op.results[0].replace_all_uses_with(new)
+    op.erase()
+    if not list(made.results[0].uses):
+        made.erase()
+
+
+def _is_part_of(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether a value is what an array has now in the part that an insertion replaces."""
+    taken = _made_by(value, _EXTRACT)
+    return (
+        taken is not None
+        and taken.operands[0] == op.operands[1]
+        and taken.results[0].type == op.operands[0].type
+        and list(taken.operands)[1:] == list(op.operands)[2:]
+        and all(taken.attributes[name] == op.attributes[name] for name in _LISTS)
+    )
+
+
+def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
+    """Have all others that read what ``op`` puts into an array take it from there.
+
+    False if one reads it before.
+    """
+    users = [use.owner.operation for use in value.uses if use.owner.operation != op]
+    if not users:
+        return True
+    later = _behind(op)
+    if not all(_in_block(user, op.block) in later for user in users):
+        return False
+    counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    with ir.InsertionPoint.after(op), op.location:
+        part = emit(
+            _EXTRACT, value.type, op.results[0], *list(op.operands)[2:],
+            **{name: op.attributes[name] for name in _LISTS},
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
+        )  # fmt: skip
+    for user in users:
+        for number, operand in enumerate(user.operands):
+            if operand == value:
+                user.operands[number] = part
+    return True
+
+
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """What follows an operation in its block."""
+    found: list[ir.Operation] = []
+    behind = False
+    for view in op.block.operations:
+        if behind:
+            found.append(view.operation)
+        behind = behind or view.operation == op
+    return found
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:
+    """The operation of a block that an operation is, or is in; itself if it is elsewhere."""
+    inner = op
+    while inner.block != block:
+        if inner.parent is None or inner.name == "func.func":
+            return op
+        inner = inner.parent.operation
+    return inner
+
+
+# --- parts ------------------------------------------------------------------------------------
+
+
+def _made_by(value: ir.Value, *names: str) -> ir.Operation | None:
+    if isinstance(value, ir.BlockArgument) or value.owner.name not in names:
+        return None
+    return value.owner.operation
+
+
+def _part(op: ir.Operation, type_: ir.Type) -> Part | None:
+    """The part that an operation takes or replaces, which has this type.
+
+    None where axes of size 1 are left away and others are not: which of them, types do not tell.
+    """
+    counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    given = iter(list(op.operands)[sum(counts[:-3]) :])
+    lists: list[list[Number]] = []
+    for name in _LISTS:
+        static = ir.DenseI64ArrayAttr(op.attributes[name])
+        lists.append([next(given) if n == _OPEN else n for n in static])
+    shape, axes = ir.RankedTensorType(type_).shape, list[int]()
+    for axis, size in enumerate(lists[1]):
+        wanted = shape[len(axes)] if len(axes) < len(shape) else None
+        if (size if isinstance(size, int) else _OPEN) == wanted:
+            axes.append(axis)
+    if len(axes) < len(lists[1]) and 1 in shape:
+        return None
+    if len(axes) != len(shape):
+        raise InternalError(f"{op.name} has a part of a shape that its sizes do not give")
+    offsets, sizes, strides = lists
+    return Part(offsets, sizes, strides, axes)
+
+
+def _joined(outer: Part, inner: Part) -> Part:
+    """A part of a part, as one of the array; its axes are those of the array that it keeps."""
+    offsets, strides = list(outer.offsets), list(outer.strides)
+    sizes: list[Number] = [1] * len(outer.sizes)
+    for number, axis in enumerate(outer.axes):
+        step = outer.strides[axis]
+        offsets[axis] = _sum(outer.offsets[axis], _product(inner.offsets[number], step))
+        sizes[axis] = inner.sizes[number]
+        strides[axis] = _product(inner.strides[number], step)
+    return Part(offsets, sizes, strides, [outer.axes[k] for k in inner.axes])
+
+
+def _places(part: Part, indices: Sequence[ir.Value]) -> list[ir.Value]:
+    """Where in the array an element of a part is."""
+    found = list(part.offsets)
+    for axis, index in zip(part.axes, indices, strict=True):
+        found[axis] = _sum(part.offsets[axis], _product(index, part.strides[axis]))
+    return [_value(n) for n in found]
+
+
+def _sliced(name: str, type_: ir.Type, values: Sequence[ir.Value], part: Part) -> ir.Value:
+    operands, counts, static = list(values), [1] * len(values), []
+    for listed in (part.offsets, part.sizes, part.strides):
+        static.append([n if isinstance(n, int) else _OPEN for n in listed])
+        given = [n for n in listed if not isinstance(n, int)]
+        operands += given
+        counts.append(len(given))
+    lists = {n: ir.DenseI64ArrayAttr.get(s) for n, s in zip(_LISTS, static, strict=True)}
+    segments = ir.DenseI32ArrayAttr.get(counts)
+    return emit(name, type_, *operands, **lists, operandSegmentSizes=segments)
+
+
+def _value(number: Number) -> ir.Value:
+    if not isinstance(number, int):
+        return number
+    index = ir.IndexType.get()
+    return emit("arith.constant", index, value=ir.IntegerAttr.get(index, number))
+
+
+def _sum(a: Number, b: Number) -> Number:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if 0 in (n for n in (a, b) if isinstance(n, int)):
+        return b if isinstance(a, int) else a
+    return emit("arith.addi", ir.IndexType.get(), _value(a), _value(b))
+
+
+def _product(a: Number, b: Number) -> Number:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if 1 in (n for n in (a, b) if isinstance(n, int)):
+        return b if isinstance(a, int) else a
+    return emit("arith.muli", ir.IndexType.get(), _value(a), _value(b))
+
+
+__all__ = ["chain_insertions", "merge_parts"]

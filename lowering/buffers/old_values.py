@@ -1,0 +1,91 @@
+"""What a round reads of an array as it was before a write: read earlier, or kept in a copy.
+
+Bufferisation would make the write elsewhere, and then the round would not leave the array where it
+found it, for which it refuses the loop.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit
+from .ownership import root
+
+# Operation -> the operand that it writes to.
+_WRITES = {"tensor.insert": 1, "tensor.insert_slice": 1}
+_LOOPS = {"scf.for": 3, "scf.while": 0}  # the first operand that they carry
+
+
+def keep_old_values(func: ir.Operation) -> None:
+    """Make every read of an array that a loop carries see it as it was, after writes, too."""
+    for op in list(walk(func)):
+        if op.name in _WRITES:
+            _settle(op, op.operands[_WRITES[op.name]])
+        elif op.name in _LOOPS:
+            for value in list(op.operands)[_LOOPS[op.name] :]:
+                if isinstance(value.type, ir.RankedTensorType):
+                    _settle(op, value)
+
+
+def _settle(write: ir.Operation, value: ir.Value) -> None:
+    """Deal with what reads a value behind a write to its memory."""
+    base = root(value)
+    if not isinstance(base, ir.BlockArgument) or base.owner.owner.name not in _LOOPS:
+        return
+    order = {view.operation: number for number, view in enumerate(write.block.operations)}
+    here = order[write]
+    late: list[ir.Operation] = []
+    for use in value.uses:
+        user = use.owner.operation
+        outer = _in_block(user, order)
+        if user == write or outer is None or order[outer] < here:
+            continue
+        late.append(user)
+    late = [user for user in late if not _read_before(user, write, order)]
+    if not late:
+        return
+    with ir.InsertionPoint(write), write.location:
+        copy = emit(
+            "bufferization.alloc_tensor", value.type, value,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
+        )  # fmt: skip
+    for user in late:
+        for number, operand in enumerate(user.operands):
+            if operand == value:
+                user.operands[number] = copy
+
+
+def _in_block(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation | None:
+    """The operation of a block that an operation is, or is in; None if it is elsewhere."""
+    inner = op
+    while inner not in order:
+        if inner.parent is None or inner.name == "func.func":
+            return None
+        inner = inner.parent.operation
+    return inner
+
+
+def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]) -> bool:
+    """Move the reading of an element before a write; False if it has to stay where it is."""
+    if user.name != "tensor.extract" or user not in order:
+        return False
+    moved = [user]
+    waiting = list(user.operands)[1:]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ir.BlockArgument):
+            continue
+        made = value.owner.operation
+        if made not in order or order[made] < order[write] or made in moved:
+            continue
+        if not made.name.startswith("arith."):
+            return False
+        moved.append(made)
+        waiting += list(made.operands)
+    for op in sorted(moved, key=order.__getitem__):
+        op.move_before(write)
+    return True
+
+
+__all__ = ["keep_old_values"]

@@ -1,0 +1,140 @@
+"""Products in loops: vectors are loops of the kernel, large matrices calls of the library."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+from internals import executor_of
+
+
+def settled(function, *args, calls=3, tolerance=1e-11):
+    """Call a function plainly and jitted; returns it, jitted, with its loop in a kernel."""
+    jitted = pf.jit(function)
+    expected = function(*args)
+    for _ in range(calls):
+        found = jitted(*args)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+        np.testing.assert_allclose(found, expected, tolerance, tolerance)
+    counters = jitted.state().counters
+    assert counters["compile_failures"] == counters["voided_launches"] == 0
+    assert any("fusion_loop" in name for name in executor_of(jitted).result.kernels)
+    before = counters["evaluated_ops"]
+    jitted(*args)
+    assert jitted.state().counters["evaluated_ops"] == before
+    return jitted
+
+
+def steps(left, y, n):
+    for _ in range(n):
+        y = np.tanh(left @ y)
+    return y
+
+
+def steps_from_the_right(left, y, n):
+    for _ in range(n):
+        y = np.tanh(y @ left)
+    return y
+
+
+@pytest.mark.parametrize("function", [steps, steps_from_the_right])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(5,), (5, 5), (40, 40)])
+def test_matrices_and_vectors(function, dtype, shape):
+    rng = np.random.default_rng(0)
+    n = shape[0]
+    left = (rng.standard_normal((n, n)) / n).astype(dtype)
+    y = rng.standard_normal(shape).astype(dtype)
+    tolerance = 1e-11 if dtype is np.float64 else 1e-4
+    jitted = settled(function, left, y, 20, tolerance=tolerance)
+    calls = sum(k.library_calls for k in executor_of(jitted).result.kernels.values())
+    assert calls == (shape == (40, 40))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-1], lambda a: a[::2, ::2].T.copy().T],
+    ids=["transposed", "turned", "columns turned", "small"],
+)
+@pytest.mark.parametrize("columns", [None, 1, 30])
+def test_layouts(view, columns):
+    """Transposed, reversed and strided operands, also of matrices that the library gets."""
+    rng = np.random.default_rng(1)
+    left = view(rng.standard_normal((30, 30)) / 30)
+    n = left.shape[0]
+    y = rng.standard_normal(n if columns is None else (n, columns))
+    settled(steps, left, y, 20)
+
+
+def test_transposed_in_the_loop():
+    def descend(x, y, w, n):
+        for _ in range(n):
+            w = w - 0.1 * (x.T @ (x @ w - y)) / len(y)
+        return w
+
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((50, 6))
+    settled(descend, x, rng.standard_normal(50), np.zeros(6), 30)
+    settled(descend, x, rng.standard_normal((50, 40)), np.zeros((6, 40)), 30)
+
+
+def test_parts_of_rows_and_columns():
+    """LU by dots: parts whose sizes follow from the loop, down to none, of what it writes."""
+
+    def lu(a):
+        a = a.copy()
+        n = a.shape[0]
+        for i in range(n):
+            for j in range(i):
+                a[i, j] -= a[i, :j] @ a[:j, j]
+                a[i, j] /= a[j, j]
+            for j in range(i, n):
+                a[i, j] -= a[i, :i] @ a[:i, j]
+        return a
+
+    rng = np.random.default_rng(3)
+    jitted = settled(lu, rng.random((20, 20)) + 20 * np.eye(20))
+    for n in (1, 2, 33, 19):
+        a = rng.random((n, n)) + n * np.eye(n)
+        np.testing.assert_allclose(jitted(a), lu(a), 1e-11, 1e-11)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_sums_of_nothing(depth):
+    def f(a, b, n):
+        y = np.zeros((a.shape[0], b.shape[1]))
+        for _ in range(n):
+            y = y + a @ b
+        return y
+
+    settled(f, np.ones((3, depth)), np.ones((depth, 4)), 20)
+
+
+def test_integers_and_bools():
+    def f(a, y, n):
+        for _ in range(n):
+            y = (a @ y) % 7
+        return y
+
+    def reach(a, y, n):
+        for _ in range(n):
+            y = y | (a @ y)
+        return y
+
+    rng = np.random.default_rng(4)
+    settled(f, rng.integers(0, 9, (6, 6)), rng.integers(0, 9, 6), 20)
+    settled(reach, rng.random((8, 8)) < 0.2, np.arange(8) == 0, 20)
+
+
+def test_batches_stay_in_the_plan():
+    def f(a, y, n):
+        for _ in range(n):
+            y = np.tanh(a @ y)
+        return y
+
+    rng = np.random.default_rng(5)
+    args = rng.random((3, 4, 4)), rng.random((3, 4, 4)), 20
+    jitted = pf.jit(f)
+    for _ in range(3):
+        np.testing.assert_allclose(jitted(*args), f(*args), 1e-11)
+    assert any("batches of matrices" in str(r) for r in jitted.state().reasons)
