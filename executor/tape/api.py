@@ -34,7 +34,8 @@ def array(
     Raises DTypeError where gradients of integers are asked for, and for dtypes that no graph has.
     """
     data = np.array(x.data if type(x) is Array else x, dtype, copy=copy)
-    check_array(data, "pf.array: ")
+    if data.dtype.char not in "fd":
+        check_array(data, "pf.array: ")
     made = Array(data)
     if requires_grad:
         made.require_grad()
@@ -66,7 +67,7 @@ def gradients(
     ends, starts = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
     captures: dict[Node, list[tuple[int, int]]] = {}
     for k, x in enumerate(starts):
-        node = x.node
+        node = x._node if x.base is None else x.node
         if node is None:
             raise GradientError(
                 f"input {k} requires no gradient",
@@ -112,8 +113,12 @@ def backward(
 def _sequence(x: Any, what: str) -> Sequence[Array]:
     if type(x) is Array:
         return (x,)
-    if isinstance(x, (list, tuple)) and x and {Array}.issuperset(map(type, x)):
-        return x
+    if isinstance(x, (list, tuple)) and x:
+        for y in x:
+            if type(y) is not Array:
+                break
+        else:
+            return x
     raise ArgumentError(
         f"{what} must be an Array, or a sequence of them",
         hint="pf.array(x, requires_grad=True) makes one",
@@ -147,9 +152,15 @@ def _roots(
     return roots
 
 
+_ONES = {np.dtype(kind): kind(1) for kind in (np.float32, np.float64)}
+
+
 def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
     if g is None:
-        shape, dtype = y.data.shape, y.data.dtype
+        data = y.data
+        shape, dtype = data.shape, data.dtype
+        if not shape and dtype in _ONES:
+            return _ONES[dtype]
         if dtype.kind == "c" or (shape and y.data.size != 1):
             raise ArgumentError(
                 f"a result of {dtype} with shape {shape} has no gradient by itself",

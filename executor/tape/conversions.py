@@ -99,14 +99,17 @@ class Conversions(Traced):
         return self.data.item()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # NumPy asks for several protocols before `__array__`
+        if name[:2] == "__":  # NumPy asks for several protocols before `__array__`
             raise AttributeError(name)
         return super().__getattr__(name)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         self.check_live()
         self._check_kept(sys._getframe(1))
-        return np.array(self.data, dtype, copy=copy)
+        data = self.data
+        if type(data) is np.ndarray and dtype is None and not copy:
+            return data
+        return np.array(data, dtype, copy=copy)
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self) >> 4

@@ -17,6 +17,8 @@ from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import MODE
 from .hooks import count
 from .node import TAPE, Accumulate, Node
+from .op_node import OpNode
+from .saved import overwritten
 
 Captures = Mapping[Node, Sequence[tuple[int, int]]]  # node -> (its output, position in the result)
 
@@ -60,33 +62,36 @@ def run(
         return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
-    left_of, ends = _counts([root[0] for root in roots])
-    captures = captures or {}
-    found: list[Any] = []
-    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
-    unusual: Container[Node] = captures
-    needed = None
-    whole = len(captures) == ends
-    for node, places in captures.items():
-        found += [None] * len(places)
-        whole = whole and not node.edges and node in left_of
-    if captures and not whole:
-        needed = leading_to(left_of, captures)
-        unusual = left_of.keys() - needed.difference(captures)
     held: dict[Node, list[Any] | None] = {}  # the gradients of nodes that wait
     for root, index, g in roots:
         _hold(held, root, index, g)
+    left_of, ends = _counts(held)
+    found: list[Any] = []
+    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
+    captures = captures or {}
+    unusual: Container[Node] = captures
+    needed = None
+    if captures:
+        whole = len(captures) == ends
+        for node, places in captures.items():
+            for _ in places:
+                found.append(None)
+            if node.edges or node not in left_of:
+                whole = False
+        if not whole:
+            needed = leading_to(left_of, captures)
+            unusual = left_of.keys() - needed.difference(captures)
     following: Node | None = None
     ready: list[tuple[float, int, Node]] = []
     pushed = len(roots)
     if pushed == 1:
-        following = roots[0][0]
+        ((following, gs),) = held.items()
+        held.clear()
     else:
-        starts = dict.fromkeys(root[0] for root in roots)
-        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not left_of[node]]
+        ready = [(-node.seq, k, node) for k, node in enumerate(held) if not left_of[node]]
         heapify(ready)
         following = heappop(ready)[2] if ready else None
-    gs = None if following is None else held.pop(following)
+        gs = None if following is None else held.pop(following)
     roots = ()
     before, MODE.on = MODE.on, create_graph
     token = _ERRORS.set(_IGNORED)
@@ -96,7 +101,16 @@ def run(
             if gs is not None and gs[0] is not None and node.hooked is None and not (
                 anomalies or node in unusual
             ):  # fmt: skip
-                pulled = node.backward(gs)
+                saved = node.saved if type(node) is OpNode and not create_graph else None
+                pull = None if saved is None else node.plan.pull  # type: ignore[attr-defined]
+                if pull is not None:  # what `OpNode.backward` does, without asking again
+                    operands, results, versions = saved
+                    for version, then in versions:
+                        if version.count != then:
+                            raise overwritten(version, node.plan.op.name, node.loc)  # type: ignore[attr-defined]
+                    pulled = pull(gs[0], operands, results)
+                else:
+                    pulled = node.backward(gs)
                 if not retain_graph:
                     node.release()
             else:
@@ -120,7 +134,7 @@ def run(
                         _hold(held, target, index, g)
                     continue
                 waiting = held.pop(target, None) if held else None
-                if target.__class__ is Accumulate and target.hooked is None and not anomalies:
+                if type(target) is Accumulate and target.hooked is None and not anomalies:
                     # At once, as nobody sees the order. `pulled` and `zip` hold a gradient, too.
                     holders = 3
                     if waiting is not None:
@@ -231,22 +245,27 @@ def _counts(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
     """
     counts = dict.fromkeys(roots, 0)
     todo = list(counts)
-    pop, push, known = todo.pop, todo.append, counts.get
+    known = counts.get
     inner = 0
     while todo:
-        node = None
-        for edge in pop().edges:
-            if edge is not None:
-                node = edge[0]
-                count = known(node)
-                if count is not None:
-                    counts[node] = count + 1
-                else:
-                    counts[node] = 1
-                    if node.edges:
-                        push(node)
-        if node is not None:
-            inner += 1
+        following: Node | None = todo.pop()
+        while following is not None:  # a chain of nodes needs no list
+            node = None
+            edges, following = following.edges, None
+            for edge in edges:
+                if edge is not None:
+                    node = edge[0]
+                    count = known(node)
+                    if count is not None:
+                        counts[node] = count + 1
+                    else:
+                        counts[node] = 1
+                        if node.edges:
+                            if following is not None:
+                                todo.append(following)
+                            following = node
+            if node is not None:
+                inner += 1
     return counts, len(counts) - inner
 
 

@@ -12,7 +12,7 @@ from ...dialect.importers.gradients.rules import pulled
 from ...dialect.ir.gradient_mode import MODE
 from .array import FLOATS, Array
 from .builder import Unsaved
-from .node import TAPE, Edge, Node, users_place
+from .node import SPECIAL, TAPE, Edge, Node, next_seq, users_place
 from .plans import OpPlans, Plan
 from .saved import Packed, Versions, freed, keep, overwritten
 
@@ -198,8 +198,8 @@ def _node(
     plan: Plan, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], place: Any
 ) -> tuple[OpNode, Versions]:
     """A node that keeps of the operands what it needs, and the counts of writes to that."""
-    node: OpNode = _new(PackedNode if TAPE.packing else OpNode)
-    node.seq = TAPE.next_seq()
+    node: OpNode = _new(PackedNode if SPECIAL and TAPE.packing else OpNode)
+    node.seq = next_seq()
     node.edges, node.hooked, node.plan = edges, None, plan
     node.place = place or users_place(4)
     versions: Versions = []

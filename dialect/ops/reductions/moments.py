@@ -56,6 +56,9 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
+        if x.dtype.char in "fd" and attrs.get("dtype") is None:  # the usual case, and its result
+            axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
+            return np.add.reduce(x, axis_argument(axes), keepdims=keepdims) / _count(x, axes)
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         x = x.astype(out.numpy, copy=False)
         found = _mean(x, attrs.get("axes"), bool(attrs.get("keepdims")), wide(out))
