@@ -64,7 +64,8 @@ def gradients(
     GradientError for arrays that are not on the tape, and ArgumentError for gradients that do not
     fit. It is torch's ``autograd.grad``; `grad` makes a function that is compiled.
     """
-    ends, starts = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
+    ends = (outputs,) if type(outputs) is Array else _sequence(outputs, "outputs")
+    starts = (inputs,) if type(inputs) is Array else _sequence(inputs, "inputs")
     captures: dict[Node, list[tuple[int, int]]] = {}
     for k, x in enumerate(starts):
         node = x._node if x.base is None else x.node
@@ -111,8 +112,6 @@ def backward(
 
 
 def _sequence(x: Any, what: str) -> Sequence[Array]:
-    if type(x) is Array:
-        return (x,)
     if isinstance(x, (list, tuple)) and x:
         for y in x:
             if type(y) is not Array:
@@ -132,15 +131,15 @@ def _roots(
         raise TraceError(
             "backward is called in a function that is traced", hint="use pf.grad or pf.vjp there"
         )
-    given = [None] * len(outputs) if gradients is None else (
-        [gradients] if type(gradients) is Array or not isinstance(gradients, (list, tuple))
-        else list(gradients)
-    )  # fmt: skip
-    if len(given) != len(outputs):
-        raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
+    given: Sequence[Any] = (None,) * len(outputs)
+    if gradients is not None:
+        is_one = type(gradients) is Array or not isinstance(gradients, (list, tuple))
+        given = (gradients,) if is_one else gradients
+        if len(given) != len(outputs):
+            raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
     roots = []
-    for y, g in zip(outputs, given, strict=True):
-        node = y.node
+    for y, g in zip(outputs, given):  # noqa: B905 - as many of both
+        node = y._node if y.base is None else y.node
         if node is None:
             raise GradientError(
                 "an array that requires no gradient is differentiated",

@@ -98,14 +98,19 @@ class Conversions(Traced):
         self.check_live()
         return self.data.item()
 
-    def __getattr__(self, name: str) -> Any:
-        if name[:2] == "__":  # NumPy asks for several protocols before `__array__`
-            raise AttributeError(name)
-        return super().__getattr__(name)
+    @property
+    def device(self) -> Any:
+        return self.data.device
+
+    @property
+    def ctypes(self) -> Any:
+        return self.data.ctypes
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
+        if current() is not None:
+            self.check_live()
+        if self.node is not None and MODE.on:
+            self._check_kept(sys._getframe(1))
         data = self.data
         if type(data) is np.ndarray and dtype is None and not copy:
             return data

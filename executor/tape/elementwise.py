@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.importers.tracing.leaves import NUMBERS
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import Array, Version
 from .node import OTHERS, SPECIAL, TAPE, USERS, Edge, next_seq, users_place
 from .op_node import OpNode, evaluated, noted
@@ -44,7 +44,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         x = a.data
         node = a._node if a.base is None else a.node
         y = numpy(x)
-        if node is None or not MODE.on:
+        if node is None or (OFF and not MODE.on):
             return Array(y)
         shape, dtype = y.shape, y.dtype
         plan = None
@@ -109,7 +109,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         if table >= 48:
             return otherwise(a, b)
         y = numpy(x, z)
-        if not table & 3 or not MODE.on:
+        if not table & 3 or (OFF and not MODE.on):
             return Array(y)
         shape, dtype = y.shape, y.dtype
         if shape:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import GradientError, InternalError
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import set_gradient_mode
 from .hooks import count
 from .node import TAPE, Accumulate, Node
 from .op_node import OpNode
@@ -71,16 +71,19 @@ def run(
     captures = captures or {}
     unusual: Container[Node] = captures
     needed = None
+    careful = anomalies
     if captures:
         whole = len(captures) == ends
         for node, places in captures.items():
-            for _ in places:
-                found.append(None)
+            found += [None] * len(places)
             if node.edges or node not in left_of:
                 whole = False
+            elif node in held:
+                careful = True
         if not whole:
             needed = leading_to(left_of, captures)
             unusual = left_of.keys() - needed.difference(captures)
+            careful = True
     following: Node | None = None
     ready: list[tuple[float, int, Node]] = []
     pushed = len(roots)
@@ -93,34 +96,37 @@ def run(
         following = heappop(ready)[2] if ready else None
         gs = None if following is None else held.pop(following)
     roots = ()
-    before, MODE.on = MODE.on, create_graph
+    before = set_gradient_mode(create_graph)
     token = _ERRORS.set(_IGNORED)
     try:
         while following is not None:
             node = following
-            if gs is not None and gs[0] is not None and node.hooked is None and not (
-                anomalies or node in unusual
+            edges = node.edges
+            if gs is None or gs[0] is None or node.hooked is not None or (
+                careful and (anomalies or node in unusual)
             ):  # fmt: skip
-                saved = node.saved if type(node) is OpNode and not create_graph else None
-                pull = None if saved is None else node.plan.pull  # type: ignore[attr-defined]
-                if pull is not None:  # what `OpNode.backward` does, without asking again
-                    operands, results, versions = saved
-                    for version, then in versions:
-                        if version.count != then:
-                            raise overwritten(version, node.plan.op.name, node.loc)  # type: ignore[attr-defined]
-                    pulled = pull(gs[0], operands, results)
-                else:
-                    pulled = node.backward(gs)
-                if not retain_graph:
-                    node.release()
-            else:
                 gs = gs or [None] * len(node.metas)
                 runs = node not in unusual if needed is None else node in needed
                 place = captures.get(node, ())
                 pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
-            edges = node.edges
-            if len(edges) != len(pulled):
-                raise InternalError(f"{node.name} gives {len(pulled)} of {len(edges)} gradients")
+                _check_count(node, pulled)
+            elif (
+                type(node) is OpNode and not create_graph and (saved := node.saved) is not None
+                and (pull := node.plan.pull) is not None
+            ):  # fmt: skip
+                # What `OpNode.backward` does, without asking again.
+                operands, results, versions = saved
+                for version, then in versions:
+                    if version.count != then:
+                        raise overwritten(version, node.plan.op.name, node.loc)
+                pulled = pull(gs[0], operands, results)
+                if not retain_graph:
+                    node.saved = None
+            else:
+                pulled = node.backward(gs)
+                if not retain_graph:
+                    node.release()
+                _check_count(node, pulled)
             # Of a chain of nodes each makes the next one ready, which needs no heap.
             following = gs = None
             for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
@@ -176,7 +182,7 @@ def run(
                         gs = held.pop(first)
     finally:
         _ERRORS.reset(token)
-        MODE.on = before
+        set_gradient_mode(before)
     return found
 
 
@@ -215,6 +221,11 @@ def _pulled(
     if not retain_graph:
         node.release()
     return pulled
+
+
+def _check_count(node: Node, pulled: Sequence[Any]) -> None:
+    if len(node.edges) != len(pulled):
+        raise InternalError(f"{node.name} gives {len(pulled)} of {len(node.edges)} gradients")
 
 
 def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dialect.errors import InternalError
 from ...dialect.importers.gradients.rules import pulled
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import FLOATS, Array
 from .builder import Unsaved
 from .node import SPECIAL, TAPE, Edge, Node, next_seq, users_place
@@ -127,7 +127,7 @@ def evaluated(plans: OpPlans, operands: Sequence[Any], place: Any = None) -> Any
             edges.append(None)
     op = plans.op
     found = op.evaluate(plans.attrs, *values)
-    active = active and not op.no_gradient and MODE.on
+    active = active and not op.no_gradient and (not OFF or MODE.on)
     if isinstance(found, _VALUES):
         out = noted(plans, operands, values, edges, found, place) if active else Array(found)
         if op.aliases and type(found) is np.ndarray:

@@ -1,4 +1,4 @@
-"""A short way for reductions along one axis or all, as `elementwise` is one for other operations."""
+"""A short way for reductions along one axis or all, as `elementwise` has one for its operations."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dialect.importers.tracing.current import current
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import MODE, OFF
 from ...dialect.ir.op import op_named
 from .array import Array, Version
 from .elementwise import with_node
-from .node import SPECIAL, TAPE
+from .node import SPECIAL, TAPE, Edge
 from .op_node import evaluated
 from .plans import OpPlans, op_plans
+from .saved import Versions
 
 
 def reduction(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     """The method of a reduction.
 
     Args:
-        name: of the op, which takes ``axes`` and ``keepdims``.
+        name: of the op, which takes ``axes`` and ``keepdims``, and has `of_floats`.
         otherwise: is called with whatever is not usual.
     """
-    op = op_named(name)
-    evaluate = op.evaluate
+    op: Any = op_named(name)
+    reduce = op.of_floats
     known: dict[tuple[Any, bool], OpPlans] = {}
 
     def plans_of(axis: int | None, keepdims: bool) -> OpPlans:
-        made = known[axis, keepdims] = op_plans(
-            op, {"axes": None if axis is None else (axis,), "keepdims": keepdims}
-        )
+        axes = None if axis is None else (axis,)
+        made = known[axis, keepdims] = op_plans(op, {"axes": axes, "keepdims": keepdims})
         return made
 
     def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
@@ -42,12 +42,14 @@ def reduction(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         plans = known.get((axis, keepdims)) or plans_of(axis, keepdims)
         node = self._node if self.base is None else self.node
         dtype = x.dtype
-        if node is None or dtype.char not in "fd" or not MODE.on or (SPECIAL and TAPE.special):
+        if node is None or dtype.char not in "fd" or (OFF and not MODE.on) or (
+            SPECIAL and TAPE.special
+        ):  # fmt: skip
             return evaluated(plans, (self,))
-        y = evaluate(plans.attrs, x)
-        edges = [(node, self.index)]
+        y = reduce(x, plans.attrs["axes"], keepdims)
+        edges: list[Edge] = [(node, self.index)]
         plan = plans.known.get((x.shape, dtype)) or plans.of((x,), edges)
-        versions = []
+        versions: Versions = []
         if plan.keeps:
             version = self._version
             if version is None:

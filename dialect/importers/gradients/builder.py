@@ -21,7 +21,7 @@ from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim
 from ..tracing import operators
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced, TracedArray, TracedScalar
 
 SHAPED_LIKE = (SumTo, Conform)
 """Ops whose result has the shape of the second operand, of which they read nothing else."""
@@ -62,7 +62,7 @@ class TraceBuilder(GradientBuilder):
         The derivative of ``y * y * y`` has three terms that differ in the order of their factors,
         and so at most in their rounding.
         """
-        if any(type(x) not in (Traced, TracedScalar, *_NUMBERS) for x in (g, partial)):
+        if any(type(x) not in (TracedArray, TracedScalar, *_NUMBERS) for x in (g, partial)):
             return np.multiply(g, partial)
         factors = (*self._factors_of(g), *self._factors_of(partial))
         dtypes = {self.rec.dtype(f) for f in factors if isinstance(f, int)}
