@@ -7,6 +7,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ...analysis.alias import SHAPED_LIKE
 from ...ir.attrs import DYNAMIC
 from ...ir.gradients import GradientBuilder
 from ...ir.postorder import postorder
@@ -15,16 +16,12 @@ from ...ir.types import ScalarType, Shape
 from ...ops.create import Constant, Full
 from ...ops.elementwise.binary import Mul
 from ...ops.elementwise.families import Elementwise
-from ...ops.gradients import SumTo
-from ...ops.indexing.scatter import Conform
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim
 from ..tracing import operators
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedArray, TracedScalar
 
-SHAPED_LIKE = (SumTo, Conform)
-"""Ops whose result has the shape of the second operand, of which they read nothing else."""
 Factor = Union[int, str]  # a value, or a number as text
 _NUMBERS = (int, float, complex)
 _FACTORS = 12  # of a product that is compared with others

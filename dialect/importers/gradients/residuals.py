@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis.alias import SHAPED_LIKE
 from ...analysis.min_cut import UNCUT, minimum_cut
 from ...dataclass import dataclass
 from ...ir.attrs import DYNAMIC
@@ -35,7 +36,6 @@ from ...ops.linalg.contract import Matmul
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
 from ...ops.reductions.reduce import Reduction, reduced_axes
-from .builder import SHAPED_LIKE
 from .rerun import values_read
 
 if TYPE_CHECKING:
