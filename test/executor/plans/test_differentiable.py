@@ -103,6 +103,19 @@ def test_a_subgraph_is_one_node_whose_outputs_are_those_of_the_function():
     assert len(value.node.metas) == 1 and value.node.metas[0] == ((), np.dtype(float))
 
 
+def test_what_runs_in_a_subgraph_makes_no_nodes():
+    """R2.22: nodes are numbered as they are made, on all tiers of the halves."""
+    f = pf.jit(loss)
+    step(f)  # of which each op is a node
+    leaves = leaf(W), leaf(B)
+    last = f(*leaves, X, Y).node
+    assert type(last) is DiffNode
+    for _ in range(4):
+        node = f(*leaves, X, Y).node
+        assert node.seq == last.seq + 1
+        last = node
+
+
 def test_without_gradient_mode_the_forward_half_runs_alone():
     """R2.20: no node, and the plain executor is the one of calls with arrays."""
     f = pf.jit(loss)
@@ -369,6 +382,26 @@ def test_writes_to_arguments_after_the_call_do_not_reach_gradients():
         x[...] = 0.0
         value.backward()
         check((value, w.grad, b.grad))
+
+
+def test_writes_to_results_that_are_no_floats_do_not_reach_gradients():
+    """R2.24: the user has the array, and nobody counts the writes to it."""
+
+    def picked(a):
+        index = np.argmax(np.sin(a) * a, axis=1, keepdims=True)
+        return (np.take_along_axis(a, index, 1) ** 2).sum(), index
+
+    index = np.argmax(np.sin(X) * X, axis=1, keepdims=True)
+    want = np.zeros_like(X)
+    np.put_along_axis(want, index, 2 * np.take_along_axis(X, index, 1), 1)
+    f = pf.jit(picked)
+    for _ in range(4):
+        a = leaf(X)
+        value, found = f(a)
+        np.asarray(found)[...] = 0
+        value.backward()
+        np.testing.assert_allclose(a.grad, want)
+    assert graph(f).captured_outputs == (1,), "which the reverse half reads"
 
 
 def test_a_saved_output_is_no_reference_to_itself():
