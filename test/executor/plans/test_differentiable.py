@@ -257,15 +257,48 @@ def test_definedness_that_changes_takes_the_fallback_of_the_reverse_half():
 
 def test_results_without_a_gradient_leave_zeros_and_not_nothing():
     """R2.27: an input with an edge gets zeros of its shape where the reverse half has none."""
-    f = pf.jit(lambda a, b: (np.sin(a) * a, np.cos(b) * b))
-    for _ in range(4):
-        a, b = leaf(X), leaf(Y)
-        first, _ = f(a, b)
+
+    def pair(a, b):
+        e = np.exp(a)
+        return e * a, (e * b).sum(axis=0) * b
+
+    f = pf.jit(pair)
+    for call in range(5):
+        a, b = leaf(X), leaf(np.float32(X[0]))
+        first, last = f(a, b)
         first.backward(np.ones_like(X))
-        np.testing.assert_allclose(a.grad, np.sin(X) + X * np.cos(X))
-    assert type(first.node) is DiffNode or b.grad is None
-    if type(first.node) is DiffNode and first.node is f(a, b)[1].node:
-        np.testing.assert_array_equal(b.grad, np.zeros_like(Y))
+        np.testing.assert_allclose(a.grad, np.exp(X) * (X + 1))
+        if call:  # before that, each op has a node
+            assert first.node is last.node and type(first.node) is DiffNode
+            np.testing.assert_array_equal(b.grad, np.zeros(3))
+            assert b.grad.dtype == b.dtype
+
+
+def test_zeros_are_of_the_operand_which_another_subgraph_may_have_made():
+    """R2.27: an edge leads to one of several results, whose shapes differ."""
+    made = pf.jit(lambda c: (np.exp(c) * c, (np.exp(c) * c).sum(axis=0)))
+
+    def pair(a, b):
+        h = a @ a.T
+        return (h * h).sum(), (np.tanh(h).sum() * b).sum()
+
+    f = pf.jit(pair)
+    once = pf.grad(lambda a: pair(a, X[0])[0])
+    again = pf.grad(lambda a: (once(a) ** 2).sum())(X)
+    for call in range(5):
+        a, c = leaf(X), leaf(X)
+        _, b = made(c)
+        first, last = f(a, b)
+        found = pf.gradients([first], [a, b], create_graph=True, allow_unused=True)
+        np.testing.assert_allclose(found[0], once(X), rtol=1e-10)
+        (twice,) = pf.gradients([(found[0] ** 2).sum()], [a])
+        np.testing.assert_allclose(twice, again, rtol=1e-10)
+        if call:
+            assert first.node is last.node and first.node.inputs is not None
+            assert b.index == 1
+            np.testing.assert_array_equal(found[1], np.zeros(3))
+            first, _ = f(a, b)
+            np.testing.assert_array_equal(pf.gradients([first], [a, b])[1], np.zeros(3))
 
 
 def test_an_operand_without_gradient_does_not_shift_those_behind_it():
@@ -338,6 +371,24 @@ def test_results_that_are_no_floats_require_no_gradients():
         value, index = f(a)
         assert value.requires_grad and not index.requires_grad
         np.testing.assert_array_equal(np.asarray(index), np.argmax(np.exp(X) * X, axis=1))
+
+
+def test_results_that_are_no_floats_take_no_gradient():
+    """R2.26: the gradients of those behind them reach the reverse half."""
+
+    def three(a):
+        e = np.exp(a)
+        y = e * a
+        return np.argmax(y, axis=1), y, e * np.sin(a)
+
+    f = pf.jit(three)
+    for _ in range(4):
+        a = leaf(X)
+        _, first, last = f(a)
+        (first * 2.0 + last).backward(np.ones_like(X))
+        want = np.exp(X) * (2 * (X + 1) + np.sin(X) + np.cos(X))
+        np.testing.assert_allclose(a.grad, want)
+    assert first.node is last.node and len(first.node.metas) == 3
 
 
 def test_what_was_freed_or_written_to_is_an_error_that_leaves_everything_usable():
