@@ -274,6 +274,53 @@ def test_results_without_a_gradient_leave_zeros_and_not_nothing():
             assert b.grad.dtype == b.dtype
 
 
+def test_nothing_before_a_gradient_does_not_shift_it():
+    """R2.27: the first operand has none, the second one has."""
+
+    def three(a, b):
+        e, t = np.exp(a), np.tanh(b)
+        return e * a, (e * t).sum(axis=0) * b, t * t
+
+    f = pf.jit(three)
+    for call in range(4):
+        a, b = leaf(X), leaf(X[0])
+        first, _, last = f(a, b)
+        last.backward(np.ones(3))
+        t = np.tanh(X[0])
+        np.testing.assert_allclose(b.grad, 2 * t * (1 - t * t))
+        if call:
+            assert first.node is last.node
+            np.testing.assert_array_equal(a.grad, np.zeros_like(X))
+
+
+def test_gradients_of_gradients_flow_to_the_result_that_was_saved():
+    """R2.25: of two results that the reverse half reads, each has its own place on the tape."""
+    k = np.linspace(-1, 1, 9).reshape(3, 3)
+
+    def two_saved(a):
+        u = np.exp(a @ k)
+        return u, np.tanh(u @ k)
+
+    f = pf.jit(two_saved)
+    for weights in ((1.0, 1.0), (1.0, None), (None, 1.0)):  # None: undefined in the reverse half
+
+        def total(results, weights=weights):
+            pairs = zip(results, weights, strict=True)
+            return sum((y * y).sum() * w for y, w in pairs if w is not None)
+
+        once = pf.grad(lambda a, total=total: total(two_saved(a)))
+        want = pf.grad(lambda a, once=once: (once(a) ** 2).sum())(X)
+        for call in range(4):
+            a = leaf(X)
+            u, v = f(a)
+            (g,) = pf.gradients([total((u, v))], [a], create_graph=True)
+            (found,) = pf.gradients([(g * g).sum()], [a])
+            np.testing.assert_allclose(found, want, rtol=1e-9)
+            if call:
+                assert u.node is v.node
+    assert graph(f).captured_outputs == (0, 1)
+
+
 def test_zeros_are_of_the_operand_which_another_subgraph_may_have_made():
     """R2.27: an edge leads to one of several results, whose shapes differ."""
     made = pf.jit(lambda c: (np.exp(c) * c, (np.exp(c) * c).sum(axis=0)))
