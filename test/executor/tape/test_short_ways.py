@@ -97,12 +97,14 @@ def test_modes_of_one_thread_leave_others_alone():
     thread = threading.Thread(target=other)
     thread.start()
     assert inside.wait(30)
-    a = leaf()
-    y = (np.tanh(a) * a).sum()
-    np.testing.assert_allclose(pf.gradients(y, a), np.tanh(X) + X * (1 - np.tanh(X) ** 2))
-    assert not seen and len(gradient_mode.OFF) == len(SPECIAL) == 1
-    done.set()
-    thread.join()
+    try:
+        a = leaf()
+        y = (np.tanh(a) * a).sum()
+        np.testing.assert_allclose(pf.gradients(y, a), np.tanh(X) + X * (1 - np.tanh(X) ** 2))
+        assert not seen and len(gradient_mode.OFF) == len(SPECIAL) == 1
+    finally:
+        done.set()
+        thread.join()
     assert seen == [None], "nothing is noted there, so that nothing is packed"
     assert not gradient_mode.OFF and not SPECIAL
 
