@@ -58,6 +58,19 @@ MUTATIONS = (
          "test_gradients_of_gradients_flow_to_the_result_that_was_saved",),
     ),
     Mutation(
+        "captures are in the order in which a cut finds them",
+        "dialect/importers/gradients/differentiate.py",
+        "own = [v for v in computed if v in kept]",
+        "own = [v for v in computed[::-1] if v in kept]",
+        ("dialect/gradients/test_differentiate.py::test_captures_are_in_topological_order",),
+    ),
+    Mutation(
+        "a sum of gradients on the tape keeps what may be undefined", "executor/plans/on_tape.py",
+        "adds = instr.op is AutogradAdd", "adds = False",
+        ("executor/plans/test_differentiable.py::"
+         "test_gradients_of_gradients_flow_to_the_result_that_was_saved",),
+    ),
+    Mutation(
         "gradient mode of another thread counts", "executor/tape/elementwise.py",
         "if not table & 3 or (OFF and not MODE.on):", "if not table & 3 or OFF:",
         ("executor/tape/test_short_ways.py::test_modes_of_one_thread_leave_others_alone",),
