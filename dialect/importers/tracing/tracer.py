@@ -24,7 +24,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Recorder
+from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -172,7 +172,7 @@ def _kind_text(kind: Any) -> str:
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
-    writes: bool = False,
+    writes: bool = False, loops: Policy | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -184,6 +184,7 @@ def trace(
         loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
         most_ops: the longest graph that may be recorded; None = any.
         writes: writes to arguments become results (`Trace.writes`); else they are refused.
+        loops: which loops of the source are recorded as such; None = their rounds are, one by one.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -196,7 +197,7 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-        rec.takes_writes = writes
+        rec.takes_writes, rec.policy, rec.memory = writes, loops, call.memory
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *_absences(found.stores))
@@ -206,7 +207,9 @@ def trace(
         except Exception as error:
             if isinstance(error, TraceError):
                 error.guards = _guards(rec, call)
-            if not call.learns(error, rec):
+            if rec.source is not None and rec.source.learns(error):
+                continue
+            if not (call.learns(error, rec) or _has_branches(error, rec)):
                 raise
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
@@ -218,6 +221,16 @@ def trace(
 
 class _Again(Exception):
     """A trace has found effects, and is to begin anew with what the call has noted of them."""
+
+
+def _has_branches(error: Exception, rec: Recorder) -> bool:
+    """True if the trace is to start anew, and to record branches as such."""
+    if not isinstance(error, TraceError) or not (error.of_contents and error.is_undone):
+        return False
+    if rec.policy is None or "branches" in rec.memory:
+        return False
+    rec.memory["branches"] = True
+    return True
 
 
 class _Call:
@@ -240,6 +253,7 @@ class _Call:
         self.slots: list[Place] = []
         self.values: list[Any] = []
         self.shadowed = True
+        self.memory: dict[str, Any] = {}  # see `Recorder.memory`
 
     @property
     def leaves(self) -> list[Any]:
@@ -340,6 +354,8 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             if isinstance(found, TraceError):
                 raise found from None
             raise
+        if rec.source is not None:
+            rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
         if rec.refused is not None:
             raise rec.refused
