@@ -229,7 +229,7 @@ def _check(shape: Shape, target: Shape) -> None:
 
 
 class AbsorbingMul(Binary, name="absorbing_mul"):
-    """``a * b``, but 0 wherever ``a`` is 0: what no result depends on is no NaN."""
+    """``a * b``, but 0 where ``a`` is 0 and that is NaN: what no result depends on is none."""
 
     exact = True
     of_gradients = True
@@ -241,15 +241,17 @@ class AbsorbingMul(Binary, name="absorbing_mul"):
     def numpy(a: Any, b: Any) -> Any:
         with np.errstate(invalid="ignore"):
             product = np.multiply(a, b)
+        is_absorbed = np.equal(a, 0) & np.isnan(product)
         if type(product) is np.ndarray:
-            np.copyto(product, 0, where=np.equal(a, 0))
+            np.copyto(product, 0, where=is_absorbed)
             return product
-        return np.where(np.equal(a, 0), np.zeros((), product.dtype), product)[()]
+        return np.where(is_absorbed, np.zeros((), product.dtype), product)[()]
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a.eq(0).select(a.const(0), a * b)
+        product = a * b
+        return (a.eq(0) & product.isnan()).select(a.const(0), product)
 
 
 class Passed(Unary, rounding=Rounding.MOVES):
