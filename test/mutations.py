@@ -16,6 +16,83 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
+        "observers in blocks do not ask for gradients", "executor/settings/gradient_mode.py",
+        "for instr in module.main.body.walk() if instr.op is Profile",
+        "for instr in module.main.body.instrs if instr.op is Profile",
+        ("executor/plans/test_differentiable.py::"
+         "test_the_record_of_a_branch_alone_asks_for_gradients",),
+    ),
+    Mutation(
+        "gradients are counted with results that have none", "executor/plans/differentiable.py",
+        "[gradients[k] for k in op.input_vjps]", "gradients[: len(op.input_vjps)]",
+        ("executor/plans/test_differentiable.py::"
+         "test_results_that_are_no_floats_take_no_gradient",),
+    ),
+    Mutation(
+        "what a reverse half leaves undefined stays so", "executor/plans/differentiable.py",
+        "            None if edge is None else _zeros(edge) if g is None else g\n",
+        "            None if edge is None else g\n",
+        ("executor/plans/test_differentiable.py::"
+         "test_results_without_a_gradient_leave_zeros_and_not_nothing",),
+    ),
+    Mutation(
+        "gradients move up where one is undefined", "executor/plans/differentiable.py",
+        "            for edge, g in zip(self.edges, found, strict=True)",
+        "            for edge, g in zip(self.edges, sorted(found, key=lambda g: g is None))",
+        ("executor/plans/test_differentiable.py::"
+         "test_nothing_before_a_gradient_does_not_shift_it",),
+    ),
+    Mutation(
+        "integers that users are given are saved without a copy",
+        "executor/plans/differentiable.py",
+        "keep(found[k], None, versions, owned=y is None)",
+        "keep(found[k], None, versions, owned=True)",
+        ("executor/plans/test_differentiable.py::"
+         "test_writes_to_results_that_are_no_floats_do_not_reach_gradients",),
+    ),
+    Mutation(
+        "saved results are all the first one on the tape", "executor/plans/differentiable.py",
+        "self.op.captured_outputs[k - first]) if edge is _OWN",
+        "self.op.captured_outputs[0]) if edge is _OWN",
+        ("executor/plans/test_differentiable.py::"
+         "test_gradients_of_gradients_flow_to_the_result_that_was_saved",),
+    ),
+    Mutation(
+        "captures are in the order in which a cut finds them",
+        "dialect/importers/gradients/differentiate.py",
+        "own = [v for v in computed if v in kept]",
+        "own = [v for v in computed[::-1] if v in kept]",
+        ("dialect/gradients/test_differentiate.py::test_captures_are_in_topological_order",),
+    ),
+    Mutation(
+        "a sum of gradients on the tape keeps what may be undefined", "executor/plans/on_tape.py",
+        "adds = instr.op is AutogradAdd", "adds = False",
+        ("executor/plans/test_differentiable.py::"
+         "test_gradients_of_gradients_flow_to_the_result_that_was_saved",),
+    ),
+    Mutation(
+        "gradient mode of another thread counts", "executor/tape/elementwise.py",
+        "if not table & 3 or (OFF and not MODE.on):", "if not table & 3 or OFF:",
+        ("executor/tape/test_short_ways.py::test_modes_of_one_thread_leave_others_alone",),
+    ),
+    Mutation(
+        "a reduction asks nobody who packs", "executor/tape/reductions.py",
+        "SPECIAL and TAPE.special", "False",
+        ("executor/tape/test_short_ways.py::test_what_a_reduction_saves_is_packed",),
+    ),
+    Mutation(
+        "small budgets keep what others are computed from",
+        "dialect/importers/gradients/residuals.py",
+        "return 16 * taken if value in self.read else 17 * taken", "return taken",
+        ("dialect/gradients/test_residuals.py::"
+         "test_a_small_budget_keeps_what_blocks_begin_with",),
+    ),
+    Mutation(
+        "arrays are held for their sizes", "executor/interpret/evaluate.py",
+        "out.append(_keeping_shapes(step, shapes) if shapes else step)", "out.append(step)",
+        ("executor/interpret/test_evaluate.py::test_of_an_array_whose_sizes_are_read_the_shape_stays",),
+    ),
+    Mutation(
         "a generated walk takes two arrays for one", "executor/backward/joined.py",
         "if arrays[k] is not arrays[first]:", "if False:",
         ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),

@@ -21,7 +21,6 @@ from profuse.executor.memory import output_pool, thread_block
 BUDGETS = (1.0, 0.75, 0.5, 0.25)
 HEADS = 8
 TORCH_KEEPS = 533_000  # of the block, by AOTAutograd's minimum cut
-OP_BY_OP = 1_000_000  # profiled runs: no kernel is made
 Arrays = Sequence[np.ndarray]
 
 
@@ -88,9 +87,14 @@ CASES = (
 )
 
 
+def op_by_op(fn: Callable[..., Any]) -> Any:
+    """A function whose graph runs op by op: no kernel is made, and nothing is recorded."""
+    return pf.jit(fn, strategy=[])
+
+
 def kept(case: Case, args: Arrays, budget: float) -> int:
     """Bytes between the halves, of what is computed, not of copies of arguments."""
-    _, values, _ = pf.jit(Forward(case.fn, budget=budget), profiled_runs=OP_BY_OP)(*args)
+    _, values, _ = op_by_op(Forward(case.fn, budget=budget))(*args)
     given = {a.tobytes() for a in args}
     return sum(v.nbytes for v in values if np.ndim(v) and np.asarray(v).tobytes() not in given)
 
@@ -108,8 +112,7 @@ def taken(call: Callable[[], object]) -> int:
 
 def peak(case: Case, args: Arrays, budget: float) -> int:
     """Bytes at once in a run of both halves."""
-    forth = pf.jit(Forward(case.fn, budget=budget), profiled_runs=OP_BY_OP)
-    back = pf.jit(backward, profiled_runs=OP_BY_OP)
+    forth, back = op_by_op(Forward(case.fn, budget=budget)), op_by_op(backward)
 
     def run() -> None:
         result, saved, token = forth(*args)

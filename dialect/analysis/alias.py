@@ -19,9 +19,14 @@ from ..ir.program import Block, Instr
 from ..ir.types import ListType, ScalarType, TensorType, Type
 from ..ops.control_flow.control import ControlFlow, For, If, While
 from ..ops.create import Constant
+from ..ops.gradients import SumTo
+from ..ops.indexing.scatter import Conform
 from ..ops.indexing.slicing import Pick
+from ..ops.queries import Dim, Size
 from ..ops.speculation import FallbackGraph
 
+SHAPED_LIKE = (SumTo, Conform)
+"""Ops whose result has the shape of the second operand, of which they read nothing else."""
 Roots = frozenset[Any]
 NOTHING: Roots = frozenset()
 
@@ -230,4 +235,16 @@ def uses(instr: Instr) -> set[Any]:
     return used
 
 
-__all__ = ["OUTSIDE", "Aliases", "Effects", "forbidden", "result_roots", "uses"]
+def content_uses(instr: Instr) -> set[Any]:
+    """`uses` without values of which an instruction reads the shape alone."""
+    if issubclass(instr.op, (Dim, Size)):
+        return set()
+    if issubclass(instr.op, SHAPED_LIKE):
+        return {instr.operands[0]}
+    return uses(instr)
+
+
+__all__ = [
+    "OUTSIDE", "SHAPED_LIKE", "Aliases", "Effects", "content_uses", "forbidden", "result_roots",
+    "uses",
+]  # fmt: skip

@@ -16,12 +16,17 @@ LOOP_BYTES = 256 << 20
 
 
 class _Mode(threading.local):
-    """Gradient mode of each thread; ``on`` is read where a call of `gradient_mode` would count."""
+    """Gradient mode of each thread.
+
+    ``on`` is read where a call of `gradient_mode` would count; `set_gradient_mode` sets it.
+    """
 
     on = True
 
 
 MODE = _Mode()
+# Has an element for each thread in which the mode is off, mostly none: asked sooner than `MODE`.
+OFF: list[None] = []
 
 
 def gradient_mode() -> bool:
@@ -31,7 +36,14 @@ def gradient_mode() -> bool:
 
 def set_gradient_mode(on: bool) -> bool:
     """Switch gradient mode of this thread; returns what it was."""
-    before, MODE.on = MODE.on, on
+    before = MODE.on
+    if on:
+        if not before:
+            MODE.on = True
+            OFF.pop()
+    elif before:
+        MODE.on = False
+        OFF.append(None)
     return before
 
 
@@ -42,7 +54,7 @@ def gradients(on: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        MODE.on = before
+        set_gradient_mode(before)
 
 
 def requires_grad(value: object) -> bool:
@@ -55,4 +67,4 @@ def requires_grad(value: object) -> bool:
     return bool(getattr(value, "requires_grad", False)) and MODE.on
 
 
-__all__ = ["MODE", "gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]
+__all__ = ["MODE", "OFF", "gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]

@@ -172,14 +172,18 @@ class SumTo(Proven, name="sum_to", rounding=Rounding.SUMS):
 
     @staticmethod
     def summed(x: Any, shape: tuple[int, ...]) -> Any:
-        """``x`` summed to a shape that broadcasts to its own."""
+        """``x`` summed to a shape that broadcasts to its own; no view, if that can be."""
         axes = _axes(x.shape, shape)
         if not axes:
-            return x[()]
+            return x if x.ndim else x[()]
         dtype = x.dtype
         inside = dtype if dtype.char in "fd" else wide(dtype_of(dtype)).numpy
-        found = np.add.reduce(x, axes, inside, keepdims=True).reshape(shape)
-        return (found if inside is dtype else found.astype(dtype))[()]
+        if len(axes) + len(shape) == x.ndim:
+            found = np.add.reduce(x, axes, inside)
+        else:
+            found = np.add.reduce(x, axes, inside, keepdims=True).reshape(shape)
+        found = found if inside is dtype else found.astype(dtype)
+        return found if found.ndim else found[()]
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
@@ -237,8 +241,11 @@ class AbsorbingMul(Binary, name="absorbing_mul"):
     def numpy(a: Any, b: Any) -> Any:
         with np.errstate(invalid="ignore"):
             product = np.multiply(a, b)
-        absorbed = np.equal(a, 0) & np.isnan(product)
-        return np.where(absorbed, np.zeros((), product.dtype), product)[()]
+        is_absorbed = np.equal(a, 0) & np.isnan(product)
+        if type(product) is np.ndarray:
+            np.copyto(product, 0, where=is_absorbed)
+            return product
+        return np.where(is_absorbed, np.zeros((), product.dtype), product)[()]
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

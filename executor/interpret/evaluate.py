@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...dialect.analysis.alias import uses
+from ...dialect.analysis.alias import content_uses, uses
 from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.indexing.inplace import LOANS
 from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
-from ..memory.liveness import Overwrites, own_copy
+from ..memory.liveness import Overwrites, own_copy, shape_alone
 from .loop_limit import LIMITS
 
 
@@ -32,6 +32,7 @@ class Observer(Protocol):
         """A value at a ``profile_value`` op."""
 
 
+_LARGE = 1 << 16  # bytes; of what takes less it does not pay to keep the shape alone
 Env = list[Any]
 Step = Callable[[Env], None]
 Adapt = Callable[[Instr, Callable[..., Any]], Callable[..., Any]]
@@ -82,13 +83,17 @@ class Evaluator:
         steps = [self._step(instr) for instr in block.instrs]
         if keep is None:
             return steps
-        seen = set(keep)
+        seen, read = set(keep), set(keep)  # later; of which not the shape alone
         out: list[Step] = []
         for instr, step in zip(reversed(block.instrs), reversed(steps), strict=True):
-            used = uses(instr) | set(instr.results)
-            dead = tuple(used - seen)
+            used, contents = uses(instr), content_uses(instr)
+            used.update(instr.results)
+            contents.update(instr.results)
+            dead, shapes = tuple(used - seen), tuple(contents & seen - read)
             seen |= used
-            out.append(_dropping(step, dead) if dead else step)
+            read |= contents
+            step = _dropping(step, dead) if dead else step
+            out.append(_keeping_shapes(step, shapes) if shapes else step)
         return out[::-1]
 
     def _step(self, instr: Instr) -> Step:
@@ -315,6 +320,19 @@ def _assign(env: Env, results: tuple[int, ...], out: Any, instr: Instr) -> None:
 
 def _nothing(env: Env) -> None:
     """The profile counter: `executor.interpret.record.Record` counts runs itself."""
+
+
+def _keeping_shapes(step: Step, values: tuple[int, ...]) -> Step:
+    """A step after which nothing is read of some values but what their shapes are."""
+
+    def run(env: Env) -> None:
+        step(env)
+        for slot in values:
+            x = env[slot]
+            if type(x) is np.ndarray and x.nbytes > _LARGE:
+                env[slot] = shape_alone(x)
+
+    return run
 
 
 def _dropping(step: Step, dead: tuple[int, ...]) -> Step:

@@ -23,6 +23,8 @@ from ...dialect.ops.control_flow.control import For, If
 from ...dialect.ops.create import Full
 from ...dialect.ops.speculation import Guard, Identity
 
+_ELEMENT = bytes(16)  # one element of any dtype
+
 
 class Liveness:
     """The last uses in a plan's main function; inputs, constants and outputs have none."""
@@ -168,9 +170,19 @@ def uses_in(block: Block) -> list[int]:
     return found
 
 
+def shape_alone(x: Any) -> Any:
+    """An array of the shape and dtype of ``x`` that holds one element, and not the memory of ``x``.
+
+    It stands for ``x`` where nothing but sizes is read, so that writes to ``x`` do not matter.
+    """
+    if type(x) is not np.ndarray or not x.ndim:
+        return x
+    return np.ndarray(x.shape, x.dtype, _ELEMENT, 0, (0,) * x.ndim)
+
+
 def own_copy(value: Any) -> Any:
     """An array in memory of its own, for a loop that overwrites it."""
     return np.array(value) if type(value) is np.ndarray else value
 
 
-__all__ = ["Liveness", "Overwrites", "own_copy", "uses_in"]
+__all__ = ["Liveness", "Overwrites", "own_copy", "shape_alone", "uses_in"]

@@ -13,6 +13,7 @@ from ...dialect.ir.op import Fusion, op_named
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Gradient
 from ..interpret.evaluate import Evaluator
+from ..memory.liveness import shape_alone
 from ..tape.array import FLOATS, Array
 from ..tape.engine import run
 from ..tape.node import Edge, Meta, Node, users_place
@@ -21,7 +22,6 @@ from ..tape.saved import Packed, Versions, check, freed, keep, overwritten
 from .on_tape import is_noted, on_tape, plain
 
 _VALUES = (np.ndarray, np.generic)
-_NOTHING = bytes(16)  # one element of any dtype
 _MOST_KINDS = 4  # of inputs of a reverse half that emitted code is made for
 Run = Callable[[list], list]
 
@@ -99,7 +99,7 @@ class DiffOp:
         ])  # fmt: skip
         shapes_alone = self.shapes_alone
         captures: list[tuple[Any, Any]] = [
-            (_shape_of(x.data if type(x := given[k]) is Array else x), None) if k in shapes_alone
+            (shape_alone(x.data if type(x := given[k]) is Array else x), None) if k in shapes_alone
             else (keep(x.data if type(x := given[k]) is Array else x, x, versions), edges[k])
             for k in self.captured_inputs
         ]  # fmt: skip
@@ -264,16 +264,6 @@ def _zeros(edge: Any) -> Any:
     node, index = edge
     shape, dtype = node.metas[index]
     return np.zeros(shape, dtype)[()]
-
-
-def _shape_of(x: Any) -> Any:
-    """An array of the shape and dtype of ``x`` that holds one element, and not the memory of ``x``.
-
-    Where only sizes are read, writes to ``x`` do not matter either.
-    """
-    if type(x) is not np.ndarray or not x.ndim:
-        return x
-    return np.ndarray(x.shape, x.dtype, _NOTHING, 0, (0,) * x.ndim)
 
 
 def _meta(y: Any) -> Meta:

@@ -15,11 +15,13 @@ import numpy as np
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import op_named
 from ...dialect.ir.program import Instr, Module
+from ...dialect.ops.gradients import AutogradAdd
 from ..interpret.evaluate import Adapt, own
 from ..tape.array import Array
 from ..tape.operations import apply
 
 _VALUES = (np.ndarray, np.generic)
+_ADD = op_named("add")
 
 
 def is_noted(value: Any) -> bool:
@@ -43,15 +45,19 @@ def on_tape(module: Module) -> Adapt:
     writes = any(instr.op.writes for program in programs for instr in program.body.walk())
 
     def adapt(instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-        op, attrs = instr.op, instr.op.full_attrs(instr.attrs)
+        # Which gradients are undefined is known here, so that a sum of others is any sum.
+        adds = instr.op is AutogradAdd
+        op, attrs = (_ADD, {}) if adds else (instr.op, instr.op.full_attrs(instr.attrs))
 
         def noted(*args: Any) -> Any:
-            if not any(type(x) is Array for x in args):
+            if not any(type(x) is Array for x in args) or (adds and _lacks(args)):
                 return evaluate(*args)
             found = apply(op, attrs, args)
             return tuple(map(_bare, found)) if type(found) is tuple else _bare(found)
 
         def tracked(*args: Any) -> Any:
+            if adds and _lacks(args):
+                return evaluate(*args)
             found = apply(op, attrs, [_array(x) for x in args])
             if not args:
                 return tuple(map(_array, found)) if type(found) is tuple else _array(found)
@@ -60,6 +66,10 @@ def on_tape(module: Module) -> Adapt:
         return tracked if writes else noted
 
     return adapt
+
+
+def _lacks(args: Sequence[Any]) -> bool:
+    return any(x is None for x in args)
 
 
 def _bare(value: Any) -> Any:

@@ -34,7 +34,8 @@ def array(
     Raises DTypeError where gradients of integers are asked for, and for dtypes that no graph has.
     """
     data = np.array(x.data if type(x) is Array else x, dtype, copy=copy)
-    check_array(data, "pf.array: ")
+    if data.dtype.char not in "fd":
+        check_array(data, "pf.array: ")
     made = Array(data)
     if requires_grad:
         made.require_grad()
@@ -63,10 +64,11 @@ def gradients(
     GradientError for arrays that are not on the tape, and ArgumentError for gradients that do not
     fit. It is torch's ``autograd.grad``; `grad` makes a function that is compiled.
     """
-    ends, starts = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
+    ends = (outputs,) if type(outputs) is Array else _sequence(outputs, "outputs")
+    starts = (inputs,) if type(inputs) is Array else _sequence(inputs, "inputs")
     captures: dict[Node, list[tuple[int, int]]] = {}
     for k, x in enumerate(starts):
-        node = x.node
+        node = x._node if x.base is None else x.node
         if node is None:
             raise GradientError(
                 f"input {k} requires no gradient",
@@ -110,10 +112,12 @@ def backward(
 
 
 def _sequence(x: Any, what: str) -> Sequence[Array]:
-    if type(x) is Array:
-        return (x,)
-    if isinstance(x, (list, tuple)) and x and {Array}.issuperset(map(type, x)):
-        return x
+    if isinstance(x, (list, tuple)) and x:
+        for y in x:
+            if type(y) is not Array:
+                break
+        else:
+            return x
     raise ArgumentError(
         f"{what} must be an Array, or a sequence of them",
         hint="pf.array(x, requires_grad=True) makes one",
@@ -127,15 +131,15 @@ def _roots(
         raise TraceError(
             "backward is called in a function that is traced", hint="use pf.grad or pf.vjp there"
         )
-    given = [None] * len(outputs) if gradients is None else (
-        [gradients] if type(gradients) is Array or not isinstance(gradients, (list, tuple))
-        else list(gradients)
-    )  # fmt: skip
-    if len(given) != len(outputs):
-        raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
+    given: Sequence[Any] = (None,) * len(outputs)
+    if gradients is not None:
+        is_one = type(gradients) is Array or not isinstance(gradients, (list, tuple))
+        given = (gradients,) if is_one else gradients
+        if len(given) != len(outputs):
+            raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
     roots = []
-    for y, g in zip(outputs, given, strict=True):
-        node = y.node
+    for y, g in zip(outputs, given):  # noqa: B905 - as many of both
+        node = y._node if y.base is None else y.node
         if node is None:
             raise GradientError(
                 "an array that requires no gradient is differentiated",
@@ -147,9 +151,15 @@ def _roots(
     return roots
 
 
+_ONES = {np.dtype(kind): kind(1) for kind in (np.float32, np.float64)}
+
+
 def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
     if g is None:
-        shape, dtype = y.data.shape, y.data.dtype
+        data = y.data
+        shape, dtype = data.shape, data.dtype
+        if not shape and dtype in _ONES:
+            return _ONES[dtype]
         if dtype.kind == "c" or (shape and y.data.size != 1):
             raise ArgumentError(
                 f"a result of {dtype} with shape {shape} has no gradient by itself",

@@ -212,7 +212,8 @@ class Array(Conversions):
                 more.grad = g if more.grad is None else more.grad + g
             elif more.grad is None:
                 owned = sys.getrefcount(g) <= holders + 2 and _is_owned(g)
-                more.grad = g if owned else np.array(g)[()]
+                copy = g if owned else np.array(g)
+                more.grad = copy if copy.ndim else copy[()]
             elif sys.getrefcount(more.grad) == 2 and _is_owned(more.grad):
                 more.grad += g
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,6 +89,7 @@ class Unsaved(np.lib.mixins.NDArrayOperatorsMixin):
         )
 
 
+_SMALL = 4096  # elements
 _ABSORBING = op_named("absorbing_mul")
 
 
@@ -102,10 +103,17 @@ def absorbed(g: Any, partial: Any) -> Any:
 
 
 def repeated(x: Any, shape: tuple[int, ...]) -> Any:
-    """`numpy.broadcast_to`, which is written in Python, for a shape to which ``x`` broadcasts."""
+    """`numpy.broadcast_to`, which is written in Python, for a shape to which ``x`` broadcasts.
+
+    Small arrays are filled, as it takes less time to write them than to step through repeated ones.
+    """
     dtype = x.dtype
     if dtype.kind == "V":
         return np.broadcast_to(x, shape)
+    if prod(shape) <= _SMALL:
+        filled = np.empty(shape, dtype)
+        filled[...] = x
+        return filled
     if not x.shape:
         steps = (0,) * len(shape)
     elif x.flags.c_contiguous:

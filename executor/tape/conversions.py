@@ -98,15 +98,23 @@ class Conversions(Traced):
         self.check_live()
         return self.data.item()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # NumPy asks for several protocols before `__array__`
-            raise AttributeError(name)
-        return super().__getattr__(name)
+    @property
+    def device(self) -> Any:
+        return self.data.device
+
+    @property
+    def ctypes(self) -> Any:
+        return self.data.ctypes
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        self.check_live()
-        self._check_kept(sys._getframe(1))
-        return np.array(self.data, dtype, copy=copy)
+        if current() is not None:
+            self.check_live()
+        if self.node is not None and MODE.on:
+            self._check_kept(sys._getframe(1))
+        data = self.data
+        if type(data) is np.ndarray and dtype is None and not copy:
+            return data
+        return np.array(data, dtype, copy=copy)
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self) >> 4

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...dialect.importers.tracing.leaves import NUMBERS
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import Array, Version
-from .node import TAPE, USERS, Edge, Meta, users_place
+from .node import OTHERS, SPECIAL, TAPE, USERS, Edge, next_seq, users_place
 from .op_node import OpNode, evaluated, noted
 from .plans import ElementwisePlans, Plan, op_plans
 from .saved import Versions, keep
@@ -44,24 +44,24 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         x = a.data
         node = a._node if a.base is None else a.node
         y = numpy(x)
-        if node is None or not MODE.on:
+        if node is None or (OFF and not MODE.on):
             return Array(y)
         shape, dtype = y.shape, y.dtype
         plan = None
-        if dtype.kind == "f" and x.dtype is dtype and not TAPE.special:
-            key = dtype.num * 64 + (9 if shape else 1)
-            plan = known.get(key) or plans.plan(key, (x,))
+        if x.dtype is dtype and not (SPECIAL and TAPE.special):
+            table = 9 if shape else 1
+            plan = known[table].get(dtype) or plans.plan(table, dtype, (x,))
         if plan is None:
             return noted(others, (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
-        if plan.kept:
+        if plan.keeps:
             version = a._version
             if version is None:
                 version = a._version = Version()
             versions = [(version, version.count)]
         else:
             x = None
-        return _with_node(plan, [(node, a.index)], (x,), y, ((shape, dtype),), versions)
+        return with_node(plan, [(node, a.index)], (x,), y, shape, dtype, versions)
 
     return call
 
@@ -79,16 +79,16 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
     def call(a: Any, b: Any) -> Any:
         first: Edge = None
         second: Edge = None
-        key: Any = 0
+        table = 0
         if type(a) is Array:
             x = a.data
             node = a._node if a.base is None else a.node
             if node is not None:
                 first = node, a.index
-                key = 1
+                table = 1
         elif type(a) in NUMBERS:
             x = a
-            key = 16
+            table = 16
         elif type(a) in PLAIN:
             x = a
         else:
@@ -98,42 +98,43 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
             node = b._node if b.base is None else b.node
             if node is not None:
                 second = node, b.index
-                key |= 2
+                table |= 2
         elif type(b) in NUMBERS:
             z = b
-            key |= 32
+            table |= 32
         elif type(b) in PLAIN:
             z = b
         else:
             return otherwise(a, b)
-        if key & 48 == 48:
+        if table >= 48:
             return otherwise(a, b)
         y = numpy(x, z)
-        if not key & 3 or not MODE.on:
+        if not table & 3 or (OFF and not MODE.on):
             return Array(y)
         shape, dtype = y.shape, y.dtype
+        if shape:
+            table |= 8
         plan = None
-        if dtype.kind == "f" and not TAPE.special:
-            known_by = key + dtype.num * 64 + (8 if shape else 0)
-            if key & 16:
+        if not (SPECIAL and TAPE.special):
+            if table < 16:
+                if x.dtype is dtype and z.dtype is dtype and x.shape == shape == z.shape:
+                    plan = known[table].get(dtype) or plans.plan(table, dtype, (x, z))
+            elif table & 16:
                 if z.dtype is dtype:  # as text, 0.0 and -0.0 are two keys
-                    key = known_by, type(x), x or repr(x)
-                    plan = known.get(key) or plans.plan(key, (x, z))
+                    key = dtype, type(x), x or repr(x)
+                    plan = known[table].get(key) or plans.plan(table, key, (x, z))
             elif x.dtype is dtype and x.shape == shape:
-                if key & 32:
-                    key = known_by, type(z), z or repr(z)
-                    plan = known.get(key) or plans.plan(key, (x, z))
-                elif z.dtype is dtype and z.shape == shape:
-                    plan = known.get(known_by) or plans.plan(known_by, (x, z))
-            if plan is None:
+                key = dtype, type(z), z or repr(z)
+                plan = known[table].get(key) or plans.plan(table, key, (x, z))
+            if plan is None and dtype.kind == "f":
                 plan = others.of((x, z), [first, second])
         if plan is None:
             return noted(others, (a, b), (x, z), [first, second], y)
-        kept, blank = plan.kept, plan.blank
+        keeps, blank = plan.keeps, plan.blank
         versions = _NOTHING
-        if kept:
+        if keeps:
             versions = []
-            if 0 not in kept:
+            if not keeps & 1:
                 x = blank[0]
             elif type(a) is Array:
                 version = a._version
@@ -142,7 +143,7 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
                 versions.append((version, version.count))
             else:
                 x = keep(x, a, versions)
-            if 1 not in kept:
+            if not keeps & 2:
                 z = blank[1]
             elif type(b) is Array:
                 version = b._version
@@ -153,25 +154,40 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
                 z = keep(z, b, versions)
         else:
             x, z = blank
-        return _with_node(plan, [first, second], (x, z), y, ((shape, dtype),), versions)
+        return with_node(plan, [first, second], (x, z), y, shape, dtype, versions)
 
     return call
 
 
-def _with_node(
-    plan: Plan, edges: list[Edge], kept: Sequence[Any], y: Any, metas: Sequence[Meta],
-    versions: Versions,
+def with_node(
+    plan: Plan, edges: list[Edge], kept: Sequence[Any], y: Any, shape: tuple[int, ...],
+    dtype: np.dtype, versions: Versions,
 ) -> Array:  # fmt: skip
-    """The result of an op with its node; called by what the user's code has called."""
+    """The result of an op with its node; called by what the user's code, or NumPy, has called.
+
+    Args:
+        plan: of the op, where nothing of `SPECIAL` is in use.
+        edges, kept: of the operands.
+        y, shape, dtype: the result.
+        versions: counts of writes to operands.
+    """
     node: OpNode = _new(OpNode)
-    node.seq = TAPE.next_seq()
-    node.edges, node.metas, node.plan = edges, metas, plan
+    node.seq = next_seq()
+    node.edges = edges
+    node.metas = ((shape, dtype),)
+    node.plan = plan
     node.hooked = None
-    frame = _frame(2)
+    frame: Any = _frame(2)
     code = frame.f_code
+    if code.co_filename in OTHERS:  # what NumPy calls
+        frame = frame.f_back or frame
+        code = frame.f_code
     node.place = (code, frame.f_lasti) if code.co_filename in USERS else users_place(3)
     out: Array = _new(Array)  # all that its initialiser does, without a call
-    out.data, out._node, out.index, out.base, out._more = y, node, 0, None, None
+    out.data = y
+    out._node = node
+    out.index = 0
+    out.base = out._more = None
     if plan.kept_results:
         version = out._version = Version()
         node.saved = kept, (y,), [*versions, (version, 0)]
@@ -186,4 +202,4 @@ def otherwise(plans: ElementwisePlans) -> Otherwise:
     return lambda *operands: evaluated(op_plans(plans.op, _NO_ATTRS), operands)
 
 
-__all__ = ["PLAIN", "binary", "otherwise", "unary"]
+__all__ = ["PLAIN", "binary", "otherwise", "unary", "with_node"]

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import GradientError, InternalError
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import set_gradient_mode
 from .hooks import count
 from .node import TAPE, Accumulate, Node
+from .op_node import OpNode
+from .saved import overwritten
 
 Captures = Mapping[Node, Sequence[tuple[int, int]]]  # node -> (its output, position in the result)
 
@@ -60,53 +62,71 @@ def run(
         return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
-    left_of, ends = _counts([root[0] for root in roots])
-    captures = captures or {}
-    found: list[Any] = []
-    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
-    unusual: Container[Node] = captures
-    needed = None
-    whole = len(captures) == ends
-    for node, places in captures.items():
-        found += [None] * len(places)
-        whole = whole and not node.edges and node in left_of
-    if captures and not whole:
-        needed = leading_to(left_of, captures)
-        unusual = left_of.keys() - needed.difference(captures)
     held: dict[Node, list[Any] | None] = {}  # the gradients of nodes that wait
     for root, index, g in roots:
         _hold(held, root, index, g)
+    left_of, ends = _counts(held)
+    found: list[Any] = []
+    # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
+    captures = captures or {}
+    unusual: Container[Node] = captures
+    needed = None
+    careful = anomalies
+    if captures:
+        whole = len(captures) == ends
+        for node, places in captures.items():
+            found += [None] * len(places)
+            if node.edges or node not in left_of:
+                whole = False
+            elif node in held:
+                careful = True
+        if not whole:
+            needed = leading_to(left_of, captures)
+            unusual = left_of.keys() - needed.difference(captures)
+            careful = True
     following: Node | None = None
     ready: list[tuple[float, int, Node]] = []
     pushed = len(roots)
     if pushed == 1:
-        following = roots[0][0]
+        ((following, gs),) = held.items()
+        held.clear()
     else:
-        starts = dict.fromkeys(root[0] for root in roots)
-        ready = [(-node.seq, k, node) for k, node in enumerate(starts) if not left_of[node]]
+        ready = [(-node.seq, k, node) for k, node in enumerate(held) if not left_of[node]]
         heapify(ready)
         following = heappop(ready)[2] if ready else None
-    gs = None if following is None else held.pop(following)
+        gs = None if following is None else held.pop(following)
     roots = ()
-    before, MODE.on = MODE.on, create_graph
+    before = set_gradient_mode(create_graph)
     token = _ERRORS.set(_IGNORED)
     try:
         while following is not None:
             node = following
-            if gs is not None and gs[0] is not None and node.hooked is None and not (
-                anomalies or node in unusual
+            edges = node.edges
+            if gs is None or gs[0] is None or node.hooked is not None or (
+                careful and (anomalies or node in unusual)
             ):  # fmt: skip
-                pulled = node.backward(gs)
-                if not retain_graph:
-                    node.release()
-            else:
                 gs = gs or [None] * len(node.metas)
                 runs = node not in unusual if needed is None else node in needed
                 place = captures.get(node, ())
                 pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
-            edges = node.edges
-            if len(edges) != len(pulled):
-                raise InternalError(f"{node.name} gives {len(pulled)} of {len(edges)} gradients")
+                _check_count(node, pulled)
+            elif (
+                type(node) is OpNode and not create_graph and (saved := node.saved) is not None
+                and (pull := node.plan.pull) is not None
+            ):  # fmt: skip
+                # What `OpNode.backward` does, without asking again.
+                operands, results, versions = saved
+                for version, then in versions:
+                    if version.count != then:
+                        raise overwritten(version, node.plan.op.name, node.loc)
+                pulled = pull(gs[0], operands, results)
+                if not retain_graph:
+                    node.saved = None
+            else:
+                pulled = node.backward(gs)
+                if not retain_graph:
+                    node.release()
+                _check_count(node, pulled)
             # Of a chain of nodes each makes the next one ready, which needs no heap.
             following = gs = None
             for edge, g in zip(edges, pulled):  # noqa: B905 - as many of both
@@ -120,7 +140,7 @@ def run(
                         _hold(held, target, index, g)
                     continue
                 waiting = held.pop(target, None) if held else None
-                if target.__class__ is Accumulate and target.hooked is None and not anomalies:
+                if type(target) is Accumulate and target.hooked is None and not anomalies:
                     # At once, as nobody sees the order. `pulled` and `zip` hold a gradient, too.
                     holders = 3
                     if waiting is not None:
@@ -162,7 +182,7 @@ def run(
                         gs = held.pop(first)
     finally:
         _ERRORS.reset(token)
-        MODE.on = before
+        set_gradient_mode(before)
     return found
 
 
@@ -203,6 +223,11 @@ def _pulled(
     return pulled
 
 
+def _check_count(node: Node, pulled: Sequence[Any]) -> None:
+    if len(node.edges) != len(pulled):
+        raise InternalError(f"{node.name} gives {len(pulled)} of {len(node.edges)} gradients")
+
+
 def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:
     if any(map(_has_nan, pulled)) and not any(map(_has_nan, gs)):
         raise GradientError(
@@ -231,22 +256,27 @@ def _counts(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
     """
     counts = dict.fromkeys(roots, 0)
     todo = list(counts)
-    pop, push, known = todo.pop, todo.append, counts.get
+    known = counts.get
     inner = 0
     while todo:
-        node = None
-        for edge in pop().edges:
-            if edge is not None:
-                node = edge[0]
-                count = known(node)
-                if count is not None:
-                    counts[node] = count + 1
-                else:
-                    counts[node] = 1
-                    if node.edges:
-                        push(node)
-        if node is not None:
-            inner += 1
+        following: Node | None = todo.pop()
+        while following is not None:  # a chain of nodes needs no list
+            node = None
+            edges, following = following.edges, None
+            for edge in edges:
+                if edge is not None:
+                    node = edge[0]
+                    count = known(node)
+                    if count is not None:
+                        counts[node] = count + 1
+                    else:
+                        counts[node] = 1
+                        if node.edges:
+                            if following is not None:
+                                todo.append(following)
+                            following = node
+            if node is not None:
+                inner += 1
     return counts, len(counts) - inner
 
 

@@ -8,7 +8,6 @@ the arrays themselves. All other calls are NumPy's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,9 @@ from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
 from .operations import apply, write
-from .plans import OpPlans, elementwise_plans, op_plans
+from .plans import elementwise_plans, op_plans
 from .recorder import Tape
+from .reductions import reduction
 
 evaluate_with(Tape())
 _NO_ATTRS: dict[str, Any] = {}
@@ -164,32 +164,8 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
-@lru_cache(maxsize=4096)
-def _reduced_by(name: str, axis: int | None, keepdims: bool) -> OpPlans:
-    """A reduction along one axis or all."""
-    return op_plans(
-        op_named(name), {"axes": None if axis is None else (axis,), "keepdims": keepdims}
-    )
-
-
-def _reduction(name: str) -> Callable[..., Any]:
-    """The method of a reduction."""
-    other = _method(name)
-
-    def method(self: Array, axis: Any = None, *args: Any, keepdims: Any = False, **how: Any) -> Any:
-        rank = self.data.ndim
-        if rank and not args and not how and (keepdims is False or keepdims is True) and (
-            axis is None or (type(axis) is int and -rank <= axis < rank)
-        ) and current() is None:  # fmt: skip
-            return evaluated(_reduced_by(name, axis, keepdims), (self,))
-        return other(self, axis, *args, keepdims=keepdims, **how)
-
-    method.__name__ = method.__qualname__ = name
-    return method
-
-
 _REDUCTIONS = {
-    func: _reduction(name)
+    func: reduction(name, _method(name))
     for name, func in {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}.items()
 }
 

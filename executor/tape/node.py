@@ -22,16 +22,20 @@ from .hooks import Handle, Hooks, add
 Meta = tuple[tuple[int, ...], np.dtype]  # shape and dtype of an output
 FIRST = float("inf")  # the `seq` of what runs as soon as it is ready
 USERS: set[str] = set()  # files of the user's code that has made nodes
+OTHERS: set[str] = set()  # files of other code, which users' code has called meanwhile
+
+
+next_seq = itertools.count().__next__  # numbers nodes, upwards in each thread
+SPECIAL: list[Any] = []  # is empty while no thread has anything special in use, as is usual
 
 
 class _Tape(threading.local):
     """What belongs to one thread.
 
     Attributes:
-        next_seq: counts its nodes.
         packing: pairs of functions that pack and unpack what nodes keep; the last one counts.
         anomalies: whether saved arrays and gradients are checked.
-        special: whether either is in use.
+        special: whether either is in use; then `SPECIAL` is not empty, which is asked sooner.
         captured: what runs backwards in place of the engine, while captures are asked for.
     """
 
@@ -40,7 +44,6 @@ class _Tape(threading.local):
     def __init__(self) -> None:
         self.packing: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.anomalies = self.special = False
-        self.next_seq = itertools.count().__next__
 
 
 TAPE = _Tape()
@@ -52,7 +55,7 @@ class Node:
     Subclasses say how in `backward`, and drop in `release` what only that needs.
 
     Attributes:
-        seq: counts the nodes of a thread upwards; the engine takes the highest one that is ready.
+        seq: counts nodes upwards; the engine takes the highest one that is ready.
         edges: per operand, or whatever `backward` returns gradients for, the node that computed it
             and which of its outputs it is; None for an operand without gradient.
         metas: shape and dtype of each output.
@@ -69,7 +72,7 @@ class Node:
     op_name: ClassVar[str] = "node"
 
     def __init__(self, edges: list[Edge], metas: Sequence[Meta]) -> None:
-        self.seq = TAPE.next_seq()
+        self.seq = next_seq()
         self.edges, self.metas = edges, metas
         self.hooked = self.place = None
 
@@ -181,12 +184,15 @@ def users_place(depth: int = 2) -> Any:
         if is_users_file(code.co_filename):
             USERS.add(code.co_filename)
             return code, frame.f_lasti
+        OTHERS.add(code.co_filename)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
 __all__ = [
     "FIRST",
+    "OTHERS",
+    "SPECIAL",
     "TAPE",
     "USERS",
     "Accumulate",
@@ -194,6 +200,7 @@ __all__ = [
     "Meta",
     "Node",
     "location",
+    "next_seq",
     "user_line",
     "users_place",
 ]

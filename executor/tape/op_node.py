@@ -9,10 +9,10 @@ import numpy as np
 
 from ...dialect.errors import InternalError
 from ...dialect.importers.gradients.rules import pulled
-from ...dialect.ir.gradient_mode import MODE
+from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import FLOATS, Array
 from .builder import Unsaved
-from .node import TAPE, Edge, Node, users_place
+from .node import SPECIAL, TAPE, Edge, Node, next_seq, users_place
 from .plans import OpPlans, Plan
 from .saved import Packed, Versions, freed, keep, overwritten
 
@@ -127,7 +127,7 @@ def evaluated(plans: OpPlans, operands: Sequence[Any], place: Any = None) -> Any
             edges.append(None)
     op = plans.op
     found = op.evaluate(plans.attrs, *values)
-    active = active and not op.no_gradient and MODE.on
+    active = active and not op.no_gradient and (not OFF or MODE.on)
     if isinstance(found, _VALUES):
         out = noted(plans, operands, values, edges, found, place) if active else Array(found)
         if op.aliases and type(found) is np.ndarray:
@@ -198,8 +198,8 @@ def _node(
     plan: Plan, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], place: Any
 ) -> tuple[OpNode, Versions]:
     """A node that keeps of the operands what it needs, and the counts of writes to that."""
-    node: OpNode = _new(PackedNode if TAPE.packing else OpNode)
-    node.seq = TAPE.next_seq()
+    node: OpNode = _new(PackedNode if SPECIAL and TAPE.packing else OpNode)
+    node.seq = next_seq()
     node.edges, node.hooked, node.plan = edges, None, plan
     node.place = place or users_place(4)
     versions: Versions = []

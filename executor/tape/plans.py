@@ -36,6 +36,7 @@ class Plan:
         op, attrs: the op; its attributes, with defaults.
         wanted: which operands require gradients.
         kept: which operands nodes keep, numbers among them.
+        keeps: the same as bits.
         kept_results: which results they keep.
         blank: what stands for the operands that are not kept.
         pull: the rule as one function; None = it is not recorded, or cannot be.
@@ -45,8 +46,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "numbers", "op",
-        "pull", "stamp", "wanted",
+        "_given", "_left", "attrs", "blank", "builder", "keeps", "kept", "kept_results",
+        "numbers", "op", "pull", "stamp", "wanted",
     )  # fmt: skip
     pull: Pull | None
     stamp: Hashable
@@ -61,6 +62,7 @@ class Plan:
         self._given = [Unsaved(x.shape, x.dtype) if _is_array(x) else x for x in operands]
         numbers = {k for k, x in enumerate(operands) if not _is_array(x)}
         self.kept = tuple(sorted(reads[0] | numbers))
+        self.keeps = sum(1 << k for k in self.kept)
         self.kept_results = tuple(sorted(reads[1]))
         self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
         self.builder = ArrayBuilder(wanted)
@@ -116,11 +118,12 @@ def told_by_value(op: type[Op]) -> bool:
     if op in _BY_VALUE:
         return False
     _BY_VALUE.add(op)
-    for known in (*_known.values(), *_elementwise.values()):
-        if known is not None and known.op is op:
-            for plan in list(known.known.values()):
-                if plan is not None:
-                    plan.stamp, plan.numbers = None, ()
+    short = _elementwise.get(op)
+    tables = [plans.known for plans in list(_known.values()) if plans.op is op]
+    for table in (*tables, *(short.known if short else ())):
+        for plan in list(table.values()):
+            if plan is not None:
+                plan.stamp, plan.numbers = None, ()
     return True
 
 
@@ -220,25 +223,22 @@ def _reads(
 
 def forget() -> None:
     """Drop all plans."""
-    for known in (*_known.values(), *_elementwise.values()):
-        if known is not None:
-            known.known.clear()
+    for plans in _known.values():
+        plans.known.clear()
+    for short in _elementwise.values():
+        for known in short.known if short else ():
+            known.clear()
 
 
 def _is_array(x: Any) -> bool:
     return isinstance(x, _ARRAYS)
 
 
-def _bits(key: Any) -> int:
-    """The number in a key of `ElementwisePlans`."""
-    found: int = key[0] if type(key) is tuple else key
-    return found
-
-
 class _AnySizes(Plan):
     """The plan of an elementwise op for operands of all sizes that are the same.
 
     Args:
+        rank: of the operands that are arrays, 0 or more.
         table: has the plan, and None in its place once the rule turns out to depend on sizes.
         key: where.
     """
@@ -247,9 +247,10 @@ class _AnySizes(Plan):
     any_sizes = True
 
     def __init__(
-        self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
-    ) -> None:
-        shape = (2,) if _bits(key) & 8 else ()
+        self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], rank: int,
+        table: dict[Any, Plan | None], key: Any,
+    ) -> None:  # fmt: skip
+        shape = (2,) if rank else ()
         given = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
         super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
         self.blank = [None] * len(operands)  # their sizes are not known
@@ -266,25 +267,31 @@ class ElementwisePlans:
     """The plans of an elementwise op for real floats of the shape and dtype of the result.
 
     Attributes:
-        known: by a number, the 64-fold of that of the dtype, plus 1 and 2 for the operands that
-            require gradients, 8 for arrays with axes, 16 and 32 for operands that are numbers;
-            then also by type and value of the number. None where there is no such plan.
+        known: a table for each sum of 1 and 2 for the operands that require gradients, 8 for arrays
+            with axes, 16 and 32 for operands that are numbers. Each goes by the dtype of the
+            result, then also by type and value of the number, and has None where there is no such
+            plan.
     """
 
     __slots__ = ("known", "numpy", "op")
 
     def __init__(self, op: type[Elementwise]) -> None:
         self.op, self.numpy = op, op.numpy
-        self.known: dict[Any, Plan | None] = {}
+        self.known: list[dict[Any, Plan | None]] = [{} for _ in range(64)]
 
-    def plan(self, key: Any, operands: Sequence[Any]) -> Plan | None:
-        """The plan of a key, made if there is none."""
-        if key in self.known:
-            return self.known[key]
-        if len(self.known) >= _LIMIT:
-            self.known.clear()
-        wanted = [bool(_bits(key) >> k & 1) for k in range(len(operands))]
-        made = self.known[key] = _AnySizes(self.op, operands, wanted, self.known, key)
+    def plan(self, table: int, key: Any, operands: Sequence[Any]) -> Plan | None:
+        """The plan in a table at a key, made if there is none; None for what is no real float."""
+        known = self.known[table]
+        if key in known:
+            return known[key]
+        if len(known) >= _LIMIT:
+            known.clear()
+        dtype = key[0] if type(key) is tuple else key
+        made: Plan | None = None
+        if dtype.kind == "f":
+            wanted = [bool(table >> k & 1) for k in range(len(operands))]
+            made = _AnySizes(self.op, operands, wanted, table & 8, known, key)
+        known[key] = made
         return made
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...dialect.errors import ArgumentError, GradientError, Loc
 from ...dialect.importers.tracing.recorder import checksum
 from .array import Array, Version
-from .node import TAPE, location
+from .node import SPECIAL, TAPE, location
 
 Pack = Callable[[Any], Any]
 
@@ -71,14 +71,14 @@ def keep(data: Any, given: Any, versions: Versions, *, owned: bool = False) -> A
     """
     if not isinstance(data, (np.ndarray, np.generic)):
         return data
-    if TAPE.packing:
+    if SPECIAL and TAPE.packing:
         return Packed(data, *TAPE.packing[-1])
     if type(given) is Array:
         version = given.version
         versions.append((version, version.count))
     elif type(data) is np.ndarray and data.flags.writeable and not owned:
         return data.copy()  # nobody can tell whether it is written to
-    if TAPE.anomalies and type(data) is np.ndarray:
+    if SPECIAL and TAPE.anomalies and type(data) is np.ndarray:
         contents = Contents(data)
         versions.append((contents, contents.count))
     return data
@@ -124,9 +124,11 @@ def saved_arrays_hooks(pack: Pack, unpack: Pack) -> Iterator[None]:
         raise ArgumentError("saved_arrays_hooks takes two functions: pack and unpack")
     TAPE.packing.append((pack, unpack))
     TAPE.special = True
+    SPECIAL.append(pack)
     try:
         yield
     finally:
+        SPECIAL.pop()
         TAPE.packing.pop()
         TAPE.special = bool(TAPE.packing) or TAPE.anomalies
 
@@ -141,9 +143,11 @@ def detect_anomaly() -> Iterator[None]:
     """
     before, TAPE.anomalies = TAPE.anomalies, True
     TAPE.special = True
+    SPECIAL.append(detect_anomaly)
     try:
         yield
     finally:
+        SPECIAL.pop()
         TAPE.anomalies = before
         TAPE.special = bool(TAPE.packing) or before
 

@@ -7,6 +7,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ...analysis.alias import SHAPED_LIKE
 from ...ir.attrs import DYNAMIC
 from ...ir.gradients import GradientBuilder
 from ...ir.postorder import postorder
@@ -15,16 +16,12 @@ from ...ir.types import ScalarType, Shape
 from ...ops.create import Constant, Full
 from ...ops.elementwise.binary import Mul
 from ...ops.elementwise.families import Elementwise
-from ...ops.gradients import SumTo
-from ...ops.indexing.scatter import Conform
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim
 from ..tracing import operators
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced, TracedArray, TracedScalar
 
-SHAPED_LIKE = (SumTo, Conform)
-"""Ops whose result has the shape of the second operand, of which they read nothing else."""
 Factor = Union[int, str]  # a value, or a number as text
 _NUMBERS = (int, float, complex)
 _FACTORS = 12  # of a product that is compared with others
@@ -62,7 +59,7 @@ class TraceBuilder(GradientBuilder):
         The derivative of ``y * y * y`` has three terms that differ in the order of their factors,
         and so at most in their rounding.
         """
-        if any(type(x) not in (Traced, TracedScalar, *_NUMBERS) for x in (g, partial)):
+        if any(type(x) not in (TracedArray, TracedScalar, *_NUMBERS) for x in (g, partial)):
             return np.multiply(g, partial)
         factors = (*self._factors_of(g), *self._factors_of(partial))
         dtypes = {self.rec.dtype(f) for f in factors if isinstance(f, int)}

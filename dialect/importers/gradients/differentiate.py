@@ -61,9 +61,10 @@ def split(
     with recording(made.rec):
         apart = reverse_half(made.rec, made.float_outputs, made.flowing)
         in_memory = {*made.inputs, *made.outputs}
-        kept = residuals(made.rec, apart, (), in_memory, budget, made.inputs).kept
+        kept = set(residuals(made.rec, apart, (), in_memory, budget, made.inputs).kept)
+        computed = [r for instr in made.rec.blocks[-1].instrs for r in instr.results]
     inputs = [k for k, v in enumerate(made.inputs) if v in kept]
-    own = [v for v in kept if v not in made.inputs]
+    own = [v for v in computed if v in kept]  # in topological order
     outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
     captured = sorted(map(outputs.index, own))
     body = Block(

@@ -19,7 +19,7 @@ from ..tracing.inline import inline_block
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, positional_names, unflatten
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced, TracedArray, TracedScalar
 from .rerun import append
 from .sweep import pull_back, push_forward
 
@@ -108,7 +108,7 @@ def variable(rec: Recorder, leaf: Any) -> Any:
     fresh = op("positive", wrap(rec, as_value(rec, leaf)))
     owner = leaf.storage.owner if isinstance(leaf, Traced) and leaf.storage else None
     if isinstance(fresh, Traced) and owner:
-        fresh = Traced(rec, fresh.value, owner=owner)
+        fresh = TracedArray(rec, fresh.value, owner=owner)
     return fresh
 
 

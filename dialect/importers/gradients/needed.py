@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ...analysis.alias import SHAPED_LIKE
 from ...ir.op import Fusion
 from ...ir.program import Block, Instr
 from ...ir.types import TensorType
@@ -16,7 +17,6 @@ from ...ops.control_flow.control import For, If
 from ...ops.elementwise.families import Elementwise
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import Scatter
-from .builder import SHAPED_LIKE
 from .rerun import values_read
 
 if TYPE_CHECKING:

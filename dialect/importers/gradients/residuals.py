@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis.alias import SHAPED_LIKE
 from ...analysis.min_cut import UNCUT, minimum_cut
 from ...dataclass import dataclass
 from ...ir.attrs import DYNAMIC
@@ -35,7 +36,6 @@ from ...ops.linalg.contract import Matmul
 from ...ops.manipulation.shape import BroadcastTo
 from ...ops.queries import Dim, Size
 from ...ops.reductions.reduce import Reduction, reduced_axes
-from .builder import SHAPED_LIKE
 from .rerun import values_read
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class _Cut:
         self.rec, self.in_memory = rec, in_memory
         self.fixed = {*variables, *_compared(reverse)}
         self.uncounted = {*variables, *in_memory}
-        self.read = list(values_read(reverse))
+        self.read = dict.fromkeys(values_read(reverse))
 
     def residuals(self, allowed: Collection[int]) -> Residuals:
         """The minimum cut where costly ops may be computed again of which results are allowed."""
@@ -159,7 +159,10 @@ class _Cut:
         seen = list(postorder(self.read, operands))
         edges = [(_out(v), _SINK, UNCUT) for v in self.read]
         for value in seen:
-            cost = _cost(self.rec, value, value in self.in_memory)
+            cost = (
+                self._memory(value) if allowed
+                else _cost(self.rec, value, value in self.in_memory)
+            )  # fmt: skip
             edges.append((_in(value), _out(value), cost))
             if remade(value) is None:
                 edges.append((_SOURCE, _in(value), UNCUT))
@@ -173,6 +176,17 @@ class _Cut:
                 again[id(made)] = made
         bytes_ = sum(_bytes(self.rec, v) for v in kept if v not in self.uncounted)
         return Residuals(list(kept), list(again.values()), bytes_)
+
+    def _memory(self, value: int) -> int:
+        """What keeping a value costs where memory is short.
+
+        A value that the reverse half reads is there at some time even if it is computed again; what
+        it would be computed from takes memory beside it.
+        """
+        if value in self.uncounted:
+            return 1
+        taken = max(_bytes(self.rec, value), 1)
+        return 16 * taken if value in self.read else 17 * taken
 
     def costly(self) -> list[int]:
         """The values that a budget lets be computed again, in the order in which it does."""

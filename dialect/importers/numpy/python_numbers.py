@@ -17,7 +17,7 @@ from ...ir.dtypes import BOOL, C128, F64, I64, DType
 from ...ir.types import ListType
 from ..python.substitutes import CONVERSIONS, FUNCTIONS
 from ..tracing.operators import Recording, op
-from ..tracing.traced import Traced
+from ..tracing.traced import TracedArray
 
 # Functions of one number or two -> NumPy's, which compute the same.
 _PLAIN = {
@@ -41,7 +41,7 @@ def is_open(value: Any) -> bool:
         isinstance(value, Recording)
         and not value.rec.evaluates
         and value.value not in value.rec.known
-        and not (type(value) is Traced and value.ndim)
+        and not (type(value) is TracedArray and value.ndim)
     )
 
 
@@ -89,7 +89,9 @@ def _is_foreign(value: Any) -> bool:
     """True for what `math` refuses, or is not known to take."""
     if isinstance(value, Recording):
         dtype = _dtype_of(value)
-        return dtype is None or dtype.is_complex or (type(value) is Traced and bool(value.ndim))
+        return (
+            dtype is None or dtype.is_complex or (type(value) is TracedArray and bool(value.ndim))
+        )
     return type(value) not in (int, float, bool)
 
 

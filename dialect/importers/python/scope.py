@@ -18,7 +18,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ..tracing.current import trace_error
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_source, with_callees
 from .substitutes import BUILTINS, conversion, substitute
 from .users_code import SOURCE, is_users_file, is_users_name
@@ -232,7 +232,7 @@ class Scope:
             def plain(x: Any) -> Any:
                 if isinstance(x, tuple) and type(x) is tuple:
                     return tuple(map(plain, x))
-                if type(x) is Traced:
+                if type(x) is TracedArray:
                     raise trace_error(
                         f"{value.__name__}, which keeps its results, is called with a traced array",
                         "call what it wraps: f.__wrapped__(x)",

@@ -170,7 +170,7 @@ class Shadows:
     # --- kinds of objects -----------------------------------------------------------------------
 
     def _array(self, value: np.ndarray, name: str) -> Any:
-        from ..tracing.traced import Traced
+        from ..tracing.traced import TracedArray
 
         try:
             check_array(value, "")
@@ -179,7 +179,7 @@ class Shadows:
         if id(value) in self._rec.created:
             return value  # the function itself has made it, by code that is not traced
         captured, owner = self._rec.capture(value), f"the array {name}"
-        return self._enter(value, Traced(self._rec, captured, owner, is_input=True))
+        return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
 
     def _list(self, value: Any, name: str) -> Any:
         shadow = self._enter(value, deque(maxlen=value.maxlen) if type(value) is deque else [])

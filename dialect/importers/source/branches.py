@@ -15,7 +15,7 @@ from ..tracing.control import cond, join_hints, truth
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.traced import Traced
+from ..tracing.traced import TracedArray
 from .decisions import Key
 from .names import Site, is_carried, same
 from .trial import Trial, own
@@ -138,7 +138,7 @@ class Branches(Trial):
         return made
 
     def _value(self, side: int, name: str, held: Any) -> int:
-        if type(held) is Traced and not held.ndim and not is_immutable(held):
+        if type(held) is TracedArray and not held.ndim and not is_immutable(held):
             self.refuse(f"{name} is an array without axes")
         with self.rec.nested(self._blocks[side]):
             value = as_value(self.rec, own(self.rec, held))

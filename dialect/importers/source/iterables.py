@@ -11,7 +11,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ..tracing.operators import op
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced, TracedArray, TracedScalar
 
 
 @dataclass(eq=False)
@@ -165,7 +165,7 @@ def _range(args: tuple[Any, ...]) -> Counted | None:
 
 def _bound(arg: Any) -> Any:
     """A bound as a Python number, traced or not; None for what `range` refuses."""
-    if type(arg) is Traced:
+    if type(arg) is TracedArray:
         fits = arg.ndim == 0 and arg.dtype.kind in "iu"
         return op("item", arg) if fits else None
     if type(arg) is TracedScalar:
@@ -183,14 +183,14 @@ def _enumerate(args: tuple[Any, ...]) -> Enumerated | None:
 
 def is_lazy(iterable: Any) -> bool:
     """True for one of these, and for an array whose rows may be."""
-    if type(iterable) is Traced:
+    if type(iterable) is TracedArray:
         return iterable.ndim > 0 and not iterable.rec.evaluates
     return type(iterable) in (Counted, Rows, Enumerated, Zipped)
 
 
 def as_lazy(iterable: Any) -> Any:
     """One of these for an array; others as they are."""
-    return Rows(iterable) if type(iterable) is Traced else iterable
+    return Rows(iterable) if type(iterable) is TracedArray else iterable
 
 
 def _number(bound: Any) -> int:

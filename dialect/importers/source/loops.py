@@ -19,7 +19,7 @@ from ...ir.program import Block
 from ...ir.types import INT_SCALAR
 from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, as_value, op, wrap
-from ..tracing.traced import Traced
+from ..tracing.traced import TracedArray
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
 from .iterables import Counted, as_lazy, counted_of, element_of, is_lazy, lazy
@@ -78,7 +78,7 @@ class Source:
 
     def length(self, function: Any, *args: Any) -> Any:
         """``len(x)``, which of a traced array is a traced number."""
-        if function is builtins.len and type(args[0]) is Traced and args[0].ndim:
+        if function is builtins.len and type(args[0]) is TracedArray and args[0].ndim:
             return args[0].shape[0]
         return self.rec.callee(function)(*args)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracing.operators import Recording
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import TracedArray, TracedScalar
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -51,7 +51,7 @@ def same(a: Any, b: Any) -> bool:
         return bool(a.dtype == b.dtype) and a.tobytes() == b.tobytes()
     if kind is TracedScalar:
         return bool(a._dim == b._dim and a._value == b._value)
-    if kind is Traced:
+    if kind is TracedArray:
         return bool(a.value == b.value and a.storage is b.storage)
     return False
 

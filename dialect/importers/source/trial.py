@@ -20,7 +20,7 @@ from ..tracing.current import user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import op
 from ..tracing.pytree import flatten
-from ..tracing.traced import Traced
+from ..tracing.traced import TracedArray
 from .decisions import Key
 from .names import Site, is_carried, read, same
 from .snapshot import Snapshot
@@ -165,7 +165,7 @@ class Trial:
         rec = self.rec
         values = {**self.advanced(), **{n: held[n] for n in self.names}}
         for name, value in values.items():
-            if type(value) is Traced and not value.ndim and not is_immutable(value):
+            if type(value) is TracedArray and not value.ndim and not is_immutable(value):
                 self.refuse(f"{name} is an array without axes")
             values[name] = own(rec, value)
         try:
@@ -210,7 +210,7 @@ class Trial:
     def results(self, made: dict[str, Any]) -> None:
         """Hand the results to the names."""
         for value in made.values():
-            if type(value) is Traced and not value.ndim:
+            if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
         held = {n: v for n, v in self.start.items() if n in self.live}
         self.puts = {**held, **made}
@@ -263,7 +263,7 @@ class Trial:
 
 def own(rec: Recorder, value: Any) -> Any:
     """A value that a block hands on: what is taken out of an array is no view of its memory."""
-    if type(value) is not Traced or value.ndim:
+    if type(value) is not TracedArray or value.ndim:
         return value
     made = rec.defs.get(value.value)
     is_view = made is not None and bool(made.op.aliases) and not made.op.writes

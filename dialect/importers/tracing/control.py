@@ -21,7 +21,7 @@ from .current import current, trace_error, user_loc
 from .operators import as_value, op, recorder_of, wrap
 from .pytree import TreeDef, flatten, unflatten
 from .recorder import Recorder
-from .traced import Traced, is_tracing
+from .traced import Traced, TracedArray, is_tracing
 
 _ROUNDS = 4  # rounds in which a loop's carried types may widen: the dtype first, then sizes
 
@@ -169,7 +169,7 @@ class Carry:
     def value(self, args: Sequence[int]) -> Any:
         """The carried value made of block arguments."""
         return unflatten(self.tree, [
-            Traced(self.rec, a, owner=o)
+            TracedArray(self.rec, a, owner=o)
             if isinstance(h, TensorType) and h.shape else wrap(self.rec, a)
             for a, h, o in zip(args, self.hints, self.owners, strict=True)
         ])  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -162,22 +162,19 @@ def _is_int(x: Any) -> bool:
     return (x.kind if isinstance(x, TracedScalar) else type(x)) in (bool, int)
 
 
-@register_leaf_type
-class Traced(Recording, of=TensorType):
-    """An array of the traced call. ``shape`` holds traced sizes, ``ndim`` and ``dtype`` are
-    constants of the trace.
+class Traced(Recording):
+    """An array that records: one of a traced call (`TracedArray`), or of the tape.
+
+    ``shape`` of traced arrays has traced sizes, ``ndim`` and ``dtype`` are constants of the trace.
     """
 
     __slots__ = ("storage",)
     __hash__ = None  # type: ignore[assignment]
+    storage: Storage | None
 
-    def __init__(
-        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
-    ) -> None:
-        super().__init__(rec, value)
-        self.storage: Storage | None = None
-        if owner:
-            self.storage = Storage(owner, value if is_input else None)
+    if TYPE_CHECKING:  # subclasses have the methods of ndarrays
+
+        def __getattr__(self, name: str) -> Any: ...
 
     # --- attributes ---------------------------------------------------------------------------
 
@@ -240,15 +237,6 @@ class Traced(Recording, of=TensorType):
     @property
     def flat(self) -> Any:
         return iter(METHODS["ravel"](self))
-
-    def __getattr__(self, name: str) -> Any:
-        known = hasattr(np.ndarray, name) and not name.startswith("__")
-        handler = method_handler(name) if known else METHODS.get(name)
-        if handler is not None:
-            return lambda *args, **kwargs: handler(self, *args, **kwargs)
-        if known:
-            raise unsupported_method(self.rec, name)
-        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         sizes = ", ".join("?" if d is None else str(d) for d in self.hint)
@@ -367,6 +355,28 @@ class Traced(Recording, of=TensorType):
             self.storage = base.storage
 
 
+@register_leaf_type
+class TracedArray(Traced, of=TensorType):
+    """An array of the traced call."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
+    ) -> None:
+        super().__init__(rec, value)
+        self.storage = Storage(owner, value if is_input else None) if owner else None
+
+    def __getattr__(self, name: str) -> Any:
+        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        handler = method_handler(name) if known else METHODS.get(name)
+        if handler is not None:
+            return lambda *args, **kwargs: handler(self, *args, **kwargs)
+        if known:
+            raise unsupported_method(self.rec, name)
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+
 def is_tracing(values: Iterable[Any]) -> bool:
     """True if one of these leaves belongs to a trace in progress."""
     return any(isinstance(v, (Traced, TracedScalar)) and not v.rec.evaluates for v in values)
@@ -414,4 +424,4 @@ def _in_place(name: str) -> Callable:
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
-__all__ = ["Traced", "TracedScalar", "is_on_tape", "is_tracing", "shortcut"]
+__all__ = ["Traced", "TracedArray", "TracedScalar", "is_on_tape", "is_tracing", "shortcut"]

@@ -26,7 +26,7 @@ from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
 from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
-from .traced import Traced, is_tracing
+from .traced import TracedArray, is_tracing
 
 if TYPE_CHECKING:
     from ..python.given import Containers, Given
@@ -435,7 +435,7 @@ def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:
 def _argument(rec: Recorder, number: int, label: str) -> Any:
     value, leaf = rec.inputs[number], rec.leaves[number]
     if isinstance(leaf, np.ndarray):
-        return Traced(rec, value, owner=f"argument {label}", is_input=True)
+        return TracedArray(rec, value, owner=f"argument {label}", is_input=True)
     if type(leaf) is bool:
         # Code asks ``flag is True``, to which a traced value cannot answer.
         code = getattr(rec.fn, "__code__", None)

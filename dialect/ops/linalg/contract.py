@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,12 @@ def _dtype(a: DType, b: DType) -> DType:
         raise DTypeError(str(error)) from None
 
 
+def _rows(x: Any) -> Any:
+    """An array as a matrix of its rows."""
+    shape = np.shape(x)
+    return np.reshape(x, (prod(shape[:-1]), shape[-1]))
+
+
 class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
     """`numpy.matmul`: 1-d operands are vectors, leading axes of the others broadcast.
 
@@ -58,9 +65,14 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
         right = np.expand_dims(z, 1) if np.ndim(z) == 1 else z
         if k == 0:
             full = np.matmul(g, b.conjugate(np.swapaxes(right, -1, -2)))
-            return np.reshape(b.like(full, left), np.shape(x))
+            found = b.like(full, left)
+            return np.reshape(found, np.shape(x)) if np.ndim(x) == 1 else found
+        if np.ndim(left) > 2 and np.ndim(right) == 2:
+            # One product over the rows of all matrices takes no memory for one of each.
+            left, g = _rows(left), _rows(g)
         full = np.matmul(b.conjugate(np.swapaxes(left, -1, -2)), g)
-        return np.reshape(b.like(full, right), np.shape(z))
+        found = b.like(full, right)
+        return np.reshape(found, np.shape(z)) if np.ndim(z) == 1 else found
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:

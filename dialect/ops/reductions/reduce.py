@@ -129,6 +129,11 @@ class _Fold(Reduction):
     initial: ClassVar[Any] = 0
 
     @classmethod
+    def of_floats(cls, x: np.ndarray, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
+        """The result for an array of f32 or f64, in its own dtype."""
+        return cls.ufunc.reduce(x, axes, None, None, keepdims)  # type: ignore[call-arg]
+
+    @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return cls.ufunc.reduce(
             args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
@@ -166,8 +171,8 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         axes, keepdims = axis_argument(attrs.get("axes")), bool(attrs.get("keepdims"))
-        if x.dtype.char in "fd" and attrs.get("dtype") is None:  # the usual case, and its result
-            return cls.ufunc.reduce(x, axes, keepdims=keepdims)
+        if x.dtype.char in "fd" and attrs.get("dtype") is None:  # the usual case
+            return cls.of_floats(x, axes, keepdims)
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         acc = wide(out)
         if acc is not out:

@@ -171,6 +171,24 @@ def test_temporaries_follow_the_real_outputs():
     assert parts.captured_inputs == (0,) and parts.captured_outputs == (1,)
 
 
+def test_captures_are_in_topological_order():
+    """R2.29: inputs as they are, then results by their place, temporaries as they are computed."""
+
+    def layers(a, b, c):
+        first = np.sin(a @ b)
+        second = np.cos(first @ c)
+        return second, (np.sin(second @ b) @ c).sum()
+
+    parts = parts_of(layers, X, np.ones((3, 3)), np.eye(3))
+    assert parts.captured_inputs == (0, 1, 2)
+    captured = parts.captured_outputs
+    assert len(captured) > 3 and list(captured) == sorted(captured)
+    made = {r: k for k, i in enumerate(parts.forward.body.instrs) for r in i.results}
+    places = [made[v] for v in parts.forward.outputs[parts.real_outputs :]]
+    assert places == sorted(places)
+    assert len(parts.reverse.inputs) == len(parts.input_vjps) + 3 + len(captured)
+
+
 def test_what_is_no_float_has_no_gradients_and_is_captured_by_its_index():
     """R2.29"""
     index = np.array([0, 2])

@@ -10,7 +10,20 @@ from profuse.dialect.importers.gradients.pullback import Forward
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 
-from harness.kept import BLOCK, BUDGETS, TORCH_KEEPS, Case, gelu, kept, layer_norm, mlp, peak
+from harness.kept import (
+    BLOCK,
+    BUDGETS,
+    TORCH_KEEPS,
+    Case,
+    block,
+    blocks,
+    gelu,
+    kept,
+    layer_norm,
+    mlp,
+    op_by_op,
+    peak,
+)
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((6, 8))
@@ -130,6 +143,18 @@ def test_a_quarter_of_what_is_kept_halves_the_peak_of_deep_networks():
     found = [peak(case, case.arguments(), budget) for budget in BUDGETS]
     assert found == sorted(found, reverse=True)
     assert found[-1] <= found[0] / 2
+
+
+def test_a_small_budget_keeps_what_blocks_begin_with():
+    """What the block before has added to it would take as much, and bring it back early."""
+    widths = (64, 192), (64, 64), (64, 256), (256, 64)
+    args = Case("blocks", blocks, ((16, 32, 64), *widths * 3)).arguments()
+    _, values, _ = op_by_op(Forward(blocks, budget=0.25))(*args)
+    x = args[0]
+    for k in (1, 5):
+        x = block(x, *args[k : k + 4])
+        same = [v for v in values if np.shape(v) == x.shape and np.allclose(v, x, atol=1e-4)]
+        assert len(same) == 1
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.3, 0.6])

@@ -103,6 +103,19 @@ def test_a_subgraph_is_one_node_whose_outputs_are_those_of_the_function():
     assert len(value.node.metas) == 1 and value.node.metas[0] == ((), np.dtype(float))
 
 
+def test_what_runs_in_a_subgraph_makes_no_nodes():
+    """R2.22: nodes are numbered as they are made, on all tiers of the halves."""
+    f = pf.jit(loss)
+    step(f)  # of which each op is a node
+    leaves = leaf(W), leaf(B)
+    last = f(*leaves, X, Y).node
+    assert type(last) is DiffNode
+    for _ in range(4):
+        node = f(*leaves, X, Y).node
+        assert node.seq == last.seq + 1
+        last = node
+
+
 def test_without_gradient_mode_the_forward_half_runs_alone():
     """R2.20: no node, and the plain executor is the one of calls with arrays."""
     f = pf.jit(loss)
@@ -244,15 +257,95 @@ def test_definedness_that_changes_takes_the_fallback_of_the_reverse_half():
 
 def test_results_without_a_gradient_leave_zeros_and_not_nothing():
     """R2.27: an input with an edge gets zeros of its shape where the reverse half has none."""
-    f = pf.jit(lambda a, b: (np.sin(a) * a, np.cos(b) * b))
-    for _ in range(4):
-        a, b = leaf(X), leaf(Y)
-        first, _ = f(a, b)
+
+    def pair(a, b):
+        e = np.exp(a)
+        return e * a, (e * b).sum(axis=0) * b
+
+    f = pf.jit(pair)
+    for call in range(5):
+        a, b = leaf(X), leaf(np.float32(X[0]))
+        first, last = f(a, b)
         first.backward(np.ones_like(X))
-        np.testing.assert_allclose(a.grad, np.sin(X) + X * np.cos(X))
-    assert type(first.node) is DiffNode or b.grad is None
-    if type(first.node) is DiffNode and first.node is f(a, b)[1].node:
-        np.testing.assert_array_equal(b.grad, np.zeros_like(Y))
+        np.testing.assert_allclose(a.grad, np.exp(X) * (X + 1))
+        if call:  # before that, each op has a node
+            assert first.node is last.node and type(first.node) is DiffNode
+            np.testing.assert_array_equal(b.grad, np.zeros(3))
+            assert b.grad.dtype == b.dtype
+
+
+def test_nothing_before_a_gradient_does_not_shift_it():
+    """R2.27: the first operand has none, the second one has."""
+
+    def three(a, b):
+        e, t = np.exp(a), np.tanh(b)
+        return e * a, (e * t).sum(axis=0) * b, t * t
+
+    f = pf.jit(three)
+    for call in range(4):
+        a, b = leaf(X), leaf(X[0])
+        first, _, last = f(a, b)
+        last.backward(np.ones(3))
+        t = np.tanh(X[0])
+        np.testing.assert_allclose(b.grad, 2 * t * (1 - t * t))
+        if call:
+            assert first.node is last.node
+            np.testing.assert_array_equal(a.grad, np.zeros_like(X))
+
+
+def test_gradients_of_gradients_flow_to_the_result_that_was_saved():
+    """R2.25: of two results that the reverse half reads, each has its own place on the tape."""
+    k = np.linspace(-1, 1, 9).reshape(3, 3)
+
+    def two_saved(a):
+        u = np.exp(a @ k)
+        return u, np.tanh(u @ k)
+
+    f = pf.jit(two_saved)
+    for weights in ((1.0, 1.0), (1.0, None), (None, 1.0)):  # None: undefined in the reverse half
+
+        def total(results, weights=weights):
+            pairs = zip(results, weights, strict=True)
+            return sum((y * y).sum() * w for y, w in pairs if w is not None)
+
+        once = pf.grad(lambda a, total=total: total(two_saved(a)))
+        want = pf.grad(lambda a, once=once: (once(a) ** 2).sum())(X)
+        for call in range(4):
+            a = leaf(X)
+            u, v = f(a)
+            (g,) = pf.gradients([total((u, v))], [a], create_graph=True)
+            (found,) = pf.gradients([(g * g).sum()], [a])
+            np.testing.assert_allclose(found, want, rtol=1e-9)
+            if call:
+                assert u.node is v.node
+    assert graph(f).captured_outputs == (0, 1)
+
+
+def test_zeros_are_of_the_operand_which_another_subgraph_may_have_made():
+    """R2.27: an edge leads to one of several results, whose shapes differ."""
+    made = pf.jit(lambda c: (np.exp(c) * c, (np.exp(c) * c).sum(axis=0)))
+
+    def pair(a, b):
+        h = a @ a.T
+        return (h * h).sum(), (np.tanh(h).sum() * b).sum()
+
+    f = pf.jit(pair)
+    once = pf.grad(lambda a: pair(a, X[0])[0])
+    again = pf.grad(lambda a: (once(a) ** 2).sum())(X)
+    for call in range(5):
+        a, c = leaf(X), leaf(X)
+        _, b = made(c)
+        first, last = f(a, b)
+        found = pf.gradients([first], [a, b], create_graph=True, allow_unused=True)
+        np.testing.assert_allclose(found[0], once(X), rtol=1e-10)
+        (twice,) = pf.gradients([(found[0] ** 2).sum()], [a])
+        np.testing.assert_allclose(twice, again, rtol=1e-10)
+        if call:
+            assert first.node is last.node and first.node.inputs is not None
+            assert b.index == 1
+            np.testing.assert_array_equal(found[1], np.zeros(3))
+            first, _ = f(a, b)
+            np.testing.assert_array_equal(pf.gradients([first], [a, b])[1], np.zeros(3))
 
 
 def test_an_operand_without_gradient_does_not_shift_those_behind_it():
@@ -327,6 +420,24 @@ def test_results_that_are_no_floats_require_no_gradients():
         np.testing.assert_array_equal(np.asarray(index), np.argmax(np.exp(X) * X, axis=1))
 
 
+def test_results_that_are_no_floats_take_no_gradient():
+    """R2.26: the gradients of those behind them reach the reverse half."""
+
+    def three(a):
+        e = np.exp(a)
+        y = e * a
+        return np.argmax(y, axis=1), y, e * np.sin(a)
+
+    f = pf.jit(three)
+    for _ in range(4):
+        a = leaf(X)
+        _, first, last = f(a)
+        (first * 2.0 + last).backward(np.ones_like(X))
+        want = np.exp(X) * (2 * (X + 1) + np.sin(X) + np.cos(X))
+        np.testing.assert_allclose(a.grad, want)
+    assert first.node is last.node and len(first.node.metas) == 3
+
+
 def test_what_was_freed_or_written_to_is_an_error_that_leaves_everything_usable():
     """Errors in backward: a second one, a write to a captured array, a hook that raises."""
     f = pf.jit(loss)
@@ -369,6 +480,26 @@ def test_writes_to_arguments_after_the_call_do_not_reach_gradients():
         x[...] = 0.0
         value.backward()
         check((value, w.grad, b.grad))
+
+
+def test_writes_to_results_that_are_no_floats_do_not_reach_gradients():
+    """R2.24: the user has the array, and nobody counts the writes to it."""
+
+    def picked(a):
+        index = np.argmax(np.sin(a) * a, axis=1, keepdims=True)
+        return (np.take_along_axis(a, index, 1) ** 2).sum(), index
+
+    index = np.argmax(np.sin(X) * X, axis=1, keepdims=True)
+    want = np.zeros_like(X)
+    np.put_along_axis(want, index, 2 * np.take_along_axis(X, index, 1), 1)
+    f = pf.jit(picked)
+    for _ in range(4):
+        a = leaf(X)
+        value, found = f(a)
+        np.asarray(found)[...] = 0
+        value.backward()
+        np.testing.assert_allclose(a.grad, want)
+    assert graph(f).captured_outputs == (1,), "which the reverse half reads"
 
 
 def test_a_saved_output_is_no_reference_to_itself():

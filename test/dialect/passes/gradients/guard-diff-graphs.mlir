@@ -53,6 +53,21 @@ func.func @unobserved(%x: !profuse.tensor, %y: !profuse.tensor) -> !profuse.tens
   return %1 : !profuse.tensor
 }
 
+// R1.38: constants are no operands of the check, and the branch reads them as they are.
+// CHECK-LABEL: func.func @constant(
+// CHECK:         %[[C:.*]] = "profuse.constant"()
+// CHECK:         %[[K:.*]]:2 = "profuse.rg_check"(%{{.*}}) {types = [tensor<?xf64, {requires_grad = true}>]} : (!profuse.tensor) ->
+// CHECK-NEXT:    scf.if %[[K]]#1
+// CHECK-NEXT:      "profuse.diff_graph"(%[[K]]#0, %[[C]])
+// CHECK:         "profuse.fallback_graph"(%{{.*}}, %[[C]])
+func.func @constant(%x: !profuse.tensor) -> !profuse.tensor {
+  %c = "profuse.constant"() {value = dense<2.0> : tensor<65xf64>} : () -> tensor<65xf64>
+  %p = "profuse.profile"(%x) {site = 0 : i64, profiled_type = tensor<65xf64, {requires_grad = true}>} : (!profuse.tensor) -> !profuse.tensor
+  %0 = "profuse.mul"(%p, %c) : (!profuse.tensor, tensor<65xf64>) -> !profuse.tensor
+  %1 = "profuse.exp"(%0) : (!profuse.tensor) -> !profuse.tensor
+  return %1 : !profuse.tensor
+}
+
 // The subgraph receives dtype, rank and flag; the fallback knows nothing and observes nothing.
 // CHECK:       func.func private @diff_0(%{{.*}}: tensor<?x?xf32, {requires_grad = true}>, %{{.*}}: tensor<?xf32, {requires_grad = true}>) -> !profuse.tensor
 // CHECK:         "profuse.profile"

@@ -26,3 +26,16 @@ func.func @f(%g: !profuse.tensor, %x: !profuse.tensor) -> (!profuse.tensor, !pro
   }) {forward = "mul"} : (!profuse.tensor) -> (!profuse.tensor, !profuse.tensor)
   return %0#0, %0#1 : !profuse.tensor, !profuse.tensor
 }
+
+// An op of two results has two incoming gradients, either of which suffices.
+// CHECK-LABEL: func.func @two(
+// CHECK-SAME:    %[[G:.*]]: !profuse.tensor, %[[H:.*]]: !profuse.tensor)
+// CHECK-NEXT:    %[[D:.*]] = "profuse.any_nonzero"(%[[G]], %[[H]]) : (!profuse.tensor, !profuse.tensor) -> i1
+// CHECK-NEXT:    scf.if %[[D]]
+func.func @two(%g: !profuse.tensor, %h: !profuse.tensor) -> !profuse.tensor {
+  %0 = "profuse.grad_of"(%g, %h) ({
+    %1 = "profuse.mul"(%g, %h) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+    "profuse.yield"(%1) : (!profuse.tensor) -> ()
+  }) {forward = "divmod"} : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}
