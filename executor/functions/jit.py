@@ -16,7 +16,8 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.errors import InternalError, ProfuseError, TraceError
+from ...dialect.importers.python.draws import Drawing, has_drawn
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
@@ -106,14 +107,22 @@ class JitFunction(DispatchedFunction):
         apply_effects, are_apart = _effects()
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
-        if not are_apart(trace, given):
+        drawing = Drawing(trace.draws, args, kwargs) if trace.draws else None
+        if not are_apart(trace, given) or (drawing is not None and not drawing.is_apart):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:
-            outputs = self._run(variant.executor, self._inputs(variant, inputs))
+            drawn = drawing.run(given) if drawing is not None else ()
+            if drawing is not None and not drawing.fits(drawn):
+                raise InternalError("a random generator has returned another kind of result")
+            outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
         except Exception:
+            if drawing is not None and not drawing.undo():
+                raise  # other threads have drawn since: Python would draw other numbers
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
+        if trace.sources is None:
+            return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, given)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
@@ -231,7 +240,7 @@ class JitFunction(DispatchedFunction):
     def _flattened(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, TreeDef]:
         """Leaves and structure of a call; raises `Refused` for arguments that no graph can take."""
         try:
-            return flatten_call(self._fn, args, kwargs)
+            return flatten_call(self._fn, args, kwargs, generators=True)
         except ProfuseError as error:
             if self._raises or current() is not None:
                 raise
@@ -385,11 +394,14 @@ class JitFunction(DispatchedFunction):
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
+                draws=home == HOST,
             )  # fmt: skip
-        except ProfuseError:
+        except ProfuseError as error:
+            if has_drawn(error):
+                raise Refused(error) from None  # Python draws what comes before the error
             raise
         except Exception as error:
-            if raises or home != HOST:
+            if (raises or home != HOST) and not has_drawn(error):
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
             raise Refused(raised=error) from None

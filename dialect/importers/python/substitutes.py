@@ -20,6 +20,7 @@ import numpy as np
 
 from ..tracing.current import current, trace_error
 from .caught import catches
+from .draws import draws_of
 from .generators import is_generator
 from .types_seen import traced_type
 
@@ -82,6 +83,9 @@ def substitute(value: Any) -> Any:
         found = None
     if found is not None:
         return found
+    drawn = draws_of(value) if isinstance(value, types.MethodType) else None
+    if drawn is not None:
+        return drawn
     why = refusal(value)
     return value if why is None else _refuser(value, *why)
 

@@ -42,6 +42,7 @@ from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, passed
 
 if TYPE_CHECKING:
+    from ..python.draws import Draw
     from ..python.journal import Journal
     from ..python.scope import Scope
     from ..python.shadows import Shadows
@@ -103,6 +104,12 @@ class Recorder:
         self.strict = False  # the function asks for strict fusion
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to
+        self.takes_draws = False  # draws from generators are inputs
+        self.draws: list[Draw] = []  # in the order of the program
+        self.has_drawn = False  # also where a draw has failed
+        self.drawn_examples: dict[int, Any] = {}  # input -> what a draw might give
+        self.drawn_copies: dict[int, int] = {}  # what the function gets -> the input
+        self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
 
@@ -370,8 +377,8 @@ class Recorder:
                 raise error
 
     def drop_unused_captures(self, outputs: Sequence[int]) -> None:
-        """Forget captured arrays that no instruction and no output reads."""
-        used = {*outputs}
+        """Forget captured arrays that no instruction, no draw and no output reads."""
+        used = {*outputs, *self.drawn_from}
         for instr in self.program.body.walk():
             used.update(instr.operands)
             for block in instr.blocks:

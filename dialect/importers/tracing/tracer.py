@@ -13,11 +13,12 @@ from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
+from ..python.draws import Draw, note_drawn, settle
 from ..python.effects import effects_refused, labelled
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
-from ..python.state import Place, StateRead, state_reads
+from ..python.state import Place, StateRead, named, state_reads
 from .current import recording, trace_error
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
@@ -41,7 +42,8 @@ class Trace:
     and ranks for which `accepts` is true; sizes and values of Python numbers are free otherwise.
 
     Attributes:
-        module: inputs are the argument leaves, then ``captured``; outputs the result's leaves.
+        module: inputs are the argument leaves, then ``captured``, then what is drawn; outputs the
+            result's leaves.
         in_tree: structure of ``(args, kwargs)``.
         out_tree: structure of the result.
         captured: arrays the function closes over, by reference; a device's among them.
@@ -59,6 +61,7 @@ class Trace:
             number of an output, or ``~k`` for input ``k`` itself; None = the outputs are the leaves
             of the result.
         reads: what the function has read from outside of the call; the graph holds for that alone.
+        draws: what each call draws from random generators before the graph runs, in order.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -77,6 +80,7 @@ class Trace:
     stores: tuple[Store, ...] = ()
     writes: tuple[int, ...] = ()
     sources: tuple[int, ...] | None = None
+    draws: tuple[Draw, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,8 +105,8 @@ class Trace:
 
     @property
     def has_effects(self) -> bool:
-        """True if calls write to what was there before them."""
-        return self.sources is not None
+        """True if calls write to what was there before them, or draw random numbers."""
+        return self.sources is not None or bool(self.draws)
 
     def slot_kinds(self) -> tuple[Any, ...]:
         """What a trace would assume of the slots now; None for one that is no leaf."""
@@ -126,7 +130,8 @@ class Trace:
         The text of a graph says nothing of these: graphs that hold for others may print the same.
         """
         held = [(h[0], len(h[1])) for h in self.held if h is not None]
-        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held))
+        drawn = [draw.kind for draw in self.draws]
+        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held, *drawn))
 
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""
@@ -153,7 +158,7 @@ def _kind_text(kind: Any) -> str:
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
-    writes: bool = False,
+    writes: bool = False, draws: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -165,6 +170,7 @@ def trace(
         loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
         most_ops: the longest graph that may be recorded; None = any.
         writes: writes to arguments become results (`Trace.writes`); else they are refused.
+        draws: draws from generators become inputs (`Trace.draws`); else they are refused.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -172,28 +178,33 @@ def trace(
     A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
-    call = _Call(fn, *flatten_call(fn, args, kwargs), writes=writes)
+    call = _Call(fn, *flatten_call(fn, args, kwargs, draws), writes=writes)
     while True:
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-        rec.takes_writes = writes
+        rec.takes_writes, rec.takes_draws = writes, draws
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
+            if draws:
+                held = (read.value for read in reads)
+                settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
         except _Again:
             continue
         except Exception as error:
             if isinstance(error, TraceError):
                 error.guards = _guards(rec, call)
+            elif rec.has_drawn:
+                note_drawn(error)
             if not call.learns(error, rec):
                 raise
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
-        tuple(call.slots), tuple(found.stores), found.writes, found.sources,
+        tuple(call.slots), tuple(found.stores), found.writes, found.sources, tuple(rec.draws),
     )  # fmt: skip
 
 
@@ -318,7 +329,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
     rec.check_captured()
     if shadows is not None:
         rec.drop_unused_captures(outputs)
-    inputs = (*rec.inputs, *rec.capture_inputs)
+    inputs = (*rec.inputs, *rec.capture_inputs, *(draw.value for draw in rec.draws))
     made.writes = tuple(map(inputs.index, rec.written))
     rec.finish(inputs, outputs)
     check_writes(rec)
