@@ -451,7 +451,8 @@ class JitFunction(DispatchedFunction):
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         # Others would not be called again, or need the caller's arrays.
-        traces = [t for t in host if t.holds_what_it_held() and not t.has_effects]
+        kept = [t for t in host if not t.has_effects and not t.takes_generators]
+        traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:

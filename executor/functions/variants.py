@@ -71,6 +71,8 @@ class Variant:
             raise Refused("the objects that the function reads are replaced again and again")
         if trace.draws:
             raise Refused("each call draws random numbers first")
+        if trace.takes_generators:
+            raise Refused("an argument is a random generator")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))

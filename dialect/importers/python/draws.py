@@ -12,7 +12,6 @@ those of the same call on a generator made for it. All other draws are refused.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, type_of
 from ..tracing.current import current, trace_error
 from ..tracing.trace_guards import Computed, Constant, Expr, Passed, evaluate
+from .generators import reentrant
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -38,7 +38,6 @@ METHODS: dict[str, int] = {
 }  # fmt: skip
 _BEFORE_OUT = {"random": 2, "standard_normal": 2, "standard_exponential": 3}
 _OF_ARRAYS = frozenset({"choice", "permutation"})  # a number in place of an array is a size
-_LOCK = type(threading.RLock())
 _HINT = "draw them outside and pass them as an argument"
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.dtype, np.generic)
 # What these compute of Python's numbers is what Python computes.
@@ -268,7 +267,10 @@ def _computed(what: str) -> TraceError:
 
 
 def settle(
-    draws: Sequence[Draw], args: tuple, kwargs: dict[str, Any], held: Iterable[Any],
+    draws: Sequence[Draw],
+    args: tuple,
+    kwargs: dict[str, Any],
+    held: Iterable[Any],
     names: set[str],
 ) -> None:
     """Note where calls find the generators; raises TraceError where that is not known.
@@ -322,7 +324,9 @@ class Drawing:
     @property
     def is_apart(self) -> bool:
         """False if a generator that is an argument is also one that is not."""
-        own = {id(g) for g, d in zip(self._generators, self._draws, strict=True) if d.argument is None}
+        own = {
+            id(g) for g, d in zip(self._generators, self._draws, strict=True) if d.argument is None
+        }
         return not any(
             id(g) in own
             for g, d in zip(self._generators, self._draws, strict=True)
@@ -340,9 +344,8 @@ class Drawing:
 
     def _locked(self, bits: list[Any], inputs: Sequence[Any], k: int) -> list[Any]:
         if k < len(bits):
-            lock = bits[k].lock
-            # The methods take it as well, which older versions of NumPy allow once only.
-            with lock if isinstance(lock, _LOCK) else nullcontext():
+            # Older versions of NumPy have a lock that the methods could not take once more.
+            with reentrant(bits[k]) or nullcontext():
                 return self._locked(bits, inputs, k + 1)
         before = [(b, b.state) for b in bits]
         drawn: list[Any] = []

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
+_REENTRANT = type(threading.RLock())
+_PATIENCE = 1.0  # seconds; longer, two threads would wait for each other
 _GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 
 
@@ -22,3 +25,16 @@ def _draws(kind: Any) -> bool:
         or (cls.__name__ == "Random" and cls.__module__ == "random")
         for cls in kind.__mro__
     )
+
+
+def reentrant(generator: Any) -> Any:
+    """The lock that other threads need to draw, if this thread can draw while it has it."""
+    bits = getattr(generator, "bit_generator", generator)
+    lock = getattr(bits, "lock", None)
+    return lock if isinstance(lock, _REENTRANT) else None
+
+
+def locked(generator: Any) -> Any:
+    """The same, which this thread has now; None if it does not get it."""
+    lock = reentrant(generator)
+    return lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None

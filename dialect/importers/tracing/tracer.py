@@ -108,6 +108,11 @@ class Trace:
         """True if calls write to what was there before them, or draw random numbers."""
         return self.sources is not None or bool(self.draws)
 
+    @property
+    def takes_generators(self) -> bool:
+        """True if an argument is a random generator, which may be another one at each call."""
+        return any(type(static) is np.random.Generator for static in self.in_tree.statics())
+
     def slot_kinds(self) -> tuple[Any, ...]:
         """What a trace would assume of the slots now; None for one that is no leaf."""
         return tuple([_kind_of(slot) for slot in self.slots])

@@ -1,11 +1,13 @@
 """Draws from generators happen at each call, once and in order, whatever runs the rest."""
 
+import operator
 import threading
+import time
 
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.errors import ArgumentError, ProfuseError, TraceError
+from profuse.dialect.errors import ProfuseError, TraceError
 
 SIZES = (4, 4, 4, 7, 7, 3, 9, 9, 1, 50)
 GLOBAL = np.random.default_rng(11)
@@ -49,29 +51,31 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found, expected)
 
 
-METHODS = {
-    "random": lambda g, x: g.random(x.shape) + x,
-    "random, float32": lambda g, x: g.random(x.shape[0], dtype=np.float32) * 2,
-    "random, one": lambda g, x: x + g.random(),
-    "standard_normal": lambda g, x: g.standard_normal(len(x)) * x,
-    "normal": lambda g, x: x + g.normal(size=x.shape),
-    "normal of arrays": lambda g, x: x + g.normal(x, 2.0),
-    "normal, one": lambda g, x: x * g.normal(0.5, 2.0),
-    "uniform": lambda g, x: x - g.uniform(-1, 1, (3, x.shape[0])),
-    "integers": lambda g, x: x * g.integers(0, 10, size=x.shape[0]),
-    "integers below a size": lambda g, x: x[g.integers(x.shape[0], size=6)] * 2,
-    "exponential": lambda g, x: x * g.exponential(2.0, x.shape),
-    "standard_exponential": lambda g, x: x * g.standard_exponential(x.shape[0] * 2)[::2],
-    "gamma": lambda g, x: g.gamma(x, 2.0) + x,
-    "beta": lambda g, x: g.beta(x, x, size=(2, x.shape[0])) + x,
-    "poisson": lambda g, x: g.poisson(3.0, x.shape) + x,
-    "poisson of gamma": lambda g, x: g.poisson(g.gamma(2.0, 1.0, x.shape)) + x,
-    "binomial": lambda g, x: g.binomial(5, 0.5, x.shape) * x,
-    "choice": lambda g, x: g.choice(x, size=5) * 2,
-    "choice of a size": lambda g, x: x[g.choice(x.shape[0], 4, p=None)] + 1,
-    "permutation": lambda g, x: g.permutation(x) + x,
-    "permutation of a size": lambda g, x: x[g.permutation(x.shape[0])] * 2,
-}
+METHODS = dict(
+    [  # no display: a line of it could not be compiled alone
+        ("random", lambda g, x: g.random(x.shape) + x),
+        ("random, float32", lambda g, x: g.random(x.shape[0], dtype=np.float32) * 2),
+        ("random, one", lambda g, x: x + g.random()),
+        ("standard_normal", lambda g, x: g.standard_normal(len(x)) * x),
+        ("normal", lambda g, x: x + g.normal(size=x.shape)),
+        ("normal of arrays", lambda g, x: x + g.normal(x, 2.0)),
+        ("normal, one", lambda g, x: x * g.normal(0.5, 2.0)),
+        ("uniform", lambda g, x: x - g.uniform(-1, 1, (3, x.shape[0]))),
+        ("integers", lambda g, x: x * g.integers(0, 10, size=x.shape[0])),
+        ("integers below a size", lambda g, x: x[g.integers(x.shape[0], size=6)] * 2),
+        ("exponential", lambda g, x: x * g.exponential(2.0, x.shape)),
+        ("standard_exponential", lambda g, x: x * g.standard_exponential(x.shape[0] * 2)[::2]),
+        ("gamma", lambda g, x: g.gamma(x, 2.0) + x),
+        ("beta", lambda g, x: g.beta(x, x, size=(2, x.shape[0])) + x),
+        ("poisson", lambda g, x: g.poisson(3.0, x.shape) + x),
+        ("poisson of gamma", lambda g, x: g.poisson(g.gamma(2.0, 1.0, x.shape)) + x),
+        ("binomial", lambda g, x: g.binomial(5, 0.5, x.shape) * x),
+        ("choice", lambda g, x: g.choice(x, size=5) * 2),
+        ("choice of a size", lambda g, x: x[g.choice(x.shape[0], 4, p=None)] + 1),
+        ("permutation", lambda g, x: g.permutation(x) + x),
+        ("permutation of a size", lambda g, x: x[g.permutation(x.shape[0])] * 2),
+    ]
+)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -299,22 +303,24 @@ def _chosen(g, x):
     return pf.cond(x.sum() > 0, lambda: g.random(3), lambda: np.zeros(3))
 
 
-LEFT = {
-    "shuffle": lambda g, x: (g.shuffle(x), x)[1],
-    "out=": lambda g, x: g.random(out=x) + 1,
-    "out": lambda g, x: g.standard_normal(x.shape, np.float64, x) + 1,
-    "other methods": lambda g, x: g.laplace(size=x.shape) + x,
-    "computed arguments": lambda g, x: g.normal(np.exp(x)) + x,
-    "a size that is drawn": lambda g, x: g.random(int(g.poisson(5))) * 2,
-    "a size in an array": lambda g, x: g.random(np.array([2, 3])[: x.ndim + 1]) * 2,
-    "contents that decide": lambda g, x: x if g.random() > 0.5 else x * 2,
-    "the state": lambda g, x: x + g.bit_generator.state["has_uint32"] + g.random(),
-    "spawn": lambda g, x: g.spawn(1)[0].random(x.shape) + x,
-    "a NumPy scalar": lambda g, x: x * g.integers(5),
-    "after a write": lambda g, x: (x.__iadd__(1), g.normal(x))[1],
-    "caught": _caught,
-    "a branch": _chosen,
-}
+LEFT = dict(
+    [
+        ("shuffle", lambda g, x: (g.shuffle(x), x)[1]),
+        ("out=", lambda g, x: g.random(out=x) + 1),
+        ("out", lambda g, x: g.standard_normal(x.shape, np.float64, x) + 1),
+        ("other methods", lambda g, x: g.laplace(size=x.shape) + x),
+        ("computed arguments", lambda g, x: g.normal(np.exp(x)) + x),
+        ("a size that is drawn", lambda g, x: g.random(int(g.poisson(5))) * 2),
+        ("a size in an array", lambda g, x: g.random(np.array([2, 3])[: x.ndim + 1]) * 2),
+        ("contents that decide", lambda g, x: x if g.random() > 0.5 else x * 2),
+        ("the state", lambda g, x: x + g.bit_generator.state["has_uint32"] + g.random()),
+        ("spawn", lambda g, x: g.spawn(1)[0].random(x.shape) + x),
+        ("a NumPy scalar", lambda g, x: x * g.integers(5)),
+        ("after a write", lambda g, x: (x.__iadd__(1), g.normal(x))[1]),
+        ("caught", _caught),
+        ("a branch", _chosen),
+    ]
+)
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -347,18 +353,67 @@ def test_graphs_are_made_where_others_would_raise():
 
 def test_gradients_refuse_draws():
     (ours, theirs), x = pair(), np.ones(3)
-    with pytest.raises(ArgumentError, match="random generators"):
+    with pytest.raises(TraceError, match=r"Generator\.random .*differentiated"):
         pf.grad(lambda x, g: (x * g.random(x.shape)).sum())(x, ours)
     with pytest.raises(TraceError, match=r"Generator\.random .*differentiated"):
         pf.grad(lambda x: (x * ours.random(x.shape)).sum())(x)
     with pytest.raises(ProfuseError):
-        pf.jit(lambda g, x: pf.grad(lambda y: (y * g.random(3)).sum())(x), unsupported="raise")(ours, x)
+        pf.jit(lambda g, x: pf.grad(lambda y: (y * g.random(3)).sum())(x), unsupported="raise")(
+            ours, x
+        )
     assert same_state(ours, theirs)
 
 
 def test_jitted_functions_that_call_each_other():
     inner = pf.jit(lambda g, x: x + g.random(x.shape), background=False)
     check(lambda g, x: inner(g, x * 2) + g.random(), background=False)
+
+
+def test_generators_that_nobody_draws_from(tmp_path):
+    f, (ours, theirs) = pf.jit(lambda g, x: x * 2, background=False), pair()
+    for n in SIZES:
+        np.testing.assert_array_equal(f(ours, np.ones(n)), np.full(n, 2.0))
+    assert f.state().counters["python_calls"] == 0 and same_state(ours, theirs)
+    f.save(tmp_path / "f")
+
+
+def test_hidden_draws_are_seen():
+    hidden = [operator.methodcaller("permutation", 3), operator.methodcaller("random", 3)]
+    for draw in hidden:
+        f, (ours, theirs) = pf.jit(lambda g, x, draw=draw: draw(g) + x), pair()
+        for _ in range(3):
+            np.testing.assert_array_equal(f(ours, np.ones(3)), draw(theirs) + 1)
+            assert same_state(ours, theirs)
+        assert f.state().tier == "python"
+
+
+def test_without_profiling_and_under_stress():
+    def fn(g, x):
+        return (x + g.random(x.shape)) * g.random()
+
+    with pf.knobs.override(profiling_mode=False):
+        check(fn, background=False)
+    with pf.knobs.override(stress="guards:k=2,seed=1"):
+        check(fn, background=False)
+
+
+def test_draws_while_others_draw_during_traces():
+    """No number is drawn twice where graphs are made while other threads draw."""
+    ours, theirs = pair()
+    found, done = [], threading.Event()
+
+    def work():
+        while not done.is_set():
+            found.extend(ours.random(4).tolist())
+            time.sleep(1e-4)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for _ in range(20):
+        found.extend((pf.jit(lambda g, x: g.random(x.shape) + x * 0)(ours, np.ones(3))).tolist())
+    done.set()
+    thread.join()
+    assert sorted(found) == sorted(theirs.random(len(found)).tolist()) and same_state(ours, theirs)
 
 
 def test_threads_share_a_generator():
