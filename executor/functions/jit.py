@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import InternalError, ProfuseError, TraceError
-from ...dialect.importers.python.draws import Drawing, has_drawn
+from ...dialect.importers.python.draws import has_drawn
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
@@ -40,6 +40,7 @@ from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
+from .drawing import Drawing, is_among
 from .in_python import PythonCalls, Refused, is_lasting
 from .pickling import importable, reduced
 from .variants import Key, Variant, argument_names
@@ -108,7 +109,7 @@ class JitFunction(DispatchedFunction):
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
         drawing = Drawing(trace.draws, args, kwargs) if trace.draws else None
-        if not are_apart(trace, given) or (drawing is not None and not drawing.is_apart):
+        if not are_apart(trace, given) or is_among(trace.generators, args, kwargs):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:
@@ -397,7 +398,7 @@ class JitFunction(DispatchedFunction):
                 draws=home == HOST,
             )  # fmt: skip
         except ProfuseError as error:
-            if has_drawn(error):
+            if raises and has_drawn(error):
                 raise Refused(error) from None  # Python draws what comes before the error
             raise
         except Exception as error:

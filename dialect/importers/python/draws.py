@@ -1,8 +1,8 @@
 """Random draws of a traced function: host calls that each call of its graph begins with.
 
 A draw is an effect: its order, and that it happens once, decide what all later draws give. So none
-is an op, which passes might drop, merge or run again. What a method of `np.random.Generator` returns
-is an input of the graph, and `run_draws` calls the methods, in the order of the program, before the
+is an op, which passes might drop, merge or run again. What a method of `np.random.Generator` gives
+is an input of the graph, and `Drawing` calls the methods, in the order of the program, before the
 graph runs. That is the same as where they stand, because what a draw is given is known at the start
 of the call: sizes and numbers that follow from the arguments, constants, arrays that are arguments
 or are captured, results of earlier draws. Nothing is drawn while tracing: dtypes and shapes are
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from ...ir.dtypes import NUMBERS, dtype_of
 from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, type_of
 from ..tracing.current import current, trace_error
-from ..tracing.trace_guards import Computed, Constant, Expr, Passed, evaluate
-from .generators import reentrant
+from ..tracing.trace_guards import Computed, Constant, Expr, Passed
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -183,8 +182,8 @@ def _holds_contents(place: Any) -> bool:
 def _result(rec: Recorder, made: Any, what: str, given: Sequence[Any]) -> tuple[int, Any]:
     """A new input of the graph for the result of a draw, and its kind."""
     if type(made) in NUMBERS:
-        hint = type_of(made)
-        return rec.new_value(ScalarType(hint.dtype), home=rec.program.body), type(made)  # type: ignore[union-attr]
+        number: Any = type_of(made)
+        return rec.new_value(ScalarType(number.dtype), home=rec.program.body), type(made)
     if type(made) is not np.ndarray or not made.flags.c_contiguous or not made.flags.owndata:
         raise trace_error(f"{what} returns a NumPy scalar, or no array of its own", _HINT)
     if any(isinstance(x, np.ndarray) and np.may_share_memory(made, x) for x in given):
@@ -263,7 +262,7 @@ def _computed(what: str) -> TraceError:
     )
 
 
-# --- after the trace -------------------------------------------------------------------------------
+# --- after the trace ----------------------------------------------------------------------------
 
 
 def settle(
@@ -272,8 +271,8 @@ def settle(
     kwargs: dict[str, Any],
     held: Iterable[Any],
     names: set[str],
-) -> None:
-    """Note where calls find the generators; raises TraceError where that is not known.
+) -> tuple[Any, ...]:
+    """Note where calls find the generators; returns those that no argument may be.
 
     Args:
         draws: those of a trace.
@@ -281,15 +280,22 @@ def settle(
         kwargs: the same, by name.
         held: what the graph holds for, by identity.
         names: all names and texts in the code that was traced.
+
+    Raises TraceError where that is not known.
     """
     places: dict[int, int | str] = {}
     for place, value in (*enumerate(args), *kwargs.items()):
         if type(value) is np.random.Generator:
             places.setdefault(id(value), place)  # type: ignore[arg-type]
-    fixed = {id(value) for value in held}
+    fixed: dict[int, Any] = {}
+    for value in held:
+        # Tuples are compared item by item; the defaults of a function are one.
+        for item in value if type(value) is tuple else (value,):
+            if type(item) is np.random.Generator:
+                fixed[id(item)] = item
     if (places or draws) and names & _READ:
         raise TraceError("the function may read the state of a random generator", hint=_HINT)
-    for place in set(places) & fixed:
+    for place in places.keys() & fixed.keys():
         raise TraceError(
             f"the random generator of argument {places[place]!r} is also one that the function "
             "reads by another name",
@@ -305,102 +311,7 @@ def settle(
             )
         if draw.argument is not None:
             draw.generator = None
-
-
-class Drawing:
-    """The draws of one call, which can be taken back.
-
-    Args:
-        draws: those of the graph, in order.
-        args: the arguments of the call.
-        kwargs: the same, by name.
-    """
-
-    def __init__(self, draws: Sequence[Draw], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self._draws = draws
-        self._generators = [_find(draw, args, kwargs) for draw in draws]
-        self._states: list[tuple[Any, Any, Any]] = []
-
-    @property
-    def is_apart(self) -> bool:
-        """False if a generator that is an argument is also one that is not."""
-        own = {
-            id(g) for g, d in zip(self._generators, self._draws, strict=True) if d.argument is None
-        }
-        return not any(
-            id(g) in own
-            for g, d in zip(self._generators, self._draws, strict=True)
-            if d.argument is not None
-        )
-
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """Draw; the results are inputs of the graph. ``inputs`` are the leaves of the call.
-
-        No other thread draws from these generators in between. An error leaves nothing drawn.
-        """
-        bits = {id(g): g.bit_generator for g in self._generators}
-        # In one order, lest two calls wait for each other.
-        return self._locked([bits[key] for key in sorted(bits)], inputs, 0)
-
-    def _locked(self, bits: list[Any], inputs: Sequence[Any], k: int) -> list[Any]:
-        if k < len(bits):
-            # Older versions of NumPy have a lock that the methods could not take once more.
-            with reentrant(bits[k]) or nullcontext():
-                return self._locked(bits, inputs, k + 1)
-        before = [(b, b.state) for b in bits]
-        drawn: list[Any] = []
-        try:
-            for draw, generator in zip(self._draws, self._generators, strict=True):
-                args = [_value(x, inputs, drawn) for x in draw.args]
-                kwargs = {key: _value(x, inputs, drawn) for key, x in draw.kwargs.items()}
-                drawn.append(getattr(generator, draw.method)(*args, **kwargs))
-        except BaseException:
-            for b, state in before:
-                b.state = state
-            raise
-        self._states = [(b, state, b.state) for b, state in before]
-        return drawn
-
-    def undo(self) -> bool:
-        """Take all back; False, and nothing is done, where another thread has drawn since."""
-        from .journal import same_state
-
-        for bits, _, after in self._states:
-            if not same_state(bits.state, after):
-                return False
-        for bits, before, _ in self._states:
-            bits.state = before
-        return True
-
-    def fits(self, drawn: Sequence[Any]) -> bool:
-        """True if the results are of the kinds that the graph was made for."""
-        return all(_kind(x) == draw.kind for x, draw in zip(drawn, self._draws, strict=True))
-
-
-def _kind(x: Any) -> Any:
-    return (x.dtype, x.ndim) if type(x) is np.ndarray else type(x)
-
-
-def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    if draw.argument is None:
-        return draw.generator
-    return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
-
-
-def _value(x: Any, inputs: Sequence[Any], drawn: Sequence[Any]) -> Any:
-    kind = type(x)
-    if kind is Input:
-        return inputs[x.number]
-    if kind is Drawn:
-        return drawn[x.number]
-    if kind is Held:
-        return x.array
-    if kind is Number:
-        found = evaluate(x.expr, inputs)
-        return x.kind(found) if type(found) is not x.kind else found
-    if kind in (tuple, list):
-        return kind(_value(item, inputs, drawn) for item in x)
-    return x
+    return tuple(fixed.values()) if places else ()
 
 
 def note_drawn(error: BaseException) -> None:
@@ -414,4 +325,6 @@ def has_drawn(error: BaseException) -> bool:
     return getattr(error, "__profuse_drawn__", False)
 
 
-__all__ = ["METHODS", "Draw", "Drawing", "draws_of", "has_drawn", "note_drawn", "settle"]
+__all__ = [
+    "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "has_drawn", "note_drawn", "settle",
+]  # fmt: skip

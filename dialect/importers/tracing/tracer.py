@@ -62,6 +62,8 @@ class Trace:
             of the result.
         reads: what the function has read from outside of the call; the graph holds for that alone.
         draws: what each call draws from random generators before the graph runs, in order.
+        generators: those that the function reads, if others are arguments: the code was traced for
+            different ones, so that calls with one of these are left to Python.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -81,6 +83,7 @@ class Trace:
     writes: tuple[int, ...] = ()
     sources: tuple[int, ...] | None = None
     draws: tuple[Draw, ...] = ()
+    generators: tuple[Any, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,7 @@ class Trace:
     @property
     def has_effects(self) -> bool:
         """True if calls write to what was there before them, or draw random numbers."""
-        return self.sources is not None or bool(self.draws)
+        return self.sources is not None or bool(self.draws or self.generators)
 
     @property
     def takes_generators(self) -> bool:
@@ -183,6 +186,7 @@ def trace(
     A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
+    fixed: tuple[Any, ...] = ()
     call = _Call(fn, *flatten_call(fn, args, kwargs, draws), writes=writes)
     while True:
         rec = Recorder(name, call.leaves, fn)
@@ -194,7 +198,7 @@ def trace(
             reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
             if draws:
                 held = (read.value for read in reads)
-                settle(rec.draws, args, kwargs, held, named(rec.scope))
+                fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
         except _Again:
             continue
@@ -210,6 +214,7 @@ def trace(
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, tuple(rec.draws),
+        fixed,
     )  # fmt: skip
 
 

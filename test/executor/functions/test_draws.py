@@ -41,6 +41,7 @@ def check(fn, calls=None, *, bits=np.random.PCG64, **options):
 
 
 def assert_same(found, expected):
+    assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray)
     if isinstance(expected, tuple):
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
@@ -51,31 +52,30 @@ def assert_same(found, expected):
     np.testing.assert_array_equal(found, expected)
 
 
-METHODS = dict(
-    [  # no display: a line of it could not be compiled alone
-        ("random", lambda g, x: g.random(x.shape) + x),
-        ("random, float32", lambda g, x: g.random(x.shape[0], dtype=np.float32) * 2),
-        ("random, one", lambda g, x: x + g.random()),
-        ("standard_normal", lambda g, x: g.standard_normal(len(x)) * x),
-        ("normal", lambda g, x: x + g.normal(size=x.shape)),
-        ("normal of arrays", lambda g, x: x + g.normal(x, 2.0)),
-        ("normal, one", lambda g, x: x * g.normal(0.5, 2.0)),
-        ("uniform", lambda g, x: x - g.uniform(-1, 1, (3, x.shape[0]))),
-        ("integers", lambda g, x: x * g.integers(0, 10, size=x.shape[0])),
-        ("integers below a size", lambda g, x: x[g.integers(x.shape[0], size=6)] * 2),
-        ("exponential", lambda g, x: x * g.exponential(2.0, x.shape)),
-        ("standard_exponential", lambda g, x: x * g.standard_exponential(x.shape[0] * 2)[::2]),
-        ("gamma", lambda g, x: g.gamma(x, 2.0) + x),
-        ("beta", lambda g, x: g.beta(x, x, size=(2, x.shape[0])) + x),
-        ("poisson", lambda g, x: g.poisson(3.0, x.shape) + x),
-        ("poisson of gamma", lambda g, x: g.poisson(g.gamma(2.0, 1.0, x.shape)) + x),
-        ("binomial", lambda g, x: g.binomial(5, 0.5, x.shape) * x),
-        ("choice", lambda g, x: g.choice(x, size=5) * 2),
-        ("choice of a size", lambda g, x: x[g.choice(x.shape[0], 4, p=None)] + 1),
-        ("permutation", lambda g, x: g.permutation(x) + x),
-        ("permutation of a size", lambda g, x: x[g.permutation(x.shape[0])] * 2),
-    ]
-)
+_METHODS = [  # no dict: no line of one could be compiled alone
+    ("random", lambda g, x: g.random(x.shape) + x),
+    ("random, float32", lambda g, x: g.random(x.shape[0], dtype=np.float32) * 2),
+    ("random, one", lambda g, x: x + g.random()),
+    ("standard_normal", lambda g, x: g.standard_normal(len(x)) * x),
+    ("normal", lambda g, x: x + g.normal(size=x.shape)),
+    ("normal of arrays", lambda g, x: x + g.normal(x, 2.0)),
+    ("normal, one", lambda g, x: x * g.normal(0.5, 2.0)),
+    ("uniform", lambda g, x: x - g.uniform(-1, 1, (3, x.shape[0]))),
+    ("integers", lambda g, x: x * g.integers(0, 10, size=x.shape[0])),
+    ("integers below a size", lambda g, x: x[g.integers(x.shape[0], size=6)] * 2),
+    ("exponential", lambda g, x: x * g.exponential(2.0, x.shape)),
+    ("standard_exponential", lambda g, x: x * g.standard_exponential(x.shape[0] * 2)[::2]),
+    ("gamma", lambda g, x: g.gamma(x, 2.0) + x),
+    ("beta", lambda g, x: g.beta(x, x, size=(2, x.shape[0])) + x),
+    ("poisson", lambda g, x: g.poisson(3.0, x.shape) + x),
+    ("poisson of gamma", lambda g, x: g.poisson(g.gamma(2.0, 1.0, x.shape)) + x),
+    ("binomial", lambda g, x: g.binomial(5, 0.5, x.shape) * x),
+    ("choice", lambda g, x: g.choice(x, size=5) * 2),
+    ("choice of a size", lambda g, x: x[g.choice(x.shape[0], 4, p=None)] + 1),
+    ("permutation", lambda g, x: g.permutation(x) + x),
+    ("permutation of a size", lambda g, x: x[g.permutation(x.shape[0])] * 2),
+]
+METHODS = dict(_METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -179,6 +179,39 @@ def test_generators_in_attributes_globals_and_cells():
     assert same_state(noise.rng, plain.rng)
 
 
+def test_generators_that_are_defaults():
+    rng, other = pair(3)
+
+    def fn(x, g=rng):
+        return g.random(x.shape) + x
+
+    f = pf.jit(fn, background=False)
+    for n in SIZES:
+        np.testing.assert_array_equal(f(np.ones(n)), fn(np.ones(n), other))
+        assert same_state(rng, other)
+        np.testing.assert_array_equal(f(np.ones(n), other), fn(np.ones(n)))
+        assert same_state(rng, other)
+    assert f.state().counters["python_calls"] == 0
+
+
+def test_generators_that_are_compared():
+    f = pf.jit(lambda g, x: g.random(3) * 0 + x + (g is GLOBAL))
+    for g in (np.random.default_rng(1), GLOBAL, np.random.default_rng(1)):
+        np.testing.assert_array_equal(f(g, np.ones(3)), np.ones(3) + (g is GLOBAL))
+
+
+def test_arrays_from_outside_are_read_anew():
+    means = {"m": np.zeros(3)}
+    f, (ours, theirs) = pf.jit(lambda g: g.normal(means["m"], 1.0) * 2, background=False), pair()
+    for k in range(6):
+        np.testing.assert_array_equal(f(ours), theirs.normal(means["m"], 1.0) * 2)
+        assert same_state(ours, theirs)
+        if k == 3:
+            means["m"] = np.full(5, 9.0)
+        else:
+            means["m"] += k
+
+
 def test_a_global_that_is_also_the_argument_runs_in_python():
     def fn(g, x):
         return g.random(x.shape) + GLOBAL.random(x.shape) * 2 + (g is GLOBAL)
@@ -239,7 +272,7 @@ def test_misses_and_fallbacks_draw_once():
     assert f.state().counters["guard_misses"] > 0 and f.state().counters["python_calls"] == 0
 
 
-# --- errors ----------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 def both_raise(fn, f, ours, theirs, *args):
@@ -289,7 +322,7 @@ def assert_same_nearly(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-# --- what stays in Python --------------------------------------------------------------------------
+# --- what stays in Python -----------------------------------------------------------------------
 
 
 def _caught(g, x):
@@ -303,24 +336,23 @@ def _chosen(g, x):
     return pf.cond(x.sum() > 0, lambda: g.random(3), lambda: np.zeros(3))
 
 
-LEFT = dict(
-    [
-        ("shuffle", lambda g, x: (g.shuffle(x), x)[1]),
-        ("out=", lambda g, x: g.random(out=x) + 1),
-        ("out", lambda g, x: g.standard_normal(x.shape, np.float64, x) + 1),
-        ("other methods", lambda g, x: g.laplace(size=x.shape) + x),
-        ("computed arguments", lambda g, x: g.normal(np.exp(x)) + x),
-        ("a size that is drawn", lambda g, x: g.random(int(g.poisson(5))) * 2),
-        ("a size in an array", lambda g, x: g.random(np.array([2, 3])[: x.ndim + 1]) * 2),
-        ("contents that decide", lambda g, x: x if g.random() > 0.5 else x * 2),
-        ("the state", lambda g, x: x + g.bit_generator.state["has_uint32"] + g.random()),
-        ("spawn", lambda g, x: g.spawn(1)[0].random(x.shape) + x),
-        ("a NumPy scalar", lambda g, x: x * g.integers(5)),
-        ("after a write", lambda g, x: (x.__iadd__(1), g.normal(x))[1]),
-        ("caught", _caught),
-        ("a branch", _chosen),
-    ]
-)
+_LEFT = [  # no dict: no line of one could be compiled alone
+    ("shuffle", lambda g, x: (g.shuffle(x), x)[1]),
+    ("out=", lambda g, x: g.random(out=x) + 1),
+    ("out", lambda g, x: g.standard_normal(x.shape, np.float64, x) + 1),
+    ("other methods", lambda g, x: g.laplace(size=x.shape) + x),
+    ("computed arguments", lambda g, x: g.normal(np.exp(x)) + x),
+    ("a size that is drawn", lambda g, x: g.random(int(g.poisson(5))) * 2),
+    ("a size in an array", lambda g, x: g.random(np.array([2, 3])[: x.ndim + 1]) * 2),
+    ("contents that decide", lambda g, x: x if g.random() > 0.5 else x * 2),
+    ("the state", lambda g, x: x + g.bit_generator.state["has_uint32"] + g.random()),
+    ("spawn", lambda g, x: g.spawn(1)[0].random(x.shape) + x),
+    ("a NumPy scalar", lambda g, x: x * g.integers(5)),
+    ("after a write", lambda g, x: (x.__iadd__(1), g.normal(x))[1]),
+    ("caught", _caught),
+    ("a branch", _chosen),
+]
+LEFT = dict(_LEFT)
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -422,8 +454,7 @@ def test_threads_share_a_generator():
     f(ours, x), f(ours, x), theirs.random(16)
 
     def work():
-        for _ in range(100):
-            rows.append(f(ours, x))
+        rows.extend([f(ours, x) for _ in range(100)])
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

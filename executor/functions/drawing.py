@@ -1,0 +1,104 @@
+"""The draws of a call: random numbers that the function draws, before its graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ...dialect.importers.python.draws import Draw, Drawn, Held, Input, Number
+from ...dialect.importers.python.generators import reentrant
+from ...dialect.importers.python.journal import same_state
+from ...dialect.importers.tracing.trace_guards import evaluate
+
+
+class Drawing:
+    """The draws of one call, which can be taken back.
+
+    Args:
+        draws: those of the graph, in order.
+        args: the arguments of the call.
+        kwargs: the same, by name.
+    """
+
+    def __init__(self, draws: Sequence[Draw], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._draws = draws
+        self._generators = [_find(draw, args, kwargs) for draw in draws]
+        self._states: list[tuple[Any, Any, Any]] = []
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Draw; the results are inputs of the graph. ``inputs`` are the leaves of the call.
+
+        No other thread draws from these generators in between. An error leaves nothing drawn.
+        """
+        bits = {id(g): g.bit_generator for g in self._generators}
+        # In one order, lest two calls wait for each other.
+        return self._locked([bits[key] for key in sorted(bits)], inputs, 0)
+
+    def _locked(self, bits: list[Any], inputs: Sequence[Any], k: int) -> list[Any]:
+        if k < len(bits):
+            # Older versions of NumPy have a lock that the methods could not take once more.
+            with reentrant(bits[k]) or nullcontext():
+                return self._locked(bits, inputs, k + 1)
+        before = [(b, b.state) for b in bits]
+        drawn: list[Any] = []
+        try:
+            for draw, generator in zip(self._draws, self._generators, strict=True):
+                args = [_value(x, inputs, drawn) for x in draw.args]
+                kwargs = {key: _value(x, inputs, drawn) for key, x in draw.kwargs.items()}
+                drawn.append(getattr(generator, draw.method)(*args, **kwargs))
+        except BaseException:
+            for b, state in before:
+                b.state = state
+            raise
+        self._states = [(b, state, b.state) for b, state in before]
+        return drawn
+
+    def undo(self) -> bool:
+        """Take all back; False, and nothing is done, where another thread has drawn since."""
+        for bits, _, after in self._states:
+            if not same_state(bits.state, after):
+                return False
+        for bits, before, _ in self._states:
+            bits.state = before
+        return True
+
+    def fits(self, drawn: Sequence[Any]) -> bool:
+        """True if the results are of the kinds that the graph was made for."""
+        return all(_kind(x) == draw.kind for x, draw in zip(drawn, self._draws, strict=True))
+
+
+def is_among(generators: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """True if an argument is one of these generators."""
+    return any(x is g for g in generators for x in (*args, *kwargs.values()))
+
+
+def _kind(x: Any) -> Any:
+    return (x.dtype, x.ndim) if type(x) is np.ndarray else type(x)
+
+
+def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if draw.argument is None:
+        return draw.generator
+    return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
+
+
+def _value(x: Any, inputs: Sequence[Any], drawn: Sequence[Any]) -> Any:
+    kind = type(x)
+    if kind is Input:
+        return inputs[x.number]
+    if kind is Drawn:
+        return drawn[x.number]
+    if kind is Held:
+        return x.array
+    if kind is Number:
+        found = evaluate(x.expr, inputs)
+        return x.kind(found) if type(found) is not x.kind else found
+    if kind in (tuple, list):
+        return kind(_value(item, inputs, drawn) for item in x)
+    return x
+
+
+__all__ = ["Drawing", "is_among"]
