@@ -25,6 +25,7 @@ from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, type_of
 from ..tracing.current import current, trace_error
 from ..tracing.trace_guards import Computed, Constant, Expr, Passed
+from .generators import is_plain_generator
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -104,7 +105,7 @@ def draws_of(bound: Any) -> Callable | None:
     name = getattr(bound, "__name__", "")
     if rec is None or not rec.takes_draws or name not in METHODS:
         return None
-    if type(owner) is not np.random.Generator or not _restores(owner):
+    if not is_plain_generator(owner) or not _restores(owner):
         return None
 
     @functools.wraps(bound)
@@ -147,12 +148,27 @@ def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str,
     places = tuple(p for p, _ in found), {k: p for k, (p, _) in named.items()}
     rec.draws.append(Draw(owner, name, *places, value, kind))
     rec.drawn_examples[value] = made
+    size = named.get("size", found[METHODS[name]] if 0 <= METHODS[name] < len(found) else None)
+    shape = None if size is None else _sizes(size[0])
+    if shape is not None and len(shape) == np.ndim(made):
+        rec.drawn_shapes[value] = shape
     if isinstance(rec.hints[value], ScalarType):
         return wrap(rec, value)
     # The function may write to what it has drawn, but not to an input.
     copy = rec.emit("copy", [value])[0]
     rec.drawn_copies[copy] = value
     return wrap(rec, copy)
+
+
+def _sizes(size: Any) -> tuple[int | Sym, ...] | None:
+    """The shape that ``size`` asks for, if it follows from sizes and integers of the call."""
+    found = [x.expr if type(x) is Number else x for x in (size if _is_list(size) else (size,))]
+    sizes = tuple(x for x in found if isinstance(x, Sym) or type(x) is int)
+    return sizes if len(sizes) == len(found) else None
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, (tuple, list))
 
 
 def _check_shape(
@@ -174,7 +190,7 @@ def _check_shape(
 
 
 def _holds_contents(place: Any) -> bool:
-    if isinstance(place, (tuple, list)):
+    if _is_list(place):
         return any(map(_holds_contents, place))
     return isinstance(place, (Input, Drawn, Held))
 
@@ -285,13 +301,13 @@ def settle(
     """
     places: dict[int, int | str] = {}
     for place, value in (*enumerate(args), *kwargs.items()):
-        if type(value) is np.random.Generator:
+        if is_plain_generator(value):
             places.setdefault(id(value), place)  # type: ignore[arg-type]
     fixed: dict[int, Any] = {}
     for value in held:
         # Tuples are compared item by item; the defaults of a function are one.
         for item in value if type(value) is tuple else (value,):
-            if type(item) is np.random.Generator:
+            if is_plain_generator(item):
                 fixed[id(item)] = item
     if (places or draws) and names & _READ:
         raise TraceError("the function may read the state of a random generator", hint=_HINT)

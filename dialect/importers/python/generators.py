@@ -27,6 +27,12 @@ def _draws(kind: Any) -> bool:
     )
 
 
+def is_plain_generator(value: Any) -> bool:
+    """True for a `np.random.Generator`, and for no object of a subclass."""
+    kind: Any = type(value)
+    return kind.__name__ == "Generator" and kind.__module__ == "numpy.random._generator"
+
+
 def reentrant(generator: Any) -> Any:
     """The lock that other threads need to draw, if this thread can draw while it has it."""
     bits = getattr(generator, "bit_generator", generator)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError
-from ..python.generators import is_generator
+from ..python.generators import is_generator, is_plain_generator
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
 LEAF = ("leaf",)
@@ -151,14 +151,14 @@ def flatten_call(
     try:
         for index, arg in enumerate(args):
             where = f"@{index}"
-            if generators and type(arg) is np.random.Generator:
+            if generators and is_plain_generator(arg):
                 specs.append(_generator(arg, met))
                 continue
             specs.append(_flatten(arg, leaves, where))
         named = []
         for key, arg in kwargs.items():
             where = f"@{key}"
-            if generators and type(arg) is np.random.Generator:
+            if generators and is_plain_generator(arg):
                 named.append(_generator(arg, met))
                 continue
             named.append(_flatten(arg, leaves, where))

@@ -30,7 +30,7 @@ from ...errors import (
 from ...ir.dtypes import dtype_of
 from ...ir.op import Failure, Op, op_named
 from ...ir.program import Block, Instr, Program
-from ...ir.symbolic import Dimension, symbol
+from ...ir.symbolic import Dimension, Sym, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
 from ...ops.queries import Dim, Size
@@ -109,6 +109,7 @@ class Recorder:
         self.has_drawn = False  # also where a draw has failed
         self.drawn_examples: dict[int, Any] = {}  # input -> what a draw might give
         self.drawn_copies: dict[int, int] = {}  # what the function gets -> the input
+        self.drawn_shapes: dict[int, tuple[int | Sym, ...]] = {}  # of inputs, over the leaves
         self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught

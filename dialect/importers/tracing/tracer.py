@@ -15,6 +15,7 @@ from ...ir.program import Module
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.draws import Draw, note_drawn, settle
 from ..python.effects import effects_refused, labelled
+from ..python.generators import is_plain_generator
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
@@ -114,7 +115,7 @@ class Trace:
     @property
     def takes_generators(self) -> bool:
         """True if an argument is a random generator, which may be another one at each call."""
-        return any(type(static) is np.random.Generator for static in self.in_tree.statics())
+        return any(is_plain_generator(static) for static in self.in_tree.statics())
 
     def slot_kinds(self) -> tuple[Any, ...]:
         """What a trace would assume of the slots now; None for one that is no leaf."""

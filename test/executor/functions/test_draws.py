@@ -244,6 +244,16 @@ def test_sizes_that_python_needs_are_guarded():
     check(fn, [(np.ones(n),) for n in (2, 3, 2, 3, 4)], background=False)
 
 
+def test_sizes_of_draws_follow_from_the_arguments():
+    def fn(g, x, n):
+        a = g.random((x.shape[0], n))
+        b = g.normal(size=a.shape)
+        return (a * b).reshape(a.shape[0] * a.shape[1]), g.random(2 * b.shape[1])
+
+    f = check(fn, [(np.ones(k), k + 1) for k in (2, 3, 3, 3, 4, 5, 6)], background=False)
+    assert f.state().counters["traces"] == 1
+
+
 def test_writes_to_arguments_beside_draws():
     def fn(g, x):
         x += g.random(x.shape)
