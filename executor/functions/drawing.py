@@ -12,6 +12,7 @@ from ...dialect.importers.python.draws import Draw, Drawn, Held, Input, Number
 from ...dialect.importers.python.generators import reentrant
 from ...dialect.importers.python.journal import same_state
 from ...dialect.importers.tracing.trace_guards import evaluate
+from ...dialect.importers.tracing.tracer import Trace
 
 
 class Drawing:
@@ -70,9 +71,12 @@ class Drawing:
         return all(_kind(x) == draw.kind for x, draw in zip(drawn, self._draws, strict=True))
 
 
-def is_among(generators: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """True if an argument is one of these generators."""
-    return any(x is g for g in generators for x in (*args, *kwargs.values()))
+def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Drawing | None:
+    """The draws of a call; None if an argument is a generator that the graph is not made for."""
+    given = (*args, *kwargs.values())
+    if any(x is g for g in trace.generators for x in given):
+        return None
+    return Drawing(trace.draws, args, kwargs)
 
 
 def _kind(x: Any) -> Any:
@@ -101,4 +105,4 @@ def _value(x: Any, inputs: Sequence[Any], drawn: Sequence[Any]) -> Any:
     return x
 
 
-__all__ = ["Drawing", "is_among"]
+__all__ = ["Drawing", "drawing_of"]

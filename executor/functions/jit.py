@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import InternalError, ProfuseError, TraceError
-from ...dialect.importers.python.draws import has_drawn
+from ...dialect.importers.python.generators import has_drawn
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
@@ -40,7 +40,6 @@ from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Options
 from .device_arguments import check_captured, flat_leaves, stand_ins
 from .dispatched import DispatchedFunction
-from .drawing import Drawing, is_among
 from .in_python import PythonCalls, Refused, is_lasting
 from .pickling import importable, reduced
 from .variants import Key, Variant, argument_names
@@ -108,8 +107,14 @@ class JitFunction(DispatchedFunction):
         apply_effects, are_apart = _effects()
         slots = [slot.find() for slot in trace.slots]
         given = [*given, *slots, *trace.captured]
-        drawing = Drawing(trace.draws, args, kwargs) if trace.draws else None
-        if not are_apart(trace, given) or is_among(trace.generators, args, kwargs):
+        drawing = None
+        if trace.draws or trace.generators:
+            from .drawing import drawing_of
+
+            drawing = drawing_of(trace, args, kwargs)
+            if drawing is None:
+                return self._leave(None, args, kwargs)
+        if not are_apart(trace, given):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:

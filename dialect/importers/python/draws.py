@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -330,17 +329,6 @@ def settle(
     return tuple(fixed.values()) if places else ()
 
 
-def note_drawn(error: BaseException) -> None:
-    """Have an error that the function itself raised tell that it had drawn before."""
-    with suppress(AttributeError):
-        error.__profuse_drawn__ = True  # type: ignore[attr-defined]
-
-
-def has_drawn(error: BaseException) -> bool:
-    """True if the function had drawn before it raised this error."""
-    return getattr(error, "__profuse_drawn__", False)
-
-
 __all__ = [
-    "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "has_drawn", "note_drawn", "settle",
+    "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "settle",
 ]  # fmt: skip

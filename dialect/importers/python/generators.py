@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from contextlib import suppress
 from typing import Any
 
 _REENTRANT = type(threading.RLock())
@@ -44,3 +45,14 @@ def locked(generator: Any) -> Any:
     """The same, which this thread has now; None if it does not get it."""
     lock = reentrant(generator)
     return lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None
+
+
+def note_drawn(error: BaseException) -> None:
+    """Have an error that the function itself raised tell that it had drawn before."""
+    with suppress(AttributeError):
+        error.__profuse_drawn__ = True  # type: ignore[attr-defined]
+
+
+def has_drawn(error: BaseException) -> bool:
+    """True if the function had drawn before it raised this error."""
+    return getattr(error, "__profuse_drawn__", False)

@@ -392,6 +392,7 @@ class Recorder:
         body = self.program.body
         body.args, body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
+        self.drawn_examples.clear()
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
             self.unordered.update(copies.values())  # they stand for arrays of any layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
-from ..python.draws import Draw, note_drawn, settle
 from ..python.effects import effects_refused, labelled
-from ..python.generators import is_plain_generator
+from ..python.generators import is_plain_generator, note_drawn
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
@@ -28,6 +27,9 @@ from .pytree import TreeDef, flatten, flatten_call, leaf_names, unflatten
 from .recorder import Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, is_tracing
+
+if TYPE_CHECKING:
+    from ..python.draws import Draw
 
 # These modules are imported because they register ops and handlers.
 _TABLES = (
@@ -115,7 +117,7 @@ class Trace:
     @property
     def takes_generators(self) -> bool:
         """True if an argument is a random generator, which may be another one at each call."""
-        return any(is_plain_generator(static) for static in self.in_tree.statics())
+        return _takes_generators(self.in_tree)
 
     def slot_kinds(self) -> tuple[Any, ...]:
         """What a trace would assume of the slots now; None for one that is no leaf."""
@@ -150,6 +152,10 @@ class Trace:
     def explain(self) -> list[str]:
         """One sentence per baked number, and the remarks."""
         return [*(guard.explain() for guard in self.guards), *self.remarks]
+
+
+def _takes_generators(tree: TreeDef) -> bool:
+    return any(is_plain_generator(static) for static in tree.statics())
 
 
 def _kind_of(slot: Place) -> Any:
@@ -197,7 +203,9 @@ def trace(
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *(s.place.absence() for s in found.stores if s.is_new))
-            if draws:
+            if draws and (rec.draws or _takes_generators(call.in_tree)):
+                from ..python.draws import settle  # few functions draw
+
                 held = (read.value for read in reads)
                 fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
