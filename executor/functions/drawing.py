@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.importers.python.draws import Draw, Drawn, Held, Input, Number
-from ...dialect.importers.python.generators import reentrant
+from ...dialect.importers.python.generators import reentrant, restores
 from ...dialect.importers.python.journal import same_state
 from ...dialect.importers.tracing.trace_guards import evaluate
 from ...dialect.importers.tracing.tracer import Trace
@@ -29,12 +29,17 @@ class Drawing:
         self._generators = [_find(draw, args, kwargs) for draw in draws]
         self._states: list[tuple[Any, Any, Any]] = []
 
+    @property
+    def can_undo(self) -> bool:
+        """True if `undo` restores all that the generators keep."""
+        return all(map(restores, self._generators))
+
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """Draw; the results are inputs of the graph. ``inputs`` are the leaves of the call.
 
         No other thread draws from these generators in between. An error leaves nothing drawn.
         """
-        bits = {id(g): g.bit_generator for g in self._generators}
+        bits = {id(b): b for b in (g.bit_generator for g in self._generators)}
         # In one order, lest two calls wait for each other.
         return self._locked([bits[key] for key in sorted(bits)], inputs, 0)
 
@@ -76,7 +81,8 @@ def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Dra
     given = (*args, *kwargs.values())
     if any(x is g for g in trace.generators for x in given):
         return None
-    return Drawing(trace.draws, args, kwargs)
+    made = Drawing(trace.draws, args, kwargs)
+    return made if made.can_undo else None
 
 
 def _kind(x: Any) -> Any:

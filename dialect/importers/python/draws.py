@@ -24,7 +24,7 @@ from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, type_of
 from ..tracing.current import current, trace_error
 from ..tracing.trace_guards import Computed, Constant, Expr, Passed
-from .generators import is_plain_generator
+from .generators import is_plain_generator, restores
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -104,7 +104,7 @@ def draws_of(bound: Any) -> Callable | None:
     name = getattr(bound, "__name__", "")
     if rec is None or not rec.takes_draws or name not in METHODS:
         return None
-    if not is_plain_generator(owner) or not _restores(owner):
+    if not is_plain_generator(owner) or not restores(owner):
         return None
 
     @functools.wraps(bound)
@@ -114,11 +114,6 @@ def draws_of(bound: Any) -> Callable | None:
         return _record(rec, owner, name, args, kwargs)
 
     return call
-
-
-def _restores(generator: Any) -> bool:
-    """True for bit generators of NumPy, whose state is all that they have."""
-    return type(generator.bit_generator).__module__.startswith("numpy.random.")
 
 
 def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -34,6 +34,11 @@ def is_plain_generator(value: Any) -> bool:
     return kind.__name__ == "Generator" and kind.__module__ == "numpy.random._generator"
 
 
+def restores(generator: Any) -> bool:
+    """True for bit generators of NumPy, whose state is all that they have."""
+    return type(generator.bit_generator).__module__.startswith("numpy.random.")
+
+
 def reentrant(generator: Any) -> Any:
     """The lock that other threads need to draw, if this thread can draw while it has it."""
     bits = getattr(generator, "bit_generator", generator)

@@ -458,6 +458,37 @@ def test_draws_while_others_draw_during_traces():
     assert sorted(found) == sorted(theirs.random(len(found)).tolist()) and same_state(ours, theirs)
 
 
+def test_calls_on_the_tape_run_in_python():
+    def fn(g, x):
+        return (x * g.random(x.shape)).sum()
+
+    f, (ours, theirs) = pf.jit(fn, background=False), pair()
+    for _ in range(4):
+        x = pf.array(np.ones(3), requires_grad=True)
+        f(ours, x).backward()
+        np.testing.assert_array_equal(x.grad, theirs.random(3))
+        assert same_state(ours, theirs)
+        np.testing.assert_allclose(f(ours, np.ones(3)), fn(theirs, np.ones(3)), rtol=1e-12)
+        assert same_state(ours, theirs)
+
+
+def test_generators_that_share_their_bits():
+    bits, plain = np.random.PCG64(1), np.random.PCG64(1)
+
+    def fn(a, b, x):
+        return a.random(x.shape) + b.random(x.shape) * 2 + a.random(3)[x]
+
+    f = pf.jit(fn, background=False)
+    ours, theirs = [[np.random.Generator(b) for _ in range(2)] for b in (bits, plain)]
+    for _ in range(4):
+        assert_same(f(*ours, np.arange(3)), fn(*theirs, np.arange(3)))
+    with pytest.raises(IndexError):
+        fn(*theirs, np.arange(4))
+    with pytest.raises(IndexError):
+        f(*ours, np.arange(4))
+    assert same_state(ours[0], theirs[0])
+
+
 def test_threads_share_a_generator():
     f, (ours, theirs) = pf.jit(lambda g, x: g.random(x.shape) * 2.0, background=False), pair()
     x, rows = np.ones(8), []
