@@ -114,7 +114,7 @@ class JitFunction(DispatchedFunction):
             drawing = drawing_of(trace, args, kwargs)
             if drawing is None:
                 return self._leave(None, args, kwargs)
-        if not are_apart(trace, given):
+        if trace.writes and not are_apart(trace, given):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         try:

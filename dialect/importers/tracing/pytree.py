@@ -315,9 +315,9 @@ class _Generator:
 
 
 def _generator(value: Any, met: list[Any]) -> tuple:
-    if not any(value is other for other in met):
+    number = next((k for k, other in enumerate(met) if value is other), len(met))
+    if number == len(met):
         met.append(value)
-    number = next(k for k, other in enumerate(met) if value is other)
     return ("static", type(value), _Generator(number, value))
 
 
