@@ -20,7 +20,7 @@ import numpy as np
 
 from ..tracing.current import current, trace_error
 from .caught import catches
-from .generators import is_generator
+from .generators import is_generator, is_plain_generator
 from .types_seen import traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
@@ -82,6 +82,12 @@ def substitute(value: Any) -> Any:
         found = None
     if found is not None:
         return found
+    if isinstance(value, types.MethodType) and is_plain_generator(value.__self__):
+        from .draws import draws_of  # few functions draw
+
+        found = draws_of(value)
+        if found is not None:
+            return found
     why = refusal(value)
     return value if why is None else _refuser(value, *why)
 
