@@ -79,7 +79,8 @@ class JitFunction(DispatchedFunction):
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
-            if self._in_python.serves(key):
+            python = self._in_python
+            if python.serves(key) if key is not None else self._takes_unseen(args, kwargs):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
@@ -198,10 +199,20 @@ class JitFunction(DispatchedFunction):
         Its arguments are nested, traced, new, on a device, need copies, or no graph can take them.
         """
         try:
-            return self._call_graph(flat, args, kwargs)
+            result = self._call_graph(flat, args, kwargs)
         except Refused as error:
             refused = error
+        else:
+            if flat is None:
+                self._in_python.note_outline(args, kwargs, has_graph=True)
+            return result
+        if refused.lasts and flat is None:
+            self._in_python.note_outline(args, kwargs, has_graph=False)
         return self._leave(refused, args, kwargs)
+
+    def _takes_unseen(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if a call is taken for Python's at once; calls in a trace never are."""
+        return self._in_python.takes(args, kwargs) and current() is None and not self._raises
 
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
@@ -278,7 +289,7 @@ class JitFunction(DispatchedFunction):
             refused = error
         check_arity(self._fn, self._name, args, kwargs)
         self._in_python.note(None, refused)
-        raise Refused(refused)
+        raise Refused(refused, lasts=True)
 
     @property
     def _raises(self) -> bool:
@@ -321,8 +332,9 @@ class JitFunction(DispatchedFunction):
         self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
-        if self._in_python.find(key, leaves, flat):
-            raise Refused()
+        known = self._in_python.find(key, leaves, flat)
+        if known is not None:
+            raise Refused(lasts=not known.guards)
         check_arity(self._fn, self._name, args, kwargs)
         try:
             return self._trace(key, leaves, args, kwargs)
