@@ -216,7 +216,7 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-        rec.takes_writes, rec.takes_draws = writes, draws
+        rec.takes_writes, rec.takes_draws, rec.lifts_new = writes, draws, call.lifts_new
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *_absences(found.stores))
@@ -234,7 +234,9 @@ def trace(
             elif rec.has_drawn:
                 note_drawn(error)
             if not call.learns(error, rec):
-                raise
+                if call.plain is None:
+                    raise
+                raise call.plain from None
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
@@ -257,6 +259,9 @@ class _Call:
         slots: attributes and items that the function assigns.
         shadowed: the function gets shadows of what it reads; else the objects themselves, of which
             it may read plain values, but not change them.
+        lifts_new: arrays that NumPy makes meanwhile are traced values, to which others can be
+            written, but whose contents Python cannot read.
+        plain: what was raised before that, and is to be told if it helps nothing.
     """
 
     def __init__(
@@ -268,6 +273,8 @@ class _Call:
         self.slots: list[Place] = []
         self.values: list[Any] = []
         self.shadowed = True
+        self.lifts_new = False
+        self.plain: TraceError | None = None
 
     @property
     def leaves(self) -> list[Any]:
@@ -285,10 +292,17 @@ class _Call:
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
+        if isinstance(error, TraceError):
+            if not error.is_undone:
+                return False
+            if rec.writes_new and not self.lifts_new:
+                self.lifts_new, self.plain = True, error
+                return True
         if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
             self.shadowed = False
+            self.lifts_new, self.plain = False, None
             self.slots, self.values = [], []
-            return not isinstance(error, TraceError) or error.is_undone
+            return True
         return False
 
     def note(self, stores: Sequence[Store]) -> None:
