@@ -14,7 +14,8 @@ from ..conditions.host_reads import elements_of, pointer_to
 from ..layout import LAYOUT
 from ..leaf_spec import ArrayValue, HostKernel, MadeValue, Step
 from ..number_values import NUMBERS
-from .leaf import LeafWriter, Made
+from .body import Made
+from .leaf import LeafWriter
 
 # A kernel that reads and writes at least this many bytes runs without the GIL even before its first
 # timed run: it very likely takes longer than releasing the GIL does.
