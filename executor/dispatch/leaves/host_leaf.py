@@ -58,6 +58,7 @@ class HostLeaf(LeafWriter):
             if isinstance(value, NUMBERS):
                 data.append(numbers[operand])
                 continue
+            assert isinstance(value, (ArrayValue, MadeValue))
             taken.append(bytes_of(value.dtype.itemsize, value.sizes))
             if isinstance(value, ArrayValue):
                 data.append(elements_of(w, value.ref))
