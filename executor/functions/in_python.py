@@ -140,15 +140,18 @@ class PythonCalls:
             log("python", self._name, str(error))
         return reason
 
-    def call(self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python.
+    def call(
+        self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any], *,
+        meanwhile: bool = False,
+    ) -> Any:  # fmt: skip
+        """Run a call in Python; ``meanwhile``: until the code of a graph is there.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
         if that is of the same kind, as it tells the line.
         """
         self._counters.calls += 1
         self._counters.python_calls += 1
-        self.is_last = True
+        self.is_last = not meanwhile
         error = refused.error if refused is not None else None
         try:
             result = self._fn(*args, **kwargs)

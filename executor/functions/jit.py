@@ -101,8 +101,12 @@ class JitFunction(DispatchedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
-        if variant.python_serves() and not self._raises:
-            return self._leave(None, args, kwargs)
+        if not self._raises:
+            if variant.python_serves():
+                return self._leave(None, args, kwargs)
+            if variant.waits():
+                self._current = variant.executor
+                return self._in_python.call(None, args, kwargs, meanwhile=True)
         trace = variant.trace
         if not trace.has_effects:
             outputs = self._run(variant.executor, self._inputs(variant, leaves))
@@ -184,6 +188,8 @@ class JitFunction(DispatchedFunction):
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
+        if any(v.waits() for v in every) and not self._raises:
+            lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
         if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):

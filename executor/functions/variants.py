@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.dataclass import dataclass
@@ -27,6 +28,7 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *captured, *(f"{draw.method}()" for draw in trace.draws))
 
 
+_LONG = 128  # operations; each takes some microseconds more op by op than in Python
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
@@ -106,6 +108,20 @@ class Variant:
 
                 self.is_pythons = python_is_faster(plan)
         return self.is_pythons
+
+    @cached_property
+    def is_long(self) -> bool:
+        """True of a graph of many operations, as loops of Python make them."""
+        return sum(1 for _ in self.trace.module.main.body.walk()) >= _LONG
+
+    def waits(self) -> bool:
+        """True while the code of a long graph is under way: Python is sooner than op by op."""
+        executor = self.executor
+        if executor.many_plans or executor.settled is not None or self.trace.strict:
+            return False
+        if not executor.options.processor.is_host or not self.is_long:
+            return False
+        return executor.plan().kind == "compiling"
 
     def is_outdated_by(self, made: Trace) -> bool:
         """True if a trace has the graph of this one, and reads other objects into it."""

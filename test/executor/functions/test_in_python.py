@@ -390,3 +390,45 @@ def test_objects_and_sets_that_are_pythons_are_not_kept_alive():
     del model
     gc.collect()
     assert known() is None
+
+
+def test_python_runs_long_graphs_until_there_is_code():
+    """Op by op they would take several times what they take in Python."""
+
+    def steps(x, n, seen):
+        for k in range(60):
+            x = x * 0.5 + k
+            seen[0] += x[0]
+        return x
+
+    def short(x):
+        return x * 0.5 + 1
+
+    f, g = (pf.jit(fn, background=True) for fn in (steps, short))
+    ours, theirs, x = np.zeros(1), np.zeros(1), np.ones(3)
+    f(x, 60, ours), steps(x, 60, theirs), g(x)
+    assert counts(f, "python_calls") == (0,)
+    for k in range(3):
+        np.testing.assert_array_equal(f(x, 60, ours), steps(x, 60, theirs))
+        np.testing.assert_array_equal(ours, theirs)
+        if f.state().tier != "optimized":
+            assert counts(f, "python_calls") == (k + 1,) and f.state().tier == "compiling"
+            assert "Python runs the calls meanwhile" in f.explain()
+        g(x)
+    before = counts(f, "python_calls")
+    assert before != (0,)
+    f.wait()
+    for _ in range(3):
+        np.testing.assert_allclose(f(x, 60, ours), steps(x, 60, theirs))
+        np.testing.assert_allclose(ours, theirs)
+    assert f.state().tier == "optimized" and counts(f, "python_calls") == before
+    assert counts(g, "python_calls") == (0,)
+
+
+def test_long_graphs_that_must_not_run_in_python_do_not():
+    with pf.knobs.override(unsupported="raise"):
+        f = pf.jit(lambda x: sum(x * k + x for k in range(70)), background=True)
+        for _ in range(4):
+            f(np.ones(3))
+        assert counts(f, "python_calls") == (0,)
+        f.wait()
