@@ -14,13 +14,14 @@ from ...errors import BoundsError, DTypeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ops.indexing.slicing import encode_bound
+from ..python.ranges import LazyRange
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
 from .axes import has_mask, settled_key
-from .creation import array
+from .creation import arange, array
 from .registry import array_method
 
 
@@ -107,7 +108,9 @@ def _item(item: Any) -> Any:
     """One index, where a sequence becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
-    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+    if type(item) is LazyRange:
+        item = arange(*item.bounds)
+    elif isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
         item = array(item if isinstance(item, (list, tuple)) else list(item))
         if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)

@@ -21,6 +21,7 @@ import numpy as np
 from ..tracing.current import current, trace_error
 from .caught import catches
 from .generators import is_generator, is_plain_generator
+from .ranges import traced_len, traced_range
 from .types_seen import traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
@@ -240,5 +241,7 @@ def _next(iterator: Any, *default: Any) -> Any:
 for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
 BUILTINS["type"] = traced_type
+BUILTINS["range"] = traced_range
+BUILTINS["len"] = functools.wraps(len)(traced_len)
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

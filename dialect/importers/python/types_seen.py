@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tracing.operators import Recording
+from .ranges import LazyRange, traced_range
 
 
 class _Meta(type):
@@ -17,8 +18,12 @@ class _Meta(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not traced_type:  # a metaclass of the user's, derived from it
             return super().__call__(*args, **kwargs)
-        if len(args) == 1 and not kwargs and issubclass(type(args[0]), Recording):
-            return args[0].__class__
+        if len(args) == 1 and not kwargs:
+            kind = type(args[0])
+            if issubclass(kind, Recording):
+                return args[0].__class__
+            if kind is range or kind is LazyRange:
+                return traced_range
         return type(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError, DTypeError
 from ..python.generators import is_generator, is_plain_generator
+from ..python.ranges import LazyRange
 from .containers import CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
@@ -234,6 +235,8 @@ def _flatten(tree: Any, leaves: list[Any], path: str, whole: Container[int] = ()
 
 
 def _static(value: Any, path: str) -> tuple:
+    if type(value) is LazyRange:
+        value = value.real()
     where = f"{path}: " if path else ""
     # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
     if isinstance(value, NUMBERS) and not isinstance(value, enum.Enum):
