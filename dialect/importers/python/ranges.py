@@ -1,8 +1,9 @@
 """``len`` and ``range`` of a traced function: sizes that stay symbolic where Python allows it.
 
 ``len(x)`` of a traced array is the traced size that ``x.shape[0]`` is; Python's own ``len`` would
-need a number. A ``range`` of traced numbers is one of plain numbers, which are guarded, as soon as
-anybody asks for more than an index: ``x[range(len(y))]`` takes it as it is.
+need a number. Where a trace fails with these, another one takes numbers. A ``range`` of traced
+numbers is one of plain numbers, which are guarded, as soon as anybody asks for more than an index:
+``x[range(len(y))]`` takes it as it is.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ def traced_len(x: Any, /) -> Any:
     """Stands in for the builtin ``len`` in a traced function."""
     # Not by `isinstance`: a traced value says that it is an array.
     kind = type(x)
-    is_traced = issubclass(kind, Recording) and not kind.lifts and not x.rec.evaluates
-    return x.shape[0] if is_traced and getattr(x, "ndim", 0) else builtins.len(x)
+    if not issubclass(kind, Recording) or kind.lifts or x.rec.evaluates or not x.rec.lazy_sizes:
+        return builtins.len(x)
+    if not getattr(x, "ndim", 0):
+        return builtins.len(x)
+    x.rec.gave_sizes = True
+    return x.shape[0]
 
 
 class LazyRange:
@@ -86,7 +91,10 @@ class _Meta(type):
         traced = [x for x in args if issubclass(type(x), Recording)]
         plain = all(type(x) is int for x in args if not issubclass(type(x), Recording))
         if traced and plain and len(args) < 4 and all(_is_int(x) for x in traced):
-            return LazyRange(*args)
+            rec = traced[0].rec
+            rec.gave_sizes |= rec.lazy_sizes
+            if rec.lazy_sizes:
+                return LazyRange(*args)
         return range(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -105,6 +105,8 @@ class Recorder:
         self.strict = False  # the function asks for strict fusion
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to
+        self.lazy_sizes = True  # `len` gives traced sizes
+        self.gave_sizes = False  # it has given some
         self.lifts_new = False  # arrays that NumPy makes meanwhile are traced values
         self.writes_new = False  # it would help: traced values are written to such an array
         self.takes_draws = False  # draws from generators are inputs

@@ -216,7 +216,8 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-        rec.takes_writes, rec.takes_draws, rec.lifts_new = writes, draws, call.lifts_new
+        rec.takes_writes, rec.takes_draws = writes, draws
+        rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *_absences(found.stores))
@@ -261,6 +262,7 @@ class _Call:
             it may read plain values, but not change them.
         lifts_new: arrays that NumPy makes meanwhile are traced values, to which others can be
             written, but whose contents Python cannot read.
+        lazy_sizes: `len` gives traced sizes; else numbers, which some functions need.
         plain: what was raised before that, and is to be told if it helps nothing.
     """
 
@@ -273,7 +275,7 @@ class _Call:
         self.slots: list[Place] = []
         self.values: list[Any] = []
         self.shadowed = True
-        self.lifts_new = False
+        self.lifts_new, self.lazy_sizes = False, True
         self.plain: TraceError | None = None
 
     @property
@@ -292,12 +294,14 @@ class _Call:
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
-        if isinstance(error, TraceError):
-            if not error.is_undone:
-                return False
-            if rec.writes_new and not self.lifts_new:
-                self.lifts_new, self.plain = True, error
-                return True
+        if isinstance(error, TraceError) and not error.is_undone:
+            return False
+        if rec.gave_sizes and self.lazy_sizes:
+            self.lazy_sizes = False
+            return True
+        if isinstance(error, TraceError) and rec.writes_new and not self.lifts_new:
+            self.lifts_new, self.plain = True, error
+            return True
         if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
             self.shadowed = False
             self.lifts_new, self.plain = False, None

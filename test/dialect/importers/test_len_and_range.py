@@ -94,3 +94,54 @@ def test_errors_are_pythons():
     for wrong in (lambda x: range(x[0]), lambda x: range(len(x) * 1.0), lambda x: range()):
         with pf.knobs.override(unsupported="python"), pytest.raises(TypeError):
             pf.jit(wrong)(np.ones(3))
+
+
+def counted(k):
+    """Bounds and indices ``k`` before the end of an axis."""
+    return [
+        lambda x: x[: len(x) - k] * 2,
+        lambda x: x[len(x) - k :] * 2,
+        lambda x: x[1 : x.shape[0] - k] + 0,
+        lambda x: x[len(x) - k] * 2,
+        lambda x: x[len(x) - k : len(x) - 1] * 3,
+        lambda x: x[: len(x) - k : 2] * 1,
+        lambda x: x[len(x) - 1 : 0 : -1] * 1,
+        lambda x: (x[None, :, None] * 1)[0, x.shape[0] - k :, 0],
+        lambda x: x.reshape(1, -1)[..., len(x) - k] + 0,
+    ]
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": []}], ids=["compiled", "evaluated"])
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5])
+def test_bounds_count_from_the_end_as_in_numpy(k, options):
+    """Also where the axis has fewer elements, and a negative bound counts from the end."""
+    for fn in counted(k):
+        f = pf.jit(fn, background=False, **options)
+        for n in (6, 6, 7, 4, 3, 2, 1, 0, 8, 9):
+            x = np.arange(float(n))
+            try:
+                expected = fn(x)
+            except IndexError:
+                with pytest.raises(IndexError):
+                    f(x)
+                continue
+            np.testing.assert_array_equal(f(x), expected)
+
+
+def test_slices_that_end_before_the_end_are_kernels_for_all_sizes():
+    f = pf.jit(lambda x: x[1 : len(x) - 1] * 2 + x[: x.shape[0] - 2], background=False)
+    for n in (60, 62, 64, 66, 68) * 2:
+        f(np.arange(float(n)))
+    counters = f.state().counters
+    assert (counters["traces"], counters["compiles"]) == (1, 3)
+    before = counters["evaluated_ops"]
+    f(np.arange(70.0)), f(np.arange(72.0))
+    assert f.state().counters["evaluated_ops"] == before
+
+
+def test_functions_that_need_numbers_get_them():
+    """A trace with plain sizes follows one that fails with symbolic ones."""
+    f = pf.jit(lambda x: np.tile(x, len(x)) + 1.0, background=False)
+    for n in (2, 3, 2):
+        np.testing.assert_array_equal(f(np.ones(n)), np.full(n * n, 2.0))
+    assert f.state().counters["traces"] == 2
