@@ -15,7 +15,7 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
 from ...ir.symbolic import Sym
 from ...ops.indexing.slicing import encode_bound
-from ..python.ranges import LazyRange
+from ..python.types_seen import LazyRange
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op

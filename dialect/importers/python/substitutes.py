@@ -21,8 +21,7 @@ import numpy as np
 from ..tracing.current import current, trace_error
 from .caught import catches
 from .generators import is_generator, is_plain_generator
-from .ranges import traced_len, traced_range
-from .types_seen import traced_type
+from .types_seen import traced_len, traced_range, traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({

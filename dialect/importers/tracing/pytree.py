@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import ArgumentError, DTypeError
 from ..python.generators import is_generator, is_plain_generator
-from ..python.ranges import LazyRange
+from ..python.types_seen import LazyRange
 from .containers import CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
