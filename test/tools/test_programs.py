@@ -15,7 +15,6 @@ from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
-    "monte_carlo": "a random generator",
     "gpt2_with_cache": "sizes that are numbers", "kmeans_that_skips_empty": "a branch on data",
 }  # fmt: skip
 
