@@ -53,11 +53,13 @@ class TraceError(ProfuseError, TypeError):
 
     ``guards`` holds what the trace had assumed of numbers by then: the error is certain where these
     hold (`importers.tracing.trace_guards.TraceGuard`). ``is_undone`` is False if the trace has
-    changed something that it could not give back what it held.
+    changed something that it could not give back what it held. ``of_contents`` is True if Python
+    needs a number, or the truth of one, that contents of arrays decide.
     """
 
     guards: Sequence[Any] = ()
     is_undone: bool = True
+    of_contents: bool = False
 
 
 class ShapeError(ProfuseError, ValueError):

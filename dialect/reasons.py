@@ -28,6 +28,7 @@ class Effect(Enum):
     ASSUMED_SIZES = "sizes are guarded to fit as they have so far"
     WRITE_KEPT = "kept"  # an op that writes into an array
     GROUPS_APART = "kept apart"
+    LOOP_IN_PLAN = "a loop runs round by round"
     INTERPRETED = "group @{subject} is interpreted"
 
 
@@ -62,6 +63,10 @@ class Kind(Enum):
     PYTHON_RAISES = "python-raises"
     UNDEFINED = "undefined"
     UNPROVEN = "unproven"
+    # Of an op in a loop.
+    PRODUCT_IN_LOOP = "product-in-loop"
+    SIZES_VARY = "sizes-vary"
+    OFF_HOST = "off-host"
     # Of a group.
     GROUP_LIMIT = "group-limit"
     NOT_GENERAL = "not-general"
@@ -188,7 +193,7 @@ def summed(reasons: Iterable[Reason]) -> list[Reason]:
 
 _COUNTED = (
     Effect.NOT_FUSED, Effect.DISSOLVED, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
-    Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART,
+    Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART, Effect.LOOP_IN_PLAN,
 )  # fmt: skip
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
 _OF_ERRORS = (
@@ -225,6 +230,9 @@ _WORDS = {
     Kind.PYTHON_RAISES: "Python raises {detail}, a kernel cannot",
     Kind.UNDEFINED: "NumPy leaves {detail} undefined",
     Kind.UNPROVEN: "{detail}",
+    Kind.PRODUCT_IN_LOOP: "is computed by a library, round by round",
+    Kind.SIZES_VARY: "sizes of its arrays vary",
+    Kind.OFF_HOST: "loops on devices have no kernels of their own",
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",

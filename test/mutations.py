@@ -182,9 +182,62 @@ MUTATIONS = (
     ),
     Mutation(
         "rewrites that need types reach fallbacks", "dialect/pipeline/standard.py",
-        '"specialize,functionalize,batch-matmul,form',
-        '"specialize,typed-rewrites,functionalize,batch-matmul,form',
+        '"specialize,fuse-loops,',
+        '"specialize,typed-rewrites,fuse-loops,',
         ("executor/test_pipeline_effects.py::test_rewrites_that_need_types_happen_in_groups",),
+    ),
+    Mutation(
+        "a sample of a loop is a result", "executor/plans/evaluated.py",
+        "        if limit is not None and limit.over:\n            raise SoonerInPython\n", "",
+        ("executor/loops/test_loops_in_python.py",),
+    ),
+    Mutation(
+        "a void kernel of a loop is evaluated round by round", "executor/plans/kernel_call.py",
+        "        if loops and LIMITS.current is not None:\n            raise SoonerInPython\n", "",
+        ("executor/loops/test_number_results.py::test_a_void_kernel_leaves_the_call_to_python",),
+    ),
+    Mutation(
+        "ints of loops wrap", "lowering/linalg/numbers.py",
+        "    b.note(signs < 0)\n", "",
+        ("executor/loops/test_number_results.py::test_ints_of_more_than_64_bits_are_exact",),
+    ),
+    Mutation(
+        "ints of loops are cut off", "lowering/linalg/parts.py",
+        "        b.note(wide > int(info.max))\n", "        pass\n",
+        ("executor/loops/test_number_results.py::test_ints_that_an_array_cannot_hold_raise",),
+    ),
+    Mutation(
+        "powers of loops overflow", "lowering/linalg/numbers.py",
+        "        b.note(~found.isfinite())\n", "",
+        ("executor/loops/test_number_results.py::test_powers_raise_as_python_does",),
+    ),
+    Mutation(
+        "kernels of loops without end are launched", "executor/compile/proof/rounds.py",
+        "            if not bounded.issuperset(instr.operands[:3]):\n                return False\n",
+        "",
+        ("executor/compile/test_rounds.py",),
+    ),
+    Mutation(
+        "a number of an outer graph stays in its array", "executor/dispatch/attach.py",
+        "        leaf.numbers |= {leaf.outputs[k] for k in numbers}\n", "",
+        ("executor/loops/test_number_results.py::test_numbers_behind_a_miss_of_a_guard",),
+    ),
+    Mutation(
+        "both branches run one after the other", "dialect/importers/source/returns.py",
+        "            if rest and all(returns is not ALWAYS for _, returns in sides):\n"
+        "                return False\n",
+        "",
+        ("dialect/importers/test_source_convert.py", "dialect/importers/test_branches.py"),
+    ),
+    Mutation(
+        "Python's functions do not raise", "dialect/importers/numpy/python_numbers.py",
+        '    result = op("require", result, ~np.isnan(result) | nan, message=_DOMAIN)\n', "",
+        ("executor/loops/test_user_programs.py",),
+    ),
+    Mutation(
+        "a race is over after one call", "executor/functions/race.py",
+        "        if self.plans < 2:", "        if self.plans < 1:",
+        ("executor/functions/test_race.py",),
     ),
     Mutation(
         "two results share memory", "executor/plans/plan.py",

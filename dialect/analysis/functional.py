@@ -7,7 +7,7 @@ cannot be told to behave so stays as it is, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,13 @@ from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses
 
 
-def functionalize(program: Program, *, at_run_time: bool = False) -> tuple[int, list[Reason]]:
+def functionalize(
+    program: Program, *, at_run_time: Callable[[Instr], bool] | None = None
+) -> tuple[int, list[Reason]]:
     """Make in-place ops of a program pure, in place.
 
-    ``at_run_time``: also those at indices known only at run time, which costs a copy of the whole
-    array per write. Returns how many, and the reason for each that is left.
+    ``at_run_time``: which of those at indices known only at run time, too: evaluated op by op, such
+    a write costs a copy of the whole array. Returns how many, and the reason for each that is left.
     """
     if not any(instr.op.writes for instr in program.body.walk()):
         return 0, []

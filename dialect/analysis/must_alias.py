@@ -63,7 +63,8 @@ class Accesses:
         unordered: results in no known memory order, whatever their op says.
         raveled: results of reshapes that copy what is not contiguous, even of one axis.
         copied: results that are copies here and views in NumPy -> what they view there.
-        at_run_time: memory that is written at indices known only at run time may be writable.
+        at_run_time: the writes at indices known only at run time that may become new values; None =
+            none.
 
     Attributes:
         of: value -> access.
@@ -78,7 +79,7 @@ class Accesses:
     def __init__(
         self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
         raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}), *,
-        at_run_time: bool = False,
+        at_run_time: Callable[[Instr], bool] | None = None,
     ) -> None:  # fmt: skip
         self.type_of = type_of
         self._at_run_time = at_run_time
@@ -259,7 +260,7 @@ class Accesses:
         access = self.of.get(write.operands[0])
         if access is None:
             return Reason(Kind.SHARED_MEMORY)
-        if write.attrs.get("index") == DYNAMIC and not self._are_usable(write.operands[2:]):
+        if write.attrs.get("index") == DYNAMIC and not self._are_usable(write.operands[2:], write):
             return Reason(Kind.RUN_TIME_INDEX)
         for step in access.path:
             view, _ = self.views[step]
@@ -268,13 +269,13 @@ class Accesses:
                 return Reason(Kind.THROUGH_VIEW, detail=view.op.name)
             if _rank(self.type_of(view.operands[0])) is None and view.op in _KEEPS_ORDER:
                 return Reason(Kind.UNKNOWN_RANK)
-            if not self._are_usable(view.operands[1:]):
+            if not self._are_usable(view.operands[1:], write):
                 return Reason(Kind.RUN_TIME_INDEX)
         return None
 
-    def _are_usable(self, indices: Sequence[Any]) -> bool:
+    def _are_usable(self, indices: Sequence[Any], write: Instr) -> bool:
         """True for indices by which views may be taken anew: no write changes them."""
-        if self._at_run_time:
+        if self._at_run_time is not None and self._at_run_time(write):
             return all(isinstance(self.type_of(v), ScalarType) for v in indices)
         return self._sizes.issuperset(indices)
 

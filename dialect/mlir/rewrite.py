@@ -245,8 +245,11 @@ def add_function(
     return func, func.regions[0].blocks.append(*arg_types, arg_locs=[where] * len(arg_types))
 
 
-def replace_function(func: ir.Operation, program: Program) -> None:
-    """Put a program in the place of a function, whose visibility and foreign attributes stay."""
+def replace_function(func: ir.Operation, program: Program) -> ir.Operation:
+    """Put a program in the place of a function, whose visibility and foreign attributes stay.
+
+    Returns the new function.
+    """
     from mlir import ir
 
     new = _function_of(program, func.context)
@@ -255,6 +258,7 @@ def replace_function(func: ir.Operation, program: Program) -> None:
             new.attributes[name] = func.attributes[name]
     ir.InsertionPoint(func).insert(new)
     func.erase()
+    return new
 
 
 def add_program(module: ir.Module, program: Program) -> None:

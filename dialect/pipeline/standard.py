@@ -22,13 +22,15 @@ STANDARD: dict[str, str] = {
     "pre-autodiff": (
         "lower-grad-blocks,specialize-autograd-zero{speculate=true},remove-expand,"
         "canonicalize-profuse,dce,peephole,fold,dce,cse-profuse,peephole,fold,pool-constants,"
-        "unroll-loops{max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,in-place-check"
+        "unroll-loops{factor=1 max-ops=64},remove-list-mutation,peephole,fold,cse-profuse,"
+        "in-place-check"
     ),
     # R1.36: types are written into values, products batched, and groups fused and guarded.
     "general-fuser": (
-        "specialize,functionalize,batch-matmul,form-fusions,insert-guards,keep-layouts"
+        "specialize,fuse-loops,unroll-loops{max-ops=64},functionalize,batch-matmul,form-fusions,"
+        "insert-guards,keep-layouts"
     ),
-    "no-fuser": "specialize,functionalize,batch-matmul",
+    "no-fuser": "specialize,unroll-loops{max-ops=64},functionalize,batch-matmul",
     "pre-fusion": "",
     "post-fusion": "",
     "no-grad": "pre-fusion,lower-lists,general-fuser,post-fusion,erase-types",
@@ -46,11 +48,12 @@ STANDARD: dict[str, str] = {
     "propagate": "fold,propagate-shapes,propagate-requires-grad",
     # R2.11
     "differentiable-optimization": (
-        "dce,cse-profuse,pool-constants,peephole,fold,unroll-loops,cse-profuse,in-place-check"
+        "dce,cse-profuse,pool-constants,peephole,fold,unroll-loops{factor=1},cse-profuse,"
+        "in-place-check"
     ),
     # R2.12: every size is a symbol, and what groups ask of sizes is guarded.
     "rank-fuser": (
-        "functionalize,assume-sizes,form-fusions{dynamic=true},"
+        "functionalize,assume-sizes,fuse-loops{dynamic=true},unroll-loops,form-fusions{dynamic=true},"
         "insert-guards{dynamic=true given-sizes=true},keep-layouts"
     ),
     "non-differentiable-optimization": "pre-fusion,decompose,batch-matmul,rank-fuser,post-fusion",

@@ -16,7 +16,7 @@ from ..settings.events import Counters
 from ..settings.knobs import knobs
 from .ir_dump import Boundary, boundary_dump
 from .proof.verdict import FAILED, Verdict
-from .request import CompileRequest, CompileResult, compiler_errors
+from .request import CompileRequest, CompileResult, compiler_errors, keeping_loops
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
 _NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded already
@@ -114,7 +114,26 @@ def compile_graph(
             on_group(name)
         with rest_of(GLUE, timings):
             _compile_kernel(result, name, request, sizes.get(name, {}), on_check)
-    return result
+    kept = _kept_loops(result)
+    pipeline = keeping_loops(request.pipeline, kept)
+    if pipeline == request.pipeline:
+        return result
+    # A loop without a kernel runs round by round, with kernels for what a round computes.
+    again = replace(request, pipeline=pipeline)
+    found = compile_graph(again, on_group, boundary, on_check)
+    found.refusals += kept.values()
+    return found
+
+
+def _kept_loops(result: CompileResult) -> dict[int, Reason]:
+    """The loops that became fusion groups of which no kernel could be made, and why."""
+    from ...dialect.passes.speculate.fuse_loops import number_of
+
+    return {
+        number: replace(reason, effect=Effect.LOOP_IN_PLAN)
+        for name, reason in result.failures.items()
+        if reason.kind is Kind.NOT_LOWERED and (number := number_of(name)) is not None
+    }
 
 
 def _no_kernel(reason: Reason, name: str) -> Reason:

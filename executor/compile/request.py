@@ -6,6 +6,7 @@ to another process and stored on disk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -132,6 +133,19 @@ def keyed_pipeline(
     options = [*kept, f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
+
+
+def keeping_loops(pipeline: str, numbers: Iterable[int]) -> str:
+    """A pipeline string by which these loops, too, stay what they are (`fuse-loops`)."""
+    wanted = sorted(numbers)
+    known = re.search(r"(?<=\bkeep=)[0-9:]+", pipeline)
+    if not wanted:
+        return pipeline
+    if known is not None:
+        listed = ":".join(map(str, sorted({*map(int, known[0].split(":")), *wanted})))
+        return f"{pipeline[: known.start()]}{listed}{pipeline[known.end() :]}"
+    listed = ":".join(map(str, wanted))
+    return re.sub(r"\b(profile-driven|spec-driven)\{", rf"\1{{keep={listed} ", pipeline, count=1)
 
 
 def _budget(share: float, loop_bytes: int) -> list[str]:

@@ -151,17 +151,21 @@ def _specialised(
 ) -> Iterator[Found]:
     """Yield the specialisations of a chain of plans whose graph has these inputs."""
     missed: list[Level] = []
+    numbers: set[int] = set()  # positions of outputs whose one element outer graphs return
     for executor, plan in chain:
         _check(plan)
         kernels, keep = _kernels(plan)
         assert plan.graph is not None
         leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
+        leaf.numbers |= {leaf.outputs[k] for k in numbers}
+        leaf.evaluated += len(numbers)
         leaf.missed = tuple(level.missed for level in missed if level.missed is not None)
         yield leaf, [*missed, Level(executor.counters, plan.guards)], keep
         if fallback is None:
             return
         missed.append(Level(executor.counters, plan.guards, missed=fallback.checked))
         inputs, order = fallback.inputs, fallback.order
+        numbers |= set(fallback.numbers)
 
 
 def _noted(chain: Chain, halves: Sequence[Chain], inputs: Sequence[Value]) -> Iterator[Found]:

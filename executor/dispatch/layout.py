@@ -32,8 +32,8 @@ SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_Transpose": 123}
 _PYTHON_API = (
-    "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem",
-    "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
+    "PyBool_FromLong", "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next",
+    "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
     "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble",
     "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
     "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong", "PyLong_FromSsize_t",

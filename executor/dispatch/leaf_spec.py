@@ -242,6 +242,7 @@ class Leaf:
             kernel calls before it.
         outputs: numbers of the values that are returned.
         turned: value number of an output -> the order in which its axes are returned.
+        numbers: value numbers of outputs without axes that are returned as Python numbers.
         structure: structure of the results, in the format of `TreeDef`.
         missed: for each outer specialisation, the arrays that its guard checks. A call reaches this
             leaf because these guards have failed.
@@ -263,6 +264,7 @@ class Leaf:
     between: list[tuple[int, HostStep | list[Test]]] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
     turned: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    numbers: frozenset[int] = frozenset()
     structure: tuple = LEAF
     missed: tuple[tuple[ArrayValue, ...], ...] = ()
     targets: dict[int, ArrayValue] = field(default_factory=dict)

@@ -37,7 +37,7 @@ def read_tape(leaf: Leaf, inputs: Sequence[Value]) -> None:
     ``inputs``: those of the call. Raises Refused where the fields of such arrays cannot be told.
     """
     slots()
-    if any(not isinstance(leaf.values.get(o), MadeValue) for o in leaf.outputs):
+    if leaf.numbers or any(not isinstance(leaf.values.get(o), MadeValue) for o in leaf.outputs):
         raise Refused("a call with arrays of the tape returns a number")
     arrays = [v for v in inputs if isinstance(v, ArrayValue) and v.tracked]
     positions = tuple(p for v in arrays if isinstance(p := position_of(v.ref), OnTape))

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST
-from ...dialect.ir.dtypes import dtype_named
+from ...dialect.ir.dtypes import dtype_named, dtype_of
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
@@ -22,6 +24,7 @@ from ...dialect.ops.gradients import Definedness
 from ...dialect.ops.host_call import HostCall
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.queries import Dim as DimOp
+from ...dialect.ops.queries import Item
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard, SizeEq
 from ..memory.placement import Refused, size_of
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
 }  # fmt: skip
+_TAKEN = (np.bool, np.int64, np.float64)  # elements that are Python's own numbers
 _SIZES = (DimOp, ListConstruct, SizeEq)
 
 
@@ -61,12 +65,14 @@ class Fallback:
         inputs: the values that the fallback gets.
         checked: the arrays that the guard checks.
         order: for each output of the graph, the index among the fallback's outputs.
+        numbers: positions in ``order`` of outputs whose one element is what the graph returns.
     """
 
     callee: str
     inputs: tuple[Value, ...]
     checked: tuple[ArrayValue, ...]
     order: tuple[int, ...]
+    numbers: tuple[int, ...] = ()
 
 
 def leaf_of(
@@ -148,6 +154,7 @@ class _Reader:
         self.leaf = Leaf()
         self.alias: dict[int, int] = {}
         self.turned: dict[int, tuple[int, tuple[int, ...]]] = {}  # view -> its array, its axes
+        self.taken: dict[int, int] = {}  # Python number -> the array without axes that it is in
         # Boolean result of a guard -> index of the guard whose hits are timed, and the checked
         # values.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
@@ -163,14 +170,19 @@ class _Reader:
     def leaf_for(self, order: Sequence[int]) -> Leaf:
         made, outputs = self.leaf.values, self.module.main.outputs
         roots = [self.root(outputs[k]) for k in order]
-        self.leaf.outputs = tuple(self.turned[o][0] if o in self.turned else o for o in roots)
+        self.leaf.outputs = tuple(map(self.shown, roots))
         if len(set(self.leaf.outputs)) < len(set(roots)):
             raise Refused("an array is returned with its axes in several orders")
+        self.leaf.numbers = frozenset(self.taken[o] for o in roots if o in self.taken)
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
         given = self.leaf.host_results
         if not all(o in given or is_returned(made.get(o)) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
+
+    def shown(self, value: int) -> int:
+        """The array of which a value is a view or the element; else the value itself."""
+        return self.turned[value][0] if value in self.turned else self.taken.get(value, value)
 
     def subgraph_for(self, order: Sequence[int]) -> Subgraph:
         outputs = [self.root(self.module.main.outputs[k]) for k in order]
@@ -189,7 +201,8 @@ class _Reader:
             return None
         branch, other = self.others[0]
         calls = [inner for inner in other.walk() if inner.op is CallFallback]
-        outputs = [self.module.main.outputs[k] for k in order]
+        returned = [self.module.main.outputs[k] for k in order]
+        outputs = [self.taken.get(o, o) for o in returned]
         if len(calls) != 1 or not set(outputs) <= set(branch.results):
             return None
         yielded = [other.outputs[branch.results.index(o)] for o in outputs]
@@ -205,6 +218,7 @@ class _Reader:
             inputs=tuple(values[self.root(o)] for o in calls[0].operands),
             checked=arrays,
             order=tuple(calls[0].results.index(y) for y in yielded),
+            numbers=tuple(k for k, o in enumerate(returned) if o in self.taken),
         )
 
     def root(self, value: int) -> int:
@@ -259,6 +273,9 @@ class _Reader:
             elif issubclass(instr.op, Permutation):
                 self.leaf.evaluated += 1
                 self.turn(instr, operands[0])
+            elif instr.op is Item and self.takes(instr, operands[0]):
+                self.leaf.evaluated += 1
+                self.taken[instr.results[0]] = operands[0]
             elif (number := computed_number(instr, operands, self.leaf.values)) is not None:
                 self.leaf.evaluated += bool(operands)
                 self.leaf.values[instr.results[0]] = number
@@ -282,6 +299,13 @@ class _Reader:
             raise Refused(_in_python(instr, (instr,)))
         axes = cast("type[Permutation]", instr.op).permutation(len(made.sizes), instr.attrs)
         self.turned[instr.results[0]] = source, axes
+
+    def takes(self, instr: Instr, source: int) -> bool:
+        """Whether emitted code can return the element of an array, which is not returned itself."""
+        made, wanted = self.leaf.values.get(source), instr.attrs.get("dtype")
+        if not isinstance(made, MadeValue) or made.sizes or made.device != HOST:
+            return False
+        return made.dtype.type in _TAKEN and wanted in (None, dtype_of(made.dtype))
 
     def size(
         self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
@@ -320,6 +344,8 @@ class _Reader:
         for spec, operand in zip(kernel.abi.inputs, operands, strict=True):
             if operand in self.turned:
                 raise Refused(f"@{callee} reads a view of what another kernel makes")
+            if operand in self.taken:
+                raise Refused(f"@{callee} reads a number that another kernel makes")
             value = values[operand]
             if isinstance(value, HostValue):
                 raise Refused(f"@{callee} reads what a library gives, which no guard has checked")

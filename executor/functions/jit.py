@@ -22,6 +22,7 @@ from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
+from ...dialect.importers.tracing.recorder import Policy
 from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import Trace, is_tracing, trace, trace_inline
 from ...dialect.ir.device import HOST
@@ -29,6 +30,7 @@ from .. import explain
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, within
 from ..memory.donation import parameter_names, positions
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_PATIENCE = 0.03  # seconds that a call spends in loops op by op, to profile, before Python runs it
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
 
@@ -101,15 +104,50 @@ class JitFunction(DispatchedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
-        if not self._raises:
-            if variant.python_serves():
-                return self._leave(None, args, kwargs)
-            if variant.waits():
-                self._current = variant.executor
-                return self._in_python.call(None, args, kwargs, meanwhile=True)
+        if self._raises:
+            if LIMITS.current is None:
+                return self._computed(variant, leaves, given, args, kwargs)
+            with within(None):  # the limit is that of a call around this one
+                return self._computed(variant, leaves, given, args, kwargs)
+        if variant.python_serves():
+            return self._leave(None, args, kwargs)
+        if variant.waits():
+            self._current = variant.executor
+            return self._in_python.call(None, args, kwargs, meanwhile=True)
+        race, is_raced = variant.races.of(leaves), variant.is_raced and knobs.demote
+        if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
+            # What has been drawn could not be taken back in all cases.
+            limited = variant.has_rounds and not variant.trace.draws
+            limit = Limit(_PATIENCE, truncates=True) if limited else None
+            start = time.perf_counter()
+            try:
+                with within(limit):
+                    result = self._computed(variant, leaves, given, args, kwargs)
+            except SoonerInPython:
+                variant.executor.counters.calls -= 1  # Python counts the call
+            else:
+                if is_raced and not self._in_python.is_last:
+                    race.note(time.perf_counter() - start, is_python=False)
+                return result
+        start = time.perf_counter()
+        result = self._leave(None, args, kwargs)
+        race.note(time.perf_counter() - start, is_python=True)
+        return result
+
+    def _computed(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace = variant.trace
         if not trace.has_effects:
-            outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            try:
+                outputs = self._run(variant.executor, self._inputs(variant, leaves))
+            except ProfuseError as error:
+                if self._raises or not variant.may_be_pythons:
+                    raise
+                # Python raises what NumPy raises, or computes what the graph cannot.
+                return self._leave(Refused(error), args, kwargs)
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -135,6 +173,8 @@ class JitFunction(DispatchedFunction):
                 drawn = drawing.run(given)
             with lent(trace):
                 outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
+        except SoonerInPython:
+            raise
         except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
@@ -157,8 +197,9 @@ class JitFunction(DispatchedFunction):
         found = super().state()
         python = self._in_python
         told = tuple(python.reasons)
-        tier = "python" if python.is_last and self._in_native() is None else found.tier
-        return replace(found, tier=tier, reasons=(*told, *found.reasons)) if told else found
+        is_pythons = python.is_last and (bool(told) or found.tier == "optimized")
+        tier = "python" if is_pythons and self._in_native() is None else found.tier
+        return replace(found, tier=tier, reasons=(*told, *found.reasons))
 
     def _explained(self, executors: list[AnyExecutor]) -> list[str]:
         if len(executors) == 1:
@@ -191,6 +232,12 @@ class JitFunction(DispatchedFunction):
         if any(v.waits() for v in every) and not self._raises:
             lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
+        lines += [
+            f"  Some calls run in Python, in {1e6 * race.python:.1f} us, where the plan takes "
+            f"{1e6 * race.plan:.1f} us."
+            for v in every
+            for race in v.races.lost()
+        ]
         plans = [s.plan for v in every if v.executor.may_donate for s in v.executor.compiled()]
         if self._options.donate and any(p.kind == "optimized" and not p.donations for p in plans):
             lines.append(
@@ -223,6 +270,9 @@ class JitFunction(DispatchedFunction):
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
         self._forget_native()
+        if LIMITS.current is not None:
+            with within(None):
+                return self._in_python.call(refused, args, kwargs)
         return self._in_python.call(refused, args, kwargs)
 
     def _call_graph(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -443,7 +493,7 @@ class JitFunction(DispatchedFunction):
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
-                draws=home == HOST,
+                draws=home == HOST, loops=_loops(raises),
             )  # fmt: skip
         except ProfuseError as error:
             if raises and has_drawn(error):
@@ -636,6 +686,16 @@ def jit(
         unsupported=unsupported,
     )  # fmt: skip
     return JitFunction(fn, options)
+
+
+def _loops(raises: bool) -> Policy | None:
+    """Which loops of the source stay loops.
+
+    Where Python may not run a function, loops over single elements stay loops as well.
+    """
+    if not knobs.source_loops:
+        return None
+    return Policy(rounds=knobs.unroll_rounds, elements=raises)
 
 
 def _saved_file(path: str | os.PathLike) -> SavedFile:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,10 +11,12 @@ from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.ir.serialize import module_to_json
 from ...dialect.reasons import Kind, Reason
+from ..interpret.loop_limit import has_rounds
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from ..plans.plan import Plan
 from ..tiers.choice import AnyExecutor
+from .race import Races
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
@@ -47,6 +49,7 @@ class Variant:
         renewals: how often the graph got other objects of the same kinds to read.
         judged: the plan that `python_serves` has last looked at.
         is_pythons: what it has found.
+        races: which calls Python runs sooner.
     """
 
     trace: Trace
@@ -58,7 +61,24 @@ class Variant:
     renewals: int = 0
     judged: Plan | None = None
     is_pythons: bool = False
+    races: Races = field(default_factory=Races)
     counts_calls: ClassVar[bool] = True
+
+    @property
+    def is_raced(self) -> bool:
+        """Whether Python may run calls sooner than the plan that `python_serves` has looked at."""
+        plan = self.judged
+        return plan is not None and plan.kind == "optimized" and self.may_be_pythons
+
+    @property
+    def may_be_pythons(self) -> bool:
+        """Whether Python can run calls on the same values."""
+        return self.executor.options.processor.is_host and not self.trace.strict
+
+    @cached_property
+    def has_rounds(self) -> bool:
+        """Whether there is a loop in the graph."""
+        return has_rounds(self.trace.module)
 
     @property
     def results(self) -> TreeDef:
@@ -101,8 +121,8 @@ class Variant:
         plan = self.executor.settled
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False
-            is_host = self.executor.options.processor.is_host and not self.trace.strict
-            if plan is not None and is_host:
+            self.races.restart()
+            if plan is not None and self.may_be_pythons:
                 # No first call has a settled plan.
                 from ..plans.scalar_plans import python_is_faster
 

@@ -19,6 +19,7 @@ from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.indexing.inplace import LOANS
 from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
 from ..memory.liveness import Overwrites, own_copy
+from .loop_limit import LIMITS
 
 
 class Observer(Protocol):
@@ -174,7 +175,7 @@ class Evaluator:
         before_steps, after_steps = self._block_steps(before), self._block_steps(after)
 
         def step(env: Env) -> None:
-            carried = [env[o] for o in instr.operands]
+            carried, limit, is_first = [env[o] for o in instr.operands], LIMITS.current, True
             while True:
                 _bind(env, before.args, carried)
                 for inner in before_steps:
@@ -182,6 +183,9 @@ class Evaluator:
                 carried = [env[o] for o in before.outputs[1:]]
                 if not env[before.outputs[0]]:
                     break
+                if limit is not None and not is_first and limit.passed():
+                    break
+                is_first = False
                 _bind(env, after.args, carried)
                 for inner in after_steps:
                     inner(env)
@@ -197,6 +201,7 @@ class Evaluator:
 
         def step(env: Env) -> None:
             lower, upper, stride, *carried = (env[o] for o in instr.operands)
+            limit = LIMITS.current
             for k in owned:
                 carried[k] = own_copy(carried[k])
             for index in range(lower, upper, stride):
@@ -204,6 +209,8 @@ class Evaluator:
                 for inner in steps:
                     inner(env)
                 carried = [env[o] for o in body.outputs]
+                if limit is not None and limit.passed():
+                    break
             _bind(env, instr.results, carried)
 
         return step

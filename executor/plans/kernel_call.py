@@ -18,6 +18,7 @@ from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
 from ...dialect.ir.size_algebra import parse_dim
 from ..interpret.evaluate import Adapt, Evaluator, as_kernels_give_it
+from ..interpret.loop_limit import LIMITS, LOOPS, SoonerInPython
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs
@@ -149,7 +150,8 @@ def interpreted_group(
 ) -> Callable[..., Any]:
     """A callable that evaluates a fusion function op by op, in place of a kernel.
 
-    Its results are C-contiguous, and may be views of its operands. The attribute ``interprets``
+    Its results are C-contiguous, and may be views of its operands. With loops it raises
+    SoonerInPython where a limit holds (`loop_limit`). The attribute ``interprets``
     marks such callables.
     """
 
@@ -157,8 +159,11 @@ def interpreted_group(
         counters.evaluated_ops += 1
 
     evaluator = Evaluator(function, module, on_op=count, adapt=adapt)
+    loops = any(instr.op in LOOPS for instr in function.body.walk())
 
     def call(*args: Any) -> Any:
+        if loops and LIMITS.current is not None:
+            raise SoonerInPython
         out = [as_kernels_give_it(result) for result in evaluator(args)]
         return out[0] if len(out) == 1 else tuple(out)
 

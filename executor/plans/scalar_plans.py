@@ -36,9 +36,11 @@ def python_is_faster(plan: Plan) -> bool:
 
 
 def _operations(graph: Module, name: str) -> int | None:
-    """The number of operations of a fusion function; None if not all are on single numbers."""
+    """The number of operations of a fusion function; None if it may be any, or of arrays."""
     program = graph.functions[name]
     instrs = list(program.body.walk())
+    if any(instr.blocks for instr in instrs):
+        return None
     for value in (r for instr in instrs for r in instr.results):
         type_ = program.type_of(value)
         if not (isinstance(type_, ScalarType) or _is_single(type_)):

@@ -193,7 +193,10 @@ KNOBS: dict[str, Knob] = {
         "activation_budget; beyond, every k-th one",
     ),
     "demote": Knob(
-        _factor, _SLOWER, "kernels so many times slower than NumPy are not used; off = all are"
+        _factor,
+        _SLOWER,
+        "kernels so many times slower than NumPy are not used, nor plans slower than Python; "
+        "off = all are",
     ),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
@@ -245,6 +248,12 @@ KNOBS: dict[str, Knob] = {
         _positive,
         10_000,
         "most ops of a graph; functions with more run in Python, unless unsupported=raise",
+    ),
+    "source_loops": Knob(
+        _bool, True, "Python's loops stay loops in graphs; off = each round is recorded"
+    ),
+    "unroll_rounds": Knob(
+        _natural, 16, "rounds up to which a loop with bounds of Python's is recorded round by round"
     ),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),

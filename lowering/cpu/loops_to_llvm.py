@@ -6,6 +6,8 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
+from ..abi import KernelABI
+from ..buffers.signature import Signature, add_entry
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..stages import run_passes
 
@@ -17,6 +19,13 @@ TO_LLVM = (
     "builtin.module(convert-math-to-funcs,convert-scf-to-cf,convert-math-to-llvm,"
     "convert-math-to-libm,convert-arith-to-llvm,convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
     "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts)"
+)
+# Of functions on memrefs, which become several arguments each.
+BUFFERS_TO_LLVM = (
+    "builtin.module(convert-math-to-funcs,convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+    "convert-complex-to-llvm,convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,"
+    "finalize-memref-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,"
+    "reconcile-unrealized-casts)"
 )
 ANNOTATION = "llvm.loop_annotation"
 INTERLEAVE = 4
@@ -93,6 +102,13 @@ def _is_short(loop: ir.Operation) -> bool:
     """
     count = iterations(loop)
     return count is not None and count <= (SHORT if len(loop.results) else FEW)
+
+
+def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
+    """Lower a function on memrefs to the LLVM dialect, and add its entry; raises LoweringError."""
+    run_passes(BUFFERS_TO_LLVM, module, "loops on memory do not lower to LLVM")
+    with ir.Location.unknown():
+        add_entry(module, signature, abi)
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 class _CpuCompile(Compile):
     """A compile for a target.
 
-    ``in_place``: outputs may alias inputs; ``exact``: every operation is rounded, none fused.
+    ``in_place``: outputs may alias inputs; ``exact``: every operation is rounded, none fused;
+    ``signature``: of a function whose loops have been bufferised.
     """
 
     target: Target
     in_place: bool = False
     exact: bool = False
+    signature: Any = None
 
 
 def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
+    from ..buffers.bufferize import has_loops
     from ..emit.module import emit_module
     from ..schedule.in_place import in_place
     from ..schedule.plan import schedule
@@ -38,6 +41,8 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     functions = [op.operation for op in module.body.operations]
     if len(functions) != 1 or functions[0].name != "func.func":
         raise LoweringError("expected a module with one func.func")
+    if has_loops(module):
+        return _bufferize(module, compile_)
     with module.context:
         with compile_.timed("schedule"):
             plan = schedule(functions[0], tiles=True, blocks=True, threads=True, places=True)
@@ -61,6 +66,27 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     return loops
 
 
+def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
+    """The loops of a function with control flow; its outputs are never made in place of inputs."""
+    from ..buffers.bufferize import bufferize
+    from ..buffers.signature import SUFFIX
+    from .loops_to_llvm import annotate_loops
+
+    if compile_.exact:
+        raise LoweringError("loops have no kernels that compute the very bits of NumPy")
+    with module.context, compile_.timed("loops"):
+        loops, signature, workspace = bufferize(
+            module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
+        )
+        annotate_loops(loops)
+    compile_.artifact = KernelArtifact(
+        signature.name, b"", signature.name + SUFFIX, signature.abi(workspace), compile_.stages,
+        compile_.seconds,
+    )  # fmt: skip
+    compile_.signature = signature
+    return loops
+
+
 def _read_loops(text: str) -> ir.Module:
     from ..emit.module import DIALECTS
 
@@ -71,9 +97,11 @@ def _read_loops(text: str) -> ir.Module:
 
 
 def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
-    from .loops_to_llvm import to_llvm_dialect, to_llvm_ir
+    from .loops_to_llvm import lower_buffers, to_llvm_dialect, to_llvm_ir
 
     with module.context, compile_.timed("llvm"):
+        if compile_.signature is not None:
+            lower_buffers(module, compile_.signature, compile_.artifact.abi)
         to_llvm_dialect(module)
         return to_llvm_ir(module)
 

@@ -31,19 +31,23 @@ class Tensor:
         scalar: for a 0-d tensor computed at function level, its element; bodies use it directly.
     """
 
-    __slots__ = ("_value", "scalar", "type")
+    __slots__ = ("_made", "_value", "scalar", "type")
 
     def __init__(
         self, value: ir.Value | None, type_: TensorType, scalar: Scalar | None = None
     ) -> None:
         self._value, self.type, self.scalar = value, type_, scalar
+        self._made: tuple[ir.Block, ir.Value] | None = None
 
     @property
     def value(self) -> ir.Value:
         """The SSA value (of a tensor type)."""
         if self._value is None:
             assert self.scalar is not None
-            self._value = fill(self.scalar, mlir_type(self.type), [])
+            block = ir.InsertionPoint.current.block
+            if self._made is None or self._made[0] != block:  # it is not defined outside of that
+                self._made = block, fill(self.scalar, mlir_type(self.type), [])
+            return self._made[1]
         return self._value
 
     @property
@@ -111,6 +115,17 @@ def fill_region(op: ir.Operation) -> None:
     _mlirDialectsLinalg.fill_builtin_region(op)
 
 
+class Place:
+    """Where sizes are computed, and those that have been: at the start of a block."""
+
+    __slots__ = ("index", "point", "size")
+
+    def __init__(self, anchor: ir.Operation) -> None:
+        self.point = ir.InsertionPoint(anchor)
+        self.index: dict[Dim, ir.Value] = {}
+        self.size: dict[Dim, Scalar] = {}
+
+
 class Emitter:
     """Emits operations into one function.
 
@@ -122,9 +137,7 @@ class Emitter:
 
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         self.symbols = symbols
-        self._entry = ir.InsertionPoint(anchor)
-        self._index: dict[Dim, ir.Value] = {}
-        self._size: dict[Dim, Scalar] = {}
+        self.entry = Place(anchor)
         self._parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         self._reduction = ir.Attribute.parse("#linalg.iterator_type<reduction>")
 
@@ -134,25 +147,31 @@ class Emitter:
         """A size as an i64 scalar; equal sizes are one SSA value."""
         if not isinstance(dim, Sym):
             return constant(int(dim), I64)
-        found = self._size.get(dim)
+        place = self.place_of(dim)
+        found = place.size.get(dim)
         if found is None:
             index = self.index(dim)
-            with self._entry:
+            with place.point:
                 found = Scalar(emit("arith.index_cast", storage_type(I64), index), I64)
-            self._size[dim] = found
+            place.size[dim] = found
         return found
 
     def index(self, dim: Dim) -> ir.Value:
         """A size as an ``index`` value; equal sizes are one SSA value."""
-        found = self._index.get(dim)
+        place = self.place_of(dim)
+        found = place.index.get(dim)
         if found is None:
-            with self._entry:
+            with place.point:
                 if isinstance(dim, Sym):
                     found = dim.fold(self._symbol, self.index, _index_binary)
                 else:
                     found = _index(dim)
-            self._index[dim] = found
+            place.index[dim] = found
         return found
+
+    def place_of(self, dim: Dim) -> Place:
+        """Where a size is computed, so that it dominates every use."""
+        return self.entry
 
     def _symbol(self, name: str) -> ir.Value:
         try:

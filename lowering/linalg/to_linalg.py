@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 from mlir.passmanager import PassManager
 
-from ...dialect.errors import InternalError, Loc, LoweringError, ProfuseError
+from ...dialect.errors import Loc, LoweringError
 from ...dialect.ir.dtypes import BF16, DType
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
 from ...dialect.mlir.context import context, first_diagnostic, loc_of, to_location
-from .builder import Builder, Tensor
-from .element import emit, storage_type
+from .builder import Builder
+from .environment import Environment
 from .generic import mlir_type
-from .scalar import load
+from .loop_builder import LoopBuilder
+from .loops import LoopEnvironment, has_control_flow
 
 if TYPE_CHECKING:
-    from ...dialect.ir.program import Instr, Program
+    from ...dialect.ir.program import Program
 
-DIALECTS = ("func", "arith", "math", "complex", "scf", "tensor", "linalg")
+DIALECTS = (
+    "func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization",
+)  # fmt: skip
 
 
 def to_linalg(function: Program) -> ir.Module:
@@ -73,8 +76,10 @@ def emit_function(function: Program) -> ir.Operation:
             attributes={"value": ir.IntegerAttr.get(ir.IndexType.get(), 0)},
         )  # fmt: skip
         values = list(block.arguments)
-        b = Builder(dict(zip(symbols, values[len(inputs) :], strict=True)), anchor)
-        environment = _Environment(function, b)
+        loops = has_control_flow(function)
+        sizes = dict(zip(symbols, values[len(inputs) :], strict=True))
+        b = (LoopBuilder if loops else Builder)(sizes, anchor)
+        environment = (LoopEnvironment if loops else Environment)(function, b)
         for number, type_, value in zip(function.inputs, inputs, values, strict=False):
             environment.bind(number, type_, value)
         for instr in function.body.instrs:
@@ -83,8 +88,9 @@ def emit_function(function: Program) -> ir.Operation:
         violation = b.violation()
         if violation is not None:
             results.append(violation)
-        ir.Operation.create("func.return", operands=[r.value for r in results])
-    types = [r.value.type for r in results]
+        returned = [r.value for r in results]
+        ir.Operation.create("func.return", operands=returned)
+    types = [v.type for v in returned]
     func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(arguments, types))
     func.attributes["profuse.symbols"] = _strings(symbols)
     shown = [_argument_attributes(t) for t in inputs] + [ir.DictAttr.get({})] * len(symbols)
@@ -96,67 +102,6 @@ def emit_function(function: Program) -> ir.Operation:
     anchor.erase()
     _round_shared_products(block)
     return func
-
-
-class _Environment:
-    """The values of one function: tensors, scalars, and numbers and sizes known while lowering."""
-
-    def __init__(self, function: Program, builder: Builder) -> None:
-        self.function, self.builder = function, builder
-        self.types: dict[int, Type] = {}
-        self.values: dict[int, Any] = {}
-
-    def bind(self, number: int, type_: Type, value: ir.Value) -> None:
-        """Define an argument."""
-        self.types[number] = type_
-        if isinstance(type_, TensorType):
-            self.values[number] = Tensor(value, type_)
-        else:
-            assert isinstance(type_, ScalarType)
-            element = emit("tensor.extract", storage_type(type_.dtype), value)
-            self.values[number] = load(element, type_.dtype)
-
-    def run(self, instr: Instr) -> None:
-        """Lower one instruction; raises LoweringError at its location."""
-        operands = [self.types[v] for v in instr.operands]
-        try:
-            attrs = instr.op.full_attrs(instr.attrs)
-            types = self._result_types(instr, operands, attrs)
-            known = [t.value if isinstance(t, ScalarType) else None for t in types]
-            if types and all(v is not None for v in known):
-                results: Sequence[Any] = known
-            else:
-                if not instr.op.can_lower():
-                    raise LoweringError(f"{instr.op.full_name()} has no lowering")
-                with to_location(instr.loc) if instr.loc else ir.Location.current:
-                    args = [self.values[v] for v in instr.operands]
-                    lowered = instr.op.lower(self.builder, attrs, types, *args)
-                results = lowered if isinstance(lowered, (tuple, list)) else (lowered,)
-        except ProfuseError as error:
-            raise _located(error, instr.loc) from error
-        for number, type_, value in zip(instr.results, types, results, strict=True):
-            self.types[number], self.values[number] = type_, value
-            for size in (type_.shape or ()) if isinstance(type_, TensorType) else ():
-                self.builder.check_size(size)
-
-    def _result_types(self, instr: Instr, operands: list[Type], attrs: dict) -> tuple[Type, ...]:
-        types = instr.op.infer(operands, attrs)
-        for type_ in types:
-            if isinstance(type_, ListType):
-                raise LoweringError(f"{instr.op.full_name()} gives a list")
-            if isinstance(type_, TensorType) and not type_.is_complete:
-                raise LoweringError(
-                    f"the type of a result of {instr.op.full_name()} is not known: {type_}"
-                )
-        return types
-
-    def output(self, number: int) -> Tensor:
-        """A result of the function; a number becomes a 0-d tensor."""
-        value = self.values[number]
-        if isinstance(value, Tensor):
-            return value
-        scalar = self.builder.scalar(value)
-        return Tensor(None, TensorType(scalar.dtype, ()), scalar)
 
 
 def _round_shared_products(block: ir.Block) -> None:
@@ -171,6 +116,10 @@ def _round_shared_products(block: ir.Block) -> None:
             if len(list(result.uses)) > 1:
                 for product in _products(result):
                     product.attributes["fastmath"] = rounded
+        if op.operation.name.startswith("scf."):
+            for region in op.regions:
+                for inner in region.blocks:
+                    _round_shared_products(inner)
 
 
 def _products(value: ir.Value) -> Iterator[ir.Operation]:
@@ -268,11 +217,6 @@ def _attributes(dtype: DType, others: dict[str, ir.Attribute]) -> ir.DictAttr:
 
 def _strings(texts: Any) -> ir.ArrayAttr:
     return ir.ArrayAttr.get([ir.StringAttr.get(t) for t in texts])
-
-
-def _located(error: ProfuseError, loc: Loc | None) -> ProfuseError:
-    kind = InternalError if isinstance(error, InternalError) else LoweringError
-    return kind(error.what, loc=error.loc or loc, hint=error.hint)
 
 
 def _check(module: ir.Module, name: str, start: Loc | None) -> None:

@@ -26,6 +26,15 @@ def profiling_off():
 
 
 @pytest.fixture
+def loops_in_plans(monkeypatch):
+    """No loop is in a kernel: plans run all of them, as they do those with products."""
+    from profuse.dialect.passes.speculate import fuse_loops
+    from profuse.dialect.reasons import Kind, Reason
+
+    monkeypatch.setattr(fuse_loops, "_refusal", lambda loop: Reason(Kind.NEVER_FUSED, op="loop"))
+
+
+@pytest.fixture
 def folder(tmp_path):
     """The store of a disk cache that is on, in a folder of its own."""
     with caching_in(tmp_path / "cache") as found:

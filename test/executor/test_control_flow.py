@@ -81,7 +81,7 @@ def test_baked_size_makes_a_trace_of_its_own_and_says_so():
     @pf.jit
     def f(x):
         total = x[0] * 0
-        for k in range(x.shape[0]):
+        for k in [*range(x.shape[0])]:
             total = total + x[k] * k
         return total
 

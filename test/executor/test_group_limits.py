@@ -9,6 +9,13 @@ from profuse.executor.settings.knobs import knobs
 X = np.random.default_rng(0).standard_normal((24, 8))
 
 
+@pytest.fixture(autouse=True)
+def rounds():
+    """Each round of a loop is recorded, so that graphs are as large as loops are long."""
+    with pf.knobs.override(source_loops=False):
+        yield
+
+
 def chain(x):
     for k in range(49):
         x = x + 1 if k % 2 else x * 1.01

@@ -12,6 +12,13 @@ from profuse.executor.settings.strict import strict_fusion
 X = np.random.default_rng(0).random((8, 16))
 
 
+@pytest.fixture(autouse=True)
+def rounds():
+    """Each round of a loop is recorded, so that graphs are as large as loops are long."""
+    with pf.knobs.override(source_loops=False):
+        yield
+
+
 def chain(count):
     def f(x):
         for _ in range(count // 2):

@@ -100,7 +100,7 @@ def weighted(x):
 
 def test_traces_are_bounded():
     before = live()
-    with pf.knobs.override(max_traces=6):
+    with pf.knobs.override(max_traces=6, source_loops=False):
         f = pf.jit(weighted)
         often, counted = np.ones((2, 2)), 0
         for n in range(3, 18):

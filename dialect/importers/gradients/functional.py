@@ -121,7 +121,7 @@ def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
         append(rec, apart)
         return apart.outputs
     program = Program("differentiated", apart, rec.hints, rec.program.count)
-    _, kept = functionalize(program, at_run_time=True)
+    _, kept = functionalize(program, at_run_time=lambda write: True)
     if kept:
         raise TraceError(
             f"an array that is written to cannot be differentiated: {kept[0]}", loc=kept[0].loc,

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .users_code import is_users_name
+from .users_code import PREFIX, SOURCE, is_users_name
 
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
 _KEPT = 1024  # code objects remembered
@@ -36,6 +36,7 @@ _SUBSTITUTED = frozenset({
     "numpy", "numpy.linalg", "numpy.fft", "numpy.random", "profuse", "math", "operator", "time",
     "random", "secrets", "uuid", "contextlib", "scipy.special",
 })  # fmt: skip
+_CONVERSIONS = frozenset({"int", "float", "bool", "complex"})
 _FUTURE = 0
 for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
@@ -43,20 +44,37 @@ for _feature in __future__.all_feature_names:
 _made: dict[tuple, types.CodeType] = {}
 
 
-def with_callees(function: types.FunctionType) -> types.CodeType:
-    """Code of a function that passes its callees through `CALLEE`; its own if none needs it."""
+def with_callees(
+    function: types.FunctionType, loops: bool = False, branches: bool = False
+) -> types.CodeType:
+    """Code of a function that passes its callees through `CALLEE`; its own if none needs it.
+
+    ``loops``: its loops ask the trace what becomes of them, too (see `convert`); ``branches``: so
+    do its branches, where it has no loops.
+    """
     code = function.__code__
-    key = (code.co_filename, code)
+    key = (code.co_filename, code, loops, branches)
     found = _made.get(key)
     if found is None:
         found = code
-        if _calls_attributes(code, function):
+        callees = _calls_attributes(code, function)
+        loops = branches or (loops and _has_loops(code))
+        if callees or loops:
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                found = _compiled(code, function) or code
+                found = _compiled(code, function, callees, loops, branches) or code
         if len(_made) >= _KEPT:
             _made.clear()
         _made[key] = found
     return found
+
+
+def asks_source(code: types.CodeType) -> bool:
+    """True for a code object whose loops ask the trace."""
+    return any(SOURCE in inner.co_names for inner in _codes(code))
+
+
+def _has_loops(code: types.CodeType) -> bool:
+    return any(not _BACK.isdisjoint(inner.co_code[::2]) for inner in _codes(code))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -73,6 +91,7 @@ _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
+_BACK = frozenset(code for name, code in _OPS.items() if "BACKWARD" in name)
 _METHOD_FLAG = sys.version_info >= (3, 12)  # LOAD_ATTR has a bit for it since then
 
 
@@ -99,6 +118,8 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
             elif opcode == _LOAD_GLOBAL:
                 value = dict.get(scope, names[arg >> 1])
                 if _is_users_class_or_object(value):
+                    return True
+                if arg & 1 and names[arg >> 1] in _CONVERSIONS and value is None:
                     return True
                 in_module = isinstance(value, types.ModuleType) and value.__name__ in _SUBSTITUTED
                 called_later = bool(arg & 1)  # this global, or an attribute of it
@@ -143,12 +164,21 @@ class _Callees(ast.NodeTransformer):
         callee = node.func
         if isinstance(callee, ast.Name) and callee.id in _OF_FRAMES:
             return node
+        if isinstance(callee, ast.Attribute) and _is_made(callee.value):
+            return node
         name = ast.copy_location(ast.Name(CALLEE, ast.Load()), callee)
         node.func = ast.copy_location(ast.Call(name, [callee], []), callee)
         return node
 
 
-def _compiled(code: types.CodeType, function: types.FunctionType) -> types.CodeType | None:
+def _is_made(node: ast.AST) -> bool:
+    """True for a name that `source.convert` has written."""
+    return isinstance(node, ast.Name) and (node.id == SOURCE or node.id.startswith(PREFIX))
+
+
+def _compiled(
+    code: types.CodeType, function: types.FunctionType, callees: bool, loops: bool, branches: bool
+) -> types.CodeType | None:
     last = max(
         (line for inner in _codes(code) for *_, line in inner.co_lines() if line),
         default=code.co_firstlineno,
@@ -168,7 +198,13 @@ def _compiled(code: types.CodeType, function: types.FunctionType) -> types.CodeT
     ast.increment_lineno(tree, first - 1)
     for node in _candidates(tree, code):
         if _code_of(node, code, function) == code:
-            return _code_of(_Callees().visit(node), code, function)
+            if loops:
+                from ..source.convert import convert  # few functions have loops
+
+                loops = convert(node, branches)
+            if callees:
+                node = _Callees().visit(node)
+            return _code_of(node, code, function) if callees or loops else None
     return None
 
 
@@ -212,4 +248,4 @@ def _code_of(
     return None
 
 
-__all__ = ["CALLEE", "with_callees"]
+__all__ = ["CALLEE", "asks_source", "with_callees"]

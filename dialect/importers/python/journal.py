@@ -28,7 +28,7 @@ from .users_code import is_users_file, is_users_module, is_users_name
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
-_ATOMS = frozenset({
+ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
 })  # fmt: skip
@@ -47,7 +47,13 @@ class _Watch:
 
 
 class Journal:
-    """The objects that one trace can reach from outside of the call."""
+    """The objects that one trace can reach from outside of the call.
+
+    Attributes:
+        atoms: classes of objects that hold nothing that may change.
+    """
+
+    atoms = ATOMS
 
     def __init__(self) -> None:
         self._watches: list[_Watch] = []
@@ -83,13 +89,13 @@ class Journal:
 
     def watch(self, value: Any, name: str) -> None:
         """Note what an object holds, and what the objects in it hold."""
-        if type(value) in _ATOMS:
+        if type(value) in self.atoms:
             return
         todo = [(value, name)]
         while todo and len(self._seen) < _OBJECTS and self._items < _ITEMS:
             value, name = todo.pop()
             kind = type(value)
-            if kind in _ATOMS or id(value) in self._seen:
+            if kind in self.atoms or id(value) in self._seen:
                 continue
             if issubclass(kind, (np.generic, Recording)):
                 continue
@@ -151,7 +157,7 @@ class Journal:
     ) -> list[tuple[Any, str]]:
         self._items += len(held)
         self._note(kind, value, held, name)
-        return [(item, name) for item in parts if type(item) not in _ATOMS]
+        return [(item, name) for item in parts if type(item) not in self.atoms]
 
     def _array(self, array: np.ndarray, name: str) -> None:
         if array.dtype.hasobject:
@@ -261,7 +267,7 @@ def holds_tracer(value: Any, depth: int = 0) -> bool:
         parts = [*(value.__defaults__ or ()), *map(_contents, value.__closure__ or ())]
     elif kind is types.MethodType:
         parts = [value.__self__]
-    elif kind not in _ATOMS and not issubclass(kind, (type, types.ModuleType)):
+    elif kind not in ATOMS and not issubclass(kind, (type, types.ModuleType)):
         if issubclass(kind, dict):
             parts = list(value.values())
         elif issubclass(kind, (list, tuple, set)):
@@ -391,4 +397,4 @@ _RESTORE: dict[str, Any] = {
     "generator": _generator,
 }  # fmt: skip
 
-__all__ = ["Journal", "holds_tracer", "is_users_class", "same_state"]
+__all__ = ["ATOMS", "Journal", "holds_tracer", "is_users_class", "same_state"]

@@ -19,14 +19,15 @@ import numpy as np
 from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import Traced, TracedScalar
-from .calls import CALLEE, with_callees
-from .substitutes import BUILTINS, substitute
-from .users_code import is_users_file, is_users_name
+from .calls import CALLEE, asks_source, with_callees
+from .substitutes import BUILTINS, conversion, substitute
+from .users_code import SOURCE, is_users_file, is_users_name
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 _MISSING = object()
+_NUMBERS = frozenset({int, float, bool, complex})
 _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
     np.dtype,
@@ -53,6 +54,12 @@ class Globals(dict):
             self.seen.add(name)
             self.scope.watch(value, name)
         return self.scope.given(value, name)
+
+    def provide(self, name: str, value: Any) -> None:
+        """Let the code read a name that the module does not have."""
+        if name not in self.start:
+            dict.__setitem__(self, name, value)
+            self.start[name] = value
 
     def written(self) -> list[str]:
         """Names that the traced code has assigned."""
@@ -131,7 +138,7 @@ class Scope:
         elif kind is _Cached:
             return self._cached(value)
         elif called and isinstance(value, type):
-            return self._constructor(value)
+            return conversion(value) if value in _NUMBERS else self._constructor(value)
         found = substitute(value)
         if not called or found is not value:
             return found
@@ -152,14 +159,15 @@ class Scope:
             return known[1]
         if not self._is_users(fn):
             return substitute(fn)
-        code = with_callees(fn)
+        table = self._of(globals_)
+        code = with_callees(fn, self._rec.policy is not None, "branches" in self._rec.memory)
+        if asks_source(code):
+            table.provide(SOURCE, self._source())
         self.codes.append(code)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
-        made = types.FunctionType(
-            code, self._of(globals_), fn.__name__, None, tuple(c.made for c in closure)
-        )
+        made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
         self._functions[id(fn)] = (fn, made)
         for cell in closure:
             self._fill(cell)
@@ -173,6 +181,13 @@ class Scope:
         made.__dict__ = fn.__dict__
         self._rec.journal.watch_attributes(fn, fn.__name__)
         return made
+
+    def _source(self) -> Any:
+        if self._rec.source is None:
+            from ..source.loops import Source  # which few functions need
+
+            self._rec.source = Source(self._rec)
+        return self._rec.source
 
     def _is_users(self, fn: types.FunctionType) -> bool:
         module = dict.get(fn.__globals__, "__name__") or ""  # __module__ is copied by decorators

@@ -122,6 +122,19 @@ class Shadows:
         make = self._maker(value, kind)
         return value if make is None else make(value, name)
 
+    @property
+    def count(self) -> int:
+        """How many shadows of objects that may change there are."""
+        return len(self._entries)
+
+    def made(self) -> Iterator[tuple[Any, str]]:
+        """The shadows of objects that may change, with their names."""
+        return ((entry.shadow, entry.name) for entry in self._entries)
+
+    def changed_since(self, count: int) -> str | None:
+        """The name of a shadow made after the first ``count`` that the code has written to."""
+        return next((e.name for e in self._entries[count:] if not _is_as_made(e)), None)
+
     def _maker(self, value: Any, kind: type) -> Any:
         if issubclass(kind, np.ndarray):
             return self._array
@@ -248,9 +261,9 @@ class Shadows:
         return [store for entry in self._entries for store in self._stores_of(entry)]
 
     def _stores_of(self, entry: _Entry) -> Iterator[Store]:
-        found, held = _contents(entry), entry.held
-        if found.keys() == held.keys() and all(found[k] is held[k] for k in found):
+        if _is_as_made(entry):
             return
+        found, held = _contents(entry), entry.held
         kind = type(entry.shadow)
         if entry.step == "members" or kind is deque or not held.keys() <= found.keys():
             raise unrepeatable(entry.name)
@@ -293,6 +306,11 @@ def _is_state(value: Any, kind: type) -> bool:
     if issubclass(kind, dict) or not has_plain_state(kind):
         return False
     return not all(isinstance(x, _NAMES) for x in state_of(value).values())
+
+
+def _is_as_made(entry: _Entry) -> bool:
+    found, held = _contents(entry), entry.held
+    return found.keys() == held.keys() and all(found[k] is held[k] for k in found)
 
 
 def _contents(entry: _Entry) -> dict[Any, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import importlib
 import io
 import sys
 import types
@@ -45,8 +46,11 @@ _METHODS = (types.BuiltinFunctionType, types.MethodType)
 FUNCTIONS: dict[Any, Callable] = {}
 # By name, of Python's builtins.  An entry acts like the builtin where no trace is in progress.
 BUILTINS: dict[str, Any] = {}
+CONVERSIONS: dict[type, Callable[..., Any]] = {}  # of Python's numbers, where they are called
 # Modules of which some attributes are substituted.
-_MODULES = frozenset({"numpy", "numpy.random", "time", "random", "secrets", "uuid", "contextlib"})
+_MODULES = frozenset({
+    "numpy", "numpy.random", "math", "time", "random", "secrets", "uuid", "contextlib",
+})  # fmt: skip
 
 
 class Module(types.ModuleType):
@@ -80,6 +84,9 @@ def substitute(value: Any) -> Any:
         found = FUNCTIONS.get(value)
     except TypeError:  # unhashable
         found = None
+    if found is None and getattr(value, "__module__", None) == "math":
+        load_numbers()
+        found = FUNCTIONS.get(value)
     if found is not None:
         return found
     if isinstance(value, types.MethodType) and is_plain_generator(value.__self__):
@@ -90,6 +97,19 @@ def substitute(value: Any) -> Any:
             return found
     why = refusal(value)
     return value if why is None else _refuser(value, *why)
+
+
+@functools.cache
+def load_numbers() -> None:
+    """Load what records Python's numbers, which few functions ask for."""
+    # By name: that module imports this one.
+    importlib.import_module(f"{__package__.rpartition('.')[0]}.numpy.python_numbers")
+
+
+def conversion(kind: type) -> Any:
+    """The substitute of a class of numbers that is called; the class itself for any other."""
+    load_numbers()
+    return CONVERSIONS[kind]
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,6 +17,8 @@ def _library_folders() -> tuple[str, ...]:
 
 _LIBRARIES = _library_folders()
 _GENERATED = "<profuse: "
+SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
+PREFIX = "_profuse_source_"  # of the variables of converted code
 
 
 def generated_file(what: str) -> str:
@@ -44,4 +46,6 @@ def is_users_module(module: types.ModuleType) -> bool:
     return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
 
 
-__all__ = ["generated_file", "is_users_file", "is_users_module", "is_users_name"]
+__all__ = [
+    "PREFIX", "SOURCE", "generated_file", "is_users_file", "is_users_module", "is_users_name",
+]  # fmt: skip

@@ -36,7 +36,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, *operands: Any) -> An
     if not is_tracing([pred]):
         return true_fn(*operands) if pred else false_fn(*operands)
     rec = recorder_of((pred,))
-    condition = _truth(rec, pred)
+    condition = truth(rec, pred)
     sides = [_run_block(rec, fn, operands) for fn in (true_fn, false_fn)]
     (then, then_tree), (other, other_tree) = ((s.block, s.tree) for s in sides)
     if then_tree != other_tree:
@@ -74,12 +74,12 @@ def while_loop(cond_fn: Callable, body_fn: Callable, init: Any) -> Any:
             value = body_fn(value)
         return value
     cond_fn, body_fn = rec.callee(cond_fn), rec.callee(body_fn)
-    carry = _Carry(rec, leaves, tree, "while_loop")
+    carry = Carry(rec, leaves, tree, "while_loop")
     while True:
         before = Block(carry.arguments())
         with rec.nested(before):
             own_arguments(rec, before)
-            condition = _truth(rec, cond_fn(carry.value(before.args)))
+            condition = truth(rec, cond_fn(carry.value(before.args)))
         before.outputs = (condition, *before.args)
         body = Block(carry.arguments())
         with rec.nested(body):
@@ -106,7 +106,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable, init: Any) -> Any:
     bounds = [_int_scalar(rec, x) for x in (lower, upper)]
     step = rec.constant(1)
     body_fn = rec.callee(body_fn)
-    carry = _Carry(rec, leaves, tree, "fori_loop")
+    carry = Carry(rec, leaves, tree, "fori_loop")
     while True:
         block = Block()
         with rec.nested(block):
@@ -149,10 +149,11 @@ def _run_block(rec: Recorder, fn: Callable, operands: Sequence[Any]) -> _Side:
     return _Side(block, tree)
 
 
-class _Carry:
+class Carry:
     """The values a loop carries: their joined types, and the initial values in these types."""
 
     def __init__(self, rec: Recorder, leaves: Sequence[Any], tree: TreeDef, name: str) -> None:
+        """Begin with the values before the loop; ``name`` is what errors call the loop."""
         self.rec, self.tree, self.name = rec, tree, name
         self.inits = [as_value(rec, leaf) for leaf in leaves]
         self.hints = [unknown_number(rec.hints[v]) for v in self.inits]
@@ -247,7 +248,7 @@ def own_arguments(rec: Recorder, block: Block) -> None:
         rec.home[value] = block
 
 
-def _truth(rec: Recorder, pred: Any) -> int:
+def truth(rec: Recorder, pred: Any) -> int:
     """``pred`` as an i1 scalar value."""
     if type(pred) in (bool, np.bool):
         return rec.constant(bool(pred))
@@ -338,5 +339,6 @@ def _describe(hint: Type) -> str:
 
 
 __all__ = [
-    "cond", "fori_loop", "join_hints", "own_arguments", "unknown_number", "while_loop",
+    "Carry", "cond", "fori_loop", "join_hints", "own_arguments", "truth", "unknown_number",
+    "while_loop",
 ]  # fmt: skip

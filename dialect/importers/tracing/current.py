@@ -84,6 +84,13 @@ def trace_error(what: str, hint: str | None = None) -> TraceError:
     return error
 
 
+def contents_error(what: str, hint: str) -> TraceError:
+    """A TraceError where Python needs what contents of arrays decide."""
+    error = trace_error(what, hint)
+    error.of_contents = True
+    return error
+
+
 def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     """An error at the user's line that sizes cause; pins them: the graph holds for these alone."""
     rec = current()
@@ -93,5 +100,6 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 
 __all__ = [
-    "current", "evaluate_with", "evaluator", "recording", "size_error", "trace_error", "user_loc",
+    "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error",
+    "trace_error", "user_loc",
 ]  # fmt: skip

@@ -62,6 +62,8 @@ def is_immutable(array: Recording) -> bool:
         return issubclass(array.__class__, np.generic)
     while not rec.shape(value):
         made = rec.defs.get(value)
+        if value in rec.scalars:
+            return True
         if made is None:
             given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
             return isinstance(given, np.generic)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...errors import (
     COMPLAINTS,
     DTypeError,
@@ -33,11 +34,12 @@ from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, Sym, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
+from ...ops.control_flow.control import For, While
 from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
-from .current import trace_error, user_loc
+from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, passed
@@ -48,6 +50,38 @@ if TYPE_CHECKING:
     from ..python.scope import Scope
     from ..python.shadows import Shadows
     from ..python.state import StateRead
+    from ..source.loops import Source
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When a loop of the source is recorded as one.
+
+    Attributes:
+        rounds: so many rounds of a loop whose bounds are Python's are recorded one by one.
+        ops: so many ops may be recorded of a loop that need not stay one.
+        unrolled: the most ops of a graph with a loop whose rounds are recorded one by one.
+        elements: loops over single elements stay loops, though Python runs them as fast.
+    """
+
+    rounds: int = 16
+    ops: int = 400
+    unrolled: int = 3000
+    elements: bool = False
+
+
+@dataclass(eq=False)
+class Mark:
+    """The state of a recorder at one point, see `Recorder.mark`."""
+
+    blocks: tuple[Block, ...]
+    count: int
+    known: dict[int, Any]
+    guards: list[TraceGuard]
+    written: dict[int, None]
+    remarks: dict[str, None]
+    appended: int
+    suppressing: int
 
 
 class Recorder:
@@ -118,6 +152,10 @@ class Recorder:
         self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
+        self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
+        self.policy: Policy | None = None  # of loops in the source; None = they are Python's
+        self.source: Source | None = None  # what converted code asks
+        self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
 
     # --- values -------------------------------------------------------------------------------
 
@@ -300,6 +338,28 @@ class Recorder:
         finally:
             self.blocks.pop()
 
+    def mark(self) -> Mark:
+        """What `reset` needs to forget what is recorded from here on."""
+        return Mark(
+            tuple(self.blocks), len(self.blocks[-1].instrs), dict(self.known), list(self.guards),
+            dict(self.written), dict(self.remarks), self._appended, self.suppressing,
+        )  # fmt: skip
+
+    def reset(self, mark: Mark) -> None:
+        """Forget what has been recorded since ``mark``; captured arrays stay known."""
+        self.blocks[:] = mark.blocks
+        block = self.blocks[-1]
+        del block.instrs[mark.count :]
+        # What is cached of the block may have been made by what is gone.
+        made = {r for i in block.instrs for r in i.results}
+        for key, value in list(self._cache.get(id(block), (block, {}))[1].items()):
+            if value not in made:
+                del self._cache[id(block)][1][key]
+        self.known, self.guards = dict(mark.known), list(mark.guards)
+        self.written, self.remarks = dict(mark.written), dict(mark.remarks)
+        self._appended, self.suppressing = mark.appended, mark.suppressing
+        self.derivation = Derivation(self)
+
     def cached(self, key: tuple, make: Callable[[], int]) -> int:
         """The value made for ``key`` in a block that encloses the current one."""
         for block in self.blocks:
@@ -411,7 +471,8 @@ class Recorder:
     def _written_in_part(self) -> set[int]:
         """The inputs to whose elements at run-time indices something is written.
 
-        These writes become no pure ops, so that no kernel makes the array anew.
+        These writes become no pure ops, so that no kernel makes the array anew. Arrays that a loop
+        writes to are copied, once: what a loan keeps to undo its writes would grow with the rounds.
         """
         found = set()
         for instr in self.program.body.walk():
@@ -426,6 +487,21 @@ class Recorder:
                 )
             if value is not None and is_part:
                 found.add(value)
+        return found - self._written_in_loops()
+
+    def _written_in_loops(self) -> set[int]:
+        """The inputs that loops write to."""
+        found = set()
+        for loop in self.program.body.walk():
+            if loop.op not in (For, While):
+                continue
+            for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
+                value: int | None = instr.operands[0]
+                while value is not None and value not in self.written:
+                    made = self.defs.get(value)
+                    value = made.operands[0] if made is not None and made.operands else None
+                if value is not None:
+                    found.add(value)
         return found
 
     # --- numbers that Python needs ------------------------------------------------------------
@@ -438,7 +514,7 @@ class Recorder:
         Raises TraceError if it is known only at run time.
         """
         if value not in self.known:
-            raise trace_error(
+            raise contents_error(
                 "a Python number is needed here, but this one depends on array contents and is "
                 "known only at run time",
                 "use pf.cond, pf.while_loop, pf.fori_loop or np.where",
@@ -478,4 +554,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Recorder", "checksum"]
+__all__ = ["Mark", "Policy", "Recorder", "checksum"]

@@ -22,7 +22,7 @@ from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS, method_handler
 from . import operators
-from .current import evaluator, size_error, trace_error
+from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import IN_PLACE, Recording, op, recorder_of
@@ -132,7 +132,8 @@ def _number_power(a: Any, b: Any) -> Any:
     the base whether a power of floats is complex: signs are baked, unless they follow, as of sizes.
     """
     whole = _is_int(b) or (type(b) is float and b.is_integer())
-    if not whole and _is_real(a) and _is_negative(a):
+    # Where contents decide the sign of the base, the graph's op refuses negative ones.
+    if not whole and _is_real(a) and not _is_open(a) and _is_negative(a):
         return _known(a) ** _known(b)
     if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and _is_negative(b):
         a = a * 1.0
@@ -143,6 +144,12 @@ def _is_negative(x: Any) -> bool:
     if isinstance(x, TracedScalar) and x.rec.derivation.never_negative(x.value):
         return False
     return bool(op("lt", x, 0))
+
+
+def _is_open(x: Any) -> bool:
+    if not isinstance(x, TracedScalar) or x.rec.evaluates:
+        return False
+    return x.value not in x.rec.known and not x.rec.derivation.never_negative(x.value)
 
 
 def _known(x: Any) -> Any:
@@ -251,6 +258,21 @@ class Traced(Recording, of=TensorType):
 
     # --- Python protocols ---------------------------------------------------------------------
 
+    def __format__(self, spec: str) -> str:
+        self._refuse_text()
+        return format(super().bake(), spec)
+
+    def __str__(self) -> str:
+        self._refuse_text()
+        return str(super().bake())
+
+    def _refuse_text(self) -> None:
+        if self.ndim or self.value not in self.rec.known:
+            raise contents_error(
+                "the text of an array is needed here, and its contents are not known while tracing",
+                "make texts of results, outside of the function",
+            )
+
     def __bool__(self) -> bool:
         self.check_live()
         if self.value not in self.rec.known:
@@ -261,7 +283,7 @@ class Traced(Recording, of=TensorType):
                     "The truth value of an array with more than one element is ambiguous. "
                     "Use a.any() or a.all()",
                 )
-            raise trace_error(
+            raise contents_error(
                 "the truth of an array's contents is not known while tracing",
                 "use np.where to choose elements, or pf.cond / pf.while_loop to choose what runs",
             )
@@ -271,7 +293,7 @@ class Traced(Recording, of=TensorType):
         self.check_live()
         if self.value not in self.rec.known:
             self._note_use()
-            raise trace_error(
+            raise contents_error(
                 "a Python number is needed here, but an array's contents are not known while "
                 "tracing",
                 "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / "

@@ -25,7 +25,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Recorder
+from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, is_tracing
 
@@ -190,7 +190,7 @@ def _kind_text(kind: Any) -> str:
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
-    writes: bool = False, draws: bool = False,
+    writes: bool = False, draws: bool = False, loops: Policy | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -203,6 +203,7 @@ def trace(
         most_ops: the longest graph that may be recorded; None = any.
         writes: writes to arguments become results (`Trace.writes`); else they are refused.
         draws: draws from generators become inputs (`Trace.draws`); else they are refused.
+        loops: which loops of the source are recorded as such; None = their rounds are, one by one.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -218,6 +219,7 @@ def trace(
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
+        rec.policy, rec.memory = loops, call.memory
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *_absences(found.stores))
@@ -234,7 +236,9 @@ def trace(
                 error.guards = _guards(rec, call)
             elif rec.has_drawn:
                 note_drawn(error)
-            if not call.learns(error, rec):
+            if rec.source is not None and rec.source.learns(error):
+                continue
+            if not (call.learns(error, rec) or _has_branches(error, rec)):
                 if call.plain is None:
                     raise
                 raise call.plain from None
@@ -249,6 +253,16 @@ def trace(
 
 class _Again(Exception):
     """A trace has found effects, and is to begin anew with what the call has noted of them."""
+
+
+def _has_branches(error: Exception, rec: Recorder) -> bool:
+    """True if the trace is to start anew, and to record branches as such."""
+    if not isinstance(error, TraceError) or not (error.of_contents and error.is_undone):
+        return False
+    if rec.policy is None or "branches" in rec.memory:
+        return False
+    rec.memory["branches"] = True
+    return True
 
 
 class _Call:
@@ -277,6 +291,7 @@ class _Call:
         self.shadowed = True
         self.lifts_new, self.lazy_sizes = False, True
         self.plain: TraceError | None = None
+        self.memory: dict[str, Any] = {}  # see `Recorder.memory`
 
     @property
     def leaves(self) -> list[Any]:
@@ -386,6 +401,8 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             if isinstance(found, TraceError):
                 raise found from None
             raise
+        if rec.source is not None:
+            rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
         if rec.refused is not None:
             raise rec.refused

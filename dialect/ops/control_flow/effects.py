@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShapeError
-from ...ir.attrs import STR
+from ...errors import RangeError, ShapeError
+from ...ir.attrs import BOOL, STR
 from ...ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ...ir.types import Type
 from ..sizes import tensor_type
@@ -49,7 +49,8 @@ class Warn(Op, name="warn"):
 class Require(Op, name="require", rounding=Rounding.MOVES):
     """``x`` itself, if all elements of ``condition`` are true; else raises ShapeError(message).
 
-    For what NumPy refuses because of contents, such as the maximum of no elements.
+    For what NumPy refuses because of contents, such as the maximum of no elements. With
+    ``overflow`` it raises RangeError, as Python does for results that no float has.
     """
 
     fusion = Fusion.POINTWISE
@@ -58,6 +59,7 @@ class Require(Op, name="require", rounding=Rounding.MOVES):
     condition = operand()
     out = result()
     message = attr(STR)
+    overflow = attr(BOOL, default=False)
     linear = ((0,),)
 
     @classmethod
@@ -72,7 +74,7 @@ class Require(Op, name="require", rounding=Rounding.MOVES):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x, condition = args
         if not np.all(condition):
-            raise ShapeError(attrs["message"])
+            raise (RangeError if attrs.get("overflow") else ShapeError)(attrs["message"])
         return np.array(x)
 
     @classmethod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DTypeError
+from ...ir.attrs import BOOL as FLAG
 from ...ir.attrs import DTYPE
 from ...ir.dtypes import BOOL, I64, DType, dtype_of
 from ...ir.op import Attrs, Rounding, Values, attr, operand, result
@@ -154,11 +155,16 @@ def loses_imaginary(given: Type, wanted: DType | None) -> Reason | None:
 
 
 class Cast(Unary, name="cast", rounding=Rounding.NONE):
-    """`ndarray.astype`."""
+    """`ndarray.astype`.
+
+    With ``fits`` a Python integer that the dtype does not have raises OverflowError, as NumPy's
+    operators do.
+    """
 
     exact = True
     lowers_complex = True
     dtype = attr(DTYPE)
+    fits = attr(FLAG, default=False)
 
     linear = ((0,),)
 
@@ -182,6 +188,8 @@ class Cast(Unary, name="cast", rounding=Rounding.NONE):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        if attrs.get("fits"):
+            return np.array(args[0], attrs["dtype"].numpy)
         return np.asarray(args[0]).astype(attrs["dtype"].numpy)
 
     @classmethod

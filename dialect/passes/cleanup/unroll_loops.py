@@ -30,12 +30,12 @@ from ...ops.speculation import Identity
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 
-_DONE = "profuse.unrolled"
+UNROLLED = "profuse.unrolled"  # of loops that stay as they are
 
 
 def _fully(m: Match) -> int | None:
     lower, upper, step = (constant_value(v) for v in list(m.op.operands)[:3])
-    if _DONE in m.op.attributes or _size(m.op) > m.options.max_body:
+    if UNROLLED in m.op.attributes or _size(m.op) > m.options.max_body:
         return 0
     if type(step) is not int or step < 1:
         return 0
@@ -126,7 +126,7 @@ def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
     for k, value in enumerate([middle, upper, op.operands[2], *main.results]):
         op.operands[k] = value
     for loop in (main, op):
-        loop.attributes[_DONE] = ir.UnitAttr.get()
+        loop.attributes[UNROLLED] = ir.UnitAttr.get()
 
 
 def _iteration(

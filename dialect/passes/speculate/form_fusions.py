@@ -20,6 +20,7 @@ from ...mlir.memory import Memory
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
+    defining_op,
     is_pure,
     op_class,
     ops_in,
@@ -31,15 +32,14 @@ from ...mlir.values import Types, clone_op, constant_type, main_functions
 from ...ops.control_flow.effects import Warn
 from ...ops.gradients import Definedness
 from ...ops.host_call import HostCall, shown
-from ...ops.speculation import Guard, Identity, ProfileCounter, Subgraph
+from ...ops.queries import Item
+from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .exact_groups import exact_refusal, split_views
-from .fusion_types import number_refusal, replaces_part_of_carried
+from .fusion_types import is_embedded, number_refusal, replaces_part_of_carried
 from .outline import outline
 
-# A larger constant is handed to the kernel as an operand instead of becoming part of its code.
-MAX_EMBEDDED = 64
 MAX_COPIES = 4  # of numbers for groups, per op of a block
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
 _SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn, Definedness)
@@ -237,13 +237,7 @@ class _BlockFuser:
 
     def _embedded(self, value: ir.Value) -> bool:
         """True for constants that are copied into the group."""
-        type_ = self.constants.get(value)
-        if isinstance(type_, TensorType):
-            size = 1
-            for dim in type_.shape or ():
-                size *= dim  # type: ignore[operator,assignment]
-            return type_.is_static and size <= MAX_EMBEDDED
-        return isinstance(type_, ScalarType)
+        return is_embedded(self.constants.get(value))
 
     def _merge(self) -> None:
         while not self._merge_numbers():
@@ -392,6 +386,9 @@ def _is_complex(type_: Type) -> bool:
 
 def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:
     """True for what nobody would expect to be fused: no reason is given for it."""
+    if cls is Item:  # of a number that a loop has computed, which no kernel can return as such
+        made = defining_op(op.operands[0])
+        return made is not None and op_class(made) is FusionGroup
     return cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT)
 
 

@@ -21,6 +21,17 @@ from ...reasons import Kind, Reason
 _SMALL = 1 << 12  # elements, which a kernel copies in less time than evaluating an op takes
 
 
+# A larger constant is handed to the kernel as an operand instead of becoming part of its code.
+MAX_EMBEDDED = 64
+
+
+def is_embedded(type_: Type | None) -> bool:
+    """True for the types of constants that are copied into a group; None = it is no constant."""
+    if isinstance(type_, TensorType):
+        return type_.is_static and product(type_.shape or ()) <= MAX_EMBEDDED  # type: ignore[operator]
+    return isinstance(type_, ScalarType)
+
+
 def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> Reason | None:
     """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
     for dtype, type_ in zip(dtypes or (), types, strict=False):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from mlir import ir
 
-from ...ir.dtypes import DType
+from ...ir.dtypes import I64, DType
 from ...ir.op import op_named
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import constant_value, is_constant, kernel_bodies
@@ -40,9 +40,16 @@ class InsertCasts(Pass):
         kernels = kernel_bodies(module)
         for func in functions(module):
             if symbol_of(func) in kernels:
-                casts: dict[tuple[ir.Value, DType], ir.Value] = {}
-                for op in ops_in(body_of(func)):
-                    self._cast_operands(op, casts)
+                self._cast_in(body_of(func), {})
+
+    def _cast_in(self, block: ir.Block, outer: dict[tuple[ir.Value, DType], ir.Value]) -> None:
+        """Cast in a block and in those inside of it, which see the casts around them."""
+        casts = dict(outer)
+        for op in ops_in(block):
+            self._cast_operands(op, casts)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._cast_in(inner, casts)
 
     def _cast_operands(
         self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]
@@ -75,4 +82,7 @@ def _cast(value: ir.Value, type_: Type, dtype: DType, user: ir.Operation) -> ir.
     if isinstance(type_, ScalarType) and is_constant(value):
         folded = np.array(constant_value(value), dtype.numpy)
         return create(op_named("constant"), [], {"value": folded}, [result], user).results[0]
-    return create(op_named("cast"), [value], {"dtype": dtype}, [result], user).results[0]
+    # An index of a loop, for instance, of which nothing is known.
+    fits = isinstance(type_, ScalarType) and type_.dtype.is_int and dtype.is_int
+    attrs = {"dtype": dtype, "fits": fits and dtype is not I64}
+    return create(op_named("cast"), [value], attrs, [result], user).results[0]

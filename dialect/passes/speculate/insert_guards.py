@@ -42,6 +42,7 @@ from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..shapes.erase_types import erase_types
 from .alternatives import callee_of, guarded, put_back, unspecialised
+from .loop_types import Refused, infer_function
 
 _ALL = range(2**63)
 _ASSUMPTIONS = 16  # per group
@@ -180,6 +181,12 @@ def _refusal(
     """Infer all types of a fusion function; None, or why that fails, and for which sizes."""
     for value, type_ in zip(tensors, types, strict=True):
         set_type(value, type_)
+    if any(len(inner.regions) for inner in ops_in(body_of(callee))):
+        try:
+            infer_function(callee)
+        except Refused as error:
+            return error.reason, error.sizes
+        return None
     known = Types()
     for inner in ops_in(body_of(callee)):
         if inner.name in CONSTANTS:
@@ -215,7 +222,7 @@ def _substituted(type_: TensorType, sizes: Mapping[str, Dim]) -> TensorType:
 
 def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
     """Sizes of constants: a symbol could never be shown to equal them."""
-    inside = [o.results[0] for o in ops_in(body_of(callee)) if o.name in CONSTANTS]
+    inside = [o.results[0] for o in walk(callee) if o.name in CONSTANTS]
     passed = [v for v in op.operands if is_constant(v)]
     types = [constant_type(v) for v in (*inside, *passed)]
     shapes = [t.shape or () for t in types if isinstance(t, TensorType)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
+from ...interpret.loop_limit import Limit, TooLong
 from .compare import Result
 from .cost import estimate
 from .inputs import (
@@ -25,6 +27,7 @@ from .inputs import (
 from .launch import Launcher, Outcome
 from .memory import same_bits
 from .reference import Reference
+from .rounds import has_loops, may_not_end
 from .rows import rows_of
 from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
 
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 _NEARBY = ((1, 4), (4, 4), (32, 8), (64, 1))
 _ELEMENTS = 1 << 16  # differing elements of a result that are judged, unless the mode is "all"
 _TWICE = 2  # the first set of inputs may take this many times the budget's seconds
+_LOOPS = 4  # an evaluation of loops may take this many times the budget's seconds
+_LONG = 20.0  # seconds that one may take without a budget
 _LEAST = 1e-3  # seconds that any check may take
 _LARGE = 4 << 20  # bytes; later sets of sizes are left out if a run needs more
 _MANY = 0.1  # if a larger share of elements cannot be judged, another kind of inputs is tried
@@ -101,7 +106,8 @@ class Check:
         # Rows are not sampled if the kernel can void its results: every row may make NumPy raise.
         by_rows = budget.mode != "all" and not self.abi.can_violate
         self.rows = rows_of(function) if by_rows else None
-        self.reference = Reference(function, module, self.rows)
+        limit = Limit(max(_LOOPS * budget.seconds, _LEAST) if budget.mode != "all" else _LONG)
+        self.reference = Reference(function, module, self.rows, limit)
         self.turns, self.compares = 2, True
         self.runs = self.compared = self.skipped = 0
         self.raised = ""
@@ -123,12 +129,13 @@ class Check:
                 break
             try:
                 self.one(setting)
-            except _TooLarge as error:
+            except (_TooLarge, TooLong) as error:
                 too_large = str(error)
             slowest = max(slowest, time.thread_time() - begun - spent)
         else:
             if self.compared and self.skipped > _MANY * self.compared:
-                self.one(Setting(wanted[0].sizes, "positive", 1000))
+                with suppress(_TooLarge, TooLong):
+                    self.one(Setting(wanted[0].sizes, "positive", 1000))
         if not self.runs:
             return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
         if too_large and 2 * self.runs < len(wanted):
@@ -156,7 +163,7 @@ class Check:
         self.turns = 2 if launches + launch + self.compares * reference <= limit else 1
         if self.compares:
             return "" if self.turns == 2 else "too large to be run twice on the same inputs"
-        if launches > limit:
+        if launches > limit or may_not_end(self.function):  # a kernel might never end
             raise _TooLarge(f"too large: a run takes about {1e3 * (launches + reference):.0f} ms")
         return f"too large: telling what its results should be takes about {1e3 * reference:.0f} ms"
 
@@ -177,6 +184,8 @@ class Check:
             args = overlaid(values(self.function, setting, most), strides)
             try:
                 expected = self.reference(args) if self.compares else None
+            except TooLong as error:
+                raise _TooLarge(str(error)) from None
             except Exception as error:
                 self.raised = f"NumPy raises for all inputs tried: {error}"
                 if most is None:
@@ -195,6 +204,10 @@ class Check:
             if expected is None or self.reference.meets_nothing(args):
                 return  # NumPy does not check indices into empty arrays; the kernel may do so
             if self._raises_for_scalars(args):
+                return
+            if has_loops(self.function):
+                # Whether places are in range is decided before the first round, for all rounds.
+                self.raised = "the kernel leaves all inputs tried to NumPy"
                 return
             raise Difference("it reports an index out of range, and there is none", setting)
         for number, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):

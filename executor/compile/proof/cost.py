@@ -10,6 +10,7 @@ from ....dialect.ir.program import Instr, Program
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import TensorType
 from ....dialect.ops.linalg.contract import Matmul
+from .rounds import has_loops, weighted
 from .rows import Rows
 
 # Times in seconds on a processor of 3 GHz, estimated on the high side.
@@ -18,6 +19,7 @@ _KERNEL = 0.3e-9  # per element of an op in a kernel
 _MOVED = 5e-9  # per element that `reference.nudge` moves
 _LIBRARY = 5e-12  # per multiply-add and byte of the dtype, in a library's product
 _PLAIN = 1e-9  # per multiply-add in any other product
+_CALL = 1e-6  # per op of a loop, whatever its size
 _BYTE = 0.8e-9  # per byte that a launch places, copies and compares
 
 
@@ -32,12 +34,15 @@ def estimate(function: Program, placed: int, rows: Rows | None) -> tuple[float, 
         rows: the rows that are evaluated; None = all.
     """
     launch, reference = placed * _BYTE, 0.0
-    for instr in function.body.walk():
+    loops = has_loops(function)
+    for instr, times in weighted(function):
         size = _largest(function, instr, {})
         share = 1.0 if rows is None else rows.share(instr)
-        launch += size * _KERNEL
+        launch += times * size * _KERNEL
         # There are two evaluations, and the second one has moved operands.
-        reference += share * size * (2 * _NUMPY + _MOVED)
+        reference += times * share * size * (2 * _NUMPY + _MOVED)
+        if loops:
+            reference += times * _CALL * 3
         if issubclass(instr.op, Matmul):
             seconds = _product(function, instr, {})
             launch += seconds
@@ -48,8 +53,11 @@ def estimate(function: Program, placed: int, rows: Rows | None) -> tuple[float, 
 def evaluation(function: Program, sizes: Mapping[str, int]) -> float:
     """Estimated seconds of one evaluation, op by op, for these sizes of symbols."""
     seconds = 0.0
-    for instr in function.body.walk():
-        seconds += _largest(function, instr, sizes) * _NUMPY
+    loops = has_loops(function)
+    for instr, times in weighted(function):
+        seconds += times * _largest(function, instr, sizes) * _NUMPY
+        if loops:
+            seconds += times * _CALL
         if issubclass(instr.op, Matmul):
             seconds += _product(function, instr, sizes)
     return seconds
@@ -75,6 +83,8 @@ def _shape(function: Program, value: int, sizes: Mapping[str, int]) -> tuple[int
     """The shape of a value; () if it is no array, or a size is neither literal nor known."""
     type_ = function.type_of(value)
     shape = type_.shape if isinstance(type_, TensorType) else None
+    if shape is not None and None in shape:
+        return ()  # it follows from the index of a loop
     try:
         return tuple(evaluate(dim, sizes) for dim in shape or ())  # type: ignore[arg-type]
     except (LookupError, TypeError):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from ....dialect.ops.elementwise.unary import Abs, Exp, Exp2
 from ....dialect.ops.reductions.moments import Var
 from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
+from ...interpret.loop_limit import Limit, TooLong, within
+from .rounds import has_loops, pass_on
 from .rows import Rows
 
 _DRAWN = 65537  # number of different random numbers; larger arrays repeat them
@@ -48,6 +51,7 @@ _OF_EITHER_SIGN = (
     Min,
     Minimum,
 )
+_SLOWER = 16  # as many times longer may an evaluation take that moves operands
 _ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
 
 
@@ -144,6 +148,7 @@ class Reference:
         function: the fusion function.
         module: the module of functions that it calls, if any.
         rows: the rows of the results that are evaluated; None = all rows.
+        limit: how long evaluations of loops may take; None = for ever.
 
     Attributes:
         rounds: per output, True if an op on the way to it rounds.
@@ -151,28 +156,44 @@ class Reference:
     """
 
     def __init__(
-        self, function: Program, module: Module | None = None, rows: Rows | None = None
-    ) -> None:
+        self, function: Program, module: Module | None = None, rows: Rows | None = None,
+        limit: Limit | None = None,
+    ) -> None:  # fmt: skip
         self._function, self._module = function, module
         self._adapt = _as_it_is if rows is None else rows.adapt
-        self._plain = Evaluator(function, module, adapt=self._adapt)
+        self._limit = limit if has_loops(function) else None
+        self._plain = Evaluator(function, module, adapt=None if rows is None else rows.adapt)
         instrs = list(function.body.walk())
         self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
         tainted: set[int] = set()
         unsigned: set[int] = set()  # zeros and NaNs among these may have another sign
-        for instr in instrs:
-            if issubclass(instr.op, _OF_EITHER_SIGN) or unsigned.intersection(instr.operands):
-                unsigned.update(instr.results)
-            inexact = _rounds(instr, function) and _gives_floats(instr, function)
-            inexact |= instr.op is Copysign and instr.operands[1] in unsigned
-            if inexact or _truncates(instr, self._function) or tainted.intersection(instr.operands):
-                tainted.update(instr.results)
+        before = (-1, -1)
+        while before != (len(tainted), len(unsigned)):  # loops hand values back
+            before = len(tainted), len(unsigned)
+            for instr in instrs:
+                if instr.blocks:
+                    pass_on(instr, tainted)
+                    pass_on(instr, unsigned)
+                    continue
+                if issubclass(instr.op, _OF_EITHER_SIGN) or unsigned.intersection(instr.operands):
+                    unsigned.update(instr.results)
+                inexact = _rounds(instr, function) and _gives_floats(instr, function)
+                inexact |= instr.op is Copysign and instr.operands[1] in unsigned
+                inexact |= _truncates(instr, self._function)
+                if inexact or tainted.intersection(instr.operands):
+                    tainted.update(instr.results)
         self._tainted = frozenset(tainted)
         self.rounds = [v in tainted for v in function.outputs]
 
     def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
         """The results of tier 0; raises what NumPy raises."""
-        return [np.asarray(out) for out in self._plain(args)]
+        with self._limited():
+            return [np.asarray(out) for out in self._plain(args)]
+
+    def _limited(self, times: int = 1) -> AbstractContextManager:
+        if self._limit is not None:
+            self._limit.begin(times)
+        return within(self._limit)
 
     def meets_nothing(self, args: Sequence[Any]) -> bool:
         """True if an argument or an intermediate value has no elements."""
@@ -187,7 +208,8 @@ class Reference:
 
             return self._adapt(instr, run)
 
-        Evaluator(self._function, self._module, adapt=adapt)(args)
+        with self._limited(_SLOWER):
+            Evaluator(self._function, self._module, adapt=adapt)(args)
         return found
 
     def nearby(
@@ -209,7 +231,10 @@ class Reference:
         for number in range(count):
             every = number % 2 == 0
             try:
-                out.append([np.asarray(x) for x in evaluator(args)])
+                with self._limited(_SLOWER):
+                    out.append([np.asarray(x) for x in evaluator(args)])
+            except TooLong:
+                raise  # what it would have shown is not known
             except Exception:
                 # If moved operands raise, rounding decides; such an evaluation is no evidence.
                 continue
@@ -225,6 +250,8 @@ class Reference:
         """
         try:
             wide = self([_widened(x) for x in args])
+        except TooLong:
+            raise
         except Exception:
             return []
         return [[w.astype(e.dtype) for w, e in zip(wide, expected, strict=True)]]

@@ -139,7 +139,18 @@ class HostLeaf(LeafWriter):
         assert isinstance(known, MadeValue)
         descr = self.w.object(known.dtype)
         made = self.made[value]
+        if value in self.leaf.numbers:
+            made.array = self.element(made.data, known.dtype.kind)
+            return
         made.array = self.check(
             self.w.call("PyArray_Scalar", "ptr", f"ptr {made.data}", f"ptr {descr}", "ptr null")
         )
         self.own(made.array)
+
+    def element(self, data: str, kind: str) -> str:
+        """The element at an address, a bool, an i64 or a double, as Python's number."""
+        w = self.w
+        if kind == "b":
+            word = w.op(f"zext i8 {w.load('i8', data)} to i64")
+            return self.own(self.check(w.call("PyBool_FromLong", "ptr", f"i64 {word}")))
+        return self.python_number(kind == "f", w.load("i64", data))

@@ -217,7 +217,12 @@ class LeafWriter(HostSteps):
             given = pointer_to(w, value.position)
             w.call("Py_IncRef", "void", f"ptr {given}")
             return self.own(given)
-        if value.kind is int:
+        return self.python_number(value.kind is float, word)
+
+    def python_number(self, is_float: bool, word: str) -> str:
+        """The object of a double or an i64, of which these are the bits."""
+        w = self.w
+        if not is_float:
             return self.own(self.check(w.call("PyLong_FromLongLong", "ptr", f"i64 {word}")))
         number = w.op(f"bitcast i64 {word} to double")
         return self.own(self.check(w.call("PyFloat_FromDouble", "ptr", f"double {number}")))

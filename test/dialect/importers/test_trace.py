@@ -167,8 +167,9 @@ def test_known_sizes_need_no_guard():
 
 @pytest.mark.parametrize("fn, hint", [
     (lambda x: x if x.sum() > 0 else -x, "pf.cond"),
-    (lambda x: x * float(x[0, 0]), "astype"),
-    (lambda x: x * int(x.max()), "astype"),
+    (lambda x: x * float(f"{x[0, 0]}"), "texts"),
+    (lambda x: x * len(str(x)), "texts"),
+    (lambda x: [x] * int(x.max()), "pf.cond"),
     (lambda x: [0, 1, 2][x.argmax()], "np.where"),
     (lambda x: x.item(0) > 1 and x, "pf.cond"),
 ])  # fmt: skip

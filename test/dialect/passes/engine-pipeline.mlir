@@ -2,25 +2,26 @@
 // RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128 max-ops=128},final,prepare-kernels' --verify-each | FileCheck %s
 // RUN: profuse-opt %s -p 'profile-insensitive,profile-driven{min-size=1 max-values=128 max-ops=128 dynamic=true},final,prepare-kernels' --verify-each | FileCheck %s --check-prefix=DYN
 
+// The loop is one group, so that one check serves all rounds.
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME:    %[[X:.*]]: !profuse.tensor, %[[W:.*]]: !profuse.tensor, %[[N:.*]]: i64) -> !profuse.tensor
 // CHECK-NOT:     profuse.profile
-// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[X]]) -> (!profuse.tensor)
-// CHECK-NEXT:      %[[C:.*]]:3 = "profuse.type_check"(%[[A]], %[[W]])
-// CHECK-SAME:        types = [tensor<4x8xf32, {device = "cpu", strides = ["8", "1"]}>, tensor<8xf64, {device = "cpu", strides = ["1"]}>]
-// CHECK-NEXT:      %[[R:.*]] = scf.if %[[C]]#2 -> (!profuse.tensor) {
-// CHECK-NEXT:        "profuse.fusion_group"(%[[C]]#0, %[[C]]#1) {callee = @fusion_0}
-// CHECK:           } else {
-// CHECK-NEXT:        "profuse.call_fallback"(%[[A]], %[[W]]) {callee = @fallback_0}
-// CHECK:           scf.yield %[[R]] : !profuse.tensor
+// CHECK-NOT:     scf.for
+// CHECK:         %[[C:.*]]:3 = "profuse.type_check"(%[[X]], %[[W]])
+// CHECK-SAME:      types = [tensor<4x8xf32, {device = "cpu", strides = ["8", "1"]}>, tensor<8xf64, {device = "cpu", strides = ["1"]}>]
+// CHECK-NEXT:    %[[R:.*]] = scf.if %[[C]]#2 -> (!profuse.tensor) {
+// CHECK-NEXT:      "profuse.fusion_group"(%[[N]], %[[C]]#0, %[[C]]#1) {callee = @fusion_loop0_0}
+// CHECK:         } else {
+// CHECK-NEXT:      "profuse.call_fallback"(%[[N]], %[[X]], %[[W]]) {callee = @fallback_loop0_0}
+// CHECK:         return %[[R]] : !profuse.tensor
 
 // The kernel's promotion is explicit, the fallback's is NumPy's.
-// CHECK-LABEL: func.func private @fusion_0(
-// CHECK:         "profuse.tanh"{{.*}} -> tensor<4x8xf32>
-// CHECK:         "profuse.cast"{{.*}} -> tensor<4x8xf64>
-// CHECK:         "profuse.constant"() {value = 2.000000e+00 : f64}
-// CHECK:         "profuse.cast"(%{{.*}}) {dtype = f32}
-// CHECK-LABEL: func.func private @fallback_0(
+// CHECK-LABEL: func.func private @fusion_loop0_0(
+// CHECK:         scf.for
+// CHECK:           "profuse.tanh"{{.*}} -> tensor<4x8xf32>
+// CHECK:           "profuse.cast"{{.*}} -> tensor<4x8xf64>
+// CHECK:           "profuse.cast"(%{{.*}}) {dtype = f32}
+// CHECK-LABEL: func.func private @fallback_loop0_0(
 // CHECK-NOT:     tensor<
 // CHECK:         "profuse.mul"(%{{.*}}, %{{.*}}) : (!profuse.tensor, f64) -> !profuse.tensor
 
@@ -29,7 +30,7 @@
 // DYN-SAME:        tensor<?x?xf32, {device = "cpu", dims = ["s0", "s1"], requires_grad = false, strides = "contiguous"}>
 // DYN-SAME:        tensor<?xf64, {device = "cpu", dims = ["s1"], requires_grad = false, strides = "contiguous"}>
 // DYN:           "profuse.call_fallback"
-// DYN-LABEL:   func.func private @fusion_0(
+// DYN-LABEL:   func.func private @fusion_loop0_0(
 // DYN:           "profuse.cast"{{.*}} -> tensor<?x?xf64, {dims = ["s0", "s1"]}>
 func.func @step(%x: !profuse.tensor, %w: !profuse.tensor, %n: i64) -> !profuse.tensor {
   %zero = "profuse.constant"() {value = 0 : i64} : () -> i64

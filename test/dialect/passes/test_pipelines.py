@@ -64,12 +64,14 @@ R1_26 = [
     DCE, CSE, PEEPHOLE, FOLD, POOL, UNROLL, MUTATION, PEEPHOLE, FOLD, CSE, CHECK,
 ]  # fmt: skip
 # `functionalize` is ours: in-place ops on a graph's own memory become fusible.
-WRITTEN = ["specialize", "functionalize"]
+# Loops become groups before that, and those that do not are unrolled then, as R1.47 has it.
+WRITTEN = ["specialize", "fuse-loops", UNROLL, "functionalize"]
+UNFUSED = ["specialize", UNROLL, "functionalize"]
 # `keep-layouts`, too: results lie in memory as NumPy's do.
 R1_36 = [
     LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "keep-layouts", "erase-types",
 ]  # fmt: skip
-R1_36_NO_FUSER = [LISTS, *WRITTEN, "batch-matmul", "erase-types"]
+R1_36_NO_FUSER = [LISTS, *UNFUSED, "batch-matmul", "erase-types"]
 R1_27 = [*R1_26, *R1_36, DCE]
 # Halves are cleaned before their ops are counted, and have branches in place of gradient blocks.
 R1_34 = [

@@ -263,7 +263,9 @@ def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():
     for told, fn in (
         (
             "scf.while",
-            lambda x: pf.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, x)),
+            lambda x: pf.while_loop(
+                lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] @ s[1].T @ x), (0, x)
+            ),
         ),
         ("scf.if", lambda x: pf.cond(x.sum() > 0, lambda: np.tanh(x), lambda: x * 2)),
         ("profuse.asin", lambda x: np.arcsin(np.tanh(x) * 1j)),
@@ -355,7 +357,7 @@ def test_any_number_of_arguments():
 
 def test_baked_numbers():
     def fn(x, n):
-        for _ in range(n):
+        for _ in [*range(n)]:  # asks for a number, where a range alone is a loop of the graph
             x = x * 2 + 1
         return x + 1
 

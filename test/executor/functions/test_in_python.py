@@ -27,7 +27,7 @@ def counts(f, *names):
 
 
 def halve(x):
-    while x.sum() > 1:
+    while f"{int(x.sum() > 1)}" == "1":  # a text needs the number itself
         x = x * 0.5
     return x
 
@@ -68,9 +68,9 @@ def test_the_reason_is_one_event():
 
 
 def test_raise_asks_for_the_error_instead():
-    with pytest.raises(TraceError, match="truth"):
+    with pytest.raises(TraceError, match="number"):
         pf.jit(halve, unsupported="raise")(np.ones(4))
-    with pf.knobs.override(unsupported="raise"), pytest.raises(TraceError, match="truth"):
+    with pf.knobs.override(unsupported="raise"), pytest.raises(TraceError, match="number"):
         pf.jit(halve)(np.ones(4))
     with pytest.raises(KnobError, match="python, raise"):
         pf.jit(halve, unsupported="ignore")
@@ -96,7 +96,7 @@ def test_a_kind_of_call_that_is_refused_again_and_again_is_traced_no_more():
     def walk(x, n):
         total = 0.0
         for _ in range(n):
-            total += float(x.sum())
+            total += float(f"{x.sum()}")
         return total
 
     f = pf.jit(walk)
@@ -220,7 +220,7 @@ def test_inner_functions_stay_native_where_the_outer_one_is_python():
 
     @pf.jit
     def outer(x):
-        while x.max() > 0.2:
+        while f"{x.max() > 0.2}" == "True":
             x = body(x)
         return x
 
@@ -242,15 +242,17 @@ def test_calls_on_the_tape_have_their_gradients():
 
 
 def test_gradients_of_what_no_graph_can_hold_are_refused():
-    with pytest.raises(TraceError, match="truth"):
+    with pytest.raises(TraceError, match="number"):
         pf.grad(lambda x: halve(x).sum())(np.ones(4))
 
 
 def test_long_python_loops_are_not_unrolled_without_end():
     def f(x):
+        kept = []
         for _ in range(100_000):
             x = x * 1.0
-        return x
+            kept.append(x)
+        return kept[-1]
 
     jitted = pf.jit(f)
     with pf.knobs.override(trace_ops=200):
@@ -295,7 +297,7 @@ def by_first(pair, scale=1.0):
     first, second = pair
     if isinstance(first, dict):
         return second * scale
-    return second * scale if first.sum() > 0 else second
+    return second * scale if first.tolist()[0] > 0 else second
 
 
 @pytest.fixture
@@ -349,7 +351,7 @@ def test_traces_and_other_texts_and_types_are_looked_at():
     """A call in a trace is traced, and a text or a bool is part of the structure."""
 
     def chosen(xs, mode):
-        if mode == "python" and xs[0].sum() > 0:
+        if mode == "python" and xs[0].tolist()[0] > 0:
             return xs[0] + 1
         return xs[0] * 2
 
@@ -359,7 +361,7 @@ def test_traces_and_other_texts_and_types_are_looked_at():
     np.testing.assert_array_equal(f([np.ones(2)], "graph"), [2, 2])
     assert counts(f, "traces", "python_calls") == (1, 5)
 
-    inner = pf.jit(lambda xs, n: xs[0] + (n if xs[0].sum() > 0 else np.zeros(2)))
+    inner = pf.jit(lambda xs, n: xs[0] + (n if xs[0].tolist()[0] > 0 else np.zeros(2)))
     outer = pf.jit(lambda x: inner([x], 1) * 2)
     for _ in range(5):
         np.testing.assert_array_equal(inner([np.ones(2)], 1), [2, 2])
@@ -381,7 +383,7 @@ def test_objects_and_sets_that_are_pythons_are_not_kept_alive():
 
         @pf.jit
         def step(self, x, seen):
-            return x * self.w if x.sum() > 0 else x
+            return x * self.w if x.tolist()[0] > 0 else x
 
     model = Model()
     for _ in range(80):
@@ -396,7 +398,7 @@ def test_python_runs_long_graphs_until_there_is_code():
     """Op by op they would take several times what they take in Python."""
 
     def steps(x, n, seen):
-        for k in range(60):
+        for k in list(range(60)):
             x = x * 0.5 + k
             seen[0] += x[0]
         return x

@@ -113,6 +113,7 @@ def test_predicted_sizes_that_are_wrong(frames):
     np.testing.assert_allclose(f(X, W), fn(X, W), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("loops_in_plans")
 @pytest.mark.parametrize("way", WAYS)
 def test_loops(way, frames):
     """What is made in a round is gone in the next, what is made before stays for all."""

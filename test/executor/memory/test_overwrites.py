@@ -11,6 +11,7 @@ from profuse.executor.interpret import evaluate
 from profuse.executor.plans import plan
 
 RNG = np.random.default_rng(7)
+pytestmark = pytest.mark.usefixtures("loops_in_plans")
 PUT, ADD = pf.op("pick_scatter"), pf.op("index_add")
 
 

@@ -31,6 +31,8 @@ FUSING = [
     "batch-matmul",
     "functionalize",
     "assume-sizes",
+    "fuse-loops",
+    "unroll-loops",
     "form-fusions",
     "insert-guards",
     "keep-layouts",

@@ -63,7 +63,7 @@ def test_tracing_guards_what_was_baked():
 
     def powers(x):
         out = x
-        for _ in range(x.shape[0]):
+        for _ in [*range(x.shape[0])]:
             out = out * 2
         return out
 

@@ -1,0 +1,1 @@
+"""Loops and branches of Python source that stay loops and branches in a graph."""

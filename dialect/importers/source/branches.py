@@ -1,0 +1,196 @@
+"""``if`` statements: `scf.if` where the condition is known only at run time, else Python's own."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...ir.dtypes import F64
+from ...ir.op import op_named
+from ...ir.program import Block, Instr
+from ...ir.types import ScalarType, TensorType
+from ..tracing.control import cond, join_hints, truth
+from ..tracing.current import trace_error, user_loc
+from ..tracing.mutation import is_immutable
+from ..tracing.operators import as_value, op, wrap
+from ..tracing.traced import Traced
+from .decisions import Key
+from .names import Site, is_carried, same
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+    from .loops import Source
+
+_ABSENT = object()
+
+
+class Taken:
+    """An ``if`` whose condition is Python's."""
+
+    puts = None
+
+    def __init__(self, condition: bool) -> None:
+        self._condition = condition
+
+    def then(self) -> bool:
+        """Whether the first branch runs."""
+        return self._condition
+
+    def other(self) -> bool:
+        """Whether the second branch runs."""
+        return not self._condition
+
+    def end(self) -> bool:
+        """Whether the names get new values."""
+        return False
+
+
+class Branches(Trial):
+    """An ``if`` of which both branches are recorded, one after the other."""
+
+    def __init__(
+        self, source: Source, site: Site, key: Key, frame: types.FrameType, condition: Any
+    ) -> None:
+        super().__init__(source, site, key, frame)
+        self._condition = truth(self.rec, condition)
+        self.mark = self.rec.mark()
+        self._blocks: list[Block] = []
+        self._held: list[dict[str, Any]] = []
+
+    # --- asked by converted code ----------------------------------------------------------------
+
+    def then(self) -> bool:
+        """Record the first branch."""
+        self.source.open.append(self)
+        self._enter(sys._getframe(1))
+        return True
+
+    def other(self) -> bool:
+        """Record the second branch, from what names hold before the statement."""
+        self._leave(sys._getframe(1))
+        self._enter(sys._getframe(1))
+        return True
+
+    def end(self) -> bool:
+        """Record the statement, and hand its results to the names."""
+        self._leave(sys._getframe(1))
+        self.source.open.pop()
+        self.results(self._joined())
+        return True
+
+    def _enter(self, frame: types.FrameType) -> None:
+        # What one branch knows of arrays that it has written does not hold in the other.
+        for value in self.unknown:
+            self.rec.known.pop(value, None)
+        self._blocks.append(Block())
+        self.enter(self._blocks[-1], ())
+        # The second branch runs in a frame whose names are still those of the first.
+        self.note(frame)
+
+    def _leave(self, frame: types.FrameType) -> None:
+        if self.source.open[-1] is not self:
+            self.source.refuse(self.source.open[-1], "a jump leaves it")
+        changed = self.changed(frame)
+        self.forgotten()
+        self._held.append({**(self.puts or {}), **changed})
+        self.leave()
+
+    # --- results --------------------------------------------------------------------------------
+
+    def _joined(self) -> dict[str, Any]:
+        """What the names hold behind the statement."""
+        rec = self.rec
+        made: dict[str, Any] = {}
+        pairs: dict[str, list[Any]] = {}
+        for name in self.site.after:
+            sides = [held.get(name, _ABSENT) for held in self._held]
+            if sides[0] is _ABSENT and sides[1] is _ABSENT:
+                continue
+            if _ABSENT in sides:
+                self.refuse(f"{name} may be unbound behind it")
+            if same(*sides):
+                made[name] = sides[0]
+            elif all(map(is_carried, sides)):
+                pairs[name] = sides
+            else:
+                kinds = " and ".join(type(side).__name__ for side in sides)
+                self.refuse(f"{name} is of type {kinds} behind its branches")
+        outputs: list[list[int]] = [[], []]
+        hints = []
+        for name, sides in pairs.items():
+            values = [self._value(k, name, side) for k, side in enumerate(sides)]
+            hint = _hint(rec, values, self._blocks)
+            if hint is None:
+                self.refuse(f"{name} has another type in each branch")
+            hints.append(hint)
+            for k, value in enumerate(values):
+                outputs[k].append(value)
+        results = _emit(rec, self._condition, self._blocks, outputs, hints)
+        made.update(zip(pairs, results, strict=True))
+        return made
+
+    def _value(self, side: int, name: str, held: Any) -> int:
+        if type(held) is Traced and not held.ndim and not is_immutable(held):
+            self.refuse(f"{name} is an array without axes")
+        with self.rec.nested(self._blocks[side]):
+            value = as_value(self.rec, held)
+            self.rec.check_visible(value)
+        return value
+
+
+def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
+    """``then() if condition else other()``, of which both are recorded.
+
+    Raises TraceError where the two are of different types.
+    """
+    chosen = truth(rec, condition)
+    blocks, found = (Block(), Block()), []
+    for block, side in zip(blocks, (then, other), strict=True):
+        with rec.nested(block):
+            found.append(side())
+    if not all(map(is_carried, found)):
+        return cond(condition, then, other)
+    values = []
+    for block, value in zip(blocks, found, strict=True):
+        with rec.nested(block):
+            values.append(as_value(rec, value))
+    hint = _hint(rec, values, blocks)
+    if hint is None:
+        raise trace_error("a conditional expression has values of different types")
+    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint])[0]
+
+
+def _emit(
+    rec: Recorder, condition: int, blocks: Sequence[Block], outputs: list[list[int]], hints: list
+) -> list[Any]:
+    """Record `scf.if` and return its results."""
+    for block, found in zip(blocks, outputs, strict=True):
+        block.outputs = tuple(found)
+    results = tuple(rec.new_value(hint) for hint in hints)
+    made = Instr(op_named("scf.if"), (condition,), results, {}, tuple(blocks), user_loc())
+    rec.append(made)
+    rec.scalars.update(r for r, h in zip(results, hints, strict=True) if not rec.shape(r))
+    return [wrap(rec, r) for r in results]
+
+
+def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
+    """The type of a result, None if there is none; a Python float becomes an `np.float64`."""
+    hints = [rec.hints[value] for value in values]
+    joined = join_hints(*hints)
+    if joined is not None:
+        return joined
+    for k, (mine, other) in enumerate(zip(hints, hints[::-1], strict=True)):
+        if (
+            isinstance(mine, ScalarType) and isinstance(other, TensorType)
+            and mine.dtype is F64 and other.dtype is F64 and other.shape == ()
+        ):  # fmt: skip
+            with rec.nested(blocks[k]):
+                values[k] = op("cast", wrap(rec, values[k]), dtype=F64).value
+            return other
+    return None
+
+
+__all__ = ["Branches", "Taken", "choose"]

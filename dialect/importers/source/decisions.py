@@ -1,0 +1,60 @@
+"""What a trace has decided on loops and branches; kept while the trace starts anew."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from ...dataclass import dataclass
+from ...errors import Loc, TraceError
+
+Key = tuple[Any, ...]
+_RESTARTS = 40  # of one trace; then its loops are Python's
+
+
+@dataclass(eq=False)
+class Decision:
+    """A statement that is not recorded as it is.
+
+    Attributes:
+        loc: its line.
+        why: a sentence.
+        error: the refusal of the whole trace; None = Python's own statement runs.
+    """
+
+    loc: Loc
+    why: str
+    error: TraceError | None = None
+
+
+@dataclass(eq=False)
+class Decisions:
+    """Decisions of one call that is traced, by statement.
+
+    Attributes:
+        found: statements that are left to Python.
+        inside: statements that were met while the key was recorded.
+        carried: names that a loop was found to carry.
+        forced: loops that are recorded although their condition is Python's.
+    """
+
+    found: dict[Key, Decision] = field(default_factory=dict)
+    inside: dict[Key, set[Key]] = field(default_factory=dict)
+    carried: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    forced: set[Key] = field(default_factory=set)
+    restarts: int = 0
+
+    def leave(self, key: Key, decision: Decision) -> bool:
+        """Leave a statement to Python from now on; False if the trace may not start anew."""
+        for inner in self.inside.get(key, ()):
+            self.found.pop(inner, None)  # its reasons may have been those of this one
+        self.found[key] = decision
+        return self.restart()
+
+    def restart(self) -> bool:
+        """Count a trace that begins anew; False if it may not."""
+        self.restarts += 1
+        return self.restarts <= _RESTARTS
+
+
+__all__ = ["Decision", "Decisions", "Key"]

@@ -1,0 +1,166 @@
+"""`break` and `continue` at the end of branches, written without the jump: pure Python to Python.
+
+    for i in r:                      stop = False
+        if c:                        for i in r:
+            A                            if c:
+            break            ->              A
+        REST                                 stop = True
+                                         else:
+                                             REST
+                                         if stop: break
+
+So that a trace can record both branches where the condition is traced. `convert` gives the last
+line its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths
+only, stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from ..python.users_code import PREFIX
+
+STOP = "stop"  # attribute of a loop's node: the variable that says that it is left
+NEVER, MAYBE, ALWAYS = range(3)  # whether a list of statements jumps
+
+
+class Jumps:
+    """Rewrites the loops of one function."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements of the function, with its loops rewritten."""
+        out: list[ast.stmt] = []
+        for node in body:
+            for field in ("body", "orelse", "finalbody"):
+                inner = getattr(node, field, None)
+                if isinstance(inner, list) and not isinstance(node, _SCOPES):
+                    setattr(node, field, self.block(inner))
+            for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                handler.body = self.block(handler.body)
+            if isinstance(node, (ast.For, ast.While)) and _has_jump(node.body):
+                out += self._loop(node)
+            else:
+                out.append(node)
+        return out
+
+    def _loop(self, node: Any) -> list[ast.stmt]:
+        """A loop, rewritten, with what goes before it and behind it."""
+        if not _is_simple(node.body):
+            return [node]
+        self._count += 1
+        flag = f"{PREFIX}stop{self._count}"
+        body, found = _without_jumps(node.body, flag)
+        if not found:
+            node.body = body
+            return [node]
+        behind: list[ast.stmt] = []
+        if node.orelse:  # which runs where no `break` does
+            test = ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load()))
+            behind, node.orelse = [placed(ast.If(test, node.orelse, []), node.orelse[0])], []
+        leave = ast.copy_location(
+            ast.If(ast.Name(flag, ast.Load()), [ast.copy_location(ast.Break(), node)], []), node
+        )
+        setattr(node, STOP, flag)
+        node.body = [*body, leave]
+        return [_assign(node, flag, False), node, *behind]
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _has_jump(body: Sequence[ast.stmt]) -> bool:
+    """True if statements leave, or go on with, the loop around them under some condition."""
+    return any(_kind(node) is not NEVER for node in body) and not isinstance(
+        body[0], (ast.Break, ast.Continue)
+    )
+
+
+def _kind(node: ast.AST) -> int:
+    """Whether a statement jumps within the loop around it."""
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return ALWAYS
+    if isinstance(node, (ast.For, ast.While, *_SCOPES)):
+        return MAYBE if any(_kind(n) for n in getattr(node, "orelse", ())) else NEVER
+    children = [
+        n
+        for n in ast.iter_child_nodes(node)
+        if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))
+    ]
+    return MAYBE if any(_kind(n) for n in children) else NEVER
+
+
+def _is_simple(body: Sequence[ast.stmt]) -> bool:
+    """True if all jumps are at the end of branches, and nothing is skipped on some paths alone."""
+    for k, node in enumerate(body):
+        kind = _kind(node)
+        if kind == NEVER:
+            continue
+        if kind == ALWAYS:
+            return k == len(body) - 1
+        if not isinstance(node, ast.If) or not _is_simple(node.body) or not _is_simple(node.orelse):
+            return False
+        sides = _ends(node.body), _ends(node.orelse)
+        if MAYBE in sides and k < len(body) - 1:
+            return False
+    return True
+
+
+def _ends(body: Sequence[ast.stmt]) -> int:
+    """Whether a list of statements jumps: on all paths, on some, or on none."""
+    if not body:
+        return NEVER
+    last = body[-1]
+    if isinstance(last, (ast.Break, ast.Continue)):
+        return ALWAYS
+    if isinstance(last, ast.If):
+        sides = {_ends(last.body), _ends(last.orelse)}
+        if sides == {ALWAYS}:
+            return ALWAYS
+    return MAYBE if any(_kind(node) for node in body) else NEVER
+
+
+def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt], bool]:
+    """Statements without their jumps, and whether one of these left the loop."""
+    out: list[ast.stmt] = []
+    left = False
+    for k, node in enumerate(body):
+        if isinstance(node, ast.Break):
+            return [*out, _assign(node, flag, True)], True
+        if isinstance(node, ast.Continue):
+            return out or [ast.copy_location(ast.Pass(), node)], left
+        if not isinstance(node, ast.If) or not _kind(node):
+            out.append(node)
+            continue
+        rest = list(body[k + 1 :])
+        sides = []
+        for side in (node.body, node.orelse):
+            ends = _ends(side)
+            made, leaves = _without_jumps(side if ends == ALWAYS else [*side, *rest], flag)
+            sides.append(made)
+            left |= leaves
+        node.body = sides[0] or [ast.copy_location(ast.Pass(), node)]
+        node.orelse = sides[1]
+        return [*out, node], left
+    return out, left
+
+
+def _assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
+    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
+
+
+def placed(made: Any, where: ast.AST) -> Any:
+    """A new statement at the place of another one; what it holds of the source stays in place."""
+    node: Any
+    for node in ast.walk(made):
+        if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            ast.copy_location(node, where)
+            node.end_lineno = node.lineno
+    return made
+
+
+__all__ = ["STOP", "Jumps", "placed"]

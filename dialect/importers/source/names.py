@@ -1,0 +1,70 @@
+"""The variables of a statement that a trace records."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..tracing.operators import Recording
+from ..tracing.traced import Traced, TracedScalar
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Site(NamedTuple):
+    """A statement of the source, as `convert` describes it.
+
+    Attributes:
+        line: where it is.
+        column: where it is.
+        names: variables that it may bind.
+        head: of these, the ones that a round may read before it binds them.
+        after: of these, the ones that may be read behind the statement.
+        changed: of the targets of a ``for``, the ones that its body binds as well.
+        stop: the variable that says whether the loop is left, see `jumps`.
+    """
+
+    line: int
+    column: int
+    names: tuple[str, ...]
+    head: tuple[str, ...]
+    after: tuple[str, ...]
+    changed: tuple[str, ...]
+    stop: str | None
+
+
+def same(a: Any, b: Any) -> bool:
+    """True if a variable that had value ``a``, and has ``b``, certainly has not changed."""
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is tuple:
+        return len(a) == len(b) and all(map(same, a, b))
+    if kind in _PLAIN:
+        return repr(a) == repr(b)
+    if issubclass(kind, np.generic):
+        return bool(a.dtype == b.dtype) and a.tobytes() == b.tobytes()
+    if kind is TracedScalar:
+        return bool(a._dim == b._dim and a._value == b._value)
+    if kind is Traced:
+        return bool(a.value == b.value and a.storage is b.storage)
+    return False
+
+
+def is_carried(value: Any) -> bool:
+    """True for a value that a loop may carry: an array or a number."""
+    return isinstance(value, (Recording, np.generic)) or type(value) in (bool, int, float, complex)
+
+
+def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str, Any]:
+    """The bound ones of some variables of a frame."""
+    held = frame.f_locals
+    return {name: held[name] for name in names if name in held}
+
+
+__all__ = ["Site", "is_carried", "read", "same"]

@@ -1,0 +1,261 @@
+"""Running a statement's body once on traced values: a trial, which is repeated until it is right.
+
+The first trial hands the body the values that its names have. What it binds anew, and is read
+later, is carried from then on, as arguments of a block. A trial that changes anything else of
+Python is refused, see `snapshot`.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TraceError
+from ...ir.dtypes import F64, I64
+from ...ir.op import op_named
+from ...ir.program import Block, Instr
+from ...ir.types import ScalarType, TensorType
+from ..tracing.control import Carry, own_arguments
+from ..tracing.current import user_loc
+from ..tracing.mutation import is_immutable
+from ..tracing.operators import op
+from ..tracing.pytree import flatten
+from ..tracing.traced import Traced
+from .decisions import Key
+from .names import Site, is_carried, read, same
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .loops import Source
+
+_TRIALS = 12
+
+
+class Trial:
+    """The trials of one statement that is recorded.
+
+    Args:
+        source: of the trace.
+        site: the statement.
+        key: the same, for decisions.
+        frame: of the function that runs it.
+        given: names that the statement binds itself, as targets of a ``for``.
+
+    Attributes:
+        puts: values that names get before a round, or behind the statement; None = none.
+        start: what names hold before the statement.
+    """
+
+    def __init__(
+        self, source: Source, site: Site, key: Key, frame: types.FrameType,
+        given: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.source, self.rec = source, source.rec
+        self.site, self.key, self.given = site, key, given
+        self.puts: dict[str, Any] | None = None
+        self.start = read(frame, site.names)
+        self.live = frozenset(site.head) | frozenset(site.after)
+        self.names = tuple(
+            n for n in source.decisions.carried.get(key, ()) if n in self.start
+        )  # carried ones
+        self.runs_python = False  # the round that runs now is recorded on its own
+        self.peels = False  # the first round is to be recorded on its own
+        self.why = ""
+        self.carry: Carry | None = None
+        self.mark = self.rec.mark()
+        self.unknown: set[int] = set()  # numbers that a round has changed
+        self.trials = 0
+        self.extra: dict[str, Any] = {}  # what is carried besides, by names that are none
+        self.snapshot: Snapshot | None = None
+        self.depth = len(self.rec.blocks)
+        self.refused = self.rec.refused
+
+    # --- one trial ------------------------------------------------------------------------------
+
+    def note(self, frame: types.FrameType) -> None:
+        """Remember what Python holds before a round."""
+        self.snapshot = Snapshot(self.rec, frame.f_locals, frozenset(self.site.names))
+
+    def arguments(self) -> tuple[int, ...]:
+        """Forget the last trial, and make the arguments of a block for the names carried."""
+        rec = self.rec
+        self.trials += 1
+        if self.trials > _TRIALS:
+            self.refuse("its variables change their types from round to round")
+        rec.reset(self.mark)
+        for value in self.unknown:
+            rec.known.pop(value, None)
+        if not self.names:
+            self.carry = None
+            return ()
+        if self.carry is None:
+            inits = {**self.extra, **{n: self.start[n] for n in self.names}}
+            leaves, tree = flatten(inits)
+            self.carry = Carry(rec, leaves, tree, "the loop")
+            self.mark = rec.mark()  # constants among the initial values stay
+        return self.carry.arguments()
+
+    def enter(self, block: Block, args: tuple[int, ...]) -> None:
+        """Record into a block, whose last arguments are ``args``; hand the names to the body."""
+        rec = self.rec
+        rec.blocks.append(block)
+        own_arguments(rec, block)
+        self.hand_back()
+        assert self.puts is not None
+        if self.carry is not None:
+            given = self.carry.value(args)
+            rec.scalars.update(a for a, h in zip(args, self.carry.hints, strict=True)
+                               if isinstance(h, TensorType) and not h.shape)  # fmt: skip
+            self.given_extra = {n: given[n] for n in self.extra}
+            self.puts.update({n: given[n] for n in self.names})
+
+    def changed(self, frame: types.FrameType) -> dict[str, Any]:
+        """What names hold after a round, where they do not hold what they held before it.
+
+        Refuses rounds that do what no recorded round can repeat.
+        """
+        rec, held = self.rec, frame.f_locals
+        if len(rec.blocks) != self.depth + 1:
+            self.refuse("a jump leaves a branch whose condition is known at run time only")
+        if rec.refused is not self.refused:
+            self.refuse(rec.refused.what if rec.refused else "an error is caught in it")
+        assert self.snapshot is not None and self.puts is not None
+        changed = self.snapshot.changed(held)
+        if changed:
+            self.refuse(f"{changed} is changed by a round")
+        out = {}
+        for name in self.site.names:
+            if name not in self.live or (name in self.given and name not in self.site.changed):
+                continue
+            if name not in held:
+                if name in self.start:
+                    self.refuse(f"{name} is deleted by a round")
+                continue
+            if name not in self.puts or not same(held[name], self.puts[name]):
+                out[name] = held[name]
+        return out
+
+    def forgotten(self) -> bool:
+        """True if a round has written numbers that were known: the trial took them as given."""
+        lost = self.mark.known.keys() - self.rec.known.keys() - self.unknown
+        self.unknown |= lost
+        return bool(lost)
+
+    def fit(self, changed: dict[str, Any], frame: types.FrameType) -> tuple[int, ...] | None:
+        """What the body yields for the names carried; None if it has to be run anew."""
+        again = self.forgotten()
+        for name, value in changed.items():
+            if not is_carried(value):
+                self.refuse(f"{name} becomes an object of type {type(value).__name__}")
+            if name in self.names:
+                continue
+            if name not in self.start:
+                return self.peel(f"{name} is unbound before it")
+            if not is_carried(self.start[name]):
+                kind = type(self.start[name]).__name__
+                return self.peel(f"{name} is an object of type {kind} before it")
+            self.names, self.carry, again = (*self.names, name), None, True
+        self.source.decisions.carried[self.key] = self.names
+        if again:
+            return None
+        if self.carry is None:
+            return ()
+        held = frame.f_locals
+        values = {**self.advanced(), **{n: held[n] for n in self.names}}
+        for name, value in values.items():
+            if type(value) is Traced and not value.ndim and not is_immutable(value):
+                self.refuse(f"{name} is an array without axes")
+        try:
+            return self.carry.collect(values)
+        except TraceError as error:
+            return self.peel(error.what)
+
+    def advanced(self) -> dict[str, Any]:
+        """What `extra` holds after a round."""
+        return {}
+
+    @property
+    def stops(self) -> bool:
+        """True if the loop may be left by a `break` under a traced condition."""
+        return self.site.stop in self.names
+
+    def goes_on(self) -> Any:
+        """Whether the loop has not been left, as a traced value."""
+        assert self.puts is not None
+        return op("eq", self.puts[self.site.stop or ""], False)
+
+    def peel(self, why: str) -> Any:
+        """Record the first round on its own, as its variables have other types than later ones."""
+        if self.peels:
+            self.refuse(why)
+        self.peels, self.names, self.carry = True, (), None
+        self.why = why
+
+    # --- afterwards -----------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """Stop recording into the block."""
+        self.rec.blocks.pop()
+
+    def emit(self, name: str, bounds: tuple[int, ...], blocks: tuple[Block, ...]) -> dict[str, Any]:
+        """Record the loop itself; returns what the names carried hold behind it."""
+        if self.carry is not None:
+            return self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+        self.rec.append(Instr(op_named(name), bounds, (), {}, blocks, user_loc()))
+        return {}
+
+    def results(self, made: dict[str, Any]) -> None:
+        """Hand the results to the names."""
+        for value in made.values():
+            if type(value) is Traced and not value.ndim:
+                self.rec.scalars.add(value.value)
+        held = {n: v for n, v in self.start.items() if n in self.live}
+        self.puts = {**held, **made}
+
+    def needs_a_round(self) -> bool:
+        """True if variables have the types of Python's only if there is a round."""
+        return self._widened(lenient=False)
+
+    def is_exact(self) -> bool:
+        """True if without a round variables hold numbers equal to Python's, of another class."""
+        return not self._widened(lenient=True)
+
+    def _widened(self, lenient: bool) -> bool:
+        if self.carry is None:
+            return False
+        for init, hint in zip(self.carry.inits, self.carry.hints, strict=True):
+            have = self.rec.hints[init]
+            if type(have) is type(hint) and have.dtype is hint.dtype:  # type: ignore[union-attr]
+                continue
+            is_float = isinstance(have, ScalarType) and have.dtype is F64
+            if not (lenient and is_float and getattr(hint, "dtype", None) is F64):
+                return True
+        return False
+
+    def is_safe(self) -> bool:
+        """False if a number becomes a NumPy scalar of few bits, which computes otherwise."""
+        if self.carry is None:
+            return True
+        for init, hint in zip(self.carry.inits, self.carry.hints, strict=True):
+            have = self.rec.hints[init]
+            if isinstance(have, ScalarType) and isinstance(hint, TensorType):
+                dtype = hint.dtype
+                fits = dtype is not None and (
+                    dtype is I64
+                    if have.dtype is I64 and dtype.is_int
+                    else dtype.is_float and dtype.numpy.itemsize >= 4
+                )
+                if not fits:
+                    return False
+        return True
+
+    def hand_back(self) -> None:
+        """Give the names what they held before the statement, but for those it binds itself."""
+        self.puts = {n: v for n, v in self.start.items() if n in self.live and n not in self.given}
+
+    def refuse(self, why: str) -> Any:
+        """Start the trace anew, with this statement left to Python."""
+        self.source.refuse(self, why)
+
+
+__all__ = ["Trial"]

@@ -1,0 +1,58 @@
+"""What is known of the index of a counted loop: an expression over a symbol of the loop's own.
+
+A symbol of a loop stands for an integer from 1 to the loop's *span*, as size symbols stand for 1 or
+more. So bounds of slices and places of elements are size expressions, of which it is known whether
+they are equal and in range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dataclass import dataclass
+from ...ir.dtypes import I64
+from ...ir.symbolic import Dim, Sym, symbol
+from ...ir.types import ScalarType, Type
+
+FAR = 2**31
+"""Bounds of loops lie within this distance of 0, as sizes of axes do."""
+
+
+@dataclass(frozen=True)
+class Induction:
+    """The index of one loop.
+
+    Attributes:
+        type: of the index; its value is an expression, if the bound at which it starts counting is
+            known, and the step is a literal.
+        symbol: name of the symbol in that expression; "" = there is none.
+        base: index - symbol.
+        span: the largest value of the symbol; None = it is known at run time only.
+    """
+
+    type: ScalarType
+    symbol: str = ""
+    base: Dim = 0
+    span: Dim | None = None
+
+
+def induction(bounds: Sequence[Type], name: str) -> Induction:
+    """What is known of the index of a loop with operands of these types: lower, upper, step.
+
+    ``name``: of the loop's symbol.
+    """
+    lower, upper, step = (t.value if isinstance(t, ScalarType) else None for t in bounds)
+    if not isinstance(step, int) or not step:
+        return Induction(ScalarType(I64))
+    # A loop that counts down stays above its upper bound.
+    start, end = (lower, upper) if step > 0 else (upper, lower)
+    if not isinstance(start, (int, Sym)):
+        return Induction(ScalarType(I64))
+    base = start - 1 if step > 0 else start
+    span = end - start if isinstance(end, (int, Sym)) else None
+    if span is not None and step > 1:
+        span = (span - 1) // step * step + 1  # the last round may be some steps before the end
+    return Induction(ScalarType(I64, base + symbol(name)), name, base, span)
+
+
+__all__ = ["FAR", "Induction", "induction"]

@@ -1,0 +1,171 @@
+"""Make one fusion group of a whole loop (R1.36): rounds cost no calls of kernels then."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mlir import ir
+
+from ...analysis.carried import merge_carried
+from ...analysis.functional import functionalize
+from ...guards.checks import devices_of
+from ...ir.device import HOST
+from ...ir.program import Instr
+from ...mlir.context import loc_of
+from ...mlir.decode import decode_function
+from ...mlir.facts import CONSTANTS
+from ...mlir.rewrite import (
+    attrs_of,
+    body_of,
+    erase,
+    is_terminator,
+    op_class,
+    refresh_signature,
+    replace_function,
+    short_name,
+    symbol_of,
+    type_of,
+    walk,
+)
+from ...mlir.values import main_functions
+from ...ops.control_flow.native import stands_in_way
+from ...ops.host_call import HostCall, shown
+from ...reasons import Effect, Kind, Reason
+from ..base import Pass, register_pass
+from .loop_types import Refused
+from .outline_loops import LOOPS, loops_in, outline_loop
+
+PREFIX = "fusion_loop"
+
+
+@register_pass
+@dataclass(frozen=True)
+class FuseLoops(Pass):
+    """Outline each loop, with all loops and branches in it, into a fusion group of its own.
+
+    A loop is taken whole or not at all. All of its ops have to be lowered; products and calls on
+    the host stay where they are, and then loops inside of such a loop may be taken. Writes into
+    arrays that the graph has made become pure ops, also at indices that are known at run time: the
+    kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
+    that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
+    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them. Under ``exact``
+    all stay: kernels of loops fuse products with sums.
+    """
+
+    name: ClassVar[str] = "fuse-loops"
+    dynamic: bool = False
+    keep: str = ""
+    exact: bool = False
+
+    def run(self, module: ir.Module) -> None:
+        for func in main_functions(module):
+            if any(op_class(op) in LOOPS for op in walk(func)):
+                self._function(module, func)
+
+    def _function(self, module: ir.Module, func: ir.Operation) -> None:
+        """Take as many loops as can be: one that cannot is left as it was, with its writes."""
+        given = devices_of([type_of(v) for v in body_of(func).arguments])
+        refused: dict[int, Reason] = {}
+        kept = {int(number) for number in self.keep.split(":") if number}
+        for number, loop in enumerate(loops_in(func)):
+            if number in kept:
+                refused[number] = Reason(Kind.NOT_LOWERED)
+                continue
+            reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
+            if not given <= {HOST}:
+                reason = Reason(Kind.OFF_HOST)
+            if reason is not None:
+                refused[number] = reason
+        while True:
+            chosen = _outermost(func, refused)
+            if not chosen:
+                break
+            attempt = func.clone(ip=ir.InsertionPoint(func)).operation
+            before = {symbol_of(f) for f in _private(module)}
+            attempt = self._functionalized(attempt, chosen)
+            failure = self._attempt(module, attempt, chosen)
+            if failure is None:
+                self.count("groups", len(chosen))
+                func.erase()
+                refresh_signature(attempt)
+                break
+            erase(attempt)
+            for made in [f for f in _private(module) if symbol_of(f) not in before]:
+                made.erase()
+            number, reason = failure
+            refused[number] = reason
+        for reason in (r for number, r in refused.items() if number not in kept):
+            self.note(dataclasses.replace(reason, effect=Effect.LOOP_IN_PLAN))
+
+    def _functionalized(self, func: ir.Operation, chosen: Sequence[int]) -> ir.Operation:
+        """A function with the writes in these loops, and all others that can be, made pure."""
+        program = decode_function(func)
+        loops = list(_program_loops(program.body.instrs))
+        inside = {id(i) for n in chosen for block in loops[n].blocks for i in block.walk()}
+        made_pure, _ = functionalize(program, at_run_time=lambda write: id(write) in inside)
+        if made_pure:
+            self.count("ops-made-pure", made_pure)
+        merge_carried(program)
+        return replace_function(func, program)
+
+    def _attempt(
+        self, module: ir.Module, func: ir.Operation, chosen: Sequence[int]
+    ) -> tuple[int, Reason] | None:
+        """Outline these loops of a function; the one that cannot be, and why."""
+        loops = list(loops_in(func))
+        for number in chosen:
+            try:
+                outline_loop(module, loops[number], f"{PREFIX}{number}", self.dynamic)
+            except Refused as error:
+                return number, error.reason
+        return None
+
+
+def number_of(name: str) -> int | None:
+    """The number of the loop of which a fusion function was made; None for other functions."""
+    rest = name[len(PREFIX) :].split("_")[0] if name.startswith(PREFIX) else ""
+    return int(rest) if rest.isdigit() else None
+
+
+def _private(module: ir.Module) -> list[ir.Operation]:
+    return [op.operation for op in module.body.operations if "sym_visibility" in op.attributes]
+
+
+def _program_loops(instrs: Sequence[Instr]) -> Iterator[Instr]:
+    """The loops of a program, in the order of those of its function."""
+    for instr in instrs:
+        if instr.op in LOOPS:
+            yield instr
+        for block in instr.blocks:
+            yield from _program_loops(block.instrs)
+
+
+def _outermost(func: ir.Operation, refused: dict[int, Reason]) -> list[int]:
+    """The loops that are in no other one, those that are refused left aside."""
+    chosen, inside = [], set[ir.Operation]()
+    for number, loop in enumerate(loops_in(func)):
+        if any(loop == other for other in inside) or number in refused:
+            continue
+        chosen.append(number)
+        inside.update(op for op in walk(loop) if op != loop)
+    return chosen
+
+
+def _refusal(loop: ir.Operation) -> Reason | None:
+    """Why an op in a loop keeps the loop out of kernels, as far as its class tells."""
+    for op in walk(loop):
+        cls = op_class(op)
+        if is_terminator(op) or op.name in CONSTANTS:
+            continue
+        kind = Kind.NEVER_FUSED if cls is None else stands_in_way(cls)
+        if kind is None:
+            continue
+        detail = shown(attrs_of(op)["function"]) if cls is HostCall else ""
+        return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
+    return None
+
+
+__all__ = ["FuseLoops", "number_of"]

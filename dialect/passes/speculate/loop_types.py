@@ -1,0 +1,196 @@
+"""Types of all values of a function with loops, as they follow from those of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mlir import ir
+
+from ...errors import ProfuseError
+from ...ir.attrs import DYNAMIC
+from ...ir.op import Attrs, Fusion, Op
+from ...ir.symbolic import LOOP, Sym
+from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...mlir.context import loc_of
+from ...mlir.facts import CONSTANTS
+from ...mlir.rewrite import (
+    attrs_of,
+    body_of,
+    op_class,
+    ops_in,
+    refresh_signature,
+    set_type,
+    short_name,
+    terminator_of,
+    type_of,
+)
+from ...mlir.values import Types, constant_type
+from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
+from ...ops.control_flow.induction import induction
+from ...ops.control_flow.native import TO_PYTHON, raises_for_floats
+from ...ops.indexing.additions import Adding
+from ...ops.indexing.scatter import PickScatter, Scatter
+from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
+from ...ops.structural import unproven_sizes
+from ...reasons import Kind, Reason
+from .fusion_types import number_refusal
+
+
+class Refused(Exception):
+    """Why a function with loops gets no kernel; and the sizes that would have to fit."""
+
+    def __init__(self, reason: Reason, op: ir.Operation, sizes: Sequence = ()) -> None:
+        self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
+        self.sizes = tuple(sizes)
+        super().__init__(str(self.reason))
+
+
+class LoopTypes:
+    """Infers the types of a block and of all blocks in it, and writes those of tensors.
+
+    Sizes that follow from the index of a loop are known here, but no types have them.
+    """
+
+    def __init__(self) -> None:
+        self.types = Types()
+        self.loops = 0
+
+    def run(self, block: ir.Block) -> list[Type]:
+        """The types of what a block yields; raises Refused."""
+        for op in ops_in(block):
+            if op.name in CONSTANTS:
+                value = op.results[0]
+                self.types[value] = constant_type(value) or type_of(value)
+                continue
+            cls = op_class(op)
+            if cls is None:
+                continue
+            if issubclass(cls, ControlFlow):
+                {For: self._for, While: self._while, If: self._if}[cls](op)
+            else:
+                self._op(op, cls)
+        return [self.types[v] for v in terminator_of(block).operands]
+
+    def _give(self, values: Sequence[ir.Value], types: Sequence[Type]) -> None:
+        for value, type_ in zip(values, types, strict=True):
+            self.types[value] = type_
+            if isinstance(type_, TensorType):
+                shape = type_.shape and tuple(
+                    None if isinstance(d, Sym) and any(map(_is_of_loop, d.symbols)) else d
+                    for d in type_.shape
+                )
+                # Of values that a loop ties together, none has a layout that another lacks.
+                set_type(value, TensorType(type_.dtype, shape))
+
+    def _op(self, op: ir.Operation, cls: type[Op]) -> None:
+        types, attrs = self.types.of(op), attrs_of(op)
+        try:
+            found = cls.infer(types, attrs)
+            reason = refusal(cls, types, attrs)
+        except ProfuseError as error:
+            raise Refused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
+        if reason is not None:
+            raise Refused(reason, op, unproven_sizes(cls, types, attrs))
+        for type_ in found:
+            if isinstance(type_, ListType):
+                raise Refused(Reason(Kind.LISTS), op)
+            if isinstance(type_, TensorType) and not type_.is_complete:
+                raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
+        self._give(op.results, found)
+
+    # --- control flow -------------------------------------------------------------------------
+
+    def _for(self, op: ir.Operation) -> None:
+        body = op.regions[0].blocks[0]
+        index, *args = body.arguments
+        types = self.types.of(op)
+        name = f"{LOOP}{self.loops}"
+        self.loops += 1
+        self.types[index] = induction(types[:3], name).type
+        carried = [_carried(t) for t in types[3:]]
+        self._give(args, carried)
+        self._agree(op, carried, self.run(body))
+        self._give(op.results, carried)
+
+    def _while(self, op: ir.Operation) -> None:
+        before, after = (region.blocks[0] for region in op.regions)
+        carried = [_carried(t) for t in self.types.of(op)]
+        self._give(list(before.arguments), carried)
+        _, *passed = [_carried(t) for t in self.run(before)]
+        self._give(list(after.arguments), passed)
+        self._agree(op, carried, self.run(after))
+        self._give(op.results, passed)
+
+    def _if(self, op: ir.Operation) -> None:
+        first, second = ([_carried(t) for t in self.run(region.blocks[0])] for region in op.regions)
+        self._agree(op, first, second)
+        self._give(op.results, first)
+
+    def _agree(self, op: ir.Operation, wanted: Sequence[Type], found: Sequence[Type]) -> None:
+        for one, two in zip(wanted, found, strict=True):
+            if one != _carried(two):
+                detail = f"a value is {one} here and {_carried(two)} there"
+                raise Refused(Reason(Kind.TYPES, detail=detail), op)
+
+
+def infer_function(func: ir.Operation) -> list[Type]:
+    """Infer all types of a fusion function with loops from those of its arguments.
+
+    Returns those of its results; raises Refused.
+    """
+    found = LoopTypes().run(body_of(func))
+    refresh_signature(func)
+    return found
+
+
+def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None:
+    """Why an op in a loop has no place in a kernel, for complete types that fit."""
+    if cls in TO_PYTHON:
+        size = product(tensor_type(types[0]).shape or ())
+        return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
+    if cls is IfThenElse and types[1] == types[2]:
+        return None
+    if cls.fusion is Fusion.NONE:
+        return Reason(Kind.NEVER_FUSED)
+    if cls.fusion is Fusion.CONTRACTION:
+        return Reason(Kind.PRODUCT_IN_LOOP)
+    if issubclass(cls, Adding):
+        return Reason(Kind.NEVER_FUSED)
+    if not cls.can_lower():
+        return Reason(Kind.NO_LOWERING)
+    if any(isinstance(t, TensorType) and not t.is_complete for t in types):
+        return Reason(Kind.UNKNOWN_TYPE)
+    if issubclass(cls, Scatter):
+        return _scatter_refusal(cls, types, attrs)
+    reason = number_refusal(cls.operand_dtypes(types, attrs), types)
+    if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:  # which the kernel looks at
+        return reason
+    reason = cls.can_lower_types(types, attrs)
+    if reason is not None and raises_for_floats(reason, cls.infer(types, attrs)[0]):
+        return None
+    return reason
+
+
+def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:
+    """In a loop, places may be known at run time only, and parts may be empty."""
+    x, value = tensor_type(types[0]), tensor_type(types[1])
+    wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
+    if None in wanted:
+        return Reason(Kind.RUN_TIME_SIZES)
+    for size, part in zip(complete_shape(value), wanted, strict=True):
+        prove_equal(size, part, "the new elements fit those that they replace")
+    if issubclass(cls, PickScatter) and attrs["index"] != DYNAMIC:
+        return cls.can_lower_types(types, attrs)
+    return None
+
+
+def _is_of_loop(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(LOOP)
+
+
+def _carried(type_: Type) -> Type:
+    """What is known of a value in any round."""
+    if isinstance(type_, TensorType):
+        return TensorType(type_.dtype, type_.shape)
+    return ScalarType(type_.dtype) if isinstance(type_, ScalarType) else type_

@@ -1,0 +1,105 @@
+"""Whether Python runs a graph's calls in less time than the graph's plan does: both are measured.
+
+A plan that emitted code cannot run is dispatched in Python, op by op where there is no kernel. For
+small arrays, and for loops that no kernel has, the user's own function takes less time. A user
+never pays for having written `jit`: after a plan is there, its first calls alternate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ...dialect.dataclass import dataclass
+
+_KEPT = 32  # classes of sizes
+_TIMES = 4  # calls of each
+_CLEAR = 0.7  # a plan that takes this part of Python's time is not compared any further
+_EQUAL = 0.95  # Python has to take less than this part of the plan's time
+_LONG = 0.05  # seconds of a call of the plan: nobody waits that long to find out about Python's
+
+
+@dataclass(eq=False)
+class Race:
+    """The least times of a call, in seconds, of one class of sizes.
+
+    Attributes:
+        plan: of the plan.
+        python: of the user's function.
+        plans: calls of the plan.
+        pythons: calls of the function.
+        is_pythons: Python has won; None = nothing is decided.
+    """
+
+    plan: float = inf
+    python: float = inf
+    plans: int = 0
+    pythons: int = 0
+    is_pythons: bool | None = None
+
+    def note(self, seconds: float, *, is_python: bool) -> None:
+        """Add a call."""
+        if is_python:
+            self.python, self.pythons = min(self.python, seconds), self.pythons + 1
+        else:
+            self.plan, self.plans = min(self.plan, seconds), self.plans + 1
+
+    def is_next_pythons(self, *, may_be_long: bool) -> bool:
+        """Whether Python runs the next call.
+
+        ``may_be_long``: Python's time may be any multiple of the plan's, as for loops.
+        """
+        if self.is_pythons is None:
+            self._decide(may_be_long)
+        if self.is_pythons is not None:
+            return self.is_pythons
+        return 1 < self.plans > self.pythons
+
+    def _decide(self, may_be_long: bool) -> None:
+        if self.plans < 2:  # the first one may have made memory, or loaded code
+            return
+        if self.python == inf:
+            if may_be_long or self.plan > _LONG:
+                self.is_pythons = False
+        elif self.plan < _CLEAR * self.python:
+            self.is_pythons = False
+        elif min(self.plans, self.pythons) >= _TIMES:
+            self.is_pythons = self.python < _EQUAL * self.plan
+
+
+class Races:
+    """The races of one graph, by the magnitudes of its arguments."""
+
+    def __init__(self) -> None:
+        self._races: dict[tuple[int, ...], Race] = {}
+
+    def of(self, leaves: Sequence[Any]) -> Race:
+        """The race of calls with arguments like these."""
+        key = tuple([_magnitude(leaf) for leaf in leaves])
+        race = self._races.get(key)
+        if race is None:
+            race = Race()
+            if len(self._races) < _KEPT:
+                self._races[key] = race
+        return race
+
+    def restart(self) -> None:
+        """Forget the times of a plan that is no longer used; Python's hold."""
+        for race in self._races.values():
+            race.plan, race.plans, race.is_pythons = inf, 0, None
+
+    def lost(self) -> list[Race]:
+        """Those that Python has won."""
+        return [race for race in tuple(self._races.values()) if race.is_pythons]
+
+
+def _magnitude(leaf: Any) -> int:
+    if isinstance(leaf, np.ndarray):
+        return leaf.size.bit_length()
+    return leaf.bit_length() if type(leaf) is int else 0
+
+
+__all__ = ["Race", "Races"]

@@ -1,0 +1,83 @@
+"""How long the loops of a graph may go on while it is evaluated op by op.
+
+A round costs an evaluation per op, many times what Python's own loop or a kernel takes. What only
+wants to know something of a graph, its types or one of its results, does not wait for all rounds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...dialect.ir.program import Module
+from ...dialect.ops.control_flow.control import For, While
+
+
+class TooLong(Exception):
+    """The loops of an evaluation have taken longer than they may."""
+
+
+class SoonerInPython(Exception):
+    """A call whose loops would be evaluated op by op, which Python runs in less time.
+
+    Whoever has set the present limit runs the call in Python.
+    """
+
+
+class Limit:
+    """Ends the loops of evaluations, where `within` says so.
+
+    Args:
+        seconds: CPU time of the thread that an evaluation may take.
+        truncates: loops end before their last round then, which gives the values of all later ops
+            other contents; False = they raise TooLong.
+
+    Attributes:
+        over: loops have been ended.
+    """
+
+    def __init__(self, seconds: float, *, truncates: bool = False) -> None:
+        self.seconds, self._truncates, self.over = seconds, truncates, False
+        self.begin()
+
+    def begin(self, times: int = 1) -> None:
+        """Begin an evaluation, which may take so many times as long."""
+        self._end = time.thread_time() + self.seconds * times
+
+    def passed(self) -> bool:
+        """Whether a loop has to end after the present round; may raise TooLong."""
+        if not self.over and time.thread_time() > self._end:
+            if not self._truncates:
+                raise TooLong(f"its loops take more than {1e3 * self.seconds:.0f} ms in NumPy")
+            self.over = True
+        return self.over
+
+
+class _Limits(threading.local):
+    current: Limit | None = None
+
+
+LOOPS = (For, While)
+LIMITS = _Limits()
+"""The limit of the present thread: ``current``; None = loops run to their end."""
+
+
+@contextmanager
+def within(limit: Limit | None) -> Iterator[None]:
+    """Evaluate graphs on this thread within a limit; None = without one."""
+    outer, LIMITS.current = LIMITS.current, limit
+    try:
+        yield
+    finally:
+        LIMITS.current = outer
+
+
+def has_rounds(module: Module) -> bool:
+    """True for a graph that has a loop, in whichever function and block."""
+    functions = (module.main, *module.functions.values())
+    return any(i.op in LOOPS for function in functions for i in function.body.walk())
+
+
+__all__ = ["LIMITS", "LOOPS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]

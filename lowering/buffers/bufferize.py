@@ -1,0 +1,229 @@
+"""Linalg on tensors with loops -> loops over memrefs, by MLIR's one-shot bufferisation.
+
+The function gets memory for its outputs, and never writes that of its inputs. Temporaries of sizes
+that do not change lie on the stack or in the workspace; others are allocated and freed in a block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mlir import ir
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.symbolic import Dim
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import RARE, emit
+from ..linalg.generic import fill_region
+from ..math import expand
+from ..stages import run_passes
+from .destinations import make_in_outputs, own_destinations, write_directly
+from .ownership import MATERIALIZE, keep_in_place
+from .signature import Signature
+from .temporaries import place_temporaries
+
+MOST_WRITES = 30
+"""Of tensors in one function: the analysis takes time with the cube of their number."""
+MARK = "profuse.workspace"  # of a module of bufferised loops: bytes of workspace
+
+_FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
+_BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
+_LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
+_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization")
+
+
+def has_loops(module: ir.Module) -> bool:
+    """True for a module of functions with control flow on tensors."""
+    return any(
+        op.operation.name in ("scf.for", "scf.while", "scf.if")
+        for func in module.body.operations for op in func.regions[0].blocks[0].operations
+    )  # fmt: skip
+
+
+def bufferize(
+    module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False
+) -> tuple[ir.Module, Signature, Dim]:
+    """Loops over memrefs, in a new module, the signature, and the bytes of workspace.
+
+    `math.expand` explains the other arguments. Raises LoweringError, also where rounds of a loop
+    would copy arrays.
+    """
+    for dialect in _DIALECTS:
+        _ = module.context.dialects[dialect]
+    text = str(module)
+    with ir.Location.unknown():
+        made = ir.Module.parse(text, module.context)
+    func = made.body.operations[0].operation
+    signature = Signature(func)
+    run_passes(_FUSE, made, "loops on tensors do not simplify")
+    func = made.body.operations[0].operation
+    with ir.Location.unknown(module.context):
+        _write_constants(func)
+        own_destinations(func)
+        keep_in_place(func)
+        write_directly(func)
+        _check_writes(func)
+        _take_memory(func, signature)
+    run_passes(_BUFFERIZE, made, "loops on tensors do not bufferise")
+    func = made.body.operations[0].operation
+    with ir.Location.unknown(module.context):
+        _check_copies(func)
+        _write_copies(func)
+        workspace = place_temporaries(func, signature.symbols)
+    run_passes(_LOOPS, made, "loops on memory do not lower")
+    func = made.body.operations[0].operation
+    with ir.Location.unknown(module.context):
+        _expand_math(func, slow_subnormals, fused)
+        made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
+    return made, signature, workspace
+
+
+def _take_memory(func: ir.Operation, signature: Signature) -> None:
+    """Give a function memory in place of tensors: inputs, outputs, workspace, then sizes."""
+    block = func.regions[0].blocks[0]
+    memrefs = signature.memrefs()
+    count = len(signature.inputs)
+    bytes_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
+    index = ir.IndexType.get()
+    old = list(block.arguments)
+    here = ir.Location.unknown()
+    new = [block.add_argument(t, here) for t in [*memrefs, bytes_]]
+    sizes = [block.add_argument(index, here) for _ in signature.symbols]
+    start = ir.InsertionPoint.at_block_begin(block)
+    unit = ir.UnitAttr.get()
+    outputs: list[ir.Value | None] = []
+    with start:
+        for value, memory in zip(old, new, strict=False):
+            if isinstance(value.type, ir.RankedTensorType):
+                made = emit("bufferization.to_tensor", value.type, memory, restrict=unit)
+                value.replace_all_uses_with(made)
+        for type_, memory in zip(signature.result_types, new[count:], strict=False):
+            outputs.append(
+                emit("bufferization.to_tensor", type_, memory, restrict=unit, writable=unit)
+                if type_.rank else None
+            )  # fmt: skip
+    for value, size in zip(old[count:], sizes, strict=True):
+        value.replace_all_uses_with(size)
+    end = list(block.operations)[-1].operation
+    make_in_outputs(list(end.operands), outputs)
+    with ir.InsertionPoint(end):
+        for value, memory in zip(list(end.operands), new[count:], strict=False):
+            ir.Operation.create(
+                MATERIALIZE, operands=[value, memory],
+                attributes={"restrict": unit, "writable": unit},
+            )  # fmt: skip
+        ir.Operation.create("func.return")
+    end.erase()
+    for number in reversed(range(len(old))):
+        block.erase_argument(number)
+    types = [a.type for a in block.arguments]
+    for name in list(_attributes(func)):
+        if name.startswith("profuse.") or name in ("arg_attrs", "res_attrs"):
+            del func.attributes[name]
+    func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+def _write_constants(func: ir.Operation) -> None:
+    """Make constant tensors of their elements, once: bufferisation makes globals of literals."""
+    start = func.regions[0].blocks[0].operations[0].operation
+    for op in [op for op in walk(func) if op.name == "arith.constant"]:
+        type_ = op.results[0].type
+        if not isinstance(type_, ir.RankedTensorType):
+            continue
+        with ir.InsertionPoint(start), op.location:
+            elements = [
+                emit("arith.constant", type_.element_type, value=value)
+                for value in _elements(ir.DenseElementsAttr(op.attributes["value"]), type_)
+            ]
+            made = emit("tensor.from_elements", type_, *elements)
+        op.results[0].replace_all_uses_with(made)
+        op.erase()
+
+
+def _elements(values: ir.DenseElementsAttr, type_: ir.RankedTensorType) -> list[ir.Attribute]:
+    count, kind = math.prod(type_.shape), type_.element_type
+    if values.is_splat:
+        return [values.get_splat_value()] * count
+    if isinstance(kind, ir.IntegerType):
+        numbers = ir.DenseIntElementsAttr(values)
+        return [ir.IntegerAttr.get(kind, numbers[k]) for k in range(count)]
+    floats = ir.DenseFPElementsAttr(values)
+    return [ir.FloatAttr.get(kind, floats[k]) for k in range(count)]
+
+
+def _inside_loops(func: ir.Operation) -> Iterator[ir.Operation]:
+    for op in walk(func):
+        if op.name in ("scf.for", "scf.while"):
+            yield op
+
+
+def _check_writes(func: ir.Operation) -> None:
+    writes = sum(
+        op.name in ("tensor.insert", "tensor.insert_slice", MATERIALIZE)
+        or (op.name.startswith("linalg.") and len(op.results) > 0)
+        for op in walk(func)
+    )  # fmt: skip
+    if writes > MOST_WRITES:
+        raise LoweringError(
+            f"its loops write arrays at {writes} places, of which {MOST_WRITES} are analysed"
+        )
+
+
+def _check_copies(func: ir.Operation) -> None:
+    """Refuse loops that copy an array in a round that computes no array as large."""
+    for loop in _inside_loops(func):
+        for region in loop.regions:
+            for block in region.blocks:
+                _check_block(block)
+
+
+def _check_block(block: ir.Block) -> None:
+    most = 0
+    for view in block.operations:
+        if view.operation.name == "linalg.generic":
+            kinds = ir.ArrayAttr(view.operation.attributes["iterator_types"])
+            most = max(most, len(kinds))
+    for view in block.operations:
+        op = view.operation
+        if op.name == "memref.copy" and ir.MemRefType(op.operands[0].type).rank > most:
+            raise LoweringError("a round of a loop would copy an array that it changes in part")
+        if op.name == "scf.if":
+            for region in op.regions:
+                for inner in region.blocks:
+                    _check_block(inner)
+
+
+def _write_copies(func: ir.Operation) -> None:
+    """Loops in place of ``memref.copy``, which calls a library for strided memory."""
+    for op in [op for op in walk(func) if op.name == "memref.copy"]:
+        with ir.InsertionPoint(op), op.location:
+            copy = ir.Operation.create(
+                "linalg.copy", operands=list(op.operands), regions=1,
+                attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])},
+            )  # fmt: skip
+            fill_region(copy)
+        op.erase()
+
+
+def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> None:
+    """Functions inline, as in other kernels, so that results are the same."""
+    for op in list(walk(func)):
+        if op.name.startswith("math."):
+            with ir.InsertionPoint(op), op.location:
+                value = expand(
+                    op.name[5:], list(op.operands), slow_subnormals=slow_subnormals, fused=fused
+                )
+            if value is not None:
+                op.results[0].replace_all_uses_with(value)
+                op.erase()
+    for op in walk(func):
+        if RARE in op.attributes:
+            del op.attributes[RARE]
+
+
+__all__ = ["MARK", "bufferize", "has_loops"]

@@ -1,0 +1,178 @@
+"""The arguments of a bufferised function: inputs, outputs, workspace, sizes; and its entry.
+
+The function takes memrefs, ``index`` values for sizes, and bytes of workspace. MLIR makes several
+arguments of each memref: two pointers, an offset, sizes, strides. The entry unpacks the slots
+(`lowering.abi`) and calls the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.size_algebra import parse_dim
+from ...dialect.ir.symbolic import Dim
+from ..abi import CONTIGUOUS, KernelABI, TensorSpec, size_bindings
+from ..emit.base import Ops, Sizes
+from ..schedule import index as ix
+
+SUFFIX = "_entry"
+_SIGNLESS = {"i1": "bool"}
+
+
+class Signature:
+    """What the attributes of a linalg function say of its arguments and results."""
+
+    def __init__(self, func: ir.Operation) -> None:
+        attributes = func.attributes
+        self.name = ir.StringAttr(attributes["sym_name"]).value
+        self.symbols = _texts(attributes["profuse.symbols"])
+        type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
+        shown, returned = list(attributes["arg_attrs"]), list(attributes["res_attrs"])
+        count = len(type_.inputs) - len(self.symbols)
+        self.types = [ir.RankedTensorType(t) for t in type_.inputs[:count]]
+        self.inputs = [_spec(t, a) for t, a in zip(self.types, shown, strict=False)]
+        self.result_types = [ir.RankedTensorType(t) for t in type_.results]
+        self.outputs = [_spec(t, a) for t, a in zip(self.result_types, returned, strict=True)]
+        self.strides = tuple(
+            (k, axis) for k, spec in enumerate(self.inputs) if spec.strides != CONTIGUOUS
+            for axis, text in enumerate(spec.strides) if text == "?"
+        )  # fmt: skip
+
+    def abi(self, workspace: Dim) -> KernelABI:
+        """The calling convention; raises LoweringError for a symbol that no argument gives."""
+        return KernelABI(
+            inputs=tuple(self.inputs), outputs=tuple(self.outputs),
+            symbols=size_bindings(self.inputs, self.symbols), strides=self.strides,
+            workspace=str(workspace),
+        )  # fmt: skip
+
+    def memrefs(self) -> list[ir.MemRefType]:
+        """Types of the memory of inputs and outputs."""
+        inputs = zip(self.types, self.inputs, strict=True)
+        return [_memref(t, s) for t, s in inputs] + [
+            _memref(t, s) for t, s in zip(self.result_types, self.outputs, strict=True)
+        ]
+
+
+def _spec(type_: ir.RankedTensorType, attributes: Any) -> TensorSpec:
+    element = str(type_.element_type)
+    dtype = _SIGNLESS.get(element, element)
+    if "profuse.dtype" in attributes:
+        dtype = ir.StringAttr(attributes["profuse.dtype"]).value
+    elif isinstance(type_.element_type, ir.ComplexType):
+        raise LoweringError("a complex argument has no dtype")
+    if "profuse.dims" in attributes:
+        dims = tuple(_texts(attributes["profuse.dims"]))
+    else:
+        dims = tuple(str(type_.get_dim_size(k)) for k in range(type_.rank))
+    kind = "scalar" if "profuse.scalar" in attributes else "tensor"
+    kind = "violation" if "profuse.violation" in attributes else kind
+    strides: str | tuple[str, ...] = CONTIGUOUS
+    if "profuse.strides" in attributes and isinstance(attributes["profuse.strides"], ir.ArrayAttr):
+        strides = tuple(_texts(attributes["profuse.strides"]))
+    return TensorSpec(kind, dtype, dims, strides)
+
+
+def _memref(type_: ir.RankedTensorType, spec: TensorSpec) -> ir.MemRefType:
+    layout = None
+    if spec.strides != CONTIGUOUS:
+        open_ = ir.ShapedType.get_dynamic_stride_or_offset()
+        strides = [open_ if text == "?" else int(text) for text in spec.strides]
+        layout = ir.StridedLayoutAttr.get(0, strides)
+    return ir.MemRefType.get(type_.shape, type_.element_type, layout)
+
+
+def _texts(attribute: ir.Attribute) -> list[str]:
+    return [ir.StringAttr(a).value for a in ir.ArrayAttr(attribute)]
+
+
+# --- the entry --------------------------------------------------------------------------------
+
+
+def add_entry(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
+    """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers."""
+    function = next(
+        op.operation for op in module.body.operations
+        if "sym_name" in op.attributes
+        and ir.StringAttr(op.attributes["sym_name"]).value == signature.name
+    )  # fmt: skip
+    specs = [*signature.inputs, *signature.outputs]
+    ranks = [len(spec.dims) for spec in specs] + [1]
+    shown, place = [], 0
+    for rank in ranks:
+        # No two of them overlap, and all accesses go through the second pointer.
+        noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+        empty = ir.DictAttr.get({})
+        shown += [empty, noalias] + [empty] * (1 + 2 * rank)
+        place += 3 + 2 * rank
+    shown += [ir.DictAttr.get({})] * len(signature.symbols)
+    for name in list(function.attributes):
+        key = name.name if hasattr(name, "name") else name
+        if str(key).startswith("profuse."):
+            del function.attributes[key]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
+    function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    _emit_entry(module, signature, abi, specs)
+
+
+def _emit_entry(
+    module: ir.Module, signature: Signature, abi: KernelABI, specs: Sequence[TensorSpec]
+) -> None:
+    ops = Ops()
+    entry_type = ir.TypeAttr.get(ir.FunctionType.get([ops.pointer], []))
+    with ir.InsertionPoint(module.body):
+        entry = ir.Operation.create(
+            "func.func", regions=1,
+            attributes={
+                "sym_name": ir.StringAttr.get(signature.name + SUFFIX),
+                "function_type": entry_type,
+            },
+        )  # fmt: skip
+    block = entry.regions[0].blocks.append(ops.pointer)
+    with ir.InsertionPoint(block):
+        slots = block.arguments[0]
+
+        def slot(number: int) -> ir.Value:
+            return ops.offset(slots, ops.constant(number), ops.i64)
+
+        after = len(specs) + 1
+        names = {}
+        for number, name in enumerate(signature.symbols):
+            names[name] = ops.load(slot(after + number), ops.i64)
+        steps = {}
+        for number, where in enumerate(signature.strides):
+            steps[where] = ops.load(slot(after + len(signature.symbols) + number), ops.i64)
+        sizes = Sizes(ops, names)
+
+        def size(dim: Dim) -> ir.Value:
+            return sizes.value(dim, ir.InsertionPoint.current)
+
+        operands: list[ir.Value] = []
+        for number, spec in enumerate(specs):
+            pointer = slot(number)
+            if spec.kind != "scalar":
+                pointer = ops.load(pointer, ops.pointer)
+            dims = [parse_dim(text) for text in spec.dims]
+            strides = [size(d) for d in ix.row_major(dims)]
+            if spec.strides != CONTIGUOUS:
+                for axis, text in enumerate(spec.strides):
+                    known = steps.get((number, axis))
+                    strides[axis] = size(parse_dim(text)) if known is None else known
+            operands += [pointer, pointer, ops.constant(0), *map(size, dims), *strides]
+        memory = ops.load(slot(len(specs)), ops.pointer)
+        bytes_ = size(parse_dim(abi.workspace))
+        operands += [memory, memory, ops.constant(0), bytes_, ops.constant(1)]
+        operands += [names[name] for name in signature.symbols]
+        ir.Operation.create(
+            "llvm.call", operands=operands,
+            attributes={
+                "callee": ir.FlatSymbolRefAttr.get(signature.name),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        )  # fmt: skip
+        ir.Operation.create("func.return")

@@ -1,0 +1,156 @@
+"""Places for the temporaries of bufferised loops: the stack, the workspace, or a block's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.size_algebra import OPERATORS
+from ...dialect.ir.symbolic import Dim, symbol
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit
+
+STACK_BYTES = 4096  # largest size of a temporary on the stack
+ALIGNMENT = 64
+_VIEWS = frozenset(
+    f"memref.{name}" for name in ("subview", "cast", "collapse_shape", "expand_shape", "view",
+                                  "reinterpret_cast", "reshape", "transpose")
+)  # fmt: skip
+
+
+def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
+    """Give each ``memref.alloc`` of a function a place; returns the bytes of workspace.
+
+    The memory is an argument of the function, before the sizes. Raises LoweringError where a
+    temporary outlives its block.
+    """
+    block = func.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    given = arguments[len(arguments) - len(symbols) :]
+    names: dict[ir.Value, Dim] = {
+        value: symbol(name) for value, name in zip(given, symbols, strict=True)
+    }
+    memory = arguments[len(arguments) - len(symbols) - 1]
+    total: Dim = 0
+    for op in [op for op in walk(func) if op.name == "memref.alloc"]:
+        if _escapes(op.results[0]):
+            raise LoweringError("a round of a loop would hand on memory of its own")
+        type_ = ir.MemRefType(op.results[0].type)
+        found = [_dim(v, names) for v in op.operands]
+        dims = [d for d in found if d is not None]
+        if len(dims) < len(found):
+            _free(op)
+            continue
+        sizes = iter(dims)
+        shape: list[Dim] = [next(sizes) if n == _OPEN else n for n in type_.shape]
+        bytes_: Dim = _bytes(type_.element_type)
+        for size in shape:
+            bytes_ = bytes_ * size
+        start = _start(block, op)
+        with ir.InsertionPoint(start), op.location:
+            if isinstance(bytes_, int) and bytes_ <= STACK_BYTES:
+                place = emit(
+                    "memref.alloca", type_, alignment=_integer(ALIGNMENT),
+                    operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
+                )  # fmt: skip
+            else:
+                values = dict(zip(names.values(), names, strict=True))
+                extents = [_value(d, values) for d in shape if not isinstance(d, int)]
+                offset = _value(total, values)
+                place = emit("memref.view", type_, memory, offset, *extents)
+                total = total + (bytes_ + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+        op.results[0].replace_all_uses_with(place)
+        op.erase()
+    return total
+
+
+_OPEN = ir.ShapedType.get_dynamic_size()
+
+
+def _start(block: ir.Block, op: ir.Operation) -> ir.Operation:
+    """The first operation of the function: what is placed before it is there everywhere."""
+    return block.operations[0].operation
+
+
+def _escapes(value: ir.Value) -> bool:
+    """Whether a terminator hands on the memory of a value."""
+    waiting = [value]
+    while waiting:
+        for use in waiting.pop().uses:
+            owner = use.owner
+            if owner.name in ("scf.yield", "scf.condition", "func.return"):
+                return True
+            if owner.name in ("scf.for", "scf.while"):
+                inner = owner.operation
+                skipped = 3 if owner.name == "scf.for" else 0
+                number = use.operand_number - skipped
+                if number >= 0:
+                    # The loop leaves it where it is: what follows uses the result in its place.
+                    waiting.append(inner.results[number])
+            elif owner.name in _VIEWS:
+                waiting += list(owner.results)
+    return False
+
+
+def _free(op: ir.Operation) -> None:
+    """Free a temporary at the end of its block."""
+    end = list(op.block.operations)[-1].operation
+    with ir.InsertionPoint(end), op.location:
+        ir.Operation.create("memref.dealloc", operands=[op.results[0]])
+
+
+def _bytes(element: ir.Type) -> int:
+    if isinstance(element, ir.ComplexType):
+        return 2 * _bytes(element.element_type)
+    if isinstance(element, ir.IndexType):
+        return 8
+    return -(-element.width // 8)
+
+
+_OPS = {"arith.addi": "+", "arith.muli": "*", "arith.maxsi": "max", "arith.minsi": "min",
+        "arith.floordivsi": "//"}  # fmt: skip
+
+
+def _dim(value: ir.Value, names: dict[ir.Value, Dim]) -> Dim | None:
+    """A size as an expression over the function's sizes; None = it is not made of these alone."""
+    if value in names:
+        return names[value]
+    if isinstance(value, ir.BlockArgument):
+        return None
+    op = value.owner
+    if op.name == "arith.constant":
+        return ir.IntegerAttr(op.attributes["value"]).value
+    if op.name == "arith.index_cast":
+        return _dim(op.operands[0], names)
+    if op.name == "arith.subi" or op.name in _OPS:
+        a, b = (_dim(v, names) for v in op.operands)
+        if a is None or b is None:
+            return None
+        if op.name == "arith.subi":
+            return a - b
+        if op.name == "arith.floordivsi" and not (isinstance(b, int) and b > 0):
+            return None
+        return OPERATORS[_OPS[op.name]](a, b)
+    return None
+
+
+def _value(dim: Dim, values: dict[Dim, ir.Value]) -> ir.Value:
+    """An expression over the function's sizes as an ``index`` value."""
+    index = ir.IndexType.get()
+
+    def leaf(name: str) -> ir.Value:
+        return values[symbol(name)]
+
+    def binary(op: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        names = {sign: name for name, sign in _OPS.items()}
+        return emit(names[op], index, a, b)
+
+    if isinstance(dim, int):
+        return emit("arith.constant", index, value=ir.IntegerAttr.get(index, dim))
+    return dim.fold(leaf, lambda part: _value(part, values), binary)
+
+
+def _integer(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

@@ -1,0 +1,188 @@
+"""`LoopBuilder`: emits linalg inside of loops and branches, where sizes follow from loop indices.
+
+A size whose symbols belong to a loop is computed at the start of that loop's body. What a kernel
+forbids is noted in a cell of memory, from wherever it is found. Places of elements are shown to be
+on their axis beforehand, if they can be: for all rounds of a loop at once, or at least before its
+first round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.dataclass import dataclass
+from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.size_algebra import bounds, substitute
+from ...dialect.ir.symbolic import Dim, Sym
+from ...dialect.ir.types import TensorType
+from ...dialect.ops.sizes import clamped, forbid_outside, position_within
+from .builder import Builder, Tensor
+from .element import emit, int_type
+from .generic import Place
+from .scalar import Scalar, load, store
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block in which the builder emits: the body of a loop, or one side of a branch.
+
+    Attributes:
+        place: where sizes are computed that follow from ``symbol``.
+        symbol: of a counted loop whose index is known as an expression; "" = there is none.
+        span: the largest value of the symbol.
+        loop: the ``scf.for``.
+        void: whether the loop must not run, as found before it.
+    """
+
+    place: Place
+    symbol: str = ""
+    span: Dim | None = None
+    loop: ir.Operation | None = None
+    void: Scalar | None = None
+
+
+class LoopBuilder(Builder):
+    """A builder of a function with control flow."""
+
+    def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
+        super().__init__(dict(symbols), anchor)
+        self.scopes: list[Scope] = []
+        self._cell: ir.Value | None = None
+
+    # --- scopes ------------------------------------------------------------------------------
+
+    @contextmanager
+    def inside(self, block: ir.Block, **fields: Any) -> Iterator[Scope]:
+        """Emit at the end of a block, which has no operation so far."""
+        checked = set(self._not_negative), set(self._not_wrapped)
+        with ir.InsertionPoint(block):
+            anchor = emit("arith.constant", ir.IndexType.get(), value=_index_attribute(0)).owner
+            self.scopes.append(Scope(Place(anchor), **fields))
+            yield self.scopes[-1]
+            self.scopes.pop()
+            anchor.erase()
+        self._not_negative, self._not_wrapped = checked
+
+    def define(self, scope: Scope, symbol: str, value: ir.Value, index: Dim, at: ir.Value) -> None:
+        """Give a loop's symbol its value in each round, and the index of the loop, too."""
+        self.symbols[symbol] = value  # type: ignore[index]
+        scope.place.index[index] = at
+
+    def place_of(self, dim: Dim) -> Place:
+        names = dim.symbols if isinstance(dim, Sym) else frozenset()
+        inner = (s.place for s in reversed(self.scopes) if s.symbol and s.symbol in names)
+        return next(inner, self.entry)
+
+    # --- forbidden cases ---------------------------------------------------------------------
+
+    def forbid(self, fn: Any, x: Tensor | Scalar) -> None:
+        shape = x.shape if isinstance(x, Tensor) else ()
+        found = self.pointwise(fn, [x], TensorType(BOOL, shape))
+        if shape:
+            axes = range(len(shape))
+            found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
+        self.note(self.scalar(found))
+
+    def note(self, found: Scalar) -> None:
+        """Void the run of the kernel if ``found`` is true."""
+        type_ = int_type(8)
+        if self._cell is None:
+            memory = ir.MemRefType.get([], type_)
+            with self.entry.point:
+                self._cell = emit(
+                    "memref.alloca", memory,
+                    operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
+                )  # fmt: skip
+                self._set(emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0)))
+        self._set(emit("arith.ori", type_, emit("memref.load", type_, self._cell), store(found)))
+
+    def _set(self, value: ir.Value) -> None:
+        ir.Operation.create("memref.store", operands=[value, self._cell])
+
+    def voided(self) -> Scalar | None:
+        """Whether the run is void so far; None = nothing has been forbidden yet."""
+        if self._cell is None:
+            return None
+        return load(emit("memref.load", int_type(8), self._cell), BOOL)
+
+    def violation(self) -> Tensor | None:
+        void = self.voided()
+        return None if void is None else Tensor(None, TensorType(BOOL, ()), void)
+
+    # --- places on axes ----------------------------------------------------------------------
+
+    def position(self, where: Any, size: Dim) -> ir.Value:
+        """The place on an axis of this size that an index names, as an ``index`` value.
+
+        A run in which the axis has no such place is void, and accesses another one.
+        """
+        if isinstance(where, int):
+            return self.index(position_within(self, where, size))
+        if isinstance(where, Sym) and self._is_on_axis(where, size):
+            return self.index(where)
+        index = self.scalar(where).cast(I64)
+        forbid_outside(self, index, size)
+        return emit("arith.index_cast", ir.IndexType.get(), clamped(self, index, size).value)
+
+    def _is_on_axis(self, where: Sym, size: Dim) -> bool:
+        """Whether an index is in range in all rounds, or a loop has been told not to run else."""
+        if not self._least(where)[0]:
+            return False  # negative ones count from the end
+        proven, least, loops = self._least(size - where - 1)
+        if proven or not loops:
+            return proven
+        outer = loops[-1]
+        inner = {scope.symbol for scope in loops}
+        assert outer.loop is not None
+        with ir.InsertionPoint(outer.loop):
+            void = self.scalar(least) < 0
+            for scope in loops:
+                span = scope.span
+                assert span is not None
+                if not (isinstance(span, Sym) and inner & span.symbols):
+                    void = void & (self.scalar(span) > 0)
+            self.note(void)
+            outer.void = void if outer.void is None else outer.void | void
+        return True
+
+    def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:
+        """Whether an expression is not negative in any round, and else what would show it.
+
+        That is the least value that it has in the loops of the list, innermost first, which follow
+        each other without a branch between them.
+        """
+        loops: list[Scope] = []
+        least, complete = dim, True
+        for scope in reversed(self.scopes):
+            if bounds(dim)[0] >= 0:
+                break
+            end = None if scope.span is None else _at_the_end(dim, scope.symbol, scope.span)
+            complete = complete and end is not None
+            if end is not None:
+                dim = end
+            if complete:
+                least = dim
+                loops.append(scope)
+        return bounds(dim)[0] >= 0, least, loops
+
+
+def _at_the_end(dim: Dim, symbol: str, span: Dim) -> Dim | None:
+    """The least value of an expression that is linear in a symbol from 1 to ``span``."""
+    if not isinstance(dim, Sym) or symbol not in dim.symbols:
+        return dim
+    factor = 0
+    for mono, coefficient in dim.terms:
+        if mono == (symbol,):
+            factor = coefficient
+        elif any(symbol == a or (isinstance(a, tuple) and symbol in Sym((((a,), 1),)).symbols)
+                 for a in mono):  # fmt: skip
+            return None
+    return substitute(dim, {symbol: 1 if factor > 0 else span})
+
+
+def _index_attribute(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IndexType.get(), value)

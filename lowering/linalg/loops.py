@@ -1,0 +1,290 @@
+"""Control flow on tensors: ``scf`` operations whose blocks are lowered as functions are.
+
+Carried tensors stay tensors; numbers, Python's and those of arrays without axes, are carried as
+elements. Every carried value has one type in all rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from ...dialect.errors import LoweringError, ProfuseError
+from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.program import Block, Instr, Program
+from ...dialect.ir.symbolic import LOOP
+from ...dialect.ir.types import ScalarType, TensorType, Type
+from ...dialect.mlir.context import to_location
+from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
+from ...dialect.ops.control_flow.induction import FAR, Induction, induction
+from .builder import Builder, Tensor
+from .element import emit, storage_type
+from .environment import Environment, located
+from .loop_builder import LoopBuilder
+from .numbers import lower_number
+from .parts import PARTS
+from .scalar import Scalar, constant, load, store
+
+# Holds the blocks of an operation until the types of its results are known.
+_HOLDER = "profuse.holder"
+
+
+def has_control_flow(function: Program) -> bool:
+    """True for a function that needs a `LoopEnvironment`."""
+    return any(instr.blocks for instr in function.body.instrs)
+
+
+class LoopEnvironment(Environment):
+    """The values of a function with control flow; its builder is a `LoopBuilder`."""
+
+    builder: LoopBuilder
+
+    def __init__(self, function: Program, builder: Builder) -> None:
+        super().__init__(function, builder)
+        self.loops = 0
+
+    def run(self, instr: Instr) -> None:
+        if not issubclass(instr.op, ControlFlow):
+            super().run(instr)
+            return
+        with to_location(instr.loc) if instr.loc else ir.Location.current:
+            try:
+                {For: self._for, While: self._while, If: self._if}[instr.op](instr)
+            except ProfuseError as error:
+                raise located(error, instr.loc) from error
+
+    def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
+        if instr.op in PARTS:
+            found = PARTS[instr.op](self.builder, attrs, types, *args)
+            if found is not None:
+                return found
+        if types and all(isinstance(t, ScalarType) for t in types):
+            operands = [self.types[v] for v in instr.operands]
+            return lower_number(self.builder, instr.op, attrs, types, operands, args)
+        return super().lower(instr, attrs, types, args)
+
+    # --- values that blocks pass on ----------------------------------------------------------
+
+    def _raw(self, number: int) -> ir.Value:
+        """A value as it is carried."""
+        type_, value = self.types[number], self.values[number]
+        if isinstance(type_, TensorType) and type_.rank:
+            return value.value
+        return store(self.builder.scalar(value).cast(_dtype(type_)))
+
+    def _adopt(self, number: int, type_: Type, value: ir.Value) -> None:
+        """Define a value that is carried."""
+        if isinstance(type_, TensorType) and type_.rank:
+            self.types[number], self.values[number] = type_, Tensor(value, type_)
+            return
+        scalar = load(value, _dtype(type_))
+        if isinstance(type_, ScalarType):
+            self.types[number], self.values[number] = ScalarType(type_.dtype), scalar
+        else:
+            assert isinstance(type_, TensorType)
+            self.types[number] = type_
+            self.values[number] = Tensor(None, type_, scalar)
+
+    def _types(self, values: Sequence[int]) -> list[Type]:
+        """The types that values have in each round: nothing is known of numbers."""
+        return [_carried(self.types[v]) for v in values]
+
+    def _check(self, outputs: Sequence[int], wanted: Sequence[Type]) -> None:
+        for value, type_ in zip(outputs, wanted, strict=True):
+            found = _carried(self.types[value])
+            if found != type_:
+                raise LoweringError(f"a loop carries {type_}, and then {found}")
+
+    def _block(self, block: Block) -> None:
+        for instr in block.instrs:
+            self.run(instr)
+
+    # --- loops -------------------------------------------------------------------------------
+
+    def _for(self, instr: Instr) -> None:
+        b = self.builder
+        (body,) = instr.blocks
+        bounds, inits = instr.operands[:3], instr.operands[3:]
+        known = induction([self.types[v] for v in bounds], f"{LOOP}{self.loops}")
+        self.loops += 1
+        types = self._types(inits)
+        lower, upper, step = (b.scalar(self.values[v]) for v in bounds)
+        low, end, by = self._counted(bounds, lower, upper, step)
+        carried = [self._raw(v) for v in inits]
+        up = _steps_up(self.types[bounds[2]])
+        if up and _change_places(body, types):
+            # After two rounds each array is where it was: so many rounds copy none of them.
+            pairs = ((end - low + by - 1) // by).maximum(0) // 2
+            middle = low + pairs * 2 * by
+            carried = self._rounds(instr, known, types, (low, middle, by), carried, 2)
+            low = middle
+        start = None if up else (lower, step)
+        carried = self._rounds(instr, known, types, (low, end, by), carried, 1, start)
+        for value, type_, result in zip(instr.results, types, carried, strict=True):
+            self._adopt(value, type_, result)
+
+    def _rounds(
+        self, instr: Instr, known: Induction, types: Sequence[Type],
+        bounds: tuple[Scalar, Scalar, Scalar], carried: Sequence[ir.Value], times: int,
+        start: tuple[Scalar, Scalar] | None = None,
+    ) -> list[ir.Value]:  # fmt: skip
+        """An ``scf.for`` of a loop's body, some times in a row; returns what it carries in the end.
+
+        ``start``: first index and step of a loop that counts its rounds.
+        """
+        b = self.builder
+        (body,) = instr.blocks
+        low, end, by = bounds
+        index = ir.IndexType.get()
+        stride = by if times == 1 else by * times
+        loop = ir.Operation.create(
+            "scf.for", results=[v.type for v in carried],
+            operands=[_index(low), _index(end), _index(stride), *carried], regions=1,
+        )  # fmt: skip
+        block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
+        span, step = known.span, by.known if times > 1 else 0
+        span = None if span is None else span - (times - 1) * step
+        with b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope:
+            at, *passed = block.arguments
+            with scope.place.point:
+                number = Scalar(emit("arith.index_cast", storage_type(I64), at), I64)
+                if start is not None:
+                    number = start[0] + number * start[1]
+                    at = _index(number)
+                if known.symbol:
+                    base = b.scalar(known.base)
+                    index_of: Any = known.type.value
+                    b.define(scope, known.symbol, _index(number - base), index_of, at)
+            for turn in range(times):
+                value: Any = number if not turn else number + turn * step
+                if known.symbol:
+                    value = known.type.value + turn * step  # type: ignore[operator]
+                self.types[body.args[0]] = ScalarType(I64, value if known.symbol else None)
+                self.values[body.args[0]] = value
+                for arg, type_, given in zip(body.args[1:], types, passed, strict=True):
+                    self._adopt(arg, type_, given)
+                self._block(body)
+                self._check(body.outputs, types)
+                passed = [self._raw(v) for v in body.outputs]
+            ir.Operation.create("scf.yield", operands=passed)
+        if scope.void is not None:
+            with ir.InsertionPoint(loop):
+                loop.operands[1] = _index(scope.void.select(low, end))
+        return list(loop.results)
+
+    def _counted(
+        self, bounds: Sequence[int], lower: Scalar, upper: Scalar, step: Scalar
+    ) -> tuple[Scalar, Scalar, Scalar]:
+        """Bounds and step of an ``scf.for``, which steps upwards.
+
+        A step that may be negative makes it count rounds, from 0 on.
+        """
+        b = self.builder
+        for value, scalar in zip(bounds, (lower, upper, step), strict=True):
+            if self.types[value].value is None:  # type: ignore[union-attr]
+                far = (scalar > FAR) | (scalar < -FAR)
+                b.note(far)
+                upper = far.select(lower, upper)
+        if _steps_up(self.types[bounds[2]]):
+            return lower, upper, step
+        if self.types[bounds[2]].value is None:  # type: ignore[union-attr]
+            none = step.eq(0)
+            b.note(none)
+            step = none.select(step.const(1), step)
+        up = step > 0
+        span = up.select(upper - lower, lower - upper)
+        size = up.select(step, -step)
+        rounds = ((span + size - 1) // size).maximum(0)
+        return constant(0, I64), rounds, constant(1, I64)
+
+    def _while(self, instr: Instr) -> None:
+        b = self.builder
+        before, after = instr.blocks
+        types = self._types(instr.operands)
+        inits = [self._raw(v) for v in instr.operands]
+        holder = ir.Operation.create(_HOLDER, regions=2)
+        first = holder.regions[0].blocks.append(*[v.type for v in inits])
+        with b.inside(first):
+            for value, type_, arg in zip(before.args, types, first.arguments, strict=True):
+                self._adopt(value, type_, arg)
+            self._block(before)
+            condition = b.scalar(self.values[before.outputs[0]]).cast(BOOL)
+            void = b.voided()
+            if void is not None:
+                condition = condition & ~void
+            passed = self._types(before.outputs[1:])
+            given = [self._raw(v) for v in before.outputs[1:]]
+            ir.Operation.create("scf.condition", operands=[condition.value, *given])
+        results = [v.type for v in given]
+        second = holder.regions[1].blocks.append(*results)
+        with b.inside(second):
+            for value, type_, arg in zip(after.args, passed, second.arguments, strict=True):
+                self._adopt(value, type_, arg)
+            self._block(after)
+            self._check(after.outputs, types)
+            kept = [self._raw(v) for v in after.outputs]
+            ir.Operation.create("scf.yield", operands=kept)
+        loop = ir.Operation.create("scf.while", results=results, operands=inits, regions=2)
+        first.append_to(loop.regions[0])
+        second.append_to(loop.regions[1])
+        holder.erase()
+        for value, type_, result in zip(instr.results, passed, loop.results, strict=True):
+            self._adopt(value, type_, result)
+
+    def _if(self, instr: Instr) -> None:
+        b = self.builder
+        condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
+        holder = ir.Operation.create(_HOLDER, regions=2)
+        types: list[Type] = []
+        blocks = []
+        for number, side in enumerate(instr.blocks):
+            block = holder.regions[number].blocks.append()
+            blocks.append(block)
+            with b.inside(block):
+                self._block(side)
+                if number:
+                    self._check(side.outputs, types)
+                types = self._types(side.outputs)
+                raw = [self._raw(v) for v in side.outputs]
+                ir.Operation.create("scf.yield", operands=raw)
+        results = [v.type for v in raw]
+        branch = ir.Operation.create(
+            "scf.if", results=results, operands=[condition.value], regions=2
+        )  # fmt: skip
+        for block, region in zip(blocks, branch.regions, strict=True):
+            block.append_to(region)
+        holder.erase()
+        for value, type_, result in zip(instr.results, types, branch.results, strict=True):
+            self._adopt(value, type_, result)
+
+
+def _change_places(body: Block, types: Sequence[Type]) -> bool:
+    """Whether a round hands on one of its arrays in the place of another one."""
+    return any(
+        value in body.args[1:] and value != arg and isinstance(type_, TensorType) and type_.rank
+        for arg, value, type_ in zip(body.args[1:], body.outputs, types, strict=True)
+    )
+
+
+def _dtype(type_: Type) -> Any:
+    dtype = getattr(type_, "dtype", None)
+    if dtype is None:
+        raise LoweringError(f"a loop carries {type_}")
+    return dtype
+
+
+def _carried(type_: Type) -> Type:
+    if isinstance(type_, TensorType):
+        return TensorType(type_.dtype, type_.shape)
+    return ScalarType(_dtype(type_))
+
+
+def _steps_up(type_: Type) -> bool:
+    value = type_.value if isinstance(type_, ScalarType) else None
+    return isinstance(value, int) and value > 0
+
+
+def _index(scalar: Scalar) -> ir.Value:
+    return emit("arith.index_cast", ir.IndexType.get(), scalar.value)

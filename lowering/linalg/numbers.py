@@ -1,0 +1,64 @@
+"""Arithmetic on Python's numbers inside of loops. Python's ints do not wrap: a run in which one
+leaves 64 bits is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.dtypes import F64, I64
+from ...dialect.ir.op import Attrs, Op
+from ...dialect.ir.types import ScalarType, Type
+from ...dialect.ops.control_flow.native import raises_for_floats
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
+from ...dialect.ops.elementwise.unary import Neg
+from .loop_builder import LoopBuilder
+from .scalar import Scalar
+
+_EXACT = 2**53  # ints up to here are floats of 64 bits
+
+
+def lower_number(
+    b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
+    args: Sequence[Any],
+) -> Any:  # fmt: skip
+    """The number that an op computes of numbers; a run in which Python may raise is void.
+
+    Raises LoweringError where that cannot be told from the number.
+    """
+    result, reason = types[0], op.can_lower_types(operands, attrs)
+    assert isinstance(result, ScalarType)
+    if reason is not None:
+        if not raises_for_floats(reason, result):
+            raise LoweringError(f"{op.full_name()} {reason.why}")
+        found = b.scalar(op.lower(b, attrs, types, *args))  # type: ignore[arg-type]
+        b.note(~found.isfinite())
+        return found
+    ints = [t.dtype.is_int or t.dtype.kind == "b" for t in operands if isinstance(t, ScalarType)]
+    if len(ints) == len(args) and all(ints):
+        given = [b.scalar(x).cast(I64) for x in args]
+        if result.dtype is I64 and op in (Add, Sub, Mul, Neg):
+            return _checked(b, op, *given)
+        if op is Div:
+            for x in given:
+                b.note((x > _EXACT) | (x < -_EXACT))
+        if op is FloorDiv:
+            b.note(given[0].eq(-(2**63)))
+    return op.lower(b, attrs, types, *args)
+
+
+def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:
+    """A sum, a difference or a product of two i64."""
+    if y is None:
+        x, y, op = x.const(0), x, Sub
+    if op is Mul:
+        wide = x.cast(F64) * y.cast(F64)
+        b.note(~(abs(wide) < 2.0**62))
+        return x * y
+    found = x + y if op is Add else x - y
+    # The operands have, or have not, the same sign, and the result has the other one.
+    signs = (x ^ found) & (y ^ found) if op is Add else (x ^ y) & (x ^ found)
+    b.note(signs < 0)
+    return found

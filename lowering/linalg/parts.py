@@ -1,0 +1,205 @@
+"""Parts of arrays inside of loops: read as slices of tensors, and replaced by insertion into them.
+
+`lower` of the op classes writes whole arrays anew, which nests of a kernel fold into each other. In
+a loop, an array stays where it is, and rounds replace elements of it: bufferisation tells that from
+``tensor.insert`` and ``tensor.insert_slice``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from mlir import ir
+
+from ...dialect.errors import LoweringError
+from ...dialect.ir.attrs import DYNAMIC
+from ...dialect.ir.dtypes import BOOL, F64, I64, U64
+from ...dialect.ir.symbolic import Dim
+from ...dialect.ir.types import ScalarType, TensorType, Type
+from ...dialect.ops.control_flow.control import IfThenElse
+from ...dialect.ops.elementwise.select import Cast
+from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceScatter
+from ...dialect.ops.indexing.slicing import Pick, Slice
+from ...dialect.ops.queries import Item, Truth
+from ...dialect.ops.sizes import complete_shape, known_scalar, normalize_axis
+from .builder import Tensor
+from .element import emit, storage_type
+from .generic import mlir_type
+from .loop_builder import LoopBuilder
+from .scalar import load, store
+
+Index = Any  # Dim | ir.Value
+
+
+def _same(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
+    """The array itself, where an op makes memory of its own: tensors have none."""
+    out = types[0]
+    assert isinstance(out, TensorType)
+    if isinstance(x, Tensor) and x.rank and x.dtype is out.dtype and x.shape == out.shape:
+        return Tensor(x.value, out)
+    return None
+
+
+def _slice(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *bounds: Any) -> Any:
+    out = types[0]
+    assert isinstance(out, TensorType)
+    starts, steps = _slice_parts(attrs, x, bounds)
+    if min(steps, default=1) < 0:
+        return None
+    value = _extract_slice(b, x, starts, out.shape, steps, out)
+    return Tensor(value, out)
+
+
+def _slice_parts(attrs: dict, x: Tensor, bounds: Sequence[Any]) -> tuple[list[Dim], list[int]]:
+    """First index and step along each axis."""
+    starts: list[Dim] = [0] * x.rank
+    steps = [1] * x.rank
+    known = [known_scalar(v) for v in bounds]
+    for axis, first, size, step in Slice.parts((x.type, *known), attrs):
+        if first is None or size is None or not isinstance(step, int):
+            raise LoweringError("the bounds of a slice are known only at run time")
+        starts[axis], steps[axis] = first, step
+    return starts, steps
+
+
+def _pick(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *position: Any) -> Any:
+    out, axis = types[0], normalize_axis(attrs["axis"], x.rank)
+    assert isinstance(out, TensorType)
+    where = _place(b, attrs, x, axis, position)
+    if x.rank == 1:
+        element = emit("tensor.extract", storage_type(x.dtype), x.value, where)
+        return Tensor(None, out, load(element, x.dtype))
+    return Tensor(_extract_slice(b, x, *_row(x, axis, where), out), out)
+
+
+def _place(b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence[Any]) -> ir.Value:
+    index = attrs["index"]
+    return b.position(position[0] if index == DYNAMIC else index, complete_shape(x.type)[axis])
+
+
+def _row(x: Tensor, axis: int, where: ir.Value) -> tuple[list[Index], list[Dim], list[int]]:
+    """Starts, sizes and steps of what lies at one place of an axis."""
+    starts: list[Index] = [where if k == axis else 0 for k in range(x.rank)]
+    sizes: list[Dim] = [1 if k == axis else d for k, d in enumerate(x.shape)]
+    return starts, sizes, [1] * x.rank
+
+
+def _slice_scatter(
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Tensor, *bounds: Any
+) -> Any:
+    out = types[0]
+    assert isinstance(out, TensorType)
+    starts, steps = _slice_parts(attrs, x, bounds)
+    back = [k for k, step in enumerate(steps) if step < 0]
+    if back:
+        value = b.flip(value, back)
+        for k in back:
+            starts[k] = starts[k] + (value.shape[k] - 1) * steps[k]
+            steps[k] = -steps[k]
+    return Tensor(_insert_slice(b, value, x, starts, value.shape, steps), out)
+
+
+def _pick_scatter(
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Tensor, *position: Any
+) -> Any:
+    out, axis = types[0], normalize_axis(attrs["axis"], x.rank)
+    assert isinstance(out, TensorType)
+    where = _place(b, attrs, x, axis, position)
+    if x.rank == 1:
+        element = store(b.scalar(value).cast(x.dtype))
+        return Tensor(emit("tensor.insert", x.value.type, element, x.value, where), out)
+    return Tensor(_insert_slice(b, value, x, *_row(x, axis, where)), out)
+
+
+def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
+    """The one element of an array as a number of Python's."""
+    out = types[0]
+    assert isinstance(out, ScalarType)
+    element = x.at(*[0] * x.rank) if isinstance(x, Tensor) else b.scalar(x)
+    if out.dtype is BOOL:
+        return element if element.dtype is BOOL else element.ne(0)
+    if element.dtype.is_complex and not out.dtype.is_complex:
+        raise LoweringError("a complex number is converted to a real one")
+    if out.dtype is I64 and element.dtype.is_float:
+        wide = element.cast(F64)
+        b.note(~(abs(wide) < 2.0**62))  # Python's ints have any size, and it raises for NaN
+    if out.dtype is I64 and element.dtype is U64:
+        b.note(element.cast(I64) < 0)
+    return element.cast(out.dtype)
+
+
+def _choose(
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], condition: Any, *values: Any
+) -> Any:  # fmt: skip
+    """One of two values, both of which are there."""
+    (out,), taken = types, b.scalar(condition).cast(BOOL)
+    if isinstance(out, TensorType) and out.rank:
+        chosen = emit("arith.select", values[0].value.type, taken.value, *(v.value for v in values))
+        return Tensor(chosen, out)
+    assert isinstance(out, (TensorType, ScalarType)) and out.dtype is not None
+    one, other = (b.scalar(v).cast(out.dtype) for v in values)
+    scalar = taken.select(one, other)
+    return scalar if isinstance(out, ScalarType) else Tensor(None, out, scalar)
+
+
+def _cast(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
+    """A number as an element of a dtype that may be too narrow for it."""
+    if not attrs["fits"]:
+        return None
+    (out,), wide = types, b.scalar(x).cast(I64)
+    assert isinstance(out, TensorType) and out.dtype is not None
+    info = np.iinfo(out.dtype.numpy)
+    b.note(wide < int(info.min))
+    if info.max < 2**63:
+        b.note(wide > int(info.max))
+    return Tensor(None, out, wide.cast(out.dtype))
+
+
+def _extract_slice(
+    b: LoopBuilder, x: Tensor, starts: Sequence[Index], sizes: Any, steps: Sequence[int],
+    out: TensorType,
+) -> ir.Value:  # fmt: skip
+    return _sliced(b, "tensor.extract_slice", mlir_type(out), [x.value], starts, sizes, steps)
+
+
+def _insert_slice(
+    b: LoopBuilder, value: Tensor, x: Tensor, starts: Sequence[Index], sizes: Any,
+    steps: Sequence[int],
+) -> ir.Value:  # fmt: skip
+    values = [value.value, x.value]
+    return _sliced(b, "tensor.insert_slice", x.value.type, values, starts, sizes, steps)
+
+
+def _sliced(
+    b: LoopBuilder, name: str, type_: ir.Type, values: Sequence[ir.Value], starts: Sequence[Index],
+    sizes: Sequence[Dim], steps: Sequence[int],
+) -> ir.Value:  # fmt: skip
+    open_ = ir.ShapedType.get_dynamic_size()
+    operands, counts, static = list(values), [1] * len(values), []
+    for listed in (starts, sizes, steps):
+        static.append([n if isinstance(n, int) else open_ for n in listed])
+        given = [n for n in listed if not isinstance(n, int)]
+        operands += [n if isinstance(n, ir.Value) else b.index(n) for n in given]
+        counts.append(len(given))
+    offsets, extents, strides = map(ir.DenseI64ArrayAttr.get, static)
+    return emit(
+        name, type_, *operands, static_offsets=offsets, static_sizes=extents,
+        static_strides=strides, operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts),
+    )  # fmt: skip
+
+
+PARTS: dict[type, Callable[..., Any]] = {
+    Copy: _same,
+    Conform: _same,
+    Slice: _slice,
+    Pick: _pick,
+    SliceScatter: _slice_scatter,
+    PickScatter: _pick_scatter,
+    Item: _item,
+    Truth: _item,
+    IfThenElse: _choose,
+    Cast: _cast,
+}
+"""Op -> what lowers it inside of a loop; the result is None where the op's own `lower` does."""

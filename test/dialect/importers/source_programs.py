@@ -1,0 +1,250 @@
+"""Random programs with loops, branches and jumps on arrays; see `test_source_random`.
+
+Run as a script for many: ``python source_programs.py 5000 [first seed]`` compares as many programs.
+"""
+
+import copy
+import linecache
+import random
+import sys
+
+import numpy as np
+from profuse.dialect.errors import TraceError
+from profuse.dialect.importers.tracing.recorder import Policy
+from profuse.dialect.importers.tracing.tracer import trace
+from profuse.executor.interpret.evaluate import evaluate
+
+SIZES = ((4, 3), (1, 2), (6, 1), (2, 0), (5, 7))  # of the arrays, and the argument n
+
+
+class Program:
+    """A function ``f(x, y, a, n)`` of two vectors, a square matrix and an int."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines = [
+            "def f(x, y, a, n):",
+            "    m = len(x)",
+            "    s = x[0] * 0.5",
+            "    t = x[0] + 1.0",
+            "    k = 0",
+            "    z = y * 2.0",
+        ]
+        self.ints = ["k"]
+        self.loops = 0
+        self.body(1, 0, 3 + self.random.randrange(3), False)
+        self.lines.append("    return s, t, k, z, x, y, a")
+        self.text = "\n".join(self.lines) + "\n"
+        self.name = f"/tmp/source_programs_{seed}.py"
+        linecache.cache[self.name] = (len(self.text), None, self.text.splitlines(True), self.name)
+        space = {"np": np}
+        exec(compile(self.text, self.name, "exec"), space)
+        self.function = space["f"]
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+    def add(self, depth, text):
+        self.lines.append("    " * depth + text)
+
+    def body(self, depth, loops, count, inside):
+        for _ in range(count):
+            self.statement(depth, loops, inside)
+
+    def statement(self, depth, loops, inside):
+        kinds = ["element", "scalar", "slice", "array", "int"] * 2 + ["if", "if"]
+        if loops < 3:
+            kinds += ["for"] * (5 if not inside else 2) + ["while"]
+        getattr(self, self.pick(*kinds) + "_")(depth, loops, inside)
+
+    # --- expressions ----------------------------------------------------------------------------
+
+    def index(self):
+        name = self.pick(*self.ints)
+        return self.pick(f"{name} % m", f"({name} + 1) % m", "0", "-1", f"-({name} % m) - 1")
+
+    def element(self):
+        at = self.index()
+        return self.pick(f"x[{at}]", f"y[{at}]", f"z[{at}]", f"a[{at}, {self.index()}]", "s", "t")
+
+    def number(self):
+        one, two = self.element(), self.element()
+        return self.pick(
+            f"{one} * 0.5 + {two} * 0.25", f"{one} - {two} * 0.5", f"abs({one}) * 0.5",
+            f"({one} if {self.condition()} else {two})", f"min({one}, {two})",
+            f"{one} * 0.25 + 1.0", f"{one} * 0.1 + {self.pick(*self.ints)} % 3",
+        )  # fmt: skip
+
+    def vector(self):
+        at = self.index()
+        return self.pick("x", "y", "z", f"a[{at}]", f"a[:, {at}]", "x[::-1]", "a @ x * 0.1")
+
+    def condition(self):
+        name = self.pick(*self.ints)
+        simple = (
+            f"{self.element()} > {self.element()}", f"{self.element()} < 0.5", f"{name} % 2 == 0",
+            f"{name} < n", "n > 2", f"x.sum() > {self.element()}", f"0 < {name} < m",
+        )  # fmt: skip
+        one, two = self.pick(*simple), self.pick(*simple)
+        return self.pick(one, one, f"({one} and {two})", f"({one} or {two})", f"not {one}")
+
+    def bounds(self):
+        name = self.pick(*self.ints)
+        return self.pick(
+            "range(m)", "range(n)", "range(1, m)", "range(m - 1, -1, -1)", "range(0, m, 2)",
+            f"range({name} % 5)", f"range({name} % 3, n)", "range(3)", "range(20)", "range(len(y))",
+            "range(n, 0, -2)", "reversed(range(m))",
+        )  # fmt: skip
+
+    # --- statements -----------------------------------------------------------------------------
+
+    def element_(self, depth, loops, inside):
+        target = self.pick(f"x[{self.index()}]", f"z[{self.index()}]",
+                           f"a[{self.index()}, {self.index()}]")  # fmt: skip
+        self.add(depth, f"{target} {self.pick('=', '+=', '=')} {self.number()}")
+
+    def scalar_(self, depth, loops, inside):
+        self.add(depth, f"{self.pick('s', 't')} = {self.number()}")
+
+    def int_(self, depth, loops, inside):
+        other = self.pick(*self.ints)
+        self.add(depth, self.pick("k = k + 1", "k = (k + 2) % 7", f"k = (k + {other}) % 11"))
+
+    def slice_(self, depth, loops, inside):
+        at = self.index()
+        self.add(depth, self.pick(
+            f"a[{at}] = {self.vector()} * 0.5", f"a[:, {at}] += {self.vector()} * 0.1",
+            "x[1:] = x[:-1] * 0.5 + z[1:] * 0.5", f"z[{at}:] *= 0.5", "y[::2] = z[::2]",
+            "a[1:, 1:] = a[:-1, :-1] * 0.5", f"x[:] = {self.vector()} * 0.5",
+        ))  # fmt: skip
+
+    def array_(self, depth, loops, inside):
+        self.add(depth, self.pick(
+            f"z = {self.vector()} * 0.5 + {self.vector()} * 0.25", "y, z = z, y * 0.5",
+            f"z = np.maximum(y, {self.vector()})", f"x = x * 0.5 + {self.number()}",
+            f"s = ({self.vector()}).sum() * 0.25", "a = a * 0.5", "z = x.copy()",
+        ))  # fmt: skip
+
+    def if_(self, depth, loops, inside):
+        self.add(depth, f"if {self.condition()}:")
+        self.body(depth + 1, loops + 1, self.pick(1, 2), False)
+        if inside and self.pick(True, False, False):
+            self.add(depth + 1, self.pick("break", "continue"))
+        if self.pick(True, False):
+            self.add(depth, "else:")
+            self.body(depth + 1, loops + 1, 1, False)
+            if inside and self.pick(True, False, False, False):
+                self.add(depth + 1, self.pick("break", "continue"))
+
+    def for_(self, depth, loops, inside):
+        self.loops += 1
+        name = f"i{self.loops}"
+        if self.pick(True, True, True, False):
+            self.add(depth, f"for {name} in {self.bounds()}:")
+            self.within(name, depth, loops)
+        else:
+            self.add(depth, f"for {name}, (row, e) in enumerate(zip(a, {self.pick('y', 'z')})):")
+            text = f"s = s * 0.5 + row[{self.index()}] + e"
+            text = self.pick(text, "z = z * 0.5 + row", "t = t * 0.5 + row @ x + e")
+            self.add(depth + 1, text)
+            self.within(name, depth, loops)
+        if self.pick(True, False, False, False):
+            self.add(depth, "else:")
+            self.body(depth + 1, loops + 1, 1, False)
+
+    def while_(self, depth, loops, inside):
+        self.loops += 1
+        name = f"i{self.loops}"
+        self.add(depth, f"{name} = {self.pick('0', 'k % 3', 'm // 2')}")
+        extra = self.pick("", f" and ({self.condition()})")
+        self.add(depth, f"while {name} < {self.pick('n', 'm', '4', '20')}{extra}:")
+        self.add(depth + 1, f"{name} += 1")
+        self.within(name, depth, loops)
+
+    def within(self, name, depth, loops):
+        self.ints.append(name)
+        self.body(depth + 1, loops + 1, self.pick(1, 2, 3), True)
+        self.ints.remove(name)
+
+
+def arguments(seed, size, n):
+    rng = np.random.default_rng(seed)
+    return rng.random(size), rng.random(size), rng.random((size, size)), n
+
+
+def _like(one, two):
+    """Equal up to rounding; a Python float may be an `np.float64` of the same value."""
+    return np.shape(one) == np.shape(two) and np.allclose(one, two, rtol=1e-9, atol=1e-9)
+
+
+def outcome(function, args):
+    try:
+        return function(*args)
+    except Exception as error:
+        return type(error).__name__
+
+
+def compare(seed, elements=True):
+    """Run one program as a graph; returns the numbers of graphs, refusals, and recorded loops.
+
+    Raises AssertionError where a graph does something else than Python.
+    """
+    program = Program(seed)
+    graphs, refused, recorded = [], 0, 0
+    for k, (size, n) in enumerate(SIZES):
+        args = arguments(seed + k, size, n)
+        mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+        with np.errstate(all="ignore"):
+            want = outcome(program.function, theirs)
+        found = next((g for g in graphs if g.accepts(list(mine))), None)
+        if found is None:
+            try:
+                policy = Policy(elements=elements)
+                found = trace(program.function, mine, loops=policy, writes=True, most_ops=3000)
+            except TraceError:
+                refused += 1
+                continue
+            except Exception as error:
+                assert not isinstance(want, tuple), f"{program.text}\n{error!r}"
+                continue
+            graphs.append(found)
+            walk = [i.op.name for i in found.module.main.body.walk()]
+            recorded += walk.count("for") + walk.count("while") + walk.count("if")
+        try:
+            outputs = evaluate(found.module, [*mine, *found.captured])
+        except Exception as error:
+            assert not isinstance(want, tuple), f"{program.text}\n{size} {n} {error!r}"
+            continue
+        assert isinstance(want, tuple), f"{program.text}\n{size} {n}: no {want}"
+        finals = outputs[len(outputs) - len(found.writes) :]
+        for number, final in zip(found.writes, finals, strict=True):
+            mine[number][...] = final
+        leaves = [outputs[k] if k >= 0 else mine[~k] for k in found.sources or range(len(outputs))]
+        got = found.out_tree.unflatten(leaves[: found.out_tree.leaves])
+        for a, b in zip((*got, *mine), (*want, *theirs), strict=True):
+            assert _like(a, b), f"{program.text}\nseed {seed}, size {size}, n {n}:\n{a}\n{b}"
+    return len(graphs), refused, recorded
+
+
+def main():
+    count = int(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    totals = [0, 0, 0]
+    wrong = 0
+    for seed in range(first, first + count):
+        try:
+            totals = [a + b for a, b in zip(totals, compare(seed), strict=True)]
+        except AssertionError as error:
+            wrong += 1
+            print(f"seed {seed}:\n{error}")
+        except Exception as error:
+            wrong += 1
+            print(f"seed {seed}: {error!r}")
+            raise
+    print(f"{count} programs, {wrong} wrong: {totals[0]} graphs, {totals[1]} refused calls, "
+          f"{totals[2]} recorded statements")  # fmt: skip
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+// RUN: profuse-opt %s -p fuse-loops --verify-each --stats 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=STATS --input-file=%t
+// RUN: profuse-opt %s -p 'fuse-loops{keep=0}' | FileCheck %s --check-prefix=KEEP
+// RUN: profuse-opt %s -p 'fuse-loops{dynamic=true}' | FileCheck %s --check-prefix=DYN
+// RUN: profuse-opt %s -p 'fuse-loops{exact=true}' | FileCheck %s --check-prefix=EXACT
+
+// EXACT-NOT: profuse.fusion_group
+
+// STATS-DAG: 1 a loop runs round by round: matmul: is computed by a library, round by round
+// STATS-DAG: 1 a loop runs round by round: scf.for: sizes of its arrays vary
+// STATS-DAG: 1 a loop runs round by round: warn: has side effects
+// STATS-DAG: groups
+
+// The loop is one group with what only it reads: the copy. The number that something else reads
+// is computed in both places.
+// CHECK-LABEL: func.func @stencil(
+// CHECK-SAME:    %[[X:.*]]: tensor<8xf64>, %[[N:.*]]: i64)
+// CHECK-NOT:     scf.for
+// CHECK:         %[[F:.*]] = "profuse.fusion_group"(%[[X]], %[[N]]) {callee = @[[STENCIL:fusion_loop0_[0-9]+]]}
+// CHECK-NOT:     scf.for
+// CHECK:         return %[[F]]
+// KEEP-LABEL:  func.func @stencil(
+// KEEP:          scf.for
+func.func @stencil(%x: tensor<8xf64>, %n: i64) -> (tensor<8xf64>, i64) {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %copy = "profuse.copy"(%x) : (tensor<8xf64>) -> tensor<8xf64>
+  %upper = "profuse.sub"(%n, %one) : (i64, i64) -> i64
+  %r = scf.for %t = %zero to %upper step %one iter_args(%a = %copy) -> (tensor<8xf64>) : i64 {
+    %left = "profuse.slice"(%a) {starts = array<i64: 0>, stops = array<i64: 6>} : (tensor<8xf64>) -> tensor<6xf64>
+    %right = "profuse.slice"(%a) {starts = array<i64: 2>, stops = array<i64: 8>} : (tensor<8xf64>) -> tensor<6xf64>
+    %sum = "profuse.add"(%left, %right) : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+    %new = "profuse.slice_scatter"(%a, %sum) {starts = array<i64: 1>, stops = array<i64: 7>} : (tensor<8xf64>, tensor<6xf64>) -> tensor<8xf64>
+    scf.yield %new : tensor<8xf64>
+  }
+  return %r, %upper : tensor<8xf64>, i64
+}
+
+// Writes into memory of the graph's own become pure, at indices of the loop, too; and the array
+// that the loop then carries twice is carried once.
+// CHECK-LABEL: func.func @elements(
+// CHECK:         %[[F:.*]] = "profuse.fusion_group"(%{{.*}}) {callee = @[[ELEMENTS:fusion_loop0_[0-9]+]]}
+// CHECK-NEXT:    return %[[F]]
+func.func @elements(%x: tensor<8xf64>) -> tensor<8xf64> {
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %y = "profuse.copy"(%x) : (tensor<8xf64>) -> tensor<8xf64>
+  %r = scf.for %i = %one to %eight step %one iter_args(%a = %y) -> (tensor<8xf64>) : i64 {
+    %before = "profuse.sub"(%i, %one) : (i64, i64) -> i64
+    %v = "profuse.pick"(%a, %before) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %w = "profuse.put_"(%a, %v, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %a : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}
+
+// A loop around a product stays, and a loop inside of it does not.
+// CHECK-LABEL: func.func @product(
+// CHECK:         scf.for
+// CHECK:           "profuse.matmul"
+// CHECK-NOT:       scf.for
+// CHECK:           "profuse.fusion_group"{{.*}}callee = @fusion_loop1_
+func.func @product(%x: tensor<4x4xf64>, %n: i64) -> tensor<4x4xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<4x4xf64>) : i64 {
+    %p = "profuse.matmul"(%a, %x) : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
+    %q = scf.for %k = %zero to %n step %one iter_args(%b = %p) -> (tensor<4x4xf64>) : i64 {
+      %e = "profuse.tanh"(%b) : (tensor<4x4xf64>) -> tensor<4x4xf64>
+      scf.yield %e : tensor<4x4xf64>
+    }
+    scf.yield %q : tensor<4x4xf64>
+  }
+  return %r : tensor<4x4xf64>
+}
+
+// Symbolic sizes need `dynamic`.
+// CHECK-LABEL: func.func @sizes(
+// CHECK:         scf.for
+// DYN-LABEL:   func.func @sizes(
+// DYN-NOT:       scf.for
+// DYN:           "profuse.fusion_group"
+func.func @sizes(%x: tensor<?xf64, {dims = ["s0"]}>, %n: i64) -> tensor<?xf64, {dims = ["s0"]}> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<?xf64, {dims = ["s0"]}>) : i64 {
+    %e = "profuse.tanh"(%a) : (tensor<?xf64, {dims = ["s0"]}>) -> tensor<?xf64, {dims = ["s0"]}>
+    scf.yield %e : tensor<?xf64, {dims = ["s0"]}>
+  }
+  return %r : tensor<?xf64, {dims = ["s0"]}>
+}
+
+// Effects stay in the plan.
+// CHECK-LABEL: func.func @effects(
+// CHECK:         scf.for
+// CHECK:           "profuse.warn"
+func.func @effects(%x: tensor<4xf64>, %n: i64) -> tensor<4xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<4xf64>) : i64 {
+    "profuse.warn"() {message = "a round"} : () -> ()
+    %e = "profuse.tanh"(%a) : (tensor<4xf64>) -> tensor<4xf64>
+    scf.yield %e : tensor<4xf64>
+  }
+  return %r : tensor<4xf64>
+}
+
+// CHECK:       func.func private @[[STENCIL]](%[[X:.*]]: tensor<8xf64{{.*}}>, %[[N:.*]]: i64)
+// CHECK:         "profuse.copy"(%[[X]])
+// CHECK:         %[[UPPER:.*]] = "profuse.sub"(%[[N]], %{{.*}})
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[UPPER]]
+// CHECK:           "profuse.slice_scatter"
+// CHECK:       func.func private @[[ELEMENTS]]
+// CHECK:         scf.for {{.*}} iter_args(%[[A:[a-z0-9]+]] = %{{[a-z0-9]+}}) -> (tensor<8xf64>)
+// CHECK:           "profuse.pick_scatter"(%[[A]], %{{.*}}, %{{.*}})
+// CHECK-NOT:       "profuse.put_"

@@ -1,0 +1,80 @@
+"""Plans dispatched in Python against Python itself: the faster one runs the calls."""
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.executor.functions.race import Race, Races
+
+
+def run(race, plan, python, calls, may_be_long=False):
+    """Play a race with constant times; returns who ran each call."""
+    turns = ""
+    for _ in range(calls):
+        is_pythons = race.is_next_pythons(may_be_long=may_be_long)
+        race.note(python if is_pythons else plan, is_python=is_pythons)
+        turns += "n" if is_pythons else "p"
+    return turns
+
+
+def test_the_faster_one_wins():
+    assert run(Race(), 10e-6, 2e-6, 20).endswith("n" * 12)
+    assert run(Race(), 2e-6, 10e-6, 20) == "ppn" + "p" * 17  # clear after one call of Python's
+
+
+def test_equals_stay_with_the_plan():
+    turns = run(Race(), 2.0e-6, 1.95e-6, 20)
+    assert turns.endswith("p" * 10) and "n" in turns
+
+
+def test_nobody_waits_to_find_out_about_python():
+    assert run(Race(), 0.2, 1e-3, 10) == "p" * 10  # a long call
+    assert run(Race(), 1e-3, 1e-6, 10, may_be_long=True) == "p" * 10  # a loop
+    race = Race()
+    race.note(1e-6, is_python=True)  # while the plan was compiled
+    assert run(race, 1e-3, 1e-6, 20, may_be_long=True).endswith("n" * 8)
+
+
+def test_a_new_plan_is_measured_anew():
+    races = Races()
+    race = races.of([np.ones(5)])
+    run(race, 10e-6, 2e-6, 20)
+    assert races.lost() == [race]
+    races.restart()
+    assert not races.lost() and race.plans == 0 and race.pythons
+
+
+def test_sizes_of_one_magnitude_race_together():
+    races = Races()
+    assert races.of([np.ones(5), 3, 1.0]) is races.of([np.ones(7), 2, 9.0])
+    assert races.of([np.ones(5)]) is not races.of([np.ones(500)])
+    for k in range(100):
+        races.of([2**k])
+    assert len(races._races) == 32
+
+
+def test_a_plan_in_python_loses_on_small_arrays():
+    def function(x):
+        return float(x.sum()), int(x[0]), x.shape[0]
+
+    x = np.ones(3)
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(function)
+        for _ in range(40):
+            assert f(x) == (3.0, 1, 3)
+        state = f.state()
+    assert state.tier == "python" and not state.emitted
+    assert state.counters["python_calls"] > 20
+    assert state.counters["calls"] == 40
+    assert "Some calls run in Python" in f.explain()
+
+
+@pytest.mark.parametrize("setting", [{"demote": 0}, {"unsupported": "raise"}])
+def test_without_races_the_plan_runs(setting):
+    def function(x):
+        return float(x.sum()), int(x[0])
+
+    with pf.knobs.override(**{"unsupported": "python", "demote": 1.25, **setting}):
+        f = pf.jit(function)
+        for _ in range(30):
+            assert f(np.ones(3)) == (3.0, 1)
+        assert f.state().counters["python_calls"] == 0

@@ -1,0 +1,135 @@
+"""Calls whose loops would run op by op are Python's, and their profile is a sample of rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.executor.functions import jit
+from profuse.executor.interpret.loop_limit import LIMITS
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Every loop is too long, and calls without a graph are Python's."""
+    monkeypatch.setattr(jit, "_PATIENCE", 0.0)
+    with pf.knobs.override(unsupported="python"):
+        yield
+        assert LIMITS.current is None
+
+
+def smooth(x, steps):
+    y = x.copy()
+    for _ in range(steps):
+        for i in range(1, y.shape[0] - 1):
+            y[i] = 0.25 * y[i - 1] + 0.5 * y[i] + 0.25 * y[i + 1]
+    return y
+
+
+def counts(f, *names):
+    return tuple(f.state().counters[name] for name in names)
+
+
+def test_a_long_loop_is_profiled_by_its_first_rounds_and_run_in_python():
+    f = pf.jit(smooth)
+    x = np.linspace(0, 1, 60) ** 3
+    np.testing.assert_array_equal(f(x, 200), smooth(x, 200))
+    assert counts(f, "calls", "python_calls", "profiled_runs") == (1, 1, 1)
+    assert counts(f, "evaluated_ops")[0] < 200
+    np.testing.assert_allclose(f(x, 200), smooth(x, 200), rtol=1e-12)
+    assert counts(f, "calls", "python_calls", "compiles", "kernel_launches") == (2, 1, 1, 1)
+    assert f.state().tier == "optimized"
+
+
+def test_a_miss_of_a_guard_is_profiled_likewise():
+    f = pf.jit(smooth)
+    for n in (20, 20, 20, 31, 31, 31):
+        x = np.random.default_rng(n).random(n)
+        np.testing.assert_allclose(f(x, 50), smooth(x, 50), rtol=1e-12)
+    assert counts(f, "calls", "python_calls", "profiled_runs", "compiles") == (6, 2, 2, 2)
+
+
+def test_calls_during_a_compile_are_pythons():
+    f = pf.jit(smooth, background=True)
+    x = np.linspace(0, 1, 40)
+    f(x, 30)
+    before = counts(f, "evaluated_ops")
+    f(x, 30)
+    if f.state().tier == "compiling":
+        assert counts(f, "evaluated_ops") == before
+    f.wait()
+    np.testing.assert_allclose(f(x, 30), smooth(x, 30), rtol=1e-12)
+    assert f.state().tier == "optimized"
+
+
+def drain(levels, total, out):
+    """Writes to an argument, whose writes a sample must not leave behind."""
+    k = 0
+    while total > 1e-3:
+        levels[k % levels.shape[0]] *= 0.5
+        total = total - levels[k % levels.shape[0]]
+        out[k % out.shape[0]] += total
+        k += 1
+        if k >= 500:
+            break
+    return total, k
+
+
+def test_a_sample_leaves_no_writes_behind():
+    f = pf.jit(drain)
+    for _ in range(3):
+        mine = [np.arange(1.0, 9.0), np.zeros(5)]
+        ours = [np.arange(1.0, 9.0), np.zeros(5)]
+        assert f(ours[0], 30.0, ours[1]) == pytest.approx(drain(mine[0], 30.0, mine[1]))
+        np.testing.assert_allclose(ours[0], mine[0], rtol=1e-12)
+        np.testing.assert_allclose(ours[1], mine[1], rtol=1e-12)
+    assert counts(f, "python_calls")[0] >= 1
+
+
+def test_what_a_sample_raises_is_nobodys_error():
+    def picks(x, n):
+        total = x[0] * 0
+        count = 0
+        for k in range(n):
+            total = total + x[k % 4]
+            count = count + 1
+        # After one round there is no such element.
+        return total, x[:, np.newaxis][count - 40]
+
+    f = pf.jit(picks)
+    x = np.arange(1.0, 5.0)
+    for _ in range(3):
+        ours, theirs = f(x, 40), picks(x, 40)
+        assert ours[0] == theirs[0]
+        np.testing.assert_array_equal(ours[1], theirs[1])
+
+
+def test_without_python_all_rounds_are_evaluated():
+    f = pf.jit(smooth, unsupported="raise")
+    x = np.linspace(0, 1, 20)
+    np.testing.assert_allclose(f(x, 30), smooth(x, 30), rtol=1e-12)
+    assert counts(f, "python_calls", "profiled_runs") == (0, 1)
+    assert counts(f, "evaluated_ops")[0] > 30 * 18
+
+
+def test_a_function_that_python_calls_has_no_limit_of_its_callers():
+    inner = pf.jit(smooth, unsupported="raise")
+
+    def outer(x, steps, log):
+        y = x * 1.0
+        for _ in range(steps):
+            y = y + 0.5
+            y[0] = y[-1]
+        log.append(inner(y, 3))
+        return y
+
+    f = pf.jit(outer)
+    x, ours, theirs = np.linspace(0, 1, 12), [], []
+    for _ in range(3):
+        f(x, 30, ours)
+        y = x * 1.0
+        for _ in range(30):
+            y = y + 0.5
+            y[0] = y[-1]
+        theirs.append(smooth(y, 3))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
