@@ -2,11 +2,13 @@
 
 A chain of elementwise operations, of a number of nodes, on arrays of 4x4 elements: what is measured
 is nearly all work per node. Forward runs are not timed. The median of runs in turn is told, in
-microseconds, with the ratio of captured to eager; the first run is told apart, which ours captures
-in the background, and of which another graph has imported all modules before. torch's
-compiled autograd runs its graph uncompiled, or compiled with ``--inductor``, which takes long.
+microseconds of this thread's CPU time, with the ratio of captured to eager; the first run is told
+apart, which ours captures in the background, and of which another graph has imported all modules
+before. torch's compiled autograd runs its graph uncompiled, or compiled with ``--inductor``, which
+takes long. ``--alone`` leaves torch out, whose runs in between evict what ours have in caches.
 
-    python bench/compiled_autograd.py [--nodes 20 200] [--rounds 100] [--inductor] [--json FILE]
+    python bench/compiled_autograd.py [--nodes 20 200] [--rounds 100] [--alone | --inductor]
+        [--json FILE]
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from common import processor, timed, write_results
+from common import processor, timed_by_cpu, write_results
 
-WARM = 6  # runs before any is timed: captures, profiles and compiles are over then
+WARM = 14  # runs before any is timed: captures, profiles, compiles, emitted code are there then
 Run = tuple[Callable[[], Any], Callable[[Any], None]]  # forward, backward
 
 
@@ -80,17 +82,17 @@ def torchs(nodes: int, inductor: bool) -> dict[str, Run]:
     }
 
 
-def measure(nodes: int, rounds: int, inductor: bool) -> dict[str, Any]:
+def measure(nodes: int, rounds: int, *, alone: bool, inductor: bool) -> dict[str, Any]:
     """Microseconds of each system, and of its first run."""
     import profuse as pf
 
     runs, settle = ours(nodes), pf.compiled_autograd.wait
-    if importlib.util.find_spec("torch") is not None:
+    if not alone and importlib.util.find_spec("torch") is not None:
         runs |= torchs(nodes, inductor)
     first = {}
     for name, (forward, backward) in runs.items():
         loss = forward()
-        first[name] = timed(lambda loss=loss, backward=backward: backward(loss)) * 1e6
+        first[name] = timed_by_cpu(lambda loss=loss, backward=backward: backward(loss)) * 1e6
         for _ in range(WARM):
             settle()
             backward(forward())
@@ -98,7 +100,9 @@ def measure(nodes: int, rounds: int, inductor: bool) -> dict[str, Any]:
     for _ in range(rounds):
         for name, (forward, backward) in runs.items():
             loss = forward()
-            taken[name].append(timed(lambda loss=loss, backward=backward: backward(loss)) * 1e6)
+            taken[name].append(
+                timed_by_cpu(lambda loss=loss, backward=backward: backward(loss)) * 1e6
+            )
     pairs = zip(taken["tape"], taken["captured"], strict=True)
     return {
         "nodes": nodes,
@@ -112,12 +116,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[20, 50, 200, 500, 2000])
     parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--inductor", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     rows = []
     for nodes in options.nodes:
-        row = measure(nodes, options.rounds, options.inductor)
+        row = measure(nodes, options.rounds, alone=options.alone, inductor=options.inductor)
         rows.append(row)
         times = ", ".join(f"{name} {us:.0f}" for name, us in row["microseconds"].items())
         first = ", ".join(f"{name} {us / 1e3:.1f}" for name, us in row["first"].items())

@@ -16,14 +16,13 @@ from mutation_runner import Mutation, main
 
 MUTATIONS = (
     Mutation(
-        "a generated walk takes two arrays for one", "executor/backward/gather.py",
+        "a generated walk takes two arrays for one", "executor/backward/joined.py",
         "if arrays[k] is not arrays[first]:", "if False:",
         ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),
     ),
     Mutation(
         "a generated walk does not count writes", "executor/backward/gather.py",
-        'self.emit("  if w.count != c: return None")\n        else:',
-        'self.emit("  pass")\n        else:',
+        'self.emit(f"  if {tests}: return None")', 'self.emit("  pass")',
         ("executor/backward/test_gather.py::test_writes_and_freed_graphs_are_refused_as_ever",),
     ),
     Mutation(
@@ -36,6 +35,74 @@ MUTATIONS = (
         "a generated walk takes sizes that differ for one", "executor/backward/gather.py",
         'tests.append(f"{name} != z{symbol}")', "pass",
         ("executor/backward/test_key.py", "executor/backward/test_gather.py"),
+    ),
+    Mutation(
+        "numbers that changed are taken for constants", "executor/backward/key.py",
+        "if self.numbers != numbers and not _others(self.numbers, numbers) <= self.changing:",
+        "if False:", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk takes numbers that changed for constants", "executor/backward/gather.py",
+        "            elif loose:\n                self.emit(f\"if x[{n}]",
+        "            elif False:\n                self.emit(f\"if x[{n}]",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk takes sizes from plans that are made for a number",
+        "executor/backward/gather.py",
+        "return bool(self.dynamic) or not self.changing.isdisjoint(self._numbers_of(node))",
+        "return bool(self.dynamic)", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "a generated walk does not ask for the order of branches", "executor/backward/gather.py",
+        "if front is not None and not any(", "if False and not any(",
+        ("executor/backward/test_gather.py::test_branches_that_are_made_in_the_other_order",),
+    ),
+    Mutation(
+        "-0.0 is taken for 0.0", "executor/tape/plans.py",
+        "return isfinite(x) and (x != 0.0 or copysign(1.0, x) > 0)", "return isfinite(x)",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "inverses of unknown numbers are rounded twice", "dialect/ops/elementwise/binary.py",
+        "inverse = 1 / _as_array(number, np.dtype(np.float64))",
+        "inverse = 1 / _as_array(number, dtype)", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "gradients of 0 lose their sign", "dialect/ops/gradients.py",
+        "absorbed = np.equal(a, 0) & np.isnan(product)", "absorbed = np.equal(a, 0)",
+        ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "emitted code of captured runs outlives a flush", "executor/backward/emitted.py",
+        "if self._call is None or SWITCH.on or self.executor.settled is not self._plan:",
+        "if self._call is None:", ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
+        "emitted code writes to saved arrays that others hold", "executor/dispatch/attach.py",
+        "if plan.donations and not plan.sole:", "if plan.donations:",
+        ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
+        "emitted code takes runs from plans that reuse big arrays", "executor/backward/emitted.py",
+        "if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):", "if False:",
+        ("executor/backward/test_emitted.py",),
+    ),
+    Mutation(
+        "exact kernels fuse products with sums", "lowering/emit/module.py",
+        "        if exact:\n            _round_all", "        if False:\n            _round_all",
+        ("executor/test_exact.py",),
+    ),
+    Mutation(
+        "exact groups have what kernels round otherwise",
+        "dialect/passes/speculate/form_fusions.py",
+        "self.is_exact = self.options.exact and not self.on_device", "self.is_exact = False",
+        ("executor/test_exact.py",),
+    ),
+    Mutation(
+        "exact groups take arrays in any order", "dialect/passes/speculate/exact_groups.py",
+        "if type_.shape is None or len(type_.shape) > 1:", "if False:",
+        ("executor/test_exact.py",),
     ),
     Mutation(
         "arrays that others hold are written to", "executor/memory/donation.py",
@@ -213,7 +280,8 @@ MUTATIONS = (
     ),
     Mutation(
         "kernels of loops without end are launched", "executor/compile/proof/rounds.py",
-        "            if not bounded.issuperset(instr.operands[:3]):\n                return False\n",
+        "            if not bounded.issuperset(instr.operands[:3]):\n"
+        "                return False\n",
         "",
         ("executor/compile/test_rounds.py",),
     ),

@@ -12,7 +12,7 @@ from keyword import iskeyword
 from math import gcd, inf, lcm
 from typing import Any
 
-from .symbolic import BINARY, LOOP, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
+from .symbolic import BINARY, LOOP, UP_TO, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
 
 Bounds = tuple[float, float]  # of integers; infinite where there is none
 
@@ -135,7 +135,8 @@ def fits_64_bits(dim: Dim) -> bool:
 def _atom_bounds(atom: Atom, symbols: Bounds) -> Bounds:
     if not isinstance(atom, tuple):
         if isinstance(atom, str) and atom.startswith(LOOP):
-            return (max(symbols[0], 1), symbols[1])
+            _, is_known, most = atom.partition(UP_TO)
+            return (max(symbols[0], 1), int(most) if is_known else symbols[1])
         signed = isinstance(atom, Read) and atom.signed
         return (-symbols[1], symbols[1]) if signed else symbols
     op, (a, b), (c, d) = atom[0], bounds(atom[1], symbols), bounds(atom[2], symbols)

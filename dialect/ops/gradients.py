@@ -225,7 +225,7 @@ def _check(shape: Shape, target: Shape) -> None:
 
 
 class AbsorbingMul(Binary, name="absorbing_mul"):
-    """``a * b``, but 0 wherever ``a`` is 0: what no result depends on is no NaN."""
+    """``a * b``, but 0 where ``a`` is 0 and that is NaN: what no result depends on is none."""
 
     exact = True
     of_gradients = True
@@ -237,12 +237,14 @@ class AbsorbingMul(Binary, name="absorbing_mul"):
     def numpy(a: Any, b: Any) -> Any:
         with np.errstate(invalid="ignore"):
             product = np.multiply(a, b)
-        return np.where(np.equal(a, 0), np.zeros((), product.dtype), product)[()]
+        absorbed = np.equal(a, 0) & np.isnan(product)
+        return np.where(absorbed, np.zeros((), product.dtype), product)[()]
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
         a, b = xs
-        return a.eq(0).select(a.const(0), a * b)
+        product = a * b
+        return (a.eq(0) & product.isnan()).select(a.const(0), product)
 
 
 class Passed(Unary, rounding=Rounding.MOVES):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...dialect.analysis.backward_lists import SCALARS
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ArgumentError
 from ...dialect.ir.program import Module
-from ...dialect.ops.backward import CallBackward, CallHook
+from ...dialect.ops.backward import CallBackward, CallHook, ListGet
 from ..interpret.evaluate import Evaluator
 from .capture import Captured
 
@@ -93,9 +94,21 @@ class Backward:
             if instr.op in (CallHook, CallBackward)
         )
 
+    @property
+    def scalars(self) -> tuple[tuple[int, str], ...]:
+        """Which elements of ``scalars`` are read, each with the node that it is a number of."""
+        main = self.module.main
+        values = main.inputs[SCALARS]
+        return tuple(
+            (instr.attrs["index"], instr.attrs["origin"])
+            for instr in main.body.instrs
+            if instr.op is ListGet and instr.operands[0] == values
+        )
+
     def about(self) -> list[str]:
-        """Sentences on why the run was captured, and where it calls code of users."""
-        found = [f"{self.name} was captured, as there was a {reason}." for reason in self.reasons]
+        """Sentences on why the run was captured, and what it is given and calls besides arrays."""
+        found = [f"{self.name} was captured: {reason}." for reason in self.reasons]
+        found += [f"A number of {origin} is an input, scalar {k}." for k, origin in self.scalars]
         count = len(self.module.main.body.instrs)
         for call in self.calls:
             what = "a gradient of the user's" if call.kind == "backward" else call.kind

@@ -5,7 +5,7 @@ The graph has five lists as inputs; ops that take elements out of them stand rig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...dialect.errors import Loc
 from ...dialect.ir.op import Op, op_named
 from ...dialect.ir.program import Instr, Module, Program
 from ...dialect.ir.symbolic import Dim, symbol
-from ...dialect.ir.types import FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, Type
+from ...dialect.ir.types import FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, ScalarType, Type
 from ...dialect.ops.backward import (
     LISTS,
     AccumulateGrad,
@@ -29,7 +29,13 @@ from .rules import Function, tensor
 
 Place = tuple[int, int]  # of a size: which shape of the walk, and which axis
 Dims = dict[Place, int]  # sizes that change, with the numbers of their symbols
+Numbers = Set[int]  # those among the numbers of the walk that change
 _ADD = op_named("add")
+
+
+def number_type(x: float) -> ScalarType:
+    """The type of a number that is passed."""
+    return INT_SCALAR if type(x) is int else FLOAT_SCALAR
 
 
 class Captured:
@@ -39,6 +45,7 @@ class Captured:
         module: the graph, a main program with five lists as inputs, and private functions.
         sizes: which sizes of the walk are passed.
         arrays: which of the lifted arrays are passed: the first of each.
+        numbers: which numbers of the walk are passed, behind its scalars.
         origins: of values, what computed them: a node, or an op of a pasted subgraph (R4.32).
         defined: which of the gradients that are asked for there are.
         leaves: how many leaves follow the arrays among the inputs.
@@ -46,10 +53,10 @@ class Captured:
 
     def __init__(
         self, module: Module, sizes: Sequence[Place], arrays: Sequence[int],
-        origins: dict[int, str], defined: Sequence[bool], leaves: int,
+        numbers: Sequence[int], origins: dict[int, str], defined: Sequence[bool], leaves: int,
     ) -> None:  # fmt: skip
         self.module, self.sizes, self.arrays, self.origins = module, sizes, arrays, origins
-        self.defined, self.leaves = defined, leaves
+        self.numbers, self.defined, self.leaves = numbers, defined, leaves
 
 
 class Capture:
@@ -59,9 +66,12 @@ class Capture:
         number: of the capture (R4.12).
         outline: of the run.
         dynamic: the sizes that change from run to run, with the numbers of their symbols.
+        changing: which numbers do.
     """
 
-    def __init__(self, number: int, outline: Outline, dynamic: Dims) -> None:
+    def __init__(
+        self, number: int, outline: Outline, dynamic: Dims, changing: Numbers = frozenset()
+    ) -> None:
         self.number, self.outline, self.pattern = number, outline, outline.pattern
         self.program = Program(f"CompiledAutograd{number}")
         self.lists = [self.program.new_value(ListType()) for _ in LISTS]
@@ -77,7 +87,7 @@ class Capture:
         self.loc: Loc | None = None
         self.next_hook = 0
         self.opaque = outline.opaque
-        self.dynamic = dynamic
+        self.dynamic, self.number_slots = dynamic, sorted(changing)
         self._index_ops()
 
     # --- inputs -----------------------------------------------------------------------------------
@@ -105,6 +115,10 @@ class Capture:
             self._get(2, k, INT_SCALAR if kind is int else FLOAT_SCALAR, owners[2][k])
             for k, kind in enumerate(outline.scalars)
         ]
+        self.numbers = {
+            place: self._get(2, k, number_type(outline.numbers[place]), owners[6][place])
+            for k, place in enumerate(self.number_slots, len(outline.scalars))
+        }
         self.hook_values = [self._get(3, k, TENSOR, owners[3][k]) for k in range(outline.hooks)]
         self.packed = [self._get(4, k, TENSOR, owners[4][k]) for k in range(outline.packed)]
 
@@ -120,7 +134,7 @@ class Capture:
                                              (m[which] for m in ends), strict=True)
                 for _ in range(end - start)
             ]
-            for which in range(6)
+            for which in range(7)
         ]  # fmt: skip
 
     def _get(self, which: int, index: int, type_: Type, origin: str) -> int:
@@ -217,8 +231,8 @@ class Capture:
         body.instrs = [*self.head, *self.body]
         body.outputs = tuple(v for v in found if v is not None)
         return Captured(
-            Module(self.program, self.functions), self.size_slots, self.array_slots, self.origins,
-            [v is not None for v in found], outline.leaves,
+            Module(self.program, self.functions), self.size_slots, self.array_slots,
+            self.number_slots, self.origins, [v is not None for v in found], outline.leaves,
         )  # fmt: skip
 
     def _record(self) -> list[int | None]:

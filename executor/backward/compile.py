@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.analysis.backward_lists import INPUTS, lowered
 from ...dialect.analysis.tidy import tidied
+from ...dialect.errors import InternalError
 from ...dialect.ir.program import Module
 from ...dialect.ops.backward import RUNNING, Frame
 from ..functions.graph_function import LoadedFunction
@@ -15,8 +19,10 @@ from ..plans.options import Options
 from ..settings.knobs import knobs
 from ..tiers.profiling import Executor
 from .beside import BESIDE
+from .emitted import EmittedRuns
 
 if TYPE_CHECKING:
+    from ..explain.state import ExecutorState
     from .backward import Backward
 
 
@@ -28,9 +34,16 @@ class BackwardFunction(LoadedFunction):
         about: says why the run was captured, and what calls code of users where.
     """
 
+    emitted: EmittedRuns | None = None  # its emitted code
+
     def __init__(self, module: Module, options: Options, about: Sequence[str]) -> None:
         self._about = list(about)
         super().__init__(module, options)
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons; whether emitted code serves runs."""
+        emitted = self.emitted is not None and self.emitted.call is not None
+        return replace(super().state(), emitted=emitted)
 
     def __reduce__(self) -> tuple:
         """Pickle and copy the graph only, without profiles and plans."""
@@ -64,8 +77,18 @@ class Compiled:
         self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
         self._is_busy = False  # a plan is made beside the program
         self._inputs = found.inputs
+        # Where all are arrays, which is usual, and quicker.
+        places = [k for which, k in found.inputs if which == INPUTS]
+        usual = len(places) == len(found.inputs) > 1
+        self._pick = itemgetter(*places) if usual else None
         self._leaves = found.leaves
         self._has_frame = found.frame
+        self._emitted: EmittedRuns | None = None
+        if not found.frame and isinstance(executor, Executor) and module.main.outputs:
+            self._emitted = EmittedRuns(
+                executor, made.name, len(module.main.outputs), _in_python(self)
+            )
+            self.function.emitted = self._emitted
 
     def is_ready(self) -> bool:
         """Whether a run is better given to the graph than to the eager tape.
@@ -103,8 +126,11 @@ class Compiled:
         self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
     ) -> Sequence[Any]:
         """The gradients that are asked for; those of leaves are added to them."""
-        lists = inputs, sizes, scalars
-        given = [lists[which][index] for which, index in self._inputs]
+        if self._pick is not None:
+            given = list(self._pick(inputs))
+        else:
+            lists = inputs, sizes, scalars
+            given = [lists[which][index] for which, index in self._inputs]
         leaves = [inputs[k] for k in self._leaves]
         before = RUNNING.frame
         if self._has_frame:
@@ -115,7 +141,7 @@ class Compiled:
         else:
             inputs.clear()
         try:
-            found = self.function._run(self._executor, given)
+            found = self._run(given)
         finally:
             RUNNING.frame = before
         del given
@@ -130,6 +156,32 @@ class Compiled:
             if record is not None and record.ready:
                 self._advance()
         return found
+
+    def _run(self, given: list) -> list:
+        call = None if self._emitted is None else self._emitted.call
+        return self._run_in_python(given) if call is None else list(call(*given))
+
+    def _run_in_python(self, given: list) -> list:
+        emitted = self._emitted
+        if emitted is not None and emitted.wants(given):
+            if self._in_stages is None:
+                emitted.emit()
+            else:
+                BESIDE.ask(emitted.emit)
+        return self.function._run(self._executor, given)
+
+
+def _in_python(runner: Compiled) -> Callable[..., Any]:
+    """What emitted code leaves other runs to; it does not keep ``runner`` alive."""
+    known = weakref.ref(runner)
+
+    def run(*inputs: Any) -> Any:
+        called = known()
+        if called is None:
+            raise InternalError("a captured run is run whose graph is gone")
+        return tuple(called._run_in_python(list(inputs)))
+
+    return run
 
 
 def compiled(made: Backward) -> Compiled:

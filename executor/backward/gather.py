@@ -1,17 +1,17 @@
 """A walk over the nodes of a run that has been met before, as generated functions.
 
 They ask of each node, in straight-line code, whether it is what it was: the same plan, and edges
-that lead to the same nodes. Where no size changes from run to run, plans tell sizes, but for
-elementwise ops, whose shapes are compared. Else plans are compared by what they do, all shapes are
-compared, and sizes that change are taken from them. Whatever is not so is left to the walk
+that lead to the same nodes. Where no size changes from run to run, plans tell sizes: those of
+elementwise ops that all sizes are the same, and others which ones. Else plans are compared by what
+they do, all shapes are compared, and sizes that change are taken from them; so it is with plans
+that are made for a number where that changes. Whatever is not so is left to the walk
 (`walk.Walk`), which knows no run in advance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 
 from ...dialect.importers.python.users_code import generated_file
@@ -19,18 +19,19 @@ from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
-from .capture import Captured, Dims
+from ..tape.plans import may_change
+from ..tape.saved import Versions
+from .capture import Captured, Dims, Numbers
+from .joined import Gather, Joined, Part, joined
 from .outline import Outline, Stand
 from .walk import Shape, hooks_of
 
-Given = tuple[list[Any], list[Any], list[Any]]
-"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks."""
-Gather = Callable[[Sequence[Any], bool], "Given | None"]
-Part = Callable[[list, list, list, list, float], "float | None"]
 _PART = 48  # nodes of a generated function: other threads wait while Python compiles one
 
 
-def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | None:
+def gather_of(
+    outline: Outline, captured: Captured, dynamic: Dims, changing: Numbers
+) -> Gather | None:
     """A function that gathers what a run like this one is given; None where there is none.
 
     It is called with the roots of a run, and whether its nodes keep what they have saved. It
@@ -40,6 +41,7 @@ def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | N
         outline: of the run.
         captured: what of it is passed.
         dynamic: the sizes that change from run to run, with the numbers of their symbols.
+        changing: which numbers do.
     """
     nodes = outline.nodes
     inner = [node for node in nodes if node.edges]
@@ -54,20 +56,20 @@ def gather_of(outline: Outline, captured: Captured, dynamic: Dims) -> Gather | N
     single = len(outline.roots) == 1 and outline.roots[0][0].edges
     if not (usual and ordered and single and outline.captures is None and not outline.opaque):
         return None
-    return _Writer(outline, dynamic).function(captured)
+    return _Writer(outline, dynamic, changing).function(captured)
 
 
 class _Writer:
     """Writes the functions, each of which is given five lists to read and to add to.
 
-    They are the nodes by their numbers, values of symbols, arrays and hooks; and the number of the
-    node in front, of which those that follow have lower ones.
+    They are the nodes by their numbers, values of symbols, arrays, hooks and numbers.
     """
 
-    def __init__(self, outline: Outline, dynamic: Dims) -> None:
-        self.outline, self.dynamic = outline, dynamic
+    def __init__(self, outline: Outline, dynamic: Dims, changing: Numbers) -> None:
+        self.outline, self.dynamic, self.changing = outline, dynamic, changing
         self.numbers: dict[Node, int] = {}
         self.symbols: set[int] = set()
+        self.told: set[Node] = set()  # nodes whose shape the plan of a node in front has told
         self.parts: list[Part] = []
         self._begin()
 
@@ -81,7 +83,7 @@ class _Writer:
         self.shape("g.shape", 0)
         inner = [node for node in outline.nodes if node.edges]
         for k, node in enumerate(inner):
-            self.node(k, node)
+            self.node(k, node, inner[k - 1] if k else None)
             if k % _PART == _PART - 1:
                 self.end()
         self.end()
@@ -93,11 +95,13 @@ class _Writer:
                 self.end()
         self.end()
         symbols = [self.dynamic[at] for at in captured.sizes]
-        return _joined(
-            _Joined(
+        return joined(
+            Joined(
                 (index, g.dtype), tuple(inner_parts), tuple(self.parts),
-                [self.numbers[node] for node in inner], [self.numbers[node] for node in leaves],
-                _equal(outline.pattern), captured.arrays, symbols,
+                [self.numbers[node] for node in inner if type(node) is OpNode],
+                [self.numbers[node] for node in inner if type(node) is not OpNode],
+                [self.numbers[node] for node in leaves], _equal(outline.pattern),
+                captured.arrays, symbols,
             )
         )  # fmt: skip
 
@@ -106,14 +110,15 @@ class _Writer:
     def _begin(self) -> None:
         self.scope: dict[str, Any] = {
             "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds,
+            "written": _written,
         }  # fmt: skip
-        self.lines = ["def part(N, Z, A, H, q):"]
+        self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
 
     def end(self) -> None:
         """Compile what has been written since the last time."""
         if len(self.lines) > 1:
-            self.lines.append("  return q")
+            self.lines.append("  return True")
             source = "\n".join(self.lines)
             file = generated_file("walk of a backward run")
             exec(compile(source, file, "exec"), self.scope)
@@ -171,26 +176,35 @@ class _Writer:
 
     # --- nodes ------------------------------------------------------------------------------------
 
-    def node(self, k: int, node: Any) -> None:
-        """What is asked of one node, and taken from it."""
+    def node(self, k: int, node: Any, front: Node | None) -> None:
+        """What is asked of one node, and taken from it; ``front``: the one that runs before it."""
         name = self.name(node)
         letter, attribute = ("O", "plan") if type(node) is OpNode else ("D", "op")
         self.scope[f"P{k}"] = what = getattr(node, attribute)
         differs = f"{name}.{attribute} is not P{k}"
-        if letter == "O" and self.dynamic:
+        if letter == "O" and self._is_loose(node):
             self.scope[f"T{k}"] = what.stamp or what.stamped()
             self.emit(f"p = {name}.plan")
             differs = f"p is not P{k} and (p.stamp or p.stamped()) != T{k}"
-        self.emit(
-            f"if {differs} or {name}.__class__ is not {letter} or {name}.seq >= q: return None"
-        )
-        self.emit(f"q = {name}.seq")
+        # A node is older than those that lead to it; of others the order is asked for.
+        if front is not None and not any(e is not None and e[0] is node for e in front.edges):
+            differs += f" or {name}.seq >= {self.name(front)}.seq"
+        self.emit(f"if {differs} or {name}.__class__ is not {letter}: return None")
         self.hook(node, name)
         self.edges(node, name)
         if letter == "O":
             self.op(node, name)
         else:
             self.subgraph(node, name, k)
+
+    def _numbers_of(self, node: Node) -> range:
+        """The places of its numbers among those of the walk."""
+        marks, place = self.outline.marks, self.outline.places[node]
+        return range(marks[place][6], marks[place + 1][6])
+
+    def _is_loose(self, node: Node) -> bool:
+        """Whether the plan of an op may be another one, so that it does not tell sizes."""
+        return bool(self.dynamic) or not self.changing.isdisjoint(self._numbers_of(node))
 
     def leaf(self, node: Node) -> None:
         """What is asked of a leaf."""
@@ -241,9 +255,13 @@ class _Writer:
         """What an op has saved; its plan says of what types and, mostly, sizes."""
         operands, results = self.outline.saved[node]
         at = self._shapes_of(node)
-        self.emit(f"s = {name}.metas")
-        for n in range(len(node.metas)):
-            self.shape(f"s[{n}][0]", at + n)
+        loose = self._is_loose(node)
+        if loose or (node.plan.any_sizes and node not in self.told):
+            self.emit(f"s = {name}.metas")
+            for n in range(len(node.metas)):
+                self.shape(f"s[{n}][0]", at + n)
+        if not loose:
+            self.told.update(edge[0] for edge in node.edges if edge is not None)
         at += len(node.metas)
         self.emit(f"x, y, v = {name}.saved")
         given = [(f"x[{n}]", x) for n, x in enumerate(operands)]
@@ -254,17 +272,32 @@ class _Writer:
                 taken.append(source)
             elif type(x) is not Unsaved:
                 continue
-            if self.dynamic:
+            if loose:
                 if type(x) is Stand or not x.is_unknown:
                     self.shape(f"{source}.shape", at)
                 at += 1
         if taken:
             self.emit(f"A += {', '.join(taken)},")
-        if node in self.outline.versions:
-            self.emit("for w, c in v:")
-            self.emit("  if w.count != c: return None")
-        else:
-            self.emit("if v: return None")
+        passed = []
+        for n, place in zip(node.plan.numbers, self._numbers_of(node), strict=True):
+            if place in self.changing:
+                passed.append(f"x[{n}]")
+            elif loose:
+                self.emit(f"if x[{n}] != {self.outline.numbers[place]!r}: return None")
+        if passed:
+            self.emit(f"F += {', '.join(passed)},")
+        self.versions(self.outline.versions.get(node, 0))
+
+    def versions(self, count: int) -> None:
+        """Ask for writes to what a node has saved, of as many counts as it had, or of others."""
+        if not count:
+            self.emit("if v and written(v): return None")
+            return
+        self.emit(f"if len(v) == {count}:")
+        self.emit(f"  [{', '.join(f'(w{n}, c{n})' for n in range(count))}] = v")
+        tests = " or ".join(f"w{n}.count != c{n}" for n in range(count))
+        self.emit(f"  if {tests}: return None")
+        self.emit("elif written(v): return None")
 
     def subgraph(self, node: DiffNode, name: str, k: int) -> None:
         """What a subgraph has captured; its sizes are compared."""
@@ -275,9 +308,15 @@ class _Writer:
             for n in range(len(node.metas)):
                 self.shape(f"s[{n}][0]", at + n)
         at += len(node.metas)
-        self.scope[f"S{k}"] = _kinds(captures)
+        floats = [n for n, x in enumerate(captures) if type(x) is float and may_change(x)]
+        places = zip(floats, self._numbers_of(node), strict=True)
+        passed = [n for n, place in places if place in self.changing]
+        self.scope[f"F{k}"] = frozenset(passed)
+        self.scope[f"S{k}"] = _kinds(captures, passed)
         self.emit(f"c = [x for x, _ in {name}.captures]")
-        self.emit(f"if kinds(c) != S{k}: return None")
+        self.emit(f"if kinds(c, F{k}) != S{k}: return None")
+        if passed:
+            self.emit(f"F += {', '.join(f'c[{n}]' for n in passed)},")
         taken = []
         for n, x in enumerate(captures):
             if type(x) is Stand:
@@ -288,77 +327,7 @@ class _Writer:
                 at += 1
         if taken:
             self.emit(f"A += {', '.join(taken)},")
-        self.emit(f"for w, c in {name}.versions:")
-        self.emit("  if w.count != c: return None")
-
-
-class _Joined:
-    """What the functions for the parts of a run have in common.
-
-    Attributes:
-        root: which output of its node the root is, and its dtype.
-        inner, outer: functions for nodes, and for leaves.
-        nodes, leaves: the numbers of nodes that are released, and of leaves.
-        equal: pairs of arrays that are the same one.
-        arrays: those that are passed.
-        symbols: those whose values are passed.
-    """
-
-    __slots__ = ("arrays", "equal", "inner", "leaves", "nodes", "outer", "root", "symbols")
-
-    def __init__(
-        self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
-        nodes: list[int], leaves: list[int], equal: list[tuple[int, int]], arrays: Sequence[int],
-        symbols: list[int],
-    ) -> None:  # fmt: skip
-        self.root, self.inner, self.outer = root, inner, outer
-        self.nodes, self.leaves, self.equal = nodes, leaves, equal
-        self.arrays, self.symbols = arrays, symbols
-
-
-def _joined(run: _Joined) -> Gather:
-    (index, dtype), inner, outer = run.root, run.inner, run.outer
-    numbers, equal, symbols = run.nodes, run.equal, run.symbols
-    count = len(numbers) + len(run.leaves)
-    passed = list(run.arrays)
-    pick_leaves = itemgetter(*run.leaves, 0, 0)  # two more, so that it gives a tuple
-    most = max(symbols, default=-1) + 1
-
-    def gather(roots: Sequence[Any], retain: bool) -> Given | None:
-        try:
-            [(node, i, g)] = roots
-            if i != index or g.dtype != dtype:
-                return None
-            nodes: list[Any] = [None] * count
-            nodes[0] = node
-            values: list[Any] = [None] * most
-            arrays, hooks, hooks_of_leaves = [g], [], []  # type: ignore[var-annotated]
-            q: Any = node.seq + 1
-            for part in inner:
-                q = part(nodes, values, arrays, hooks, q)
-                if q is None:
-                    return None
-            for part in outer:
-                if part(nodes, values, arrays, hooks_of_leaves, 0) is None:
-                    return None
-            # Those that were different ones are inputs of their own, and may be the same now.
-            for k, first in equal:
-                if arrays[k] is not arrays[first]:
-                    return None
-        except (AttributeError, TypeError, ValueError):
-            return None
-        leaves = pick_leaves(nodes)[:-2]
-        if len({*leaves}) != len(leaves):
-            return None
-        if not retain:
-            for k in numbers:
-                nodes[k].release()
-        found = [arrays[k] for k in passed]
-        found += [leaf.leaf() for leaf in leaves]
-        # Leaves come first, as in the walk.
-        return found, [values[s] for s in symbols], hooks_of_leaves + hooks
-
-    return gather
+        self.emit(f"if written({name}.versions): return None")
 
 
 def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
@@ -367,18 +336,28 @@ def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
     return [(k, first[p]) for k, p in enumerate(pattern) if first.setdefault(p, k) != k]
 
 
+def _written(versions: Versions) -> bool:
+    """Whether something that a node has saved was written to."""
+    return any(version.count != count for version, count in versions)
+
+
 def _hooked(node: Node) -> Any:
     """The key of the hooks of a node, and what calls them."""
     found: list[Any] = []
     return hooks_of(node, found), found
 
 
-def _kinds(captures: Sequence[Any]) -> list[Any]:
-    """What captures of a subgraph are: dtypes of arrays, other values themselves."""
+def _kinds(captures: Sequence[Any], passed: Container[int]) -> list[Any]:
+    """What captures of a subgraph are: dtypes of arrays, other values themselves.
+
+    ``passed``: the floats that are inputs, so that their values do not count.
+    """
     return [
-        x.dtype if hasattr(x, "dtype") else (x.__class__, repr(x))
-        for x in captures
+        x.dtype if hasattr(x, "dtype")
+        else (float, may_change(x)) if k in passed and x.__class__ is float
+        else (x.__class__, repr(x))
+        for k, x in enumerate(captures)
     ]  # fmt: skip
 
 
-__all__ = ["Gather", "Given", "gather_of"]
+__all__ = ["gather_of"]

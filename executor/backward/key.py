@@ -1,7 +1,8 @@
 """The cache of captured runs: a trie of the keys of nodes, with what was captured at its leaves.
 
-A walk that ends at a leaf with equal sizes traces nothing (R4.7). Sizes are compared at the leaf:
-one that has changed is passed from then on, for good, and the graph captured anew (R4.9).
+A walk that ends at a leaf with equal sizes traces nothing (R4.7). Sizes are compared at the leaf,
+and so are numbers among the operands: one that has changed is passed from then on, for good, and
+the graph captured anew (R4.9).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
-from .capture import Captured, Dims, Place
-from .gather import Gather
+from .capture import Captured, Dims, Numbers, Place
+from .joined import Gather
 from .outline import Outline
 from .walk import Shape, Walk
 
@@ -31,18 +32,25 @@ class Made:
         dynamic: the sizes that are passed, with the numbers of their symbols.
         shapes: of the last run that it served.
         ranks: of the shapes.
+        changing: which numbers are passed.
+        numbers: of the run that was captured.
     """
 
-    __slots__ = ("captured", "dynamic", "is_ready", "ranks", "run", "shapes")
+    __slots__ = (
+        "captured", "changing", "dynamic", "is_ready", "numbers", "ranks", "run", "shapes",
+    )  # fmt: skip
 
     def __init__(
         self, captured: Captured, run: Compiled, is_ready: Callable[[], bool], entry: Entry
     ) -> None:
         self.captured, self.run, self.is_ready = captured, run, is_ready
         self.dynamic, self.shapes, self.ranks = entry.dynamic, entry.shapes, entry.ranks
+        self.changing, self.numbers = entry.changing, entry.numbers
 
-    def serves(self, shapes: list[Shape]) -> bool:
-        """Whether the graph holds for these shapes."""
+    def serves(self, shapes: list[Shape], numbers: list[float]) -> bool:
+        """Whether the graph holds for these shapes and numbers."""
+        if self.numbers != numbers and not _others(self.numbers, numbers) <= self.changing:
+            return False
         if self.shapes == shapes:
             return True
         dynamic = self.dynamic
@@ -60,6 +68,11 @@ def _changed(before: list[Shape], shapes: list[Shape]) -> set[Place]:
         for k, (new, old) in enumerate(zip(shapes, before, strict=True)) if new != old
         for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
     }  # fmt: skip
+
+
+def _others(before: list[float], numbers: list[float]) -> set[int]:
+    """Which numbers are others."""
+    return {k for k, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b}
 
 
 def _split(dynamic: Dims, shapes: list[Shape]) -> list[Place]:
@@ -81,18 +94,22 @@ class Entry:
         ranks: of the shapes.
         dynamic: sizes that have changed, and so are passed, each with the number of its symbol:
             sizes have one symbol while they have been equal in all runs.
+        numbers: of the last run that was captured.
+        changing: those that have changed, and so are passed.
         made: what the last capture has made; None before it. Other threads read it while this
             entry is widened, so that it has all that they compare.
     """
 
-    __slots__ = ("dynamic", "made", "pattern", "ranks", "shapes", "steps")
+    __slots__ = (
+        "changing", "dynamic", "made", "numbers", "pattern", "ranks", "shapes", "steps",
+    )  # fmt: skip
 
-    def __init__(
-        self, steps: list[Hashable], shapes: list[Shape], pattern: Sequence[int]
-    ) -> None:  # fmt: skip
-        self.steps, self.shapes, self.pattern = steps, shapes, pattern
+    def __init__(self, walk: Outline) -> None:
+        self.steps, self.shapes, self.pattern = walk.steps, walk.shapes, walk.pattern
+        self.numbers = walk.numbers
+        self.changing: Numbers = frozenset()
         self.dynamic: Dims = {}
-        self.ranks = list(map(len, shapes))
+        self.ranks = list(map(len, walk.shapes))
         self.made: Made | None = None
 
     def changed(self, shapes: list[Shape]) -> set[Place] | None:
@@ -116,7 +133,8 @@ class Miss:
 
     Attributes:
         kind: ``"node"`` for a new node, ``"arrays"`` where other lifted arrays are the same one,
-            or of other ranks, ``"size"`` for a size that has changed, ``"failed"`` for another try.
+            or of other ranks, ``"size"`` for a size that has changed, ``"number"`` for a number,
+            ``"failed"`` for another try.
         text: the reason, as a sentence.
     """
 
@@ -137,7 +155,7 @@ class _Step:
 def _serves(entry: Entry, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
     """What an entry has for a walk of its key; None for other sizes or arrays."""
     made = entry.made
-    if made is None or entry.pattern != pattern or not made.serves(walk.shapes):
+    if made is None or entry.pattern != pattern or not made.serves(walk.shapes, walk.numbers):
         return None
     return made
 
@@ -177,7 +195,10 @@ class Cache:
     def awaits(self, walk: Walk, pattern: Sequence[int]) -> bool:
         """Whether a run that is like this one is captured beside others, or cannot be."""
         return any(
-            asked.shapes == walk.shapes and asked.steps == walk.steps and asked.pattern == pattern
+            asked.shapes == walk.shapes
+            and asked.steps == walk.steps
+            and asked.pattern == pattern
+            and asked.numbers == walk.numbers
             for asked in tuple(self.awaited)
         )
 
@@ -206,17 +227,21 @@ class Cache:
             if changed is not None:
                 new = sorted(changed - entry.dynamic.keys())
                 misses += [_new_size(walk, *place) for place in new]
+                others = _others(entry.numbers, walk.numbers) - entry.changing
+                misses += [_new_number(walk, place) for place in sorted(others)]
                 misses += [_split_size(walk, *place) for place in _split(entry.dynamic, shapes)]
                 if not misses and entry.made is None:
                     misses.append(Miss("failed", "capture that has failed before"))
                 entry.widen(changed, shapes)
+                entry.changing, entry.numbers = entry.changing | others, walk.numbers
                 self.gathers = tuple(pair for pair in self.gathers if pair[1] is not entry.made)
                 entry.shapes, entry.made = shapes, None
                 return entry, _told(misses)
         if not misses:
             misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
-        made = Entry(walk.steps, shapes, pattern)
+        made = Entry(walk)
         if self.dynamic:
+            made.changing = frozenset(range(len(walk.numbers)))
             made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
                        shapes)  # fmt: skip
         at.entries.append(made)
@@ -245,9 +270,17 @@ def _split_size(walk: Outline, place: int, axis: int) -> Miss:
     return Miss("size", f"size {axis} of shape {place}, of {owner}, equals others no longer")
 
 
-def _owner(walk: Outline, place: int) -> str:
-    ends = [*(m[1] for m in walk.marks[1:])]
-    if place < walk.marks[0][1]:
+def _new_number(walk: Outline, place: int) -> Miss:
+    """A number among the operands that is another one than in all runs before."""
+    return Miss(
+        "number", f"number {place}, of {_owner(walk, place, 6)}, changed and became an input"
+    )
+
+
+def _owner(walk: Outline, place: int, which: int = 1) -> str:
+    """The node that has lifted a shape, or what else is in another of the lists of the walk."""
+    ends = [*(m[which] for m in walk.marks[1:])]
+    if place < walk.marks[0][which]:
         return "the roots"
     return next(n.name for n, end in zip(walk.nodes, ends, strict=True) if place < end)
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
+from ..tape.plans import told_by_value
 from .backward import AutogradState, Backward
 from .beside import BESIDE
 from .capture import Capture
@@ -92,8 +93,8 @@ def captured_here(
 ) -> tuple[Walk, Made]:
     """Capture a run that waits for it; the caller holds the lock.
 
-    A node that cannot be recorded is called as it is, in this run and in those that are like it:
-    then the walk is another one.
+    A node that cannot be recorded is called as it is, in this run and in those that are like it, or
+    its numbers stay constants: then the walk is another one.
     """
     while True:
         try:
@@ -107,12 +108,13 @@ def captured_here(
 def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline) -> Made:
     """Capture a run, finish the graph and have it compiled; the caller holds the lock.
 
-    Raises Unrecorded for a node that cannot be recorded, which is called as it is from now on.
+    Raises Unrecorded for a node that cannot be recorded: it is called as it is from now on, or, if
+    numbers among its operands were inputs, these are constants.
     """
     with _capturing(process) as number:
         entry, misses = cache.missed(outline)
         try:
-            captured = Capture(number, outline, entry.dynamic).run()
+            captured = Capture(number, outline, entry.dynamic, entry.changing).run()
         except Unrecorded as error:
             _note_unrecorded(error, outline)
             raise
@@ -122,7 +124,7 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
     run = compiler(made)
     is_ready = run.is_ready if isinstance(run, Compiled) else _always
     found = Made(captured, run, is_ready, entry)
-    gather = gather_of(outline, captured, entry.dynamic)
+    gather = gather_of(outline, captured, entry.dynamic, entry.changing)
     if isinstance(run, Compiled):
         run.prepare()
     process.next = number + 1
@@ -137,6 +139,10 @@ def _always() -> bool:
 
 def _note_unrecorded(error: Unrecorded, outline: Outline) -> None:
     node = error.node
+    if error.has_numbers and told_by_value(node.plan.op):  # type: ignore[attr-defined]
+        node.plan.stamp, node.plan.numbers = None, ()  # type: ignore[attr-defined]
+        log("backward-number", node.name, f"numbers stay constants: {error.__cause__ or error}")
+        return
     log("backward-opaque", node.name, str(error.__cause__ or error))
     step: Any = outline.steps[1 + outline.places[node]]
     if step[0] in UNRECORDED:

@@ -58,16 +58,17 @@ class Outline:
         pattern: for each lifted array, which of the different ones it is.
         arrays: dtype and number of axes of each different array.
         scalars: the types of lifted numbers.
+        numbers: those of the walk, which are lifted once they have changed.
         hooks, packed, leaves: how much of these there is.
         opaque: nodes that run as they are.
         saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
             as they are, a `Stand` for each array.
         hooked: of each node with hooks, which.
-        versions: nodes that count writes to what they have saved.
+        versions: of nodes that count writes to what they have saved, how many counts they have.
     """
 
     __slots__ = (
-        "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes",
+        "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes", "numbers",
         "opaque", "packed", "pattern", "places", "roots", "saved", "scalars", "shapes", "steps",
         "versions",
     )  # fmt: skip
@@ -85,11 +86,12 @@ class Outline:
             if number == len(self.arrays):
                 self.arrays.append((x.dtype, x.ndim))
         self.scalars = [type(x) for x in walk.scalars]
+        self.numbers: list[float] = walk.numbers
         self.hooks, self.packed, self.leaves = map(len, (walk.hooks, walk.packed, walk.leaves))
         self.opaque = set(walk.opaque)
         self.saved: dict[Node, list[list[Any]]] = {}
         self.hooked: dict[Node, HookCounts] = {}
-        self.versions: set[Node] = set()
+        self.versions: dict[Node, int] = {}
         self._outline()
 
     def _outline(self) -> None:
@@ -126,7 +128,7 @@ class Outline:
                         found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
                     self.saved[node] = found
                     if versions:
-                        self.versions.add(node)
+                        self.versions[node] = len(versions)
 
 
 __all__ = ["HookCounts", "Outline", "Stand"]

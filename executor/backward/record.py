@@ -18,6 +18,7 @@ from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
 from ..tape.node import Node
 from ..tape.op_node import OpNode, PackedNode
+from ..tape.plans import may_change
 from .outline import Stand
 from .rules import Function, Lifted, Sized, camel, function_of, tensor
 
@@ -30,7 +31,7 @@ class _Reader:
 
     def __init__(self, capture: Capture, node: Node) -> None:
         self.c = capture
-        self.arrays, shapes, self.scalars, _, self.packed, _ = capture.marks(node)
+        self.arrays, shapes, self.scalars, _, self.packed, _, self.numbers = capture.marks(node)
         self.shapes = shapes + len(node.metas)
 
     def value(self, x: Any) -> tuple[int | None, int | None, Any]:
@@ -61,6 +62,11 @@ class _Reader:
             return None, None if x.is_unknown else at, x.dtype
         return None, None, None
 
+    def number(self) -> int | None:
+        """The value of the next number of the node, if that is passed."""
+        self.numbers += 1
+        return self.c.numbers.get(self.numbers - 1)
+
 
 def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | None]:
     """An op of the table, by its rule (R4.21)."""
@@ -73,7 +79,7 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
         value, at, dtype = reader.value(x)
         if value is not None:
             values.append(value)
-            return Lifted(c.program.type_of(value))  # type: ignore[arg-type]
+            return Lifted(c.program.type_of(value))
         if type(x) is Unsaved or x is None:
             if at is None:
                 owner, index = (node, 0) if meta is None else meta
@@ -82,7 +88,14 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
             return Sized(tensor(c.shape(at), dtype))
         return x
 
-    xs = [part(x, edge) for x, edge in zip(operands, node.edges, strict=True)]
+    def operand(k: int, x: Any) -> Any:
+        number = reader.number() if k in node.plan.numbers else None
+        if number is None:
+            return part(x, node.edges[k])
+        values.append(number)
+        return Lifted(c.program.type_of(number))
+
+    xs = [operand(k, x) for k, x in enumerate(operands)]
     ys = [part(y, (node, k)) for k, y in enumerate(results)]
     types = [None if g is None else c.program.type_of(g) for g in gs]
     wanted = [edge is not None for edge in node.edges]
@@ -110,26 +123,30 @@ def _recorded(
     Raises Unrecorded where the rule asks for what is known in a run alone.
     """
     plan = node.plan
+    has_numbers = any(isinstance(x, Lifted) and isinstance(x.type, ScalarType) for x in xs)
     try:
         return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except ShapeError:
         pass
     except (ProfuseError, TypeError, ValueError) as error:
-        raise Unrecorded(node) from error
+        raise Unrecorded(node, has_numbers=has_numbers) from error
     xs, ys = ([_without_symbols(x) for x in group] for group in (xs, ys))
     types = [None if t is None else _unknown(t) for t in types]
     try:
         return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
     except (ProfuseError, TypeError, ValueError) as error:
-        raise Unrecorded(node) from error
+        raise Unrecorded(node, has_numbers=has_numbers) from error
 
 
 class Unrecorded(Exception):
-    """A node cannot be recorded, and has to be called as it is."""
+    """A node cannot be recorded, and has to be called as it is.
 
-    def __init__(self, node: Node) -> None:
+    ``has_numbers``: numbers among its operands were inputs.
+    """
+
+    def __init__(self, node: Node, *, has_numbers: bool = False) -> None:
         super().__init__(node.name)
-        self.node = node
+        self.node, self.has_numbers = node, has_numbers
 
 
 def _unknown(type_: TensorType) -> TensorType:
@@ -139,7 +156,8 @@ def _unknown(type_: TensorType) -> TensorType:
 
 
 def _without_symbols(x: Any) -> Any:
-    return type(x)(_unknown(x.type)) if isinstance(x, (Lifted, Sized)) else x
+    known = isinstance(x, (Lifted, Sized)) and isinstance(x.type, TensorType)
+    return type(x)(_unknown(x.type)) if known else x
 
 
 def _key(node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any) -> Any:
@@ -201,7 +219,9 @@ def record_diff(c: Capture, node: DiffNode, gs: Sequence[int | None]) -> list[in
         g = gs[k]
         operands.append(c.emit(AutogradZero, (), [TENSOR])[0] if g is None else g)
     for x in c.outline.saved[node][0]:
-        value, _, _ = reader.value(x)
+        value = reader.value(x)[0]
+        if type(x) is float and may_change(x):
+            value = reader.number()
         if value is None:
             value = c.emit(Constant, (), [_scalar(x)], value=x)[0]
         operands.append(value)

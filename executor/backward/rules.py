@@ -27,7 +27,7 @@ class Lifted:
 
     __slots__ = ("type",)
 
-    def __init__(self, type_: TensorType) -> None:
+    def __init__(self, type_: Type) -> None:
         self.type = type_
 
 

@@ -26,7 +26,7 @@ from .record import Unrecorded
 from .state import STATE, check_not_capturing
 from .walk import Roots, Walk
 
-_MOST = 64  # graphs of one cache: a number that changes in each step would make one each
+_MOST = 64  # graphs of one cache: an exponent that changes in each step would make one each
 _AWAITED = 8  # captures of one cache that are under way, or have failed
 
 
@@ -47,7 +47,7 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
             process.hits += 1
             roots = ()
             with _region():
-                made.run(given[0], given[1], [], given[2], [])
+                made.run(given[0], given[1], given[3], given[2], [])
             return []
     walk = Walk(roots, captures)
     pattern = _pattern(walk.arrays)
@@ -162,6 +162,7 @@ def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:
     inputs += walk.leaves
     sizes = [shapes[k][axis] for k, axis in captured.sizes]
     scalars, hooks, packed = walk.scalars, walk.hooks, walk.packed
+    scalars += [walk.numbers[k] for k in captured.numbers]
     opaque = walk.opaque
     if not retain_graph:  # R4.11
         kept = set(opaque) if opaque else ()

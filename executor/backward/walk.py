@@ -19,6 +19,7 @@ from ..tape.custom import CustomNode
 from ..tape.engine import Captures, leading_to
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode, PackedNode
+from ..tape.plans import may_change
 from ..tape.saved import Packed, check, freed, overwritten
 from .hooks import (
     CustomCall,
@@ -49,13 +50,14 @@ class Walk:
         arrays: lifted arrays, one entry for each use.
         shapes: of lifted arrays, of gradients and of what was not saved.
         scalars, hooks, packed, leaves: what else is lifted.
+        numbers: operands of ops that are numbers, and floats that subgraphs have captured.
         marks: how long these lists were in front of each node, and behind the last one.
         opaque: nodes that run as they are, so that they are released after the run.
     """
 
     __slots__ = (
-        "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "opaque", "packed",
-        "places", "roots", "scalars", "shapes", "steps",
+        "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "numbers", "opaque",
+        "packed", "places", "roots", "scalars", "shapes", "steps",
     )  # fmt: skip
 
     def __init__(self, roots: Roots, captures: Captures | None) -> None:
@@ -66,6 +68,7 @@ class Walk:
         self.hooks: list[Any] = []
         self.packed: list[Any] = []
         self.leaves: list[Any] = []
+        self.numbers: list[float] = []
         self.opaque: list[Node] = []
         self.marks: list[tuple[int, ...]] = []
         self.places = places = dict[Node, int].fromkeys((root[0] for root in roots), 0)
@@ -99,10 +102,12 @@ class Walk:
         steps.append((*first, wanted))
         needed, mark = self.needed, self.marks.append
         scalars, found, packed, leaves = self.scalars, self.hooks, self.packed, self.leaves
+        numbers = self.numbers
         add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
         for node in self.nodes:
             mark((
-                len(arrays), len(shapes), len(scalars), len(found), len(packed), len(leaves)
+                len(arrays), len(shapes), len(scalars), len(found), len(packed), len(leaves),
+                len(numbers),
             ))  # fmt: skip
             for meta in node.metas:
                 shape_of(meta[0])
@@ -129,19 +134,23 @@ class Walk:
 
     def _recorded(self, lift: Callable[[Any, Walk], Hashable], node: Node) -> Hashable:
         """The key of a node; of one whose like could not be recorded, as it is called as it is."""
-        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
         before = self.lengths()
         key = lift(node, self)
         if key not in UNRECORDED:
             return key
-        for found, length in zip(lists, before, strict=True):
+        for found, length in zip(self._lists(), before, strict=True):
             del found[length:]
         return lift_opaque(node, self)
 
     def lengths(self) -> tuple[int, ...]:
-        """How much has been lifted: arrays, shapes, scalars, hooks, packed data, leaves."""
-        lists = (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves)
-        return tuple(map(len, lists))
+        """How much has been lifted: the entry of `marks` for a node that is walked now."""
+        return tuple(map(len, self._lists()))
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return (
+            self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves,
+            self.numbers,
+        )  # fmt: skip
 
     def keep(self, x: Any) -> Hashable:
         """Lift one saved value; its part of the key.
@@ -212,7 +221,10 @@ def lift_op(node: OpNode, walk: Walk) -> Hashable:
             shapes.append(y.shape)
         else:
             walk.keep(y)
-    return plan.stamp or plan.stamped()
+    stamp = plan.stamp or plan.stamped()
+    if plan.numbers:
+        walk.numbers += [operands[k] for k in plan.numbers]
+    return stamp
 
 
 def lift_packed(node: PackedNode, walk: Walk) -> Hashable:
@@ -233,7 +245,14 @@ def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
     if node.versions:
         check(node.versions, node.op.name, node.loc)
     dtypes = tuple([m[1] for m in node.metas])
-    return node.op, dtypes, tuple([walk.keep(x) for x, _ in captures])
+    kinds: list[Hashable] = []
+    for x, _ in captures:
+        if type(x) is float and may_change(x):  # an int may be a size
+            walk.numbers.append(x)
+            kinds.append(float)
+        else:
+            kinds.append(walk.keep(x))
+    return node.op, dtypes, tuple(kinds)
 
 
 def lift_custom(node: CustomNode, walk: Walk) -> Hashable:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...dialect.ir.program import Module
-from ...dialect.ops.control_flow.control import For, While
+from ...dialect.ops.control_flow.control import LOOPS
 
 
 class TooLong(Exception):
@@ -59,7 +59,6 @@ class _Limits(threading.local):
     current: Limit | None = None
 
 
-LOOPS = (For, While)
 LIMITS = _Limits()
 """The limit of the present thread: ``current``; None = loops run to their end."""
 
@@ -80,4 +79,4 @@ def has_rounds(module: Module) -> bool:
     return any(i.op in LOOPS for function in functions for i in function.body.walk())
 
 
-__all__ = ["LIMITS", "LOOPS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]
+__all__ = ["LIMITS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]

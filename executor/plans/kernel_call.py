@@ -17,8 +17,9 @@ from ...dialect.importers.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
 from ...dialect.ir.size_algebra import parse_dim
+from ...dialect.ops.control_flow.control import LOOPS
 from ..interpret.evaluate import Adapt, Evaluator, as_kernels_give_it
-from ..interpret.loop_limit import LIMITS, LOOPS, SoonerInPython
+from ..interpret.loop_limit import LIMITS, SoonerInPython
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs

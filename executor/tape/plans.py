@@ -6,7 +6,8 @@ All of it follows from the op's rule. Runs on small arrays consist of little els
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from math import copysign, isfinite
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ...dialect.importers.tracing.leaves import NUMBERS
 from ...dialect.ir.dtypes import C128
 from ...dialect.ir.op import Op
 from ...dialect.ir.types import TensorType
+from ...dialect.ops.elementwise.binary import Pow
 from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
 from .builder import ArrayBuilder, Unsaved
 from .node import Edge
@@ -24,6 +26,7 @@ from .straight import Pull, straight
 OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
 _ARRAYS = (np.ndarray, np.generic)
 _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
+_BY_VALUE: set[type[Op]] = {Pow}
 
 
 class Plan:
@@ -36,15 +39,19 @@ class Plan:
         kept_results: which results they keep.
         blank: what stands for the operands that are not kept.
         pull: the rule as one function; None = it is not recorded, or cannot be.
-        stamp: what tells nodes apart whatever their sizes are; None until `stamped`.
+        stamp: what tells nodes apart whatever their sizes and `numbers` are; None until `stamped`.
+        numbers: which operands are numbers that may be others in the next run; () until `stamped`.
+        any_sizes: it is for operands and a result of any one shape.
     """
 
     __slots__ = (
-        "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "op", "pull",
-        "stamp", "wanted",
+        "_given", "_left", "attrs", "blank", "builder", "kept", "kept_results", "numbers", "op",
+        "pull", "stamp", "wanted",
     )  # fmt: skip
     pull: Pull | None
     stamp: Hashable
+    numbers: tuple[int, ...]
+    any_sizes: ClassVar[bool] = False
 
     def __init__(
         self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
@@ -58,19 +65,30 @@ class Plan:
         self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
         self.builder = ArrayBuilder(wanted)
         self.pull = None
-        self.stamp = None
+        self.stamp, self.numbers = None, ()
         self._left = OFTEN
 
     def stamped(self) -> Hashable:
-        """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep."""
+        """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep.
+
+        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`.
+        """
         attrs = [
             (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
             for name, v in self.attrs.items() if name != "shape"
         ]  # fmt: skip
+        if issubclass(self.op, Elementwise) and self.op not in _BY_VALUE:
+            # Rules do not multiply by 1 and -1, which would change signs of parts that are 0.
+            signs = (1, -1) if any(_is_complex(x) for x in self._given) else ()
+            self.numbers = tuple(
+                k for k, x in enumerate(self._given) if may_change(x) and x not in signs
+            )
         given = [
-            (x.dtype, x.is_unknown or x.ndim) if type(x) is Unsaved else (type(x), repr(x))
-            for x in self._given
-        ]
+            (x.dtype, x.is_unknown or x.ndim) if type(x) is Unsaved
+            else type(x) if k in self.numbers
+            else (type(x), repr(x))
+            for k, x in enumerate(self._given)
+        ]  # fmt: skip
         kept = self.kept, self.kept_results, tuple(x is None for x in self.blank)
         parts = (*map(_hashable, attrs), *given, *kept, *self.wanted)
         self.stamp = (self.op, *parts)
@@ -84,6 +102,36 @@ class Plan:
 
     def _recorded(self) -> Pull | None:
         return straight(self.op, self.attrs, self._given, self.wanted)
+
+
+def _is_complex(x: Any) -> bool:
+    return type(x) is Unsaved and x.dtype.kind == "c"
+
+
+def told_by_value(op: type[Op]) -> bool:
+    """Have nodes of an op be told apart by the numbers among its operands: its rule asks for them.
+
+    Returns whether they have not been before.
+    """
+    if op in _BY_VALUE:
+        return False
+    _BY_VALUE.add(op)
+    for known in (*_known.values(), *_elementwise.values()):
+        if known is not None and known.op is op:
+            for plan in list(known.known.values()):
+                if plan is not None:
+                    plan.stamp, plan.numbers = None, ()
+    return True
+
+
+def may_change(x: Any) -> bool:
+    """Whether a value is a number like others: neither -0.0, which equals 0.0, nor infinite or NaN.
+
+    An int must be one that kernels can be given.
+    """
+    if type(x) is float:
+        return isfinite(x) and (x != 0.0 or copysign(1.0, x) > 0)
+    return type(x) is int and -(2**63) <= x < 2**63
 
 
 def _hashable(x: Any) -> Hashable:
@@ -196,6 +244,7 @@ class _AnySizes(Plan):
     """
 
     __slots__ = ("_key", "_table")
+    any_sizes = True
 
     def __init__(
         self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], table: dict, key: Any
@@ -263,5 +312,6 @@ def _is_plain(op: type[Op]) -> bool:
 
 
 __all__ = [
-    "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "op_plans",
+    "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "may_change",
+    "op_plans", "told_by_value",
 ]  # fmt: skip

@@ -42,7 +42,7 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
     "threads_that_share_a_leaf": ("captures", _KEPT),
     "everything_at_once": ("captures", _KEPT),
     "a_number_that_changes_with_each_step": (
-        "captures", "Python numbers among the operands are part of the key (R4.8)"
+        "captures", "numbers are constants until they change, as sizes are (R4.9)"
     ),
     "gradients_of_gradients_in_the_region": (
         "captures", "runs with create_graph are eager (R4.6)"

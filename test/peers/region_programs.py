@@ -139,6 +139,38 @@ def a_number_that_changes_with_each_step(t, note):
 
 
 @scenario
+def numbers_that_change_where_sizes_are_inputs(t, note):
+    x = t.leaf(1, 2)
+    for k in range(4):
+        with t.step(dynamic=True):
+            ((t.sin(x) * (k + 0.5) - (0.1 + k)) / (k + 1.5) + 0.25 * k).sum().backward()
+        note(x.grad)
+
+
+@scenario
+def an_exponent_that_changes_with_each_step(t, note):
+    x = t.leaf(1, 2)
+    for k in (2.5, 3.5, 2.5, 4.5):
+        with t.step():
+            (t.sin(x) ** k).sum().backward()
+        note(x.grad)
+
+
+@scenario
+def numbers_that_a_function_of_ones_own_saves(t, note):
+    scaled = t.function(
+        "Scaled",
+        lambda x, k: (x * k, (x, k, 2 * k)),
+        lambda saved, g: (g * saved[1] + saved[2], None),
+    )
+    x = t.leaf(1, 2)
+    for k in range(4):
+        with t.step():
+            scaled(t.sin(x), k + 0.5).sum().backward()
+        note(x.grad)
+
+
+@scenario
 def a_rate_in_an_array_that_changes_with_each_step(t, note):
     x = t.leaf(1, 2)
     for k in range(3):

@@ -105,7 +105,7 @@ LABELS = dict.fromkeys((
     "writes_in_place", "writes_into_views", "joined_and_chosen_elements",
 ), _OPS) | dict.fromkeys(("gradients_that_are_wanted", "two_roots_at_once"), _LEAVES)  # fmt: skip
 """Scenarios in which labels of nodes, or the order of hooks in the graph, differ, and why."""
-_NAMES = {"mm": "matmul", "pow": "power", "accumulategrad": "accumulate_grad"}
+_NAMES = {"mm": "matmul", "accumulategrad": "accumulate_grad"}
 
 
 def first_graph(side, name, compiler):

@@ -18,7 +18,7 @@ from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import Traced
 from .decisions import Key
 from .names import Site, is_carried, same
-from .trial import Trial
+from .trial import Trial, own
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -104,7 +104,7 @@ class Branches(Trial):
         """What the names hold behind the statement."""
         rec = self.rec
         made: dict[str, Any] = {}
-        pairs: dict[str, list[Any]] = {}
+        pairs: dict[tuple[str, int | None], list[Any]] = {}  # by name, and place in a tuple
         for name in self.site.after:
             sides = [held.get(name, _ABSENT) for held in self._held]
             if sides[0] is _ABSENT and sides[1] is _ABSENT:
@@ -114,13 +114,17 @@ class Branches(Trial):
             if same(*sides):
                 made[name] = sides[0]
             elif all(map(is_carried, sides)):
-                pairs[name] = sides
+                pairs[name, None] = sides
+            elif _are_tuples(*sides):
+                pairs.update(
+                    {(name, k): list(pair) for k, pair in enumerate(zip(*sides, strict=True))}
+                )
             else:
                 kinds = " and ".join(type(side).__name__ for side in sides)
                 self.refuse(f"{name} is of type {kinds} behind its branches")
         outputs: list[list[int]] = [[], []]
         hints = []
-        for name, sides in pairs.items():
+        for (name, _), sides in pairs.items():
             values = [self._value(k, name, side) for k, side in enumerate(sides)]
             hint = _hint(rec, values, self._blocks)
             if hint is None:
@@ -129,16 +133,22 @@ class Branches(Trial):
             for k, value in enumerate(values):
                 outputs[k].append(value)
         results = _emit(rec, self._condition, self._blocks, outputs, hints)
-        made.update(zip(pairs, results, strict=True))
+        for (name, place), result in zip(pairs, results, strict=True):
+            made[name] = result if place is None else (*made.get(name, ()), result)
         return made
 
     def _value(self, side: int, name: str, held: Any) -> int:
         if type(held) is Traced and not held.ndim and not is_immutable(held):
             self.refuse(f"{name} is an array without axes")
         with self.rec.nested(self._blocks[side]):
-            value = as_value(self.rec, held)
+            value = as_value(self.rec, own(self.rec, held))
             self.rec.check_visible(value)
         return value
+
+
+def _are_tuples(a: Any, b: Any) -> bool:
+    """True for tuples of as many values that a loop may carry."""
+    return type(a) is type(b) is tuple and len(a) == len(b) > 0 and all(map(is_carried, (*a, *b)))
 
 
 def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:

@@ -7,14 +7,26 @@
                                value = B
                            return value
 
-So that a trace can record both branches where the condition is traced. Branches behind which the
-rest would have to be written twice stay as they are, and so do those in loops, `try` and `with`.
+So that a trace can record both branches where the condition is traced. A loop is left by `break`
+first, and its value computed behind it, of what names hold then:
+
+    for i in r:            leaves = False
+        if c:              for i in r:
+            return A   ->      if c:
+                                   leaves = True
+                                   break
+                           if leaves:
+                               return A
+
+Branches behind which the rest would have to be written twice stay as they are, and so do those in
+`try` and `with`.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from ..python.users_code import PREFIX
 from .jumps import placed
@@ -26,12 +38,89 @@ NEVER, MAYBE, ALWAYS = range(3)  # whether a list of statements returns
 
 def without_returns(function: ast.FunctionDef) -> None:
     """Rewrite the branches of a function that return, in place."""
-    body = function.body
+    body = function.body = _Loops().block(function.body)
     if any(isinstance(n, ast.If) and _returns([n]) for n in body) and _fits(body):
         function.body = [
             *_valued(body, body[0]),
             placed(ast.Return(ast.Name(NAME, ast.Load())), body[-1]),
         ]
+
+
+class _Loops:
+    """Rewrites the loops of one function that return."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements whose outermost loops return nothing."""
+        out: list[ast.stmt] = []
+        for node in body:
+            if isinstance(node, ast.If):
+                node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            if not isinstance(node, (ast.For, ast.While)) or not _leaves_by_branches(node):
+                out.append(node)
+                continue
+            found = self._left(node)
+            before = [_flag(name, False, node) for name, _ in found]
+            behind = [placed(_if(name, [made]), made) for name, made in found]
+            out += [*before, node, *behind]
+        return out
+
+    def _left(self, loop: Any) -> list[tuple[str, ast.Return]]:
+        """Have a loop break where it returned; the names of flags, and what to return for each."""
+        found: list[tuple[str, ast.Return]] = []
+        loop.body = self._without(loop.body, found)
+        return found
+
+    def _without(self, body: list[ast.stmt], found: list[tuple[str, ast.Return]]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for node in body:
+            if isinstance(node, ast.Return):
+                self._count += 1
+                name = f"{PREFIX}leaves{self._count}"
+                found.append((name, node))
+                return [*out, _flag(name, True, node), placed(ast.Break(), node)]
+            if isinstance(node, ast.If):
+                node.body = self._without(node.body, found)
+                node.orelse = self._without(node.orelse, found)
+            out.append(node)
+            if isinstance(node, (ast.For, ast.While)) and _holds_return(node):
+                inner = self._left(node)
+                found += inner
+                out += [placed(_if(name, [ast.Break()]), made) for name, made in inner]
+        return out
+
+
+def _leaves_by_branches(loop: ast.AST) -> bool:
+    """True if a loop returns, and does so in branches and loops alone."""
+    return (
+        _holds_return(loop)
+        and _are_branches(loop.body)
+        and not any(  # type: ignore[attr-defined]
+            map(_holds_return, loop.orelse)  # type: ignore[attr-defined]
+        )
+    )
+
+
+def _are_branches(body: Sequence[ast.stmt]) -> bool:
+    for node in body:
+        if isinstance(node, (ast.Return, *_SCOPES)) or not _holds_return(node):
+            continue
+        if isinstance(node, ast.If):
+            if not (_are_branches(node.body) and _are_branches(node.orelse)):
+                return False
+        elif not isinstance(node, (ast.For, ast.While)) or not _leaves_by_branches(node):
+            return False
+    return True
+
+
+def _if(name: str, body: list[ast.stmt]) -> ast.If:
+    return ast.If(ast.Name(name, ast.Load()), body, [])
+
+
+def _flag(name: str, value: bool, where: ast.AST) -> ast.stmt:
+    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
 
 
 def _returns(body: Sequence[ast.stmt]) -> int:

@@ -26,6 +26,7 @@ from .names import Site, is_carried, read, same
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
     from .loops import Source
 
 _TRIALS = 12
@@ -161,10 +162,12 @@ class Trial:
         if self.carry is None:
             return ()
         held = frame.f_locals
+        rec = self.rec
         values = {**self.advanced(), **{n: held[n] for n in self.names}}
         for name, value in values.items():
             if type(value) is Traced and not value.ndim and not is_immutable(value):
                 self.refuse(f"{name} is an array without axes")
+            values[name] = own(rec, value)
         try:
             return self.carry.collect(values)
         except TraceError as error:
@@ -258,4 +261,13 @@ class Trial:
         self.source.refuse(self, why)
 
 
-__all__ = ["Trial"]
+def own(rec: Recorder, value: Any) -> Any:
+    """A value that a block hands on: what is taken out of an array is no view of its memory."""
+    if type(value) is not Traced or value.ndim:
+        return value
+    made = rec.defs.get(value.value)
+    is_view = made is not None and bool(made.op.aliases) and not made.op.writes
+    return op("copy", value) if is_view else value
+
+
+__all__ = ["Trial", "own"]

@@ -34,7 +34,7 @@ from ...ir.program import Block, Instr, Program
 from ...ir.symbolic import Dimension, Sym, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
-from ...ops.control_flow.control import For, While
+from ...ops.control_flow.control import LOOPS
 from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
@@ -493,7 +493,7 @@ class Recorder:
         """The inputs that loops write to."""
         found = set()
         for loop in self.program.body.walk():
-            if loop.op not in (For, While):
+            if loop.op not in LOOPS:
                 continue
             for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
                 value: int | None = instr.operands[0]

@@ -68,6 +68,9 @@ class For(ControlFlow, name="for", dialect=DIALECT):
                 yield f"the {word} must be an i64, not {type_}"
 
 
+LOOPS: tuple[type[Op], ...] = (For, While)
+
+
 class IfThenElse(Op, name="if_then_else"):
     """One of two values that are both there already (R1.45); shares memory with the one taken."""
 

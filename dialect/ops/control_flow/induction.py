@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...dataclass import dataclass
 from ...ir.dtypes import I64
-from ...ir.symbolic import Dim, Sym, symbol
+from ...ir.symbolic import UP_TO, Dim, Sym, symbol
 from ...ir.types import ScalarType, Type
 
 FAR = 2**31
@@ -39,7 +39,7 @@ class Induction:
 def induction(bounds: Sequence[Type], name: str) -> Induction:
     """What is known of the index of a loop with operands of these types: lower, upper, step.
 
-    ``name``: of the loop's symbol.
+    ``name``: of the loop's symbol, to which its largest value is added if that is a literal.
     """
     lower, upper, step = (t.value if isinstance(t, ScalarType) else None for t in bounds)
     if not isinstance(step, int) or not step:
@@ -52,6 +52,8 @@ def induction(bounds: Sequence[Type], name: str) -> Induction:
     span = end - start if isinstance(end, (int, Sym)) else None
     if span is not None and step > 1:
         span = (span - 1) // step * step + 1  # the last round may be some steps before the end
+    if isinstance(span, int):
+        name = f"{name}{UP_TO}{max(span, 1)}"
     return Induction(ScalarType(I64, base + symbol(name)), name, base, span)
 
 

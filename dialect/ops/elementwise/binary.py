@@ -92,11 +92,21 @@ class Div(Division, name="div"):
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
         if type(b) in PYTHON_NUMBERS and hasattr(y, "shape"):
             return 1 / b if b else math.copysign(math.inf, b.real), None
-        if hasattr(y, "shape"):
-            b = _as_array(b, y.dtype)
+        if hasattr(y, "shape") and not hasattr(b, "shape"):
+            inverse = _inverse(b, y.dtype)
+        else:
+            inverse = 1 / b
         # Both begin with the gradient of ``a``: elements are not divided by a number per row.
-        inverse = 1 / b
         return inverse, (inverse, y, -1)
+
+
+def _inverse(number: Any, dtype: np.dtype) -> Any:
+    """1 by a number that is not known: rounded as that of one that is known, a Python number."""
+    if isinstance(number, complex):
+        return 1 / _as_array(number, dtype)
+    inverse = 1 / _as_array(number, np.dtype(np.float64))
+    real = np.zeros((), dtype).real.dtype
+    return inverse if real == np.float64 else inverse.astype(real)
 
 
 def _as_array(x: Any, dtype: np.dtype) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,12 +31,13 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...mlir.values import main_functions
+from ...ops.control_flow.control import LOOPS
 from ...ops.control_flow.native import stands_in_way
 from ...ops.host_call import HostCall, shown
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .loop_types import Refused
-from .outline_loops import LOOPS, loops_in, outline_loop
+from .outline_loops import loops_in, outline_loop
 
 PREFIX = "fusion_loop"
 
@@ -101,11 +102,18 @@ class FuseLoops(Pass):
             self.note(dataclasses.replace(reason, effect=Effect.LOOP_IN_PLAN))
 
     def _functionalized(self, func: ir.Operation, chosen: Sequence[int]) -> ir.Operation:
-        """A function with the writes in these loops, and all others that can be, made pure."""
+        """A function with writes made pure: to what these loops use, and all others that can be."""
         program = decode_function(func)
         loops = list(_program_loops(program.body.instrs))
-        inside = {id(i) for n in chosen for block in loops[n].blocks for i in block.walk()}
-        made_pure, _ = functionalize(program, at_run_time=lambda write: id(write) in inside)
+        views = {r: i for i in program.body.walk() if i.op.aliases for r in i.results}
+        used = {
+            _viewed(value, views)
+            for n in chosen for block in loops[n].blocks for i in block.walk()
+            for value in i.operands
+        }  # fmt: skip
+        made_pure, _ = functionalize(
+            program, at_run_time=lambda write: _viewed(write.operands[0], views) in used
+        )
         if made_pure:
             self.count("ops-made-pure", made_pure)
         merge_carried(program)
@@ -132,6 +140,13 @@ def number_of(name: str) -> int | None:
 
 def _private(module: ir.Module) -> list[ir.Operation]:
     return [op.operation for op in module.body.operations if "sym_visibility" in op.attributes]
+
+
+def _viewed(value: int, views: Mapping[int, Instr]) -> int:
+    """The value whose memory a value shows."""
+    while value in views:
+        value = views[value].operands[0]
+    return value
 
 
 def _program_loops(instrs: Sequence[Instr]) -> Iterator[Instr]:

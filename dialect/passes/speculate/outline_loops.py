@@ -32,7 +32,7 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...mlir.values import Types, clone_tree, constant_type
-from ...ops.control_flow.control import ControlFlow, For, While
+from ...ops.control_flow.control import LOOPS, ControlFlow
 from ...ops.create import ScalarTensor
 from ...ops.indexing.scatter import Copy
 from ...ops.queries import Item
@@ -42,7 +42,6 @@ from ..cleanup.unroll_loops import UNROLLED
 from .fusion_types import argument_type, is_embedded
 from .loop_types import Refused, infer_function, refusal
 
-LOOPS = (For, While)
 _WITH_LOOP = (Fusion.POINTWISE, Fusion.VIEW)
 
 
@@ -344,4 +343,4 @@ def _drop_observers(func: ir.Operation) -> None:
             op.erase()
 
 
-__all__ = ["LOOPS", "loops_in", "outline_loop"]
+__all__ = ["loops_in", "outline_loop"]

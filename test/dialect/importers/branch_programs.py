@@ -91,6 +91,43 @@ def of_numbers(x):
     return float(n) + x
 
 
+def first_above(x, limit):
+    for i in range(len(x)):
+        if x[i] > limit:
+            return i
+    return -1
+
+
+def determinant(m):
+    a, found = m.copy(), 1.0
+    for k in range(a.shape[0]):
+        if a[k, k] == 0:
+            return 0.0
+        found *= a[k, k]
+        for i in range(k + 1, a.shape[0]):
+            a[i, k:] -= a[i, k] / a[k, k] * a[k, k:]
+    return float(found)
+
+
+def pair(x, total):
+    for i in range(len(x)):
+        for j in range(i + 1, len(x)):
+            if x[i] + x[j] > total:
+                return i, j, x[i] * x[j]
+    return -1, -1, x[0] * 0
+
+
+def is_prime(n):
+    if n < 2:
+        return False
+    d = 2
+    while d * d <= n:
+        if n % d == 0:
+            return False
+        d += 1
+    return True
+
+
 def draw(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
@@ -107,6 +144,14 @@ ARGUMENTS = {
     both: [lambda: (draw(1, 4) * 0.1,), lambda: (draw(1, 4) * 5,)],
     written: [lambda: (np.abs(draw(1, 4)),), lambda: (-np.abs(draw(1, 4)),)],
     called: [lambda: (draw(1, 4),), lambda: (-draw(1, 4),)],
+    first_above: [
+        lambda: (draw(1, 30), 1.5),
+        lambda: (draw(1, 30), 9.0),
+        lambda: (draw(1, 0), 1.0),
+    ],
+    determinant: [lambda: (draw(1, 5, 5),), lambda: (np.zeros((3, 3)),)],
+    pair: [lambda: (draw(1, 20), 2.5), lambda: (draw(1, 20), 50.0)],
+    is_prime: [lambda: (97,), lambda: (91,), lambda: (1,), lambda: (2,)],
     of_numbers: [lambda: (draw(1, 4) + 2,), lambda: (draw(1, 4) - 1,)],
 }
 

@@ -380,3 +380,42 @@ def f_else_of_loop(a):
     else:
         return found, a
     return found
+
+
+def f_return_of_loops(a):
+    for i in range(4):
+        for j in range(4):
+            if i * j == a + 3:
+                return i, j
+            if i + j > 5:
+                return "far", i
+        else:
+            if i == a:
+                return "row", i
+    while a < 4:
+        a = a + 1
+        if a == 3:
+            continue
+        if a > 3:
+            return [a]
+    else:
+        a = 0
+    if a:
+        return "end"
+    return a
+
+
+def f_return_in_with(a):
+    import contextlib
+
+    for k in range(3):
+        with contextlib.nullcontext():
+            if k == a:
+                return k
+    return None
+
+
+def f_return_at_once(a):
+    for k in range(a):
+        return k
+    return "none"

@@ -20,6 +20,9 @@ def check(jitted, function, make):
         assert isinstance(found, type(expected)) and str(expected) in str(found)
     elif expected is None:
         assert found is None
+    elif type(expected) is tuple:
+        assert [type(x) for x in found] == [type(x) for x in expected]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
     else:
         assert type(found) is type(expected)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -67,3 +70,19 @@ def test_what_python_cannot_know_is_still_refused():
         pf.jit(function)(np.ones(1))
     with pf.knobs.override(unsupported="python"):
         np.testing.assert_array_equal(pf.jit(function)(np.ones(1)), np.full(1, 2.0))
+
+
+def test_branches_may_hand_on_tuples():
+    def function(x):
+        if x.sum() > 0:
+            low, high = x.min(), x.max()
+            bounds = low, high
+        else:
+            bounds = x[0], 2.5
+        return bounds[1] - bounds[0]
+
+    jitted = pf.jit(function)
+    for _ in range(3):
+        for x in (np.arange(1.0, 5.0), -np.arange(1.0, 5.0)):
+            assert jitted(x) == function(x)
+    assert jitted.state().counters["traces"] == 1

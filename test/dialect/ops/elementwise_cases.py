@@ -79,7 +79,7 @@ MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
 
 def _absorbing(a: Any, b: Any) -> Any:
     product = np.multiply(a, b)
-    return np.where(np.equal(a, 0), np.zeros_like(product), product)[()]
+    return np.where(np.equal(a, 0) & np.isnan(product), np.zeros_like(product), product)[()]
 
 
 def reference(name: str) -> Callable[..., Any]:

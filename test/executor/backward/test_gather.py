@@ -194,3 +194,67 @@ def test_jitted_functions_among_the_nodes():
         f.wait()
     same(lambda x: (f(x) * f(x)).sum(), (x,), 6)
     same(lambda x: (f(x) * f(np.exp(x))).sum(), (x,), 6)
+
+
+def test_branches_that_are_made_in_the_other_order():
+    """The same nodes and edges, but of two branches the other one runs first."""
+    seen = []
+
+    def program(x, first):
+        made = {}
+        for name in ("a", "b") if first else ("b", "a"):
+            made[name] = np.exp(x) if name == "a" else np.tanh(x)
+            made[name].register_hook(lambda g, name=name: seen.append(name))
+        return (made["a"] * made["b"]).sum()
+
+    for first in (True, True, True, False, True, False, False, True, True):
+        x = leaf(3)
+        with pf.compiled_autograd():
+            program(x, first).backward()
+        assert seen == (["b", "a"] if first else ["a", "b"])
+        seen.clear()
+
+
+def test_sizes_that_only_the_root_tells():
+    """Of elementwise nodes behind each other one shape tells all; two captures, then no more."""
+    for n in (3, 3, 3, 4, 4, 5, 3, 6):
+        x, given = leaf(n), RNG.standard_normal(n)
+        with pf.compiled_autograd():
+            (np.tanh(x) * x).backward(given)
+        wanted = (np.tanh(x.data) + x.data / np.cosh(x.data) ** 2) * given
+        np.testing.assert_allclose(x.grad, wanted)
+    assert pf.compiled_autograd.state().captures == 2
+
+
+def test_constants_that_are_arrays_of_the_tape_or_not():
+    """Nodes count writes to the former alone."""
+    for k in range(9):
+        x, c = leaf(3), RNG.standard_normal(3)
+        with pf.compiled_autograd():
+            (np.exp(x) * (pf.array(c) if k % 2 else c)).sum().backward()
+        np.testing.assert_allclose(x.grad, np.exp(x.data) * c)
+    assert pf.compiled_autograd.state().captures == 1
+
+
+def test_sizes_between_jitted_functions():
+    """Neither tells the size of what lies between them, which is no leaf's."""
+
+    @pf.jit
+    def spread(w, x):
+        return w + x
+
+    @pf.jit
+    def total(y):
+        return y.sum(0)
+
+    w = leaf(3)
+    for n in (4, 5):
+        for _ in range(4):
+            total(np.tanh(spread(w, np.ones((n, 3))))).sum().backward()
+            spread.wait(), total.wait()
+    for n in (4, 4, 4, 5, 5, 4, 6, 7, 5):
+        x = RNG.standard_normal((n, 3))
+        w.grad = None
+        with pf.compiled_autograd():
+            total(np.tanh(spread(w, x))).sum().backward()
+        np.testing.assert_allclose(w.grad, (1 / np.cosh(w.data + x) ** 2).sum(0))

@@ -232,7 +232,9 @@ def test_the_state_tells_captures_hits_reasons_and_calls_of_hooks():
     state = pf.compiled_autograd.state()
     assert (state.captures, state.hits) == (2, 1)
     assert [run.name for run in state.runs] == ["CompiledAutograd0", "CompiledAutograd1"]
-    assert all("new autograd node" in run.reasons[0] for run in state.runs)
+    first, second = (run.reasons for run in state.runs)
+    assert "new autograd node" in first[0]
+    assert second == ("number 0, of mul_backward, changed and became an input",)
     made = state.runs[-1]
     (call,) = made.calls
     assert (call.kind, call.origin) == ("tensor_pre_hook", "accumulate_grad (NodeCall 3)")

@@ -18,7 +18,8 @@ def run(race, plan, python, calls, may_be_long=False):
 
 def test_the_faster_one_wins():
     assert run(Race(), 10e-6, 2e-6, 20).endswith("n" * 12)
-    assert run(Race(), 2e-6, 10e-6, 20) == "ppn" + "p" * 17  # clear after one call of Python's
+    assert run(Race(), 1e-6, 10e-6, 20) == "ppn" + "p" * 17  # clear after one call of Python's
+    assert run(Race(), 4e-6, 10e-6, 20) == "ppnn" + "p" * 16
 
 
 def test_equals_stay_with_the_plan():

@@ -1,0 +1,103 @@
+"""Captured runs in emitted code: their guards and kernels without Python (docs/dispatch.md).
+
+A graph that calls code of users has none, nor has one that writes gradients of many bytes to saved
+arrays that nobody else holds, which emitted code does not look for.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...dialect.importers.tracing.leaves import leaf_kind
+from ...dialect.importers.tracing.pytree import flatten
+from ..dispatch.dispatcher import Dispatcher
+from ..plans.plan import PLANS, Plan
+from ..tiers.choice import AnyExecutor
+from ..tiers.release import SWITCH
+
+if TYPE_CHECKING:
+    from ..cuda.exchange.dlpack_exchange import Exchange
+    from ..dispatch.arguments import Arguments
+
+_OFTEN = 8  # runs by a plan of Python, after which code is emitted
+_SMALL = 1 << 15  # bytes of a saved array that is as well left alone
+
+
+class EmittedRuns:
+    """Keeps the emitted code of a captured graph up to date; a `dispatch.dispatcher.Graph`.
+
+    Args:
+        executor: of the graph.
+        name: of the run.
+        count: of results.
+        slow: runs the graph in Python, given the inputs by position.
+    """
+
+    takes_tape: ClassVar[bool] = False
+    counts_calls: ClassVar[bool] = True
+
+    def __init__(
+        self, executor: AnyExecutor, name: str, count: int, slow: Callable[..., Any]
+    ) -> None:
+        self.executor = executor
+        _, self.results = flatten((0,) * count)
+        self.dispatcher = Dispatcher(name, _told(slow, weakref.ref(self)))
+        self._kinds: tuple[Any, ...] = ()
+        self._call: Callable[..., Any] | None = None
+        self._plan: Plan | None = None  # that the code is for
+        self._left = _OFTEN
+        self._seen = -1  # how many plans there were when code was last asked for
+
+    def arguments(
+        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False
+    ) -> Arguments:
+        """The inputs, by position."""
+        from ..dispatch.arguments import flat_arguments
+
+        return flat_arguments(self._kinds, exchange)
+
+    @property
+    def call(self) -> Callable[..., Any] | None:
+        """The code, if it is for the executor's present plan."""
+        if self._call is None or SWITCH.on or self.executor.settled is not self._plan:
+            return None
+        return self._call
+
+    def wants(self, inputs: Sequence[Any]) -> bool:
+        """Count a run in Python; whether code should be emitted, for inputs like these."""
+        plan = self.executor.settled
+        if plan is None or plan.kind != "optimized" or self._seen == PLANS.made:
+            return False
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._left, self._seen = _OFTEN, PLANS.made
+        if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):
+            return False
+        self._kinds = tuple(map(leaf_kind, inputs))
+        return self.dispatcher.needs([self])
+
+    def emit(self) -> None:
+        """Emit code for the present plans."""
+        plan = self.executor.settled
+        self.dispatcher.refresh([self])
+        self._call, self._plan = self.dispatcher.call, plan
+
+
+def _told(
+    slow: Callable[..., Any], runs: weakref.ref[EmittedRuns]
+) -> Callable[..., Any]:  # fmt: skip
+    """``slow``, with misses counted first: guards count the next one behind them."""
+
+    def call(*inputs: Any) -> Any:
+        known = runs()
+        if known is not None:
+            known.dispatcher.add_up_misses()
+        return slow(*inputs)
+
+    return call
+
+
+__all__ = ["EmittedRuns"]

@@ -1,0 +1,87 @@
+"""The functions for the parts of a walk as one, which takes what they have found (R4.7, R4.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+Given = tuple[list[Any], list[Any], list[Any], list[Any]]
+"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers."""
+Gather = Callable[[Sequence[Any], bool], "Given | None"]
+Part = Callable[[list, list, list, list, list], "bool | None"]
+
+
+class Joined:
+    """What the functions for the parts of a run have in common.
+
+    Attributes:
+        root: which output of its node the root is, and its dtype.
+        inner, outer: functions for nodes, and for leaves.
+        ops, subgraphs, leaves: the numbers of nodes by their classes.
+        equal: pairs of arrays that are the same one.
+        arrays: those that are passed.
+        symbols: those whose values are passed.
+    """
+
+    __slots__ = (
+        "arrays", "equal", "inner", "leaves", "ops", "outer", "root", "subgraphs", "symbols",
+    )  # fmt: skip
+
+    def __init__(
+        self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
+        ops: list[int], subgraphs: list[int], leaves: list[int], equal: list[tuple[int, int]],
+        arrays: Sequence[int], symbols: list[int],
+    ) -> None:  # fmt: skip
+        self.root, self.inner, self.outer = root, inner, outer
+        self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
+        self.equal, self.arrays, self.symbols = equal, arrays, symbols
+
+
+def joined(run: Joined) -> Gather:
+    """The function that gathers what a run is given, by the functions for its parts."""
+    (index, dtype), inner, outer = run.root, run.inner, run.outer
+    ops, subgraphs, equal, symbols = run.ops, run.subgraphs, run.equal, run.symbols
+    count = len(ops) + len(subgraphs) + len(run.leaves)
+    # Two more, so that these give tuples.
+    pick_leaves, pick_arrays = itemgetter(*run.leaves, 0, 0), itemgetter(*run.arrays, 0, 0)
+    most = max(symbols, default=-1) + 1
+
+    def gather(roots: Sequence[Any], retain: bool) -> Given | None:
+        try:
+            [(node, i, g)] = roots
+            if i != index or g.dtype != dtype:
+                return None
+            nodes: list[Any] = [None] * count
+            nodes[0] = node
+            values: list[Any] = [None] * most
+            arrays, hooks, hooks_of_leaves, numbers = [g], [], [], []  # type: ignore[var-annotated]
+            for part in inner:
+                if part(nodes, values, arrays, hooks, numbers) is None:
+                    return None
+            for part in outer:
+                if part(nodes, values, arrays, hooks_of_leaves, numbers) is None:
+                    return None
+            # Those that were different ones are inputs of their own, and may be the same now.
+            for k, first in equal:
+                if arrays[k] is not arrays[first]:
+                    return None
+        except (AttributeError, TypeError, ValueError):
+            return None
+        leaves = pick_leaves(nodes)[:-2]
+        if len({*leaves}) != len(leaves):
+            return None
+        if not retain:
+            for k in ops:
+                nodes[k].saved = None  # what its `release` does, without a call
+            for k in subgraphs:
+                nodes[k].release()
+        found = list(pick_arrays(arrays)[:-2])
+        found += [leaf.leaf() for leaf in leaves]
+        # Leaves come first, as in the walk.
+        return found, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers
+
+    return gather
+
+
+__all__ = ["Gather", "Given", "Joined", "Part", "joined"]
