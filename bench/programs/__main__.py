@@ -43,6 +43,7 @@ from . import PROGRAMS, Program  # noqa: E402
 ROUND = 0.02  # seconds of calls of each side in a round
 CYCLE = 150  # calls after which a program has been through all its sizes
 OP = 1e-6  # seconds that an op by NumPy takes about; more than a tenth of a call is not native
+QUIET = 3  # cycles without a new kernel: what a call requests, a later one takes
 LONGEST = 20.0  # seconds until a program is taken for one that stays where it is
 
 
@@ -111,8 +112,9 @@ def measured(program: Program, rounds: int, peers: bool) -> Row:
         if jit.tier in ("optimized", "python") or top > LONGEST:
             break
     # Programs whose sizes change from call to call come to more kernels on their way.
-    settled = -1
-    while jit.count("compiles") != settled and time.perf_counter() - start < LONGEST:
+    settled, quiet = -1, 0
+    while quiet < QUIET and time.perf_counter() - start < 3 * LONGEST:
+        quiet = quiet + 1 if jit.count("compiles") == settled else 0
         settled, begun = jit.count("compiles"), time.perf_counter()
         for f in jit.made:
             f.wait()

@@ -1,7 +1,8 @@
-"""The look-up key of calls without nested arguments, which need no flattening."""
+"""Look-up keys of calls that need no flattening."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,4 +26,30 @@ def flat_key(args: tuple) -> tuple | None:
             key.append(kind)
         else:
             return None
+    return tuple(key)
+
+
+_MOST = 64  # items of a container that are looked at
+
+
+def outline(args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """What can be told of any call at once: `flat_key`, and of containers what types they hold.
+
+    Calls of different structures may have the same outline.
+    """
+    key: list[Any] = [*kwargs]
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(arg)
+        if kind is np.ndarray:
+            key += (arg.dtype, arg.ndim)
+        elif kind is list or kind is tuple:
+            key += (kind, len(arg), frozenset(map(type, arg[:_MOST])))
+        elif kind is dict:
+            key += (kind, len(arg), frozenset(map(type, islice(arg.values(), _MOST))))
+        elif kind is str or kind is bool:
+            key += (kind, arg)
+        elif kind in NUMBERS or kind.__hash__ is None or issubclass(kind, np.ndarray):
+            key.append(kind)
+        else:
+            key += (kind, id(arg))
     return tuple(key)

@@ -28,6 +28,8 @@ class LeafCells:
             miss); None for the leaf of an outermost plan, which no miss precedes.
         missed: per array that outer guards check, the first of the cells that keep its flags,
             whether it requires gradients, its sizes and strides at the latest hit.
+        late: number of calls that were given up behind a function of a library; None = it calls
+            none.
         launched: number of kernels started on a device, where sizes decide which kernels a call
             starts; None on the host, where each call starts all kernels.
     """
@@ -38,6 +40,7 @@ class LeafCells:
     slow: list[int] = field(default_factory=list)
     when: int | None = None
     missed: dict[Ref, int] = field(default_factory=dict)
+    late: int | None = None
     launched: int | None = None
 
 
@@ -49,6 +52,8 @@ def cells_of(leaf: Leaf, w: Writer) -> LeafCells:
         if step.guard is not None and step.guard not in cells.timed:
             cells.timed[step.guard] = w.cell()
             cells.nanoseconds[step.guard] = w.cell()
+    if leaf.between:
+        cells.late = w.cell()
     if leaf.device != HOST:
         cells.launched = w.cell()
     for value in leaf.checked():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
@@ -133,7 +133,12 @@ class MadeValue:
         return math.prod(self.sizes[axis + 1 :])
 
 
-Value = Union[ArrayValue, Number, MadeValue]
+@dataclass(frozen=True)
+class HostValue:
+    """What a function of a library gives, of which no guard has said yet what it is."""
+
+
+Value = Union[ArrayValue, Number, MadeValue, HostValue]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +193,21 @@ class Step:
         return sum(isinstance(action, Multiply) for action in self.actions)
 
 
+@dataclass(frozen=True, eq=False)
+class HostStep:
+    """One call of a function of a library.
+
+    Attributes:
+        function: the function; it returns a tuple.
+        operands: numbers of the graph's values that it takes.
+        results: numbers of the values that it gives.
+    """
+
+    function: Callable[..., tuple]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+
+
 @dataclass
 class Noting:
     """What makes the results of a leaf nodes of the tape, or arrays of it, or writes some of them.
@@ -218,6 +238,8 @@ class Leaf:
             the Python dispatcher serves the call.
         values: value number -> description of the graph's value.
         steps: kernel calls, in order.
+        between: calls of libraries, and tests of what they have given, each with the number of
+            kernel calls before it.
         outputs: numbers of the values that are returned.
         turned: value number of an output -> the order in which its axes are returned.
         numbers: value numbers of outputs without axes that are returned as Python numbers.
@@ -239,6 +261,7 @@ class Leaf:
     final: list[Test] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    between: list[tuple[int, HostStep | list[Test]]] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
     turned: dict[int, tuple[int, ...]] = field(default_factory=dict)
     numbers: frozenset[int] = frozenset()
@@ -250,6 +273,19 @@ class Leaf:
     exchange: Exchange | None = None
     evaluated: int = 0
     noting: Noting | None = None
+
+    @property
+    def host_operands(self) -> list[int]:
+        """The values that functions of libraries take."""
+        return [operand for step in self._host_steps() for operand in step.operands]
+
+    @property
+    def host_results(self) -> list[int]:
+        """The values that functions of libraries give."""
+        return [result for step in self._host_steps() for result in step.results]
+
+    def _host_steps(self) -> list[HostStep]:
+        return [part for _, part in self.between if isinstance(part, HostStep)]
 
     @property
     def device(self) -> str:
@@ -279,6 +315,7 @@ class Leaf:
         """Write the only output into the argument at a position; raises Refused if impossible."""
         if self.structure != LEAF:
             raise Refused("into is given several arrays")
+        self._check_repeats()
         self._aim(self.outputs[0], position, inputs)
 
     def donate(self, pairs: Sequence[tuple[int, int]], inputs: Sequence[Value]) -> None:
@@ -287,6 +324,7 @@ class Leaf:
         Raises Refused unless the last kernel writes them: after a donated input is overwritten, the
         Python dispatcher cannot repeat the call.
         """
+        self._check_repeats()
         for output, k in pairs:
             value, given = self.outputs[output], inputs[k]
             if not isinstance(given, ArrayValue) or not isinstance(given.ref, (int, Inside)):
@@ -296,6 +334,10 @@ class Leaf:
             self._aim(value, given.ref, [v for n, v in enumerate(inputs) if n != k])
             self.final.append(Test(("view", given.ref), 0))
         self.donated = len(pairs)
+
+    def _check_repeats(self) -> None:
+        if self.between:
+            raise Refused("a function of a library may fail when an argument is overwritten")
 
     def _aim(self, output: int, position: Position, others: Sequence[Value]) -> None:
         """Write an output into an argument.

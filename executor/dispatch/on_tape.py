@@ -15,7 +15,7 @@ from ..memory.placement import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
-from .leaf_spec import ArrayValue, Leaf, MadeValue, Noting, Test, Value
+from .leaf_spec import ArrayValue, HostValue, Leaf, MadeValue, Noting, Test, Value
 from .number_values import ComputedNumber, KnownNumber, NumberValue
 from .reader import Subgraph
 from .refs import OnTape, position_of
@@ -59,7 +59,7 @@ def _given(value: Value) -> Any:
         return value.position
     if isinstance(value, (KnownNumber, ComputedNumber)):
         raise Refused("a differentiable subgraph takes a number that is computed before it")
-    if isinstance(value, MadeValue):
+    if isinstance(value, (MadeValue, HostValue)):
         raise Refused("a differentiable subgraph takes what another one has made")
     position = position_of(value.ref)
     return position.position if isinstance(position, OnTape) else position

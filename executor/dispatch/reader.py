@@ -21,6 +21,7 @@ from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant
 from ...dialect.ops.gradients import Definedness
+from ...dialect.ops.host_call import HostCall
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.queries import Item
@@ -29,7 +30,18 @@ from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Gua
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
-from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf, MadeValue, Step, Test, Value
+from .host_calls import expect, host_step, is_late
+from .leaf_spec import (
+    ArrayValue,
+    HostKernel,
+    HostValue,
+    Kernel,
+    Leaf,
+    MadeValue,
+    Step,
+    Test,
+    Value,
+)  # fmt: skip
 from .number_ops import computed_number, is_returned
 from .number_values import NUMBERS
 
@@ -163,7 +175,8 @@ class _Reader:
             raise Refused("an array is returned with its axes in several orders")
         self.leaf.numbers = frozenset(self.taken[o] for o in roots if o in self.taken)
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
-        if not all(is_returned(made.get(o)) for o in self.leaf.outputs):
+        given = self.leaf.host_results
+        if not all(o in given or is_returned(made.get(o)) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
 
@@ -184,7 +197,7 @@ class _Reader:
         )  # fmt: skip
 
     def fallback_for(self, order: Sequence[int]) -> Fallback | None:
-        if len(self.others) != 1 or len(self.checks) != 1 or self.sizes:
+        if len(self.others) != 1 or len(self.checks) != 1 or self.sizes or self.leaf.between:
             return None
         branch, other = self.others[0]
         calls = [inner for inner in other.walk() if inner.op is CallFallback]
@@ -228,11 +241,13 @@ class _Reader:
                 self.alias |= dict(zip(aliases, operands, strict=True))
                 self.guarded[ok] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
-                values = [self.leaf.values[o] for o in operands]
                 types, behavior = instr.attrs["types"], instr.op.behavior
-                self.leaf.tests += guard_tests(
+                tests = expect(types, operands, self.leaf.values)
+                values = [self.leaf.values[o] for o in operands]
+                tests += guard_tests(
                     types, values, relaxed=behavior == "relaxed", flags=behavior == "gradients"
                 )
+                self.test(tests)
             elif instr.op in _SIZES:
                 self.leaf.evaluated += 1
                 self.size(instr, operands, guard, checked)
@@ -250,6 +265,11 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
+            elif instr.op is HostCall:
+                self.leaf.evaluated += bool(operands)
+                step = host_step(instr, operands, self.leaf.values)
+                self.leaf.between.append((len(self.leaf.steps), step))
+                self.leaf.values |= dict.fromkeys(instr.results, HostValue())
             elif issubclass(instr.op, Permutation):
                 self.leaf.evaluated += 1
                 self.turn(instr, operands[0])
@@ -263,6 +283,13 @@ class _Reader:
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
                 raise Refused(_in_python(instr, block.instrs))
+
+    def test(self, tests: list[Test]) -> None:
+        """Add tests, those of what functions of libraries give between the kernels."""
+        late = [test for test in tests if is_late(test)]
+        self.leaf.tests += [test for test in tests if not is_late(test)]
+        if late:
+            self.leaf.between.append((len(self.leaf.steps), late))
 
     def turn(self, instr: Instr, source: int) -> None:
         """Note a view of what a kernel makes; only `leaf_for` may make anything of it."""
@@ -320,6 +347,8 @@ class _Reader:
             if operand in self.taken:
                 raise Refused(f"@{callee} reads a number that another kernel makes")
             value = values[operand]
+            if isinstance(value, HostValue):
+                raise Refused(f"@{callee} reads what a library gives, which no guard has checked")
             if spec.kind == "scalar":
                 kinds = _NUMBERS[dtype_named(spec.dtype).kind]
                 if not isinstance(value, NUMBERS) or value.kind not in kinds:
@@ -336,6 +365,8 @@ class _Reader:
         if not isinstance(kernel, HostKernel):
             made = replace(made, actions=kernel.actions(sizes, self.strides(kernel, operands)))
         self.leaf.steps.append(made)
+        if self.leaf.between and not isinstance(kernel, HostKernel):
+            raise Refused("a function of a library runs between kernels of a device")
         if kernel.abi.can_violate and not isinstance(kernel, HostKernel):
             raise Refused("a kernel reports indices out of range, which the host has to look at")
         for result, spec in zip(results, kernel.abi.results, strict=True):

@@ -1,8 +1,8 @@
 """Names for the objects that emitted code reads.
 
 A *position* names an argument (an int), an item of a container among the arguments (`Inside`),
-what an argument holds that may be an array of the tape (`OnTape`), or what an object from outside
-holds (`InState`). A *ref* names an array: a
+what an argument holds that may be an array of the tape (`OnTape`), what an object from outside
+holds (`InState`), or what a function of a library gives (`FromHost`). A *ref* names an array: a
 position, a NumPy scalar (`Scalar`), an array on a device (`OnDevice`), or an array that the graph
 captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves `Dimension` and
 `Stride` of a ref, and `Integer` of a position.
@@ -68,7 +68,14 @@ class InState:
     key: Union[str, int]
 
 
-Position = Union[int, Inside, OnTape, InState]
+@dataclass(frozen=True)
+class FromHost:
+    """What a function of a library has given: the value of the graph with this number."""
+
+    value: int
+
+
+Position = Union[int, Inside, OnTape, InState, FromHost]
 
 
 @dataclass(frozen=True)

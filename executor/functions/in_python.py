@@ -16,12 +16,14 @@ from ...dialect.errors import InternalError, ProfuseError, TraceError
 from ...dialect.importers.tracing.pytree import flatten
 from ...dialect.importers.tracing.trace_guards import TraceGuard
 from ...dialect.reasons import Kind, Reason
+from ..arguments.plain_calls import outline
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
 
 _GUARDED = 3  # refusals per kind of call that hold for some numbers alone; the next holds for all
 _FLAT = 1024  # keys of calls that are known to be Python's
+_UNSEEN = 64  # calls of a known outline that are not looked at, as one more might have a graph
 
 
 @dataclass(eq=False)
@@ -41,16 +43,18 @@ class Refused(Exception):
     Args:
         error: why; None = it is known already, or the function raised an error of its own.
         raised: the error that the function itself raised while it was traced.
+        lasts: it is known of all calls of this structure, whatever their numbers are.
 
     Attributes:
         key: of the calls without a graph, if it is not known yet whether Python raises the same.
     """
 
     def __init__(
-        self, error: ProfuseError | None = None, *, raised: Exception | None = None
-    ) -> None:
+        self, error: ProfuseError | None = None, *, raised: Exception | None = None,
+        lasts: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.error, self.raised = error, raised
+        self.error, self.raised, self.lasts = error, raised, lasts
         self.key: Hashable | None = None
 
     def disproved(self) -> ProfuseError:
@@ -76,6 +80,8 @@ class PythonCalls:
         self._lock = ForkLock()
         self._refusals: dict[Hashable, list[_Refusal]] = {}
         self._flat: dict[tuple, None] = {}
+        self._outlines: dict[tuple, list[None]] = {}  # -> as many calls as Python takes unseen
+        self._mixed: dict[tuple, None] = {}  # outlines that calls with graphs have, too
         self.reasons: dict[str, Reason] = {}
         self.is_last = False  # the last call was one of these
 
@@ -83,15 +89,39 @@ class PythonCalls:
         """True if all calls with this flat key are Python's."""
         return flat is not None and flat in self._flat
 
-    def find(self, key: Hashable, leaves: Sequence[Any], flat: tuple | None) -> bool:
-        """True if a call is Python's; calls with its flat key are found sooner from then on."""
-        refusals = self._refusals.get(key, ())
-        for refusal in refusals:
+    def takes(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if a call is taken for Python's by its outline alone, without being flattened.
+
+        One in some calls of an outline is not, since its structure may be another one.
+        """
+        if not self._outlines:
+            return False
+        left = self._outlines.get(outline(args, kwargs))
+        if not left:
+            return False
+        left.pop()
+        return True
+
+    def note_outline(self, args: tuple, kwargs: dict[str, Any], *, has_graph: bool) -> None:
+        """Note of a call that has been flattened whether there is a graph for it."""
+        if has_graph and not self._outlines:
+            return
+        key = outline(args, kwargs)
+        with self._lock:
+            if not has_graph:
+                if key not in self._mixed and len(self._outlines) < _FLAT:
+                    self._outlines[key] = [None] * _UNSEEN
+            elif self._outlines.pop(key, None) is not None and len(self._mixed) < _FLAT:
+                self._mixed[key] = None
+
+    def find(self, key: Hashable, leaves: Sequence[Any], flat: tuple | None) -> _Refusal | None:
+        """Why a call is Python's, if it is; calls with its flat key are found sooner then."""
+        for refusal in self._refusals.get(key, ()):
             if refusal.holds(leaves):
                 if flat is not None and not refusal.guards and len(self._flat) < _FLAT:
                     self._flat[flat] = None
-                return True
-        return False
+                return refusal
+        return None
 
     def note(self, key: Hashable, error: ProfuseError) -> None:
         """Leave calls of a kind to Python from now on: a trace was refused with ``error``."""
@@ -110,15 +140,18 @@ class PythonCalls:
             log("python", self._name, str(error))
         return reason
 
-    def call(self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python.
+    def call(
+        self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any], *,
+        meanwhile: bool = False,
+    ) -> Any:  # fmt: skip
+        """Run a call in Python; ``meanwhile``: until the code of a graph is there.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
         if that is of the same kind, as it tells the line.
         """
         self._counters.calls += 1
         self._counters.python_calls += 1
-        self.is_last = True
+        self.is_last = not meanwhile
         error = refused.error if refused is not None else None
         try:
             result = self._fn(*args, **kwargs)

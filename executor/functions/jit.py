@@ -16,7 +16,8 @@ from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.errors import ArgumentError, ProfuseError, TraceError
+from ...dialect.importers.python.generators import has_drawn, is_plain_generator
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
 from ...dialect.importers.tracing.leaves import leaf_kind
@@ -81,7 +82,8 @@ class JitFunction(DispatchedFunction):
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
-            if self._in_python.serves(key):
+            python = self._in_python
+            if python.serves(key) if key is not None else self._takes_unseen(args, kwargs):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
@@ -109,9 +111,14 @@ class JitFunction(DispatchedFunction):
                 return self._computed(variant, leaves, given, args, kwargs)
         if variant.python_serves():
             return self._leave(None, args, kwargs)
+        if variant.waits():
+            self._current = variant.executor
+            return self._in_python.call(None, args, kwargs, meanwhile=True)
         race, is_raced = variant.races.of(leaves), variant.is_raced and knobs.demote
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
-            limit = Limit(_PATIENCE, truncates=True) if variant.has_rounds else None
+            # What has been drawn could not be taken back in all cases.
+            limited = variant.has_rounds and not variant.trace.draws
+            limit = Limit(_PATIENCE, truncates=True) if limited else None
             start = time.perf_counter()
             try:
                 with within(limit):
@@ -150,18 +157,32 @@ class JitFunction(DispatchedFunction):
             found = trace.containers.find(args, kwargs)
             if not trace.containers.are_apart(found):
                 return self._leave(None, args, kwargs)
+        drawing = None
+        if trace.draws or trace.generators:
+            from .drawing import drawing_of
+
+            drawing = drawing_of(trace, args, kwargs)
+            if drawing is None:
+                return self._leave(None, args, kwargs)
         if not are_apart(trace, given):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
+        drawn: list[Any] = []
         try:
+            if drawing is not None:
+                drawn = drawing.run(given)
             with lent(trace):
-                outputs = self._run(variant.executor, self._inputs(variant, inputs))
+                outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
         except SoonerInPython:
             raise
         except Exception:
+            if drawing is not None and not drawing.undo():
+                raise  # other threads have drawn since: Python would draw other numbers
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        return apply_effects(trace, outputs, [*given, *found])
+        if trace.sources is None:
+            return trace.out_tree.unflatten(outputs)
+        return apply_effects(trace, outputs, [*given, *drawn, *found])
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -208,6 +229,8 @@ class JitFunction(DispatchedFunction):
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
+        if any(v.waits() for v in every) and not self._raises:
+            lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         lines += [
             f"  Some calls run in Python, in {1e6 * race.python:.1f} us, where the plan takes "
@@ -229,10 +252,20 @@ class JitFunction(DispatchedFunction):
         Its arguments are nested, traced, new, on a device, need copies, or no graph can take them.
         """
         try:
-            return self._call_graph(flat, args, kwargs)
+            result = self._call_graph(flat, args, kwargs)
         except Refused as error:
             refused = error
+        else:
+            if flat is None:
+                self._in_python.note_outline(args, kwargs, has_graph=True)
+            return result
+        if refused.lasts and flat is None:
+            self._in_python.note_outline(args, kwargs, has_graph=False)
         return self._leave(refused, args, kwargs)
+
+    def _takes_unseen(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if a call is taken for Python's at once; calls in a trace never are."""
+        return self._in_python.takes(args, kwargs) and current() is None and not self._raises
 
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
@@ -258,11 +291,24 @@ class JitFunction(DispatchedFunction):
         given = leaves
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
+            self._check_no_generators(tree)
             flat = None if found is None else flat
             variant = self._lookup(flat, leaves, tree, args, kwargs, home)
             return self._run_on_device(variant, leaves)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
         return self._serve(variant, leaves, given, args, kwargs)
+
+    def _check_no_generators(self, tree: TreeDef) -> None:
+        """Raise `Refused` for a call on a device with a generator, which draws on the host."""
+        if any(map(is_plain_generator, tree.statics())):
+            error = ArgumentError(
+                "a random generator is passed with arrays of a device, and draws on the host",
+                hint="draw the numbers outside and pass them as an argument",
+            )
+            if self._raises:
+                raise error
+            self._in_python.note(None, error)
+            raise Refused(error)
 
     def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
         """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
@@ -292,14 +338,14 @@ class JitFunction(DispatchedFunction):
     def _flattened(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, TreeDef]:
         """Leaves and structure of a call; raises `Refused` for arguments that no graph can take."""
         try:
-            return flatten_call(self._fn, args, kwargs)
+            return flatten_call(self._fn, args, kwargs, generators=True)
         except ProfuseError as error:
             if self._raises or current() is not None:
                 raise
             refused = error
         check_arity(self._fn, self._name, args, kwargs)
         self._in_python.note(None, refused)
-        raise Refused(refused)
+        raise Refused(refused, lasts=True)
 
     @property
     def _raises(self) -> bool:
@@ -342,8 +388,9 @@ class JitFunction(DispatchedFunction):
         self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
-        if self._in_python.find(key, leaves, flat):
-            raise Refused()
+        known = self._in_python.find(key, leaves, flat)
+        if known is not None:
+            raise Refused(lasts=not known.guards)
         check_arity(self._fn, self._name, args, kwargs)
         try:
             return self._trace(key, leaves, args, kwargs)
@@ -446,12 +493,14 @@ class JitFunction(DispatchedFunction):
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
-                loops=_loops(raises),
+                draws=home == HOST, loops=_loops(raises),
             )  # fmt: skip
-        except ProfuseError:
+        except ProfuseError as error:
+            if raises and has_drawn(error):
+                raise Refused(error) from None  # Python draws what comes before the error
             raise
         except Exception as error:
-            if raises or home != HOST:
+            if (raises or home != HOST) and not has_drawn(error):
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
             raise Refused(raised=error) from None
@@ -513,7 +562,8 @@ class JitFunction(DispatchedFunction):
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         # Others would not be called again, or need the caller's arrays.
-        traces = [t for t in host if t.holds_what_it_held() and not t.has_effects]
+        kept = [t for t in host if not t.has_effects and not t.takes_generators]
+        traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 
     def _make_room(self) -> None:

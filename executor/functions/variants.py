@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 def argument_names(trace: Trace) -> tuple[str, ...]:
     """The user's name for each input of a traced graph."""
     names = (name.replace("'", "", 2) for name in trace.names)
-    return (*names, *(f"captured array {k}" for k in range(len(trace.captured))))
+    captured = (f"captured array {k}" for k in range(len(trace.captured)))
+    return (*names, *captured, *(f"{draw.method}()" for draw in trace.draws))
 
 
+_LONG = 128  # operations; each takes some microseconds more op by op than in Python
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
@@ -94,6 +96,10 @@ class Variant:
         trace = self.trace
         if self.renewals > _RENEWALS:
             raise Refused("the objects that the function reads are replaced again and again")
+        if trace.draws:
+            raise Refused("each call draws random numbers first")
+        if trace.takes_generators:
+            raise Refused("an argument is a random generator")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
@@ -123,11 +129,25 @@ class Variant:
                 self.is_pythons = python_is_faster(plan)
         return self.is_pythons
 
+    @cached_property
+    def is_long(self) -> bool:
+        """True of a graph of many operations, as loops of Python make them."""
+        return sum(1 for _ in self.trace.module.main.body.walk()) >= _LONG
+
+    def waits(self) -> bool:
+        """True while the code of a long graph is under way: Python is sooner than op by op."""
+        executor = self.executor
+        if executor.many_plans or executor.settled is not None or self.trace.strict:
+            return False
+        if not executor.options.processor.is_host or not self.is_long:
+            return False
+        return executor.plan().kind == "compiling"
+
     def is_outdated_by(self, made: Trace) -> bool:
         """True if a trace has the graph of this one, and reads other objects into it."""
         old = self.trace
         return (
-            bool(old.reads) and not old.holds_what_it_held()
+            bool(old.reads) and not old.draws and not made.draws and not old.holds_what_it_held()
             and old.out_tree == made.out_tree and old.guards == made.guards
             and old.signature() == made.signature() and old.held == made.held
             and module_to_json(old.module) == module_to_json(made.module)

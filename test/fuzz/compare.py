@@ -54,16 +54,19 @@ class Outcome:
         return self.value + self.after
 
 
-def leaves(value: Any, place: str = "") -> list[tuple[str, Any]]:
-    """Numbers and arrays of nested containers, with where they are."""
+def leaves(value: Any, place: str = "", above: tuple[int, ...] = ()) -> list[tuple[str, Any]]:
+    """Numbers and arrays of nested containers, with where they are; ``above``: who holds it."""
+    if id(value) in above:
+        return [(place, "itself")]
+    above = (*above, id(value))
     if isinstance(value, (tuple, list)):
-        found = [leaves(v, f"{place}[{k}]") for k, v in enumerate(value)]
+        found = [leaves(v, f"{place}[{k}]", above) for k, v in enumerate(value)]
         return [(place, type(value)), *(leaf for part in found for leaf in part)]
     if isinstance(value, dict):
-        found = [leaves(v, f"{place}[{k!r}]") for k, v in value.items()]
+        found = [leaves(v, f"{place}[{k!r}]", above) for k, v in value.items()]
         return [(place, dict), *(leaf for part in found for leaf in part)]
-    if type(value).__name__ == "State":
-        return leaves(vars(value), place)
+    if type(value).__name__ in ("State", "Box"):
+        return leaves(vars(value), place, above)
     return [(place, value)]
 
 
@@ -81,7 +84,31 @@ def run(f: Callable[..., Any], call: str, scope: dict[str, Any], effects: bool =
         error = raised
     changed = tuple(p for (p, v), b in zip(arrays, before, strict=True) if v.tobytes() != b)
     state = {n: v for n, v in scope.items() if n == "S" or (n[0] == "G" and n[1:].isdigit())}
-    return Outcome(value, error, changed, _kept((args, kwargs, state)) if effects else [])
+    after = (args, kwargs, state)
+    return Outcome(value, error, changed, [*_kept(after), *_shared(after)] if effects else [])
+
+
+def _shared(value: Any) -> list[tuple[str, Any]]:
+    """Which places hold the same container."""
+    places: dict[int, list[str]] = {}
+    todo, seen = [("", value)], []
+    while todo:
+        place, one = todo.pop()
+        if type(one).__name__ in ("State", "Box"):
+            items = list(vars(one).items())
+        elif isinstance(one, dict):
+            items = list(one.items())
+        elif isinstance(one, (list, tuple)):
+            items = list(enumerate(one))
+        else:
+            continue
+        known = places.setdefault(id(one), [])
+        known.append(place)
+        seen.append(one)
+        if len(known) == 1:
+            todo += ((f"{place}.{key}", item) for key, item in items)
+    groups = [" is ".join(sorted(group)) for group in places.values() if len(group) > 1]
+    return [("containers", text) for text in sorted(groups)]
 
 
 def _kept(value: Any) -> list[tuple[str, Any]]:

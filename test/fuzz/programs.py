@@ -146,6 +146,11 @@ def generate(seed: int, number: int) -> Program:
     if scope.effects:
         before += effects.state(rng, lambda shape: _array(rng, shape))
     parameters, makers = _parameters(rng)
+    if scope.effects:
+        apart = random.Random(f"{seed}/{number}/containers")
+        names, more = effects.containers(apart, lambda shape: _array(apart, shape))
+        place = next((k for k, p in enumerate(parameters) if "=" in p), len(parameters))
+        parameters[place:place], makers[place:place] = names, more
     sizes = _sizes(rng)
     calls = tuple(
         "given(" + ", ".join(make(n, m, k) for make in makers) + ")"

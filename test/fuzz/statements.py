@@ -39,7 +39,10 @@ class Draw:
 
     def array(self, fits: Callable[[np.ndarray], bool] = lambda a: True) -> str:
         """A name of an array, later ones more likely; raises LookupError if there is none."""
-        names = [n for n in self._arrays() if all(fits(v) for v in self.scope.of(n))]
+        names = [
+            n for n in self._arrays()
+            if all(isinstance(v, (np.ndarray, np.generic)) and fits(v) for v in self.scope.of(n))
+        ]  # fmt: skip
         if not names:
             raise LookupError
         return self.rng.choices(names, [1 + 2 * k for k in range(len(names))])[0]

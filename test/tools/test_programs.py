@@ -15,10 +15,7 @@ from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
-    "monte_carlo": "a random generator", "random_walk": "a random generator",
-    "gpt2_with_cache": "sizes that are numbers",
-    "power_iterations": "a return under a condition on data",
-    "mandelbrot_of_complex_elements": "a return under a condition on data",
+    "random_walk": "a random generator", "gpt2_with_cache": "sizes that are numbers",
     "double_pendulum": "attributes that rounds change",
     "diffusion_by_elements": "an argument that changes places with a new array",
 }  # fmt: skip

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...errors import ProfuseError, ShapeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
-from ..handlers import CREATION, METHODS
+from ..handlers import CREATION, FUNCTIONS, METHODS
 from ..python.substitutes import FUNCTIONS as SUBSTITUTES
 from ..tracing.current import current, trace_error, user_loc
-from ..tracing.leaves import NUMBERS
+from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
-from ..tracing.operators import op, recorder_of
+from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .axes import dtype_like, sizes
@@ -322,7 +322,8 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
         return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
     out = full_of(value, np.shape(a) if shape is None else shape, wanted)
-    out.rec.unordered.add(out.value)
+    if not (type(a) is np.ndarray and a.flags.c_contiguous):
+        out.rec.unordered.add(out.value)
     return out
 
 
@@ -345,10 +346,48 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
         # The function may write traced values to the arrays that these functions fill.
         if name in _FILLED or any(map(_traced, args)) or any(map(_traced, kwargs.values())):
             return handler(*args, **kwargs)
+        if rec.lifts_new and original is np.array and _copies(*args, **kwargs):
+            # What the array holds is read anew at each call, and is no constant.
+            return handler(wrap(rec, as_value(rec, args[0])), *args[1:], **kwargs)
         made = original(*args, **kwargs)
-        return made if any(made is given for given in args) else remember(rec, made)
+        if any(made is given for given in args):
+            return made
+        own = not any(isinstance(x, np.ndarray) for x in (*args, *kwargs.values()))
+        return lifted(rec, remember(rec, made), own)
 
     return call
+
+
+def _copies(source: Any = None, *_: Any, copy: Any = True, **__: Any) -> bool:
+    return type(source) is np.ndarray and copy is True
+
+
+def _like_wrapper(original: Callable, handler: Callable) -> Callable:
+    """The substitute of a function that dispatches: it matters where all arguments are plain."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        return (original if rec is None or not rec.lifts_new else handler)(*args, **kwargs)
+
+    return call
+
+
+def lifted(rec: Recorder, made: Any, own: bool) -> Any:
+    """A new array as a traced value, if the trace wants that (`Recorder.lifts_new`).
+
+    ``own``: it shares no memory with what it was made of, though it may be a view.
+    """
+    if not rec.lifts_new or type(made) is not np.ndarray or not (own or made.base is None):
+        return made
+    try:
+        check_array(made, "")
+    except ProfuseError:
+        return made  # no graph has any of its dtype
+    copy = op("copy", made)
+    if not made.flags.c_contiguous:
+        rec.unordered.add(copy.value)
+    return copy
 
 
 def remember(rec: Recorder, made: Any) -> Any:
@@ -363,3 +402,5 @@ def enter_substitutes() -> None:
     for name, handler in CREATION.items():
         original = getattr(np, name)
         SUBSTITUTES[original] = _wrapper(name, original, handler)
+    for original in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
+        SUBSTITUTES[original] = _like_wrapper(original, FUNCTIONS[original])

@@ -13,14 +13,16 @@ from ...dataclass import dataclass
 from ...errors import BoundsError, DTypeError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import dtype_of
+from ...ir.symbolic import Sym
 from ...ops.indexing.slicing import encode_bound
+from ..python.types_seen import LazyRange
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy
 from ..tracing.traced import Traced, TracedScalar
 from .axes import has_mask, settled_key
-from .creation import array
+from .creation import arange, array
 from .registry import array_method
 
 
@@ -98,16 +100,66 @@ def items_of(x: Traced, key: Any) -> list[Any]:
         raise BoundsError("an index can only have a single ellipsis ('...')", loc=user_loc())
     rest = [slice(None)] * (x.ndim - used)
     if not ellipses:
-        return [*items, *rest]
+        return _from_ends(x, [*items, *rest])
     at = ellipses[0]
-    return [*items[:at], *rest, *items[at + 1 :]]
+    return _from_ends(x, [*items[:at], *rest, *items[at + 1 :]])
+
+
+def _from_ends(x: Traced, items: list[Any]) -> list[Any]:
+    """The items, where bounds such as ``n - 2`` on an axis of ``n`` elements count from its end.
+
+    Of ``x[: n - 2]`` no kernel for all sizes knows how many elements it has, but of ``x[:-2]``.
+    """
+    if x.rec.evaluates:
+        return items
+    out, axis = [], 0
+    for item in items:
+        if isinstance(item, slice) and (item.step is None or type(item.step) is int):
+            if item.step is None or item.step > 0:
+                start, stop = (_from_end(x, axis, b, 2) for b in (item.start, item.stop))
+                start, stop = (
+                    item.start if start is _WHOLE else start,
+                    None if stop is _WHOLE else stop,
+                )
+                item = slice(start, stop, item.step)
+        elif type(item) is TracedScalar:
+            found = _from_end(x, axis, item, 1)
+            item = item if found is _WHOLE else found
+        axis += item is not None
+        out.append(item)
+    return out
+
+
+_WHOLE = object()  # the end itself
+
+
+def _from_end(x: Traced, axis: int, bound: Any, free: int) -> Any:
+    """``-k`` for a bound that is ``k`` less than the size of an axis, or the bound itself.
+
+    ``free``: up to so many it makes no difference if the axis has fewer elements; from then on the
+    size is guarded, as ``n - k`` would count from the end, too.
+    """
+    if type(bound) is not TracedScalar or bound.kind is not int or axis >= x.ndim:
+        return bound
+    derivation, size = x.rec.derivation, x.shape[axis]
+    found = [derivation.expr(number.value) for number in (bound, size)]
+    if not all(isinstance(expr, (int, Sym)) for expr in found):
+        return bound
+    less: Any = found[0] - found[1]  # type: ignore[operator]
+    if type(less) is not int or less > 0:
+        return bound
+    if less == 0:
+        return _WHOLE
+    return less if -less <= free or bool(size >= -less) else bound
 
 
 def _item(item: Any) -> Any:
     """One index, where a sequence becomes an array; raises TraceError for a mask."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
-    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+    if type(item) is LazyRange:
+        item = arange(*item.bounds)
+    elif isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
         item = array(item if isinstance(item, (list, tuple)) else list(item))
         if type(item) is np.ndarray and not item.size:
             item = item.astype(np.int64)

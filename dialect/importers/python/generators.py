@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import threading
+from contextlib import suppress
 from typing import Any
 
+_REENTRANT = type(threading.RLock())
+_PATIENCE = 1.0  # seconds; longer, two threads would wait for each other
 _GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 
 
@@ -22,3 +26,38 @@ def _draws(kind: Any) -> bool:
         or (cls.__name__ == "Random" and cls.__module__ == "random")
         for cls in kind.__mro__
     )
+
+
+def is_plain_generator(value: Any) -> bool:
+    """True for a `np.random.Generator`, and for no object of a subclass."""
+    kind: Any = type(value)
+    return kind.__name__ == "Generator" and kind.__module__ == "numpy.random._generator"
+
+
+def restores(generator: Any) -> bool:
+    """True for bit generators of NumPy, whose state is all that they have."""
+    return type(generator.bit_generator).__module__.startswith("numpy.random.")
+
+
+def reentrant(generator: Any) -> Any:
+    """The lock that other threads need to draw, if this thread can draw while it has it."""
+    bits = getattr(generator, "bit_generator", generator)
+    lock = getattr(bits, "lock", None)
+    return lock if isinstance(lock, _REENTRANT) else None
+
+
+def locked(generator: Any) -> Any:
+    """The same, which this thread has now; None if it does not get it."""
+    lock = reentrant(generator)
+    return lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None
+
+
+def note_drawn(error: BaseException) -> None:
+    """Have an error that the function itself raised tell that it had drawn before."""
+    with suppress(AttributeError):
+        error.__profuse_drawn__ = True  # type: ignore[attr-defined]
+
+
+def has_drawn(error: BaseException) -> bool:
+    """True if the function had drawn before it raised this error."""
+    return getattr(error, "__profuse_drawn__", False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dataclass import dataclass
 from ..tracing.containers import CONTAINERS, container_of
-from ..tracing.pytree import LEAF, TreeDef
+from ..tracing.pytree import LEAF, TreeDef, static_of
 from .instances import state_of
 from .shadows import Shadows, Store, unrepeatable
 from .state import Place
@@ -157,7 +157,7 @@ class Given:
             return next(leaves)
         kind, meta, children = spec
         if kind == "static":
-            return children
+            return static_of(spec)
         number, container = len(self._every), CONTAINERS[kind]
         self._every.append(place)
         watched = inside or kind not in (*_MUTABLE, *_BY_INDEX)

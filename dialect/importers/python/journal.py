@@ -21,7 +21,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
-from .generators import is_generator
+from .generators import is_generator, locked
 from .instances import ABSENT, HEAP_TYPE, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
 
@@ -59,6 +59,7 @@ class Journal:
         self._watches: list[_Watch] = []
         self._seen: dict[int, Any] = {}
         self._ours: set[int] = set()
+        self._locks: list[Any] = []  # of generators: no other thread draws during the trace
         self._items = self._bytes = 0
         self.is_undone = True  # False once something had changed that could not be restored
 
@@ -115,6 +116,9 @@ class Journal:
         if issubclass(kind, (tuple, frozenset)):
             return [(item, name) for item in value]
         if is_generator(value):
+            lock = locked(value)
+            if lock is not None:
+                self._locks.append(lock)
             self._note("generator", value, _state(value), name)
             return []
         if issubclass(kind, type):
@@ -177,11 +181,15 @@ class Journal:
         or attribute, and the attribute, if it is one.
         """
         told = []
-        for watch in self._watches:
-            change = _RESTORE[watch.kind](watch.target, watch.held)
-            if change is not None:
-                self.is_undone &= watch.kind != "checksum"
-                told.append((*_told(watch, change), change or None))
+        try:
+            for watch in self._watches:
+                change = _RESTORE[watch.kind](watch.target, watch.held)
+                if change is not None:
+                    self.is_undone &= watch.kind != "checksum"
+                    told.append((*_told(watch, change), change or None))
+        finally:
+            while self._locks:
+                self._locks.pop().release()
         # The trace is part of reference cycles, which may live long; the copies need not.
         self._watches.clear()
         self._seen.clear()

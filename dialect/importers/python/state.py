@@ -198,6 +198,11 @@ def state_reads(scope: Scope, reached: Iterable[tuple[Any, str]]) -> list[StateR
         names, asked = names | further, asked | texts
 
 
+def named(scope: Scope) -> set[str]:
+    """All names and texts in the code that a trace has run."""
+    return {*_names(scope.codes), *_texts(scope.codes)}
+
+
 def _names(codes: Iterable[types.CodeType]) -> Iterator[str]:
     """All names in code and the code inside of it."""
     return (name for code in _nested(codes) for name in code.co_names)
@@ -343,4 +348,4 @@ def _may_change(value: Any) -> bool:
     return not isinstance(value, _FIXED)
 
 
-__all__ = ["Place", "StateRead", "state_reads"]
+__all__ = ["Place", "StateRead", "named", "state_reads"]

@@ -21,8 +21,8 @@ import numpy as np
 
 from ..tracing.current import current, trace_error
 from .caught import catches
-from .generators import is_generator
-from .types_seen import traced_type
+from .generators import is_generator, is_plain_generator
+from .types_seen import traced_len, traced_range, traced_type
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({
@@ -89,6 +89,12 @@ def substitute(value: Any) -> Any:
         found = FUNCTIONS.get(value)
     if found is not None:
         return found
+    if isinstance(value, types.MethodType) and is_plain_generator(value.__self__):
+        from .draws import draws_of  # few functions draw
+
+        found = draws_of(value)
+        if found is not None:
+            return found
     why = refusal(value)
     return value if why is None else _refuser(value, *why)
 
@@ -254,5 +260,7 @@ def _next(iterator: Any, *default: Any) -> Any:
 for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
 BUILTINS["type"] = traced_type
+BUILTINS["range"] = traced_range
+BUILTINS["len"] = functools.wraps(len)(traced_len)
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

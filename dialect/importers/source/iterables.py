@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...dataclass import dataclass
+from ..python.types_seen import traced_range
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedArray, TracedScalar
 
@@ -136,7 +137,7 @@ def element_of(iterable: Any, index: Any) -> Any:
 
 def lazy(function: Any, args: tuple[Any, ...]) -> Any:
     """One of these for a call of a builtin; None if the builtin itself is to be called."""
-    if function is range:
+    if function is range or function is traced_range:
         return _range(args)
     if function is enumerate:
         return _enumerate(args)

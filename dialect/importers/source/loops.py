@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Loc, ProfuseError, TraceError
 from ...ir.program import Block
 from ...ir.types import INT_SCALAR
+from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, as_value, op, wrap
 from ..tracing.traced import TracedArray
@@ -78,7 +79,8 @@ class Source:
 
     def length(self, function: Any, *args: Any) -> Any:
         """``len(x)``, which of a traced array is a traced number."""
-        if function is builtins.len and type(args[0]) is TracedArray and args[0].ndim:
+        is_len = function is builtins.len or function is traced_len
+        if is_len and type(args[0]) is TracedArray and args[0].ndim:
             return args[0].shape[0]
         return self.rec.callee(function)(*args)
 

@@ -92,15 +92,10 @@ class _Loops:
         return out
 
 
-def _leaves_by_branches(loop: ast.AST) -> bool:
+def _leaves_by_branches(loop: ast.For | ast.While) -> bool:
     """True if a loop returns, and does so in branches and loops alone."""
-    return (
-        _holds_return(loop)
-        and _are_branches(loop.body)
-        and not any(  # type: ignore[attr-defined]
-            map(_holds_return, loop.orelse)  # type: ignore[attr-defined]
-        )
-    )
+    returns_behind = any(isinstance(n, ast.Return) or _holds_return(n) for n in loop.orelse)
+    return _holds_return(loop) and _are_branches(loop.body) and not returns_behind
 
 
 def _are_branches(body: Sequence[ast.stmt]) -> bool:

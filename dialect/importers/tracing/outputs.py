@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .current import trace_error
+from .current import current, trace_error
 from .mutation import write
 from .traced import Traced
 
@@ -37,10 +37,18 @@ def write_out(where: str, out: Any, result: Any) -> Any:
     return write(target, result)
 
 
+def note_write() -> None:
+    """Note that the function writes to an array of NumPy, which it may have made itself."""
+    rec = current()
+    if rec is not None:
+        rec.writes_new = True
+
+
 def traced_out(where: str, out: Any) -> Traced:
     """An ``out=`` argument; raises TraceError for an array from outside of the trace."""
     if isinstance(out, Traced):
         return out
+    note_write()
     raise trace_error(
         f"{where} is asked to write into an existing array (out=, or an in-place operator on "
         "an array from outside the trace)",
@@ -49,4 +57,4 @@ def traced_out(where: str, out: Any) -> Traced:
     )
 
 
-__all__ = ["note_copy", "traced_out", "write_out"]
+__all__ = ["note_copy", "note_write", "traced_out", "write_out"]

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, DTypeError
-from ..python.generators import is_generator
+from ..python.generators import is_generator, is_plain_generator
+from ..python.types_seen import LazyRange
 from .containers import CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 
@@ -134,19 +135,31 @@ def _children_like(spec: tuple, given: Any) -> Iterator[Any]:
         yield from _like(child, item)
 
 
-def flatten_call(fn: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
-    """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``."""
+def flatten_call(
+    fn: Callable, args: tuple, kwargs: dict[str, Any], generators: bool = False
+) -> tuple[list[Any], TreeDef]:
+    """`flatten` of ``(args, kwargs)``; errors name the argument: ``argument 'x'[1]``.
+
+    ``generators``: arguments may be generators of random numbers.
+    """
     leaves: list[Any] = []
     names: list[str] | None = None
+    met: list[Any] = []
     specs = []
     where = ""
     try:
         for index, arg in enumerate(args):
             where = f"@{index}"
+            if generators and is_plain_generator(arg):
+                specs.append(_generator(arg, met))
+                continue
             specs.append(_flatten(arg, leaves, where))
         named = []
         for key, arg in kwargs.items():
             where = f"@{key}"
+            if generators and is_plain_generator(arg):
+                named.append(_generator(arg, met))
+                continue
             named.append(_flatten(arg, leaves, where))
     except RecursionError:
         raise _nested_too_deeply() from None
@@ -222,6 +235,8 @@ def _flatten(tree: Any, leaves: list[Any], path: str, whole: Container[int] = ()
 
 
 def _static(value: Any, path: str) -> tuple:
+    if type(value) is LazyRange:
+        value = value.real()
     where = f"{path}: " if path else ""
     # Python numbers of a subclass would lose their class as leaves; enums are meant as choices.
     if isinstance(value, NUMBERS) and not isinstance(value, enum.Enum):
@@ -254,12 +269,46 @@ def _static(value: Any, path: str) -> tuple:
     return ("static", type(value), value)
 
 
+class _Generator:
+    """A generator in a structure, equal to any other: which one it is, calls look up.
+
+    ``number``: of the different generators among the arguments.
+    """
+
+    __slots__ = ("number", "value")
+
+    def __init__(self, number: int, value: Any) -> None:
+        self.number, self.value = number, value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Generator and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash((_Generator, self.number))
+
+    def __repr__(self) -> str:
+        return type(self.value).__name__
+
+
+def _generator(value: Any, met: list[Any]) -> tuple:
+    number = next((k for k, other in enumerate(met) if value is other), len(met))
+    if number == len(met):
+        met.append(value)
+    return ("static", type(value), _Generator(number, value))
+
+
+def static_of(spec: tuple) -> Any:
+    """The object that is part of a structure."""
+    found = spec[2]
+    return found.value if type(found) is _Generator else found
+
+
 def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
     if spec is LEAF or spec == LEAF:
         return next(leaves)
     kind, meta, children = spec
     if kind == "static":
-        return children
+        return static_of(spec)
     items = [_build(child, leaves) for child in children]
     return CONTAINERS[kind].made(meta, items)
 
@@ -280,7 +329,7 @@ def _paths(spec: tuple, path: str) -> Iterator[str]:
 def _statics(spec: tuple) -> Iterator[Any]:
     if spec != LEAF:
         if spec[0] == "static":
-            yield spec[2]
+            yield static_of(spec)
         else:
             for child in spec[2]:
                 yield from _statics(child)
@@ -291,7 +340,7 @@ def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:
         return spec
     kind, meta, children = spec
     if kind == "static":
-        return kind, meta, new(children)
+        return kind, meta, new(static_of(spec))
     return kind, meta, tuple([_with_statics(child, new) for child in children])
 
 

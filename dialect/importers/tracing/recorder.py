@@ -31,7 +31,7 @@ from ...errors import (
 from ...ir.dtypes import dtype_of
 from ...ir.op import Failure, Op, op_named
 from ...ir.program import Block, Instr, Program
-from ...ir.symbolic import Dimension, symbol
+from ...ir.symbolic import Dimension, Sym, symbol
 from ...ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ...ops import create
 from ...ops.control_flow.control import LOOPS
@@ -45,6 +45,7 @@ from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, passed
 
 if TYPE_CHECKING:
+    from ..python.draws import Draw
     from ..python.journal import Journal
     from ..python.scope import Scope
     from ..python.shadows import Shadows
@@ -138,6 +139,17 @@ class Recorder:
         self.strict = False  # the function asks for strict fusion
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to
+        self.lazy_sizes = True  # `len` gives traced sizes
+        self.gave_sizes = False  # it has given some
+        self.lifts_new = False  # arrays that NumPy makes meanwhile are traced values
+        self.writes_new = False  # it would help: traced values are written to such an array
+        self.takes_draws = False  # draws from generators are inputs
+        self.draws: list[Draw] = []  # in the order of the program
+        self.has_drawn = False  # also where a draw has failed
+        self.drawn_examples: dict[int, Any] = {}  # input -> what a draw might give
+        self.drawn_copies: dict[int, int] = {}  # what the function gets -> the input
+        self.drawn_shapes: dict[int, tuple[int | Sym, ...]] = {}  # of inputs, over the leaves
+        self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
@@ -431,8 +443,8 @@ class Recorder:
                 raise error
 
     def drop_unused_captures(self, outputs: Sequence[int]) -> None:
-        """Forget captured arrays that no instruction and no output reads."""
-        used = {*outputs}
+        """Forget captured arrays that no instruction, no draw and no output reads."""
+        used = {*outputs, *self.drawn_from}
         for instr in self.program.body.walk():
             used.update(instr.operands)
             for block in instr.blocks:
@@ -445,6 +457,7 @@ class Recorder:
         body = self.program.body
         body.args, body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
+        self.drawn_examples.clear()
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
             self.unordered.update(copies.values())  # they stand for arrays of any layout

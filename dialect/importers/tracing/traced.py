@@ -13,6 +13,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS, method_handler
+from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
@@ -262,6 +264,7 @@ class Traced(Recording):
     def __bool__(self) -> bool:
         self.check_live()
         if self.value not in self.rec.known:
+            self._note_use()
             if self.ndim and self.hint.count(1) != self.ndim:
                 raise size_error(
                     ShapeError,
@@ -277,6 +280,7 @@ class Traced(Recording):
     def bake(self) -> Any:
         self.check_live()
         if self.value not in self.rec.known:
+            self._note_use()
             raise contents_error(
                 "a Python number is needed here, but an array's contents are not known while "
                 "tracing",
@@ -290,6 +294,7 @@ class Traced(Recording):
         filled = filled_array(self)
         if filled is not None:
             return filled if dtype is None else filled.astype(dtype)
+        self._note_use()
         raise trace_error(
             "an array's contents are needed here, but are not known while tracing",
             "call NumPy functions as np.<name>; make one array of a list with np.stack first; "
@@ -300,15 +305,23 @@ class Traced(Recording):
     def __int__(self) -> int:
         number = self.bake()
         frame = sys._getframe(1)
-        code = frame.f_code.co_code
         # An array that the trace did not make asks for an int only, whatever the dtype here is;
         # NumPy casts, by dtypes, what is out of range of its elements.
-        if dis.opname[code[frame.f_lasti]] == "STORE_SUBSCR" and not 0 <= number < 128:
+        if _opname(frame) in _ASSIGNS and not 0 <= number < 128:
+            self.rec.writes_new = True
             raise trace_error(
                 "a computed number is written to an array of constants, which may not hold it",
                 "make the array with np.zeros, np.ones or np.full, or cast the number first",
             )
         return int(number)
+
+    def _note_use(self) -> None:
+        """Note it where NumPy needs this as an element, or as an index, of an array of its own."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename in _HERE:
+            frame = frame.f_back
+        if frame is not None and _opname(frame) in (*_ASSIGNS, "BINARY_SUBSCR"):
+            self.rec.writes_new = True
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -387,6 +400,15 @@ def is_on_tape(values: Iterable[Any]) -> bool:
     return evaluator() is not None and any(
         isinstance(v, Traced) and v.rec.evaluates for v in values
     )
+
+
+_HERE = (__file__, operators.__file__)
+_ASSIGNS = ("STORE_SUBSCR", "STORE_SLICE")
+
+
+def _opname(frame: FrameType) -> str:
+    """What the code of a frame is doing."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
 def _multiplies(x: Traced, other: Any) -> bool:

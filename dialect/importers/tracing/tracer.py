@@ -15,10 +15,11 @@ from ...ir.program import Module
 from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
+from ..python.generators import is_plain_generator, note_drawn
 from ..python.journal import Journal, holds_tracer
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
-from ..python.state import Place, StateRead, state_reads
+from ..python.state import Place, StateRead, named, state_reads
 from .current import recording, trace_error
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
@@ -29,6 +30,7 @@ from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
 if TYPE_CHECKING:
+    from ..python.draws import Draw
     from ..python.given import Containers, Given
 
 # These modules are imported because they register ops and handlers.
@@ -45,7 +47,8 @@ class Trace:
     and ranks for which `accepts` is true; sizes and values of Python numbers are free otherwise.
 
     Attributes:
-        module: inputs are the argument leaves, then ``captured``; outputs the result's leaves.
+        module: inputs are the argument leaves, then ``captured``, then what is drawn; outputs the
+            result's leaves.
         in_tree: structure of ``(args, kwargs)``.
         out_tree: structure of the result.
         captured: arrays the function closes over, by reference; a device's among them.
@@ -65,6 +68,9 @@ class Trace:
         containers: these, if there are effects and any containers.
         reads: what the function has read from outside of the call; the graph holds for that alone.
         lends: the graph writes to arrays of the caller's where they are, if it may (`Borrow`).
+        draws: what each call draws from random generators before the graph runs, in order.
+        generators: those that the function reads, if others are arguments: the code was traced for
+            different ones, so that calls with one of these are left to Python.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
     """
@@ -84,6 +90,8 @@ class Trace:
     writes: tuple[int, ...] = ()
     sources: tuple[int, ...] | None = None
     containers: Containers | None = None
+    draws: tuple[Draw, ...] = ()
+    generators: tuple[Any, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
 
@@ -115,8 +123,13 @@ class Trace:
 
     @property
     def has_effects(self) -> bool:
-        """True if calls write to what was there before them."""
-        return self.sources is not None
+        """True if calls write to what was there before them, or draw random numbers."""
+        return self.sources is not None or bool(self.draws or self.generators)
+
+    @property
+    def takes_generators(self) -> bool:
+        """True if an argument is a random generator, which may be another one at each call."""
+        return _takes_generators(self.in_tree)
 
     @property
     def bakes_floats(self) -> bool:
@@ -145,7 +158,8 @@ class Trace:
         The text of a graph says nothing of these: graphs that hold for others may print the same.
         """
         held = [(h[0], len(h[1])) for h in self.held if h is not None]
-        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held))
+        drawn = [draw.kind for draw in self.draws]
+        return " ".join(_kind_text(kind) for kind in (*self.kinds, *held, *drawn))
 
     def depths(self) -> list[int]:
         """In how many containers each argument leaf was passed."""
@@ -155,6 +169,10 @@ class Trace:
     def explain(self) -> list[str]:
         """One sentence per baked number, and the remarks."""
         return [*(guard.explain() for guard in self.guards), *self.remarks]
+
+
+def _takes_generators(tree: TreeDef) -> bool:
+    return any(is_plain_generator(static) for static in tree.statics())
 
 
 def _kind_of(slot: Place) -> Any:
@@ -172,7 +190,7 @@ def _kind_text(kind: Any) -> str:
 def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
-    writes: bool = False, loops: Policy | None = None,
+    writes: bool = False, draws: bool = False, loops: Policy | None = None,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -184,6 +202,7 @@ def trace(
         loop_bytes: what the gradient of a loop may keep of its rounds; None = anything.
         most_ops: the longest graph that may be recorded; None = any.
         writes: writes to arguments become results (`Trace.writes`); else they are refused.
+        draws: draws from generators become inputs (`Trace.draws`); else they are refused.
         loops: which loops of the source are recorded as such; None = their rounds are, one by one.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
@@ -192,30 +211,43 @@ def trace(
     A TraceError has the numbers that the trace had assumed by then (`TraceError.guards`).
     """
     kwargs = dict(kwargs or {})
-    call = _Call(fn, *flatten_call(fn, args, kwargs), writes=writes)
+    fixed: tuple[Any, ...] = ()
+    call = _Call(fn, *flatten_call(fn, args, kwargs, draws), writes=writes)
     while True:
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
-        rec.takes_writes, rec.policy, rec.memory = writes, loops, call.memory
+        rec.takes_writes, rec.takes_draws = writes, draws
+        rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
+        rec.policy, rec.memory = loops, call.memory
         try:
             found = _record(rec, call)
             reads = (*_reads(rec, call), *_absences(found.stores))
+            if draws and (rec.draws or _takes_generators(call.in_tree)):
+                from ..python.draws import settle  # few functions draw
+
+                held = (read.value for read in reads)
+                fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
         except _Again:
             continue
         except Exception as error:
             if isinstance(error, TraceError):
                 error.guards = _guards(rec, call)
+            elif rec.has_drawn:
+                note_drawn(error)
             if rec.source is not None and rec.source.learns(error):
                 continue
             if not (call.learns(error, rec) or _has_branches(error, rec)):
-                raise
+                if call.plain is None:
+                    raise
+                raise call.plain from None
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
+        tuple(rec.draws), fixed,
     )  # fmt: skip
 
 
@@ -242,6 +274,10 @@ class _Call:
         slots: attributes and items that the function assigns.
         shadowed: the function gets shadows of what it reads; else the objects themselves, of which
             it may read plain values, but not change them.
+        lifts_new: arrays that NumPy makes meanwhile are traced values, to which others can be
+            written, but whose contents Python cannot read.
+        lazy_sizes: `len` gives traced sizes; else numbers, which some functions need.
+        plain: what was raised before that, and is to be told if it helps nothing.
     """
 
     def __init__(
@@ -253,6 +289,8 @@ class _Call:
         self.slots: list[Place] = []
         self.values: list[Any] = []
         self.shadowed = True
+        self.lifts_new, self.lazy_sizes = False, True
+        self.plain: TraceError | None = None
         self.memory: dict[str, Any] = {}  # see `Recorder.memory`
 
     @property
@@ -271,10 +309,19 @@ class _Call:
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
+        if isinstance(error, TraceError) and not error.is_undone:
+            return False
+        if rec.gave_sizes and self.lazy_sizes:
+            self.lazy_sizes = False
+            return True
+        if isinstance(error, TraceError) and rec.writes_new and not self.lifts_new:
+            self.lifts_new, self.plain = True, error
+            return True
         if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
             self.shadowed = False
+            self.lifts_new, self.plain = False, None
             self.slots, self.values = [], []
-            return not isinstance(error, TraceError) or error.is_undone
+            return True
         return False
 
     def note(self, stores: Sequence[Store]) -> None:
@@ -364,7 +411,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
     rec.check_captured()
     if shadows is not None:
         rec.drop_unused_captures(outputs)
-    inputs = (*rec.inputs, *rec.capture_inputs)
+    inputs = (*rec.inputs, *rec.capture_inputs, *(draw.value for draw in rec.draws))
     made.writes = tuple(map(inputs.index, rec.written))
     if made.containers is not None and made.sources is not None:
         made.sources = made.containers.numbered(made.sources, behind=len(inputs))

@@ -8,7 +8,7 @@ before ``owned`` or the leaf has taken references of its own.
 from __future__ import annotations
 
 from ..llvm_writer import Writer
-from ..refs import Held, Inside, InState, OnTape, Position
+from ..refs import FromHost, Held, Inside, InState, OnTape, Position
 
 # Bound of the ints that emitted 64-bit arithmetic accepts: larger ones might overflow in a product.
 SMALL = 1 << 31
@@ -16,15 +16,15 @@ SMALL = 1 << 31
 
 def pointer(w: Writer, position: Position) -> str:
     """Pointer to the object at a position."""
-    if isinstance(position, (Inside, InState)):
+    if isinstance(position, (Inside, InState, FromHost)):
         return w.load("ptr", item_slot(w, position))
     if isinstance(position, OnTape):
         return w.load("ptr", elements_slot(w, position))
     return w.load("ptr", w.element("%args", position))
 
 
-def item_slot(w: Writer, position: Inside | InState) -> str:
-    """The stack slot that holds the pointer to an item."""
+def item_slot(w: Writer, position: Inside | InState | FromHost) -> str:
+    """The stack slot that holds the pointer to an item, or to what a function has given."""
     return w.shared_alloca(("item", position), "ptr")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim, Leaf
 from ...memory.output_pool import ALIGN_FROM
 from ...memory.placement import Placement
@@ -19,6 +20,19 @@ from ..llvm_writer import Writer
 from ..refs import Ref
 
 STACK_BYTES = 4096  # arrays between kernels lie on the stack if they need no more than this
+
+
+@dataclass
+class Made:
+    """An output of a kernel, or what a function of a library has given.
+
+    Attributes:
+        data: address of its first element.
+        array: pointer to the object; None if the output has no object (yet).
+    """
+
+    data: str
+    array: str | None
 
 
 class Body:

@@ -26,7 +26,8 @@ from ..conditions.host_reads import combine, is_literal
 from ..leaf_spec import ArrayValue, Step
 from ..number_values import NUMBERS
 from ..refs import OnDevice
-from .leaf import LeafWriter, Made
+from .body import Made
+from .leaf import LeafWriter
 
 _BYTE = np.dtype(np.uint8)
 

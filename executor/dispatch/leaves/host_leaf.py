@@ -14,7 +14,8 @@ from ..conditions.host_reads import elements_of, pointer_to
 from ..layout import LAYOUT
 from ..leaf_spec import ArrayValue, HostKernel, MadeValue, Step
 from ..number_values import NUMBERS
-from .leaf import LeafWriter, Made
+from .body import Made
+from .leaf import LeafWriter
 
 # A kernel that reads and writes at least this many bytes runs without the GIL even before its first
 # timed run: it very likely takes longer than releasing the GIL does.
@@ -57,6 +58,7 @@ class HostLeaf(LeafWriter):
             if isinstance(value, NUMBERS):
                 data.append(numbers[operand])
                 continue
+            assert isinstance(value, (ArrayValue, MadeValue))
             taken.append(bytes_of(value.dtype.itemsize, value.sizes))
             if isinstance(value, ArrayValue):
                 data.append(elements_of(w, value.ref))

@@ -6,37 +6,25 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ....dialect.dataclass import dataclass
 from ....dialect.importers.tracing.pytree import LEAF
 from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
+from ..host_calls import is_from_host
 from ..leaf_spec import ArrayValue, Leaf, Noting, Step
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
 from ..number_values import NUMBERS, Number, NumberValue
 from ..refs import Held, Inside, OnTape, Stride, position_of
-from .body import Body
+from .body import Made
+from .host_steps import HostSteps
 from .memory import lay_out
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
 
 
-@dataclass
-class Made:
-    """An output of a kernel.
-
-    Attributes:
-        data: address of its first element.
-        array: pointer to the array object; None if the output has no object (yet).
-    """
-
-    data: str
-    array: str | None
-
-
-class LeafWriter(Body):
+class LeafWriter(HostSteps):
     """Writes the code of one leaf; each exit returns from the function or jumps to ``miss``.
 
     The subclasses in `host_leaf` and `device_leaf` write the parts that depend on the processor.
@@ -50,20 +38,22 @@ class LeafWriter(Body):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.made: dict[int, Made] = {}
-        self.places = lay_out(leaf.steps, leaf.values, leaf.outputs)
+        self.places = lay_out(leaf.steps, leaf.values, [*leaf.outputs, *leaf.host_operands])
 
     def write(self) -> None:
         w = self.w
         hits = w.op(f"add i64 {w.load('i64', w.place(self.cells.hits))}, 1")
+        self.spare(hits)
         every = self.settings.time_every
         rest = w.op(f"urem i64 {hits}, {every}")
         timed = w.op(f"icmp eq i64 {rest}, {2 % every}")
         for known in (*self.leaf.values.values(), *self.leaf.checked()):
-            if isinstance(known, ArrayValue):
+            if isinstance(known, ArrayValue) and not is_from_host(known.ref):
                 leaves = [s for size in known.sizes if isinstance(size, Sym) for s in size.symbols]
                 self.known |= {leaf: emit_leaf(w, leaf) for leaf in leaves}
         for ref, axis in self.leaf.strides():
-            self.strides[ref, axis] = stride(w, ref, axis)
+            if not is_from_host(ref):
+                self.strides[ref, axis] = stride(w, ref, axis)
         for value in self.leaf.values.values():
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
@@ -71,7 +61,9 @@ class LeafWriter(Body):
         self.keep_items()
         self.begin()
         for index, step in enumerate(self.leaf.steps):
+            self.between(index)
             self.step(index, step, numbers, timed)
+        self.between(len(self.leaf.steps))
         self.remember()
         self.end()
         w.add_to_cell(self.cells.hits)
@@ -124,7 +116,7 @@ class LeafWriter(Body):
         """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
         made = NumberWriter(self.w, self._number, self.leave_unless)
         taken = {operand for step in self.leaf.steps for operand in step.operands}
-        used = sorted(taken.union(self.leaf.outputs))
+        used = sorted(taken.union(self.leaf.outputs, self.leaf.host_operands))
         values = [(value, self.leaf.values[value]) for value in used]
         return {value: made.word(known) for value, known in values if isinstance(known, NUMBERS)}
 

@@ -648,8 +648,8 @@ def test_views_of_arrays_that_the_function_has_made_see_later_writes_or_are_refu
 
 
 @pytest.mark.parametrize("number", [300.5, -1.5, float("inf"), float("nan"), 128.0])
-def test_constants_take_no_computed_number_that_may_not_fit(number):
-    """The array is NumPy's own, and its C code would ask for an int, where NumPy casts."""
+def test_constants_take_computed_numbers_that_may_not_fit(number):
+    """C code of an array of NumPy's own would ask for an int, where NumPy casts."""
 
     def written(k):
         v = np.arange(4, dtype="u1")
@@ -659,8 +659,9 @@ def test_constants_take_no_computed_number_that_may_not_fit(number):
     f = pf.jit(written, background=False)
     for k in (3.5, 127.0):
         np.testing.assert_array_equal(f(k), written(k))
-    with pytest.raises(TraceError, match="array of constants"):
-        f(number)
+    with np.errstate(invalid="ignore"):
+        for _ in range(3):
+            np.testing.assert_array_equal(f(number), written(number))
 
     def asked(k):
         found = [0]

@@ -75,7 +75,7 @@ def test_forced_sizes_are_baked_with_a_guard():
     (lambda x: x + (1 if x.shape[0] == x.shape[1] else 2), "a0.shape[0] == a0.shape[1]"),
     (lambda x: x * float(x.shape[1]), "a0.shape[1]"),
     (lambda x: [row.sum() for row in x], "a0.shape[0]"),
-    (lambda x: x * len(x), "a0.shape[0]"),
+    (lambda x: x * float(len(x)), "a0.shape[0]"),
     (lambda x: x + int(np.sqrt(x.shape[0])), "sqrt(a0.shape[0])"),
     (lambda x: x + {2: 1.0}.get(x.shape[0], 2.0), "a0.shape[0]"),
     (lambda x: [0] * x.T[1:].shape[0], "a0.shape[1] + -1"),
@@ -290,7 +290,7 @@ def _argument_view(x):
 
 
 def _outside(x):
-    y = np.arange(3.0)
+    y = np.flip([1.0, 2.0, 3.0])
     y += x[0]
     return y
 

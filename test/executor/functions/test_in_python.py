@@ -287,3 +287,150 @@ def test_threads():
     assert not failures
     assert counts(f, "traces") == (0,)
     assert 0 < counts(f, "python_calls")[0] <= 400
+
+
+# --- calls that are told by their outline ---------------------------------------------------------
+
+
+def by_first(pair, scale=1.0):
+    """Python's where the first is a list: it decides on values."""
+    first, second = pair
+    if isinstance(first, dict):
+        return second * scale
+    return second * scale if first.tolist()[0] > 0 else second
+
+
+@pytest.fixture
+def flattened(monkeypatch):
+    """How many calls have been flattened."""
+    met = []
+    flatten = jit_module.flatten_call
+    monkeypatch.setattr(
+        jit_module, "flatten_call", lambda *a, **k: met.append(a) or flatten(*a, **k)
+    )
+    return met
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ((np.ones(2), np.ones(3)),),
+        ([np.ones(2), np.ones(3)], 2.0),
+        ((np.ones(2), np.ones(3)), np.float64(2)),
+    ],
+)
+def test_calls_that_are_pythons_are_told_without_flattening(flattened, args):
+    f = pf.jit(by_first)
+    for k in range(200):
+        np.testing.assert_array_equal(f(*args), by_first(*args))
+        np.testing.assert_array_equal(f(pair=args[0]), by_first(args[0]))
+        if k == 3:
+            early = len(flattened)
+    assert counts(f, "calls", "python_calls", "traces") == (400, 400, 0)
+    assert len(flattened) - early < 20
+
+
+def test_another_structure_of_the_same_outline_gets_its_graph():
+    """Sooner or later, however calls alternate, and it keeps it."""
+    f = pf.jit(by_first, background=False)
+    pythons, graphs = (np.ones(2), np.ones(3)), ({"a": 1.0}, np.ones(3))
+    same = [(x,) for x in (pythons, graphs)]  # outer tuples look alike
+    nested = pf.jit(lambda t: by_first(t[0]), background=False)
+    for k in range(400):
+        pair = pythons if k % 2 and k < 200 else graphs
+        np.testing.assert_array_equal(nested((pair,)), pair[1])
+        np.testing.assert_array_equal(f(*same[k % 2]), np.ones(3))
+    assert counts(nested, "traces") == (1,) and nested.state().tier == "optimized"
+    python = counts(nested, "python_calls")[0]
+    for _ in range(100):
+        nested((pythons,)), nested((graphs,))
+    assert counts(nested, "python_calls") == (python + 100,)
+
+
+def test_traces_and_other_texts_and_types_are_looked_at():
+    """A call in a trace is traced, and a text or a bool is part of the structure."""
+
+    def chosen(xs, mode):
+        if mode == "python" and xs[0].tolist()[0] > 0:
+            return xs[0] + 1
+        return xs[0] * 2
+
+    f = pf.jit(chosen, background=False)
+    for _ in range(5):
+        np.testing.assert_array_equal(f([np.ones(2)], "python"), [2, 2])
+    np.testing.assert_array_equal(f([np.ones(2)], "graph"), [2, 2])
+    assert counts(f, "traces", "python_calls") == (1, 5)
+
+    inner = pf.jit(lambda xs, n: xs[0] + (n if xs[0].tolist()[0] > 0 else np.zeros(2)))
+    outer = pf.jit(lambda x: inner([x], 1) * 2)
+    for _ in range(5):
+        np.testing.assert_array_equal(inner([np.ones(2)], 1), [2, 2])
+        np.testing.assert_array_equal(outer(np.ones(2)), [4, 4])
+    strict = pf.jit(lambda x: inner([x], 1) * 2, unsupported="raise")
+    with pytest.raises(TraceError):
+        strict(np.ones(2))
+    with pf.knobs.override(unsupported="raise"), pytest.raises(TraceError):
+        inner([np.ones(2)], 1)
+
+
+def test_objects_and_sets_that_are_pythons_are_not_kept_alive():
+    import gc
+    import weakref
+
+    class Model:
+        def __init__(self):
+            self.w = np.ones(3)
+
+        @pf.jit
+        def step(self, x, seen):
+            return x * self.w if x.tolist()[0] > 0 else x
+
+    model = Model()
+    for _ in range(80):
+        np.testing.assert_array_equal(model.step(np.ones(3), {1, 2}), np.ones(3))
+    known = weakref.ref(model)
+    del model
+    gc.collect()
+    assert known() is None
+
+
+def test_python_runs_long_graphs_until_there_is_code():
+    """Op by op they would take several times what they take in Python."""
+
+    def steps(x, n, seen):
+        for k in list(range(60)):
+            x = x * 0.5 + k
+            seen[0] += x[0]
+        return x
+
+    def short(x):
+        return x * 0.5 + 1
+
+    f, g = (pf.jit(fn, background=True) for fn in (steps, short))
+    ours, theirs, x = np.zeros(1), np.zeros(1), np.ones(3)
+    f(x, 60, ours), steps(x, 60, theirs), g(x)
+    assert counts(f, "python_calls") == (0,)
+    for k in range(3):
+        np.testing.assert_array_equal(f(x, 60, ours), steps(x, 60, theirs))
+        np.testing.assert_array_equal(ours, theirs)
+        if f.state().tier != "optimized":
+            assert counts(f, "python_calls") == (k + 1,) and f.state().tier == "compiling"
+            assert "Python runs the calls meanwhile" in f.explain()
+        g(x)
+    before = counts(f, "python_calls")
+    assert before != (0,)
+    f.wait()
+    for _ in range(3):
+        np.testing.assert_allclose(f(x, 60, ours), steps(x, 60, theirs))
+        np.testing.assert_allclose(ours, theirs)
+    assert f.state().tier == "optimized" and counts(f, "python_calls") == before
+    assert counts(g, "python_calls") == (0,)
+
+
+def test_long_graphs_that_must_not_run_in_python_do_not():
+    with pf.knobs.override(unsupported="raise"):
+        f = pf.jit(lambda x: sum(x * k + x for k in range(70)), background=True)
+        for _ in range(4):
+            f(np.ones(3))
+        assert counts(f, "python_calls") == (0,)
+        f.wait()

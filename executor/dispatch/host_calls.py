@@ -1,0 +1,87 @@
+"""Functions of libraries that emitted code calls between kernels (`host_call`).
+
+Such a function gives objects of which nothing is known before it has run. The guard behind it says
+what kernels expect of them, and is tested when they are there: a leaf has these tests between its
+kernels, and leaves the whole call to Python where one fails. Python then calls the function once
+more, which changes nothing, since it computes and does no more. A leaf that has given up too often
+for that is not tried any more (`LeafWriter.spare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from ...dialect.ir.device import HOST
+from ...dialect.ir.program import Instr
+from ...dialect.ir.symbolic import Integer, Sym
+from ...dialect.ir.types import TensorType, Type
+from ..interpret.evaluate import bound_evaluate
+from ..memory.placement import Refused
+from .layout import SCALARS
+from .leaf_spec import ArrayValue, HostStep, HostValue, MadeValue, Test, Value, array_of, tests_of
+from .number_values import NUMBERS
+from .refs import FromHost, OnTape, Ref, Scalar
+
+
+def host_step(instr: Instr, operands: tuple[int, ...], values: Mapping[int, Value]) -> HostStep:
+    """The call that an instruction is; raises Refused where emitted code has no such operands."""
+    for operand in operands:
+        value = values.get(operand)
+        if not isinstance(value, (ArrayValue, MadeValue, HostValue, *NUMBERS)):
+            raise Refused(f"{instr.attrs['function']} takes what is no array of a kernel's")
+        if isinstance(value, (ArrayValue, MadeValue)) and value.device != HOST:
+            raise Refused(f"{instr.attrs['function']} takes an array on a device")
+        if isinstance(value, ArrayValue) and isinstance(value.ref, OnTape):
+            raise Refused(f"{instr.attrs['function']} takes what may be on the tape")
+    return HostStep(_listed(bound_evaluate(instr), len(instr.results)), operands, instr.results)
+
+
+def _listed(function: Callable[..., Any], count: int) -> Callable[..., tuple]:
+    if count != 1:
+        return function
+    return lambda *args: (function(*args),)
+
+
+def expect(
+    types: Sequence[Type], operands: Sequence[int], values: MutableMapping[int, Value]
+) -> list[Test]:
+    """Take what functions have given for arrays of the dtypes and ranks of a guard's types.
+
+    Returns the tests for that; raises Refused for a guard that leaves these open.
+    """
+    found: dict[int, ArrayValue] = {}
+    for type_, operand in zip(types, operands, strict=True):
+        if not isinstance(values[operand], HostValue) or operand in found:
+            continue
+        if not isinstance(type_, TensorType) or type_.dtype is None or type_.shape is None:
+            raise Refused(f"a guard on {type_} leaves open what a function of a library gives")
+        dtype, ref = type_.dtype.numpy, FromHost(operand)
+        # Functions give NumPy scalars in the place of arrays without axes.
+        is_scalar = not type_.shape and dtype.type in SCALARS
+        found[operand] = array_of(Scalar(ref) if is_scalar else ref, dtype, len(type_.shape))
+    values.update(found)
+    return tests_of([*found.values()])
+
+
+def is_late(test: Test) -> bool:
+    """True for a test that reads what a function of a library has given."""
+    return _reads(test.field)
+
+
+def _reads(part: Any) -> bool:
+    if isinstance(part, tuple):
+        return any(map(_reads, part))
+    if isinstance(part, Sym):
+        return any(
+            not isinstance(leaf, (str, Integer)) and _reads(leaf.array) for leaf in part.symbols
+        )
+    return is_from_host(part)
+
+
+def is_from_host(ref: Ref | Any) -> bool:
+    """True for an array that a function of a library has given."""
+    return isinstance(ref, FromHost) or (isinstance(ref, Scalar) and is_from_host(ref.position))
+
+
+__all__ = ["expect", "host_step", "is_from_host", "is_late"]

@@ -1,0 +1,97 @@
+"""The part of a leaf that calls functions of libraries, and tests what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..conditions.argument_reads import item_slot
+from ..conditions.host_reads import emit_test, pointer_to
+from ..counter_table import LeafCells
+from ..leaf_spec import ArrayValue, HostStep, Leaf, Test
+from ..number_values import NUMBERS, Number
+from ..refs import FromHost
+from .body import Body, Made
+
+_SPARE = 16  # calls that may be given up before hits have made up for any
+_HITS = 4  # calls that make up for one that was given up
+
+
+class HostSteps(Body):
+    """Writes what is between the kernels of a leaf.
+
+    Attributes:
+        leaf: the leaf.
+        cells: its cells.
+        made: value number -> what a kernel or a function has made.
+        computed: value number -> a Python number, as the 8 bytes that kernels take.
+    """
+
+    leaf: Leaf
+    cells: LeafCells
+    made: dict[int, Made]
+    computed: dict[int, str]
+
+    def spare(self, hits: str) -> None:
+        """Leave the call to Python where too many calls were given up behind a function."""
+        if self.cells.late is None:
+            return
+        w = self.w
+        most = w.op(f"add i64 {w.op(f'udiv i64 {hits}, {_HITS}')}, {_SPARE}")
+        late = w.load("i64", w.place(self.cells.late))
+        self.leave_unless(w.op(f"icmp ult i64 {late}, {most}"))
+
+    def between(self, index: int) -> None:
+        """Write what comes before the kernel call of this number, and behind those before it."""
+        for place, part in self.leaf.between:
+            if place == index and isinstance(part, HostStep):
+                self.host_step(part)
+            elif place == index:
+                self.late_tests(part)  # type: ignore[arg-type]
+
+    def host_step(self, step: HostStep) -> None:
+        w = self.w
+        given = [self.object_of(operand) for operand in step.operands]
+        found = self.own(
+            # Python calls the function again, and raises what it raises.
+            self.raise_unless(self.python_call(step.function, *given), left=(Exception,))
+        )
+        for k, result in enumerate(step.results):
+            item = w.call("PyTuple_GetItem", "ptr", f"ptr {found}", f"i64 {k}")
+            w.call("Py_IncRef", "void", f"ptr {item}")
+            w.store("ptr", item, item_slot(w, FromHost(result)))
+            self.made[result] = Made("", self.own(item))
+
+    def object_of(self, operand: int) -> str:
+        """The object that a value is; the leaf, or the caller, owns it."""
+        value = self.leaf.values[operand]
+        made = self.made.get(operand)
+        if made is not None:
+            if made.array is None:
+                self.scalar(operand)
+            return made.array or ""
+        if isinstance(value, NUMBERS):
+            return self.number_object(value, self.computed[operand])
+        assert isinstance(value, ArrayValue)
+        return pointer_to(self.w, value.ref)
+
+    def late_tests(self, tests: Sequence[Test]) -> None:
+        w = self.w
+        for test in tests:
+            found = emit_test(w, test.field)
+            wanted = str(test.value) if isinstance(test.value, int) else w.object(test.value)
+            kind = "i64" if isinstance(test.value, int) else "ptr"
+            out, on = w.name(), w.name()
+            w.branch(w.op(f"icmp eq {kind} {found}, {wanted}"), on, out)
+            w.label(out)
+            assert self.cells.late is not None
+            w.add_to_cell(self.cells.late)
+            self._leave(raises=False)
+            w.label(on)
+
+    def number_object(self, value: Number, word: str) -> str:
+        """A Python number as an object, of which the leaf owns a reference."""
+        raise NotImplementedError
+
+    def scalar(self, value: int) -> None:
+        """Make the object of an output of rank 0."""
+        raise NotImplementedError

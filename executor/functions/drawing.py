@@ -1,0 +1,123 @@
+"""The draws of a call: random numbers that the function draws, before its graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import InternalError
+from ...dialect.importers.python.draws import Draw, Drawn, Held, Input, Number
+from ...dialect.importers.python.generators import reentrant, restores
+from ...dialect.importers.python.journal import same_state
+from ...dialect.importers.tracing.trace_guards import evaluate
+from ...dialect.importers.tracing.tracer import Trace
+
+
+class Drawing:
+    """The draws of one call, which can be taken back.
+
+    Args:
+        draws: those of the graph, in order.
+        args: the arguments of the call.
+        kwargs: the same, by name.
+    """
+
+    def __init__(self, draws: Sequence[Draw], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._draws = draws
+        self._generators = [_find(draw, args, kwargs) for draw in draws]
+        self._bits: list[Any] = []
+        self._states: list[tuple[Any, Any, Any]] = []
+
+    @property
+    def can_undo(self) -> bool:
+        """True if `undo` restores all that the generators keep."""
+        return all(map(restores, self._generators))
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Draw; the results are inputs of the graph. ``inputs`` are the leaves of the call.
+
+        No other thread draws from these generators in between. An error leaves nothing drawn.
+        """
+        bits = {id(b): b for b in (g.bit_generator for g in self._generators)}
+        # In one order, lest two calls wait for each other.
+        self._bits = [bits[key] for key in sorted(bits)]
+        with _alone(self._bits):
+            return self._draw(inputs)
+
+    def _draw(self, inputs: Sequence[Any]) -> list[Any]:
+        before = [(b, b.state) for b in self._bits]
+        drawn: list[Any] = []
+        try:
+            for draw, generator in zip(self._draws, self._generators, strict=True):
+                args = [_value(x, inputs, drawn) for x in draw.args]
+                kwargs = {key: _value(x, inputs, drawn) for key, x in draw.kwargs.items()}
+                drawn.append(getattr(generator, draw.method)(*args, **kwargs))
+                if _kind(drawn[-1]) != draw.kind:
+                    raise InternalError("a random generator has returned another kind of result")
+        except BaseException:
+            for b, state in before:
+                b.state = state
+            raise
+        self._states = [(b, state, b.state) for b, state in before]
+        return drawn
+
+    def undo(self) -> bool:
+        """Take all back; False, and nothing is done, where another thread has drawn since."""
+        with _alone(self._bits):
+            for bits, _, after in self._states:
+                if not same_state(bits.state, after):
+                    return False
+            for bits, before, _ in self._states:
+                bits.state = before
+        return True
+
+
+@contextmanager
+def _alone(bits: Sequence[Any]) -> Iterator[None]:
+    """No other thread draws from these bit generators meanwhile."""
+    with ExitStack() as locks:
+        for one in bits:
+            # Older versions of NumPy have a lock that the methods could not take once more.
+            locks.enter_context(reentrant(one) or nullcontext())
+        yield
+
+
+def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Drawing | None:
+    """The draws of a call; None if an argument is a generator that the graph is not made for."""
+    given = (*args, *kwargs.values())
+    if any(x is g for g in trace.generators for x in given):
+        return None
+    made = Drawing(trace.draws, args, kwargs)
+    return made if made.can_undo else None
+
+
+def _kind(x: Any) -> Any:
+    return (x.dtype, x.ndim) if type(x) is np.ndarray else type(x)
+
+
+def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if draw.argument is None:
+        return draw.generator
+    return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
+
+
+def _value(x: Any, inputs: Sequence[Any], drawn: Sequence[Any]) -> Any:
+    kind = type(x)
+    if kind is Input:
+        return inputs[x.number]
+    if kind is Drawn:
+        return drawn[x.number]
+    if kind is Held:
+        return x.array
+    if kind is Number:
+        found = evaluate(x.expr, inputs)
+        return x.kind(found) if type(found) is not x.kind else found
+    if kind in (tuple, list):
+        return kind(_value(item, inputs, drawn) for item in x)
+    return x
+
+
+__all__ = ["Drawing", "drawing_of"]
