@@ -616,12 +616,12 @@ MUTATIONS = (
         ("executor/settings/test_settings.py::test_behavior_at_depth",),
     ),
     Mutation(
-        "two threads trace the same graph", "executor/functions/jit.py",
+        "two threads trace the same graph", "executor/functions/graphs.py",
         "            if variant is not None:\n                return variant\n", "",
         ("executor/test_threads.py::test_one_compile_per_specialisation",),
     ),
     Mutation(
-        "the newest trace is dropped", "executor/functions/jit.py",
+        "the newest trace is dropped", "executor/functions/graphs.py",
         "oldest = min(every", "oldest = max(every",
         ("executor/test_memory.py::test_traces_are_bounded",),
     ),
@@ -1214,7 +1214,7 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_threads.py::test_counts_move_with_what_will_be_counted",),
     ),
     Mutation(
-        "kernels get captured arrays that they cannot read", "executor/functions/jit.py",
+        "kernels get captured arrays that they cannot read", "executor/functions/graphs.py",
         "*(readable(array, self._own) for array in captured)", "*captured",
         ("executor/functions/test_captured.py::test_r1_39_layouts_and_in_place_changes",),
     ),

@@ -11,6 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import KnobError, ShapeError, TraceError
+from profuse.executor.functions import graphs as graphs_module
 from profuse.executor.functions import jit as jit_module
 
 
@@ -142,8 +143,8 @@ def test_an_exception_of_the_function_itself_leaves_its_effects():
 
 def test_what_the_trace_alone_raises_is_told_and_not_tried_again(monkeypatch):
     tries = []
-    trace = jit_module.trace
-    monkeypatch.setattr(jit_module, "trace", lambda *a, **k: tries.append(a) or trace(*a, **k))
+    trace = graphs_module.trace
+    monkeypatch.setattr(graphs_module, "trace", lambda *a, **k: tries.append(a) or trace(*a, **k))
 
     def f(x):
         if builtins.type(x) is not np.ndarray:

@@ -1,0 +1,265 @@
+"""The graphs of one jitted function: found by the arguments of calls, traced, replaced, dropped."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.importers.python.generators import has_drawn
+from ...dialect.importers.tracing.leaves import leaf_kind
+from ...dialect.importers.tracing.pytree import TreeDef
+from ...dialect.importers.tracing.recorder import Policy
+from ...dialect.importers.tracing.tracer import Trace, trace
+from ...dialect.ir.device import HOST
+from ..arguments.checks import check_arity
+from ..memory.donation import positions
+from ..memory.output_pool import readable
+from ..plans.processor import Processor
+from ..settings.events import log
+from ..settings.knobs import knobs, loop_bytes
+from ..tiers.choice import AnyExecutor, make_executor
+from ..tiers.profiling import Options
+from .device_arguments import check_captured, stand_ins
+from .dispatched import DispatchedFunction
+from .in_python import PythonCalls, Refused, is_lasting
+from .variants import Key, Variant, argument_names
+
+_CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
+
+
+class TracedFunction(DispatchedFunction):
+    """The base class of jitted functions: it has a graph for each kind of call."""
+
+    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        super().__init__(options.name, options)
+        functools.update_wrapper(self, fn)
+        self._fn = fn
+        self._variants: dict[Hashable, list[Variant]] = {}
+        self._looks = itertools.count(1)
+        self._in_python = PythonCalls(fn, self._name, self._own)
+
+    @property
+    def _raises(self) -> bool:
+        """True if calls without a graph raise errors, False if Python runs them."""
+        return (self._options.unsupported or knobs.unsupported) == "raise"
+
+    def _lookup(
+        self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
+        home: str = HOST,
+    ) -> Variant:  # fmt: skip
+        """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls.
+
+        Raises `Refused` for a call that is left to Python.
+        """
+        key = (tree, tuple(map(leaf_kind, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None:
+            if home != HOST:
+                args, kwargs = tree.unflatten(stand_ins(leaves))
+                variant = self._trace(key, leaves, args, kwargs, home)
+            elif self._raises:
+                variant = self._trace(key, leaves, args, kwargs)
+            else:
+                variant = self._trace_or_leave(flat, key, leaves, args, kwargs)
+        if home != HOST:
+            self._remember(self._on_device, flat, variant)
+        elif self._options.device in (None, HOST):
+            self._remember(self._flat, flat, variant)
+        return variant
+
+    def _trace_or_leave(
+        self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict
+    ) -> Variant:
+        """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
+        known = self._in_python.find(key, leaves, flat)
+        if known is not None:
+            raise Refused(lasts=not known.guards)
+        check_arity(self._fn, self._name, args, kwargs)
+        try:
+            return self._trace(key, leaves, args, kwargs)
+        except ProfuseError as error:
+            if isinstance(error, TraceError) and not error.is_undone:
+                raise  # a run in Python would have the effects of the trace once more
+            refused = Refused(error)
+            if is_lasting(error):
+                self._in_python.note(key, error)
+                raise refused from None
+        except Refused as error:
+            refused = error
+        refused.key = key
+        raise refused
+
+    def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
+        """The inputs of a graph: the leaves, then the captured arrays with their present contents.
+
+        A captured array that kernels cannot read is copied for each call: a copy that is kept would
+        not contain what the user later writes into the array.
+        """
+        captured = variant.trace.captured
+        if not captured:
+            return list(leaves)
+        before = self._own.input_copies
+        inputs = [*leaves, *(readable(array, self._own) for array in captured)]
+        if self._own.input_copies != before:
+            variant.note_copies()
+        return inputs
+
+    def _remember(self, table: dict[tuple, Variant], flat: tuple | None, variant: Variant) -> None:
+        """Store a graph in a table, so that later calls with the key ``flat`` find it quickly."""
+        if flat is not None and not variant.trace.guards:
+            with self._lock:
+                # If the graph is not listed, another thread has dropped it.
+                if variant in self._variants.get(variant.key, ()):
+                    table[flat] = variant
+                    self._plans_seen = -1  # look again, even if no plan is new
+
+    @staticmethod
+    def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
+        for variant in variants:
+            if variant.trace.accepts(leaves):
+                return variant
+        return None
+
+    def _trace(
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
+    ) -> Variant:
+        with self._lock:
+            known = self._variants.get(key, ())
+            variant = self._find(known, leaves)
+            if variant is not None:
+                return variant
+            check_arity(self._fn, self._name, args, kwargs)
+            start = time.perf_counter()
+            made = self._recorded(args, kwargs, home)
+            check_captured(made.captured, home)
+            reason = "trace guard" if known else "new argument structure, rank or dtype"
+            outdated = next((v for v in known if v.is_outdated_by(made)), None)
+            if outdated is not None:
+                variant, reason = self._renew(outdated, made), "other objects of the same kind"
+            else:
+                self._check_churn(known)
+                variant = self._admit(key, made, home)
+            variant.executor.counters.traces += 1
+            seconds = time.perf_counter() - start
+            variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
+            log("trace", self._name, reason, seconds)
+            return variant
+
+    def _recorded(self, args: tuple, kwargs: dict, home: str) -> Trace:
+        """The trace of a call; raises `Refused` where the function itself raises an error."""
+        raises = self._raises
+        try:
+            return trace(
+                self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
+                most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
+                draws=home == HOST, loops=_loops(raises),
+            )  # fmt: skip
+        except ProfuseError as error:
+            if raises and has_drawn(error):
+                raise Refused(error) from None  # Python draws what comes before the error
+            raise
+        except Exception as error:
+            if (raises or home != HOST) and not has_drawn(error):
+                raise
+            # Python raises it again, and leaves the effects that the function has had before it.
+            raise Refused(raised=error) from None
+
+    def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
+        """Make an executor for a trace and store both; the caller holds the lock."""
+        options = replace(
+            self._options, strict=made.strict, processor=Processor(home), arguments=made.signature()
+        )
+        executor = make_executor(made.module, options, made.depths())
+        executor.notes += made.explain()
+        executor.input_names = argument_names(made)
+        if executor.may_donate and home == HOST:
+            executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
+        self._make_room()
+        variant = Variant(made, executor, key, used=next(self._looks))
+        self._variants.setdefault(key, []).append(variant)
+        return variant
+
+    def _renew(self, outdated: Variant, made: Trace) -> Variant:
+        """Replace a trace by one that reads other objects into the same graph."""
+        found = self._variants[outdated.key]
+        renewed = outdated.renewed(made)
+        found[found.index(outdated)] = renewed
+        self._forget(outdated)
+        return renewed
+
+    def _check_churn(self, known: Sequence[Variant]) -> None:
+        """Raise TraceError where what the function reads changes sooner than graphs pay off."""
+        if self._raises:
+            return
+        baked = [v for v in known if v.trace.bakes_floats][-_CHURN:]
+        if len(baked) == _CHURN and all(
+            v.executor.counters.current().calls < _CHURN for v in baked
+        ):
+            guard = next(g for g in baked[-1].trace.guards if g.is_float)
+            raise TraceError(
+                f"{guard.text} is needed as a number and changes from call to call: each value "
+                "would be a graph of its own",
+                loc=guard.loc, hint="use NumPy's function in place of that of math",
+            )  # fmt: skip
+        outdated = [v for v in known if not v.trace.holds_what_it_held()][-_CHURN:]
+        if len(outdated) < _CHURN:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for v in outdated):
+            names = {read.name for v in outdated for read in v.trace.changed()}
+            raise TraceError(
+                f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
+                "changes from call to call: each value would be a graph of its own",
+                hint="pass it as an argument",
+            )
+
+    def _make_room(self) -> None:
+        """Drop the least recently used traces, so that a new one does not exceed ``max_traces``.
+
+        Baked-in sizes and static arguments could otherwise make an unlimited number of traces. To
+        keep calls fast, they do not record their time: a trace counts as used now if its executor
+        has counted calls since this method last ran.
+        """
+        every = self._graphs_met()
+        look = next(self._looks)
+        for v in every:
+            if v.executor.counters.calls != v.calls:
+                v.calls, v.used = v.executor.counters.calls, look
+        while len(every) >= knobs.max_traces:
+            oldest = min(every, key=lambda v: v.used)
+            every.remove(oldest)
+            left = [v for v in self._variants.pop(oldest.key) if v is not oldest]
+            if left:
+                self._variants[oldest.key] = left
+            self._forget(oldest)
+            oldest.executor.retire(self._own)
+            self._own.dropped_traces += 1
+            log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
+
+    def _forget(self, variant: Variant) -> None:
+        """Drop a graph from the tables by which calls find it."""
+        for table in (self._flat, self._on_device):
+            for flat in [k for k, v in tuple(table.items()) if v is variant]:
+                del table[flat]
+        self._plans_seen = -1  # so that emitted code drops the trace, too
+
+    def _graphs_met(self) -> list[Variant]:
+        return [v for known in self._variants.values() for v in known]
+
+    def _executors(self) -> list[AnyExecutor]:
+        with self._lock:
+            return [v.executor for v in self._graphs_met()]
+
+
+def _loops(raises: bool) -> Policy | None:
+    """Which loops of the source stay loops.
+
+    Where Python may not run a function, loops over single elements stay loops as well.
+    """
+    if not knobs.source_loops:
+        return None
+    return Policy(rounds=knobs.unroll_rounds, elements=raises)
