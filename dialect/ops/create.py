@@ -125,37 +125,6 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
         return b.fill(value, out)
 
 
-class ScalarTensor(Op, name="scalar_tensor", rounding=Rounding.MOVES):
-    """A Python number as a tensor without axes, in which a kernel can return it (see `Item`).
-
-    An int of more than 64 bits stays what it is: an object, which no kernel makes.
-    """
-
-    exact = True
-    x = operand()
-    out = result()
-    fusion = Fusion.POINTWISE
-    linear = ((0,),)
-
-    @classmethod
-    def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
-        return b.like(g, xs[0])
-
-    @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        return (TensorType(types[0].dtype, ()),)  # type: ignore[union-attr]
-
-    @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return np.asarray(args[0])
-
-    @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
-        (out,) = types
-        assert isinstance(out, TensorType)
-        return b.fill(args[0], out)
-
-
 class Iota(_Sized, name="iota"):
     """0, 1, 2, … along ``axis``, the same along all others. `numpy.arange` is built on it."""
 

@@ -243,7 +243,7 @@ class AbsorbingMul(Binary, name="absorbing_mul"):
             product = np.multiply(a, b)
         is_absorbed = np.equal(a, 0) & np.isnan(product)
         if type(product) is np.ndarray:
-            np.copyto(product, 0, where=is_absorbed)
+            np.copyto(product, product.dtype.type(0), where=is_absorbed)
             return product
         return np.where(is_absorbed, np.zeros((), product.dtype), product)[()]
 

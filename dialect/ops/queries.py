@@ -173,7 +173,10 @@ class Truth(Op, name="truth"):
 
 
 class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
-    """A number as a 0-d tensor; ``dtype`` absent = the number's own."""
+    """A number as a 0-d tensor; ``dtype`` absent = the number's own.
+
+    Kernels return Python's numbers so (see `Item`). An int of more than 64 bits stays what it is.
+    """
 
     exact = True
     aliases = {0: 0}

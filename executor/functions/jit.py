@@ -104,7 +104,7 @@ class JitFunction(TracedFunction):
         if variant.waits():
             self._current = variant.executor
             return self._in_python.call(None, args, kwargs, meanwhile=True)
-        race, is_raced = variant.races.of(leaves), variant.is_raced and knobs.demote
+        race, is_raced = variant.races.of(leaves), variant.is_raced and self._may_race
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
             # What has been drawn could not be taken back in all cases.
             limited = variant.has_rounds and not variant.trace.draws
@@ -123,6 +123,12 @@ class JitFunction(TracedFunction):
         result = self._leave(None, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)
         return result
+
+    @property
+    def _may_race(self) -> bool:
+        """Whether some plans are dispatched in Python, and for good."""
+        dispatcher = self._dispatcher
+        return bool(knobs.demote and dispatcher is not None and dispatcher.reasons)
 
     def _computed(
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,

@@ -152,12 +152,12 @@ def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
 
 def _write_constants(func: ir.Operation) -> None:
     """Make constant tensors of their elements, once: bufferisation makes globals of literals."""
-    start = func.regions[0].blocks[0].operations[0].operation
+    block = func.regions[0].blocks[0]
     for op in [op for op in walk(func) if op.name == "arith.constant"]:
         type_ = op.results[0].type
         if not isinstance(type_, ir.RankedTensorType):
             continue
-        with ir.InsertionPoint(start), op.location:
+        with ir.InsertionPoint.at_block_begin(block), op.location:
             elements = [
                 emit("arith.constant", type_.element_type, value=value)
                 for value in _elements(ir.DenseElementsAttr(op.attributes["value"]), type_)

@@ -15,7 +15,9 @@ from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
-    "random_walk": "a random generator", "gpt2_with_cache": "sizes that are numbers",
+    "gpt2_with_cache": "sizes that are numbers",
+    "power_iterations": "a loop that a branch leaves, around one of changing types",
+    "mandelbrot_of_complex_elements": "Python's complex numbers",
     "double_pendulum": "attributes that rounds change",
     "diffusion_by_elements": "an argument that changes places with a new array",
 }  # fmt: skip

@@ -33,9 +33,8 @@ from ...mlir.rewrite import (
 )
 from ...mlir.values import Types, clone_tree, constant_type
 from ...ops.control_flow.control import LOOPS, ControlFlow
-from ...ops.create import ScalarTensor
 from ...ops.indexing.scatter import Copy
-from ...ops.queries import Item
+from ...ops.queries import Item, ToTensor
 from ...ops.speculation import FusionGroup, Identity
 from ...reasons import Kind, Reason
 from ..cleanup.unroll_loops import UNROLLED
@@ -105,7 +104,7 @@ def outline_loop(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bo
     call = create(FusionGroup, inputs, callee, types, loop, loop.location)
     for old, new, dtype in zip(outputs, call.results, numbers, strict=True):
         if dtype is not None:
-            for user in [user for user in users(old) if op_class(user) is ScalarTensor]:
+            for user in [user for user in users(old) if op_class(user) is ToTensor]:
                 user.results[0].replace_all_uses_with(new)
                 user.erase()
             item = create(Item, [new], {"dtype": dtype}, [type_of(old)], loop, loop.location)
@@ -127,7 +126,7 @@ def _number(value: ir.Value, loop: ir.Operation) -> DType | None:
 
 
 def _in_tensor(value: ir.Value, dtype: DType, body: ir.Block, loop: ir.Operation) -> ir.Value:
-    made = create(ScalarTensor, [value], {}, [TensorType(dtype, ())], body, loop.location)
+    made = create(ToTensor, [value], {}, [TensorType(dtype, ())], body, loop.location)
     return made.results[0]
 
 
