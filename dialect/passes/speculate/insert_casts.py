@@ -22,6 +22,7 @@ from ...mlir.rewrite import (
     symbol_of,
     type_of,
 )
+from ...mlir.values import constant_type
 from ..base import Pass, register_pass
 
 
@@ -55,7 +56,7 @@ class InsertCasts(Pass):
         self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]
     ) -> None:
         cls = op_class(op)
-        types = [type_of(v) for v in op.operands]
+        types = [constant_type(v) or type_of(v) for v in op.operands]
         wanted = cls.operand_dtypes(types, attrs_of(op)) if cls is not None else None
         if wanted is None:
             return

@@ -86,3 +86,17 @@ def test_branches_may_hand_on_tuples():
         for x in (np.arange(1.0, 5.0), -np.arange(1.0, 5.0)):
             assert jitted(x) == function(x)
     assert jitted.state().counters["traces"] == 1
+
+
+def test_a_branch_that_has_never_run_is_compiled_by_what_is_known():
+    def function(z):
+        total = z @ z
+        if not total:
+            return np.arange(1, 1, 0.5) * total
+        return z // 1.5
+
+    jitted, z = pf.jit(function), np.array([True, False, True])
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(z), function(z))
+    assert jitted.state().counters["compile_failures"] == 0
+    np.testing.assert_array_equal(jitted(z & False), function(z & False))
