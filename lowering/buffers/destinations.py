@@ -15,6 +15,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from .ownership import MATERIALIZE, root, source
+from .places import LISTS, is_part
 
 
 def own_destinations(func: ir.Operation) -> None:
@@ -65,10 +66,7 @@ def _direct(insert: ir.Operation) -> None:
         insert.results[0].replace_all_uses_with(value)
         insert.erase()
         return
-    attributes = {
-        name: insert.attributes[name]
-        for name in ("static_offsets", "static_sizes", "static_strides")
-    }
+    attributes = {name: insert.attributes[name] for name in LISTS}
     counts = list(ir.DenseI32ArrayAttr(insert.attributes["operandSegmentSizes"]))
     with ir.InsertionPoint(made), insert.location:
         part = emit(
@@ -93,7 +91,7 @@ def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
     for value, map_ in zip(list(made.operands)[:count], maps, strict=False):
         if not isinstance(value.type, ir.RankedTensorType) or source(value) != mine:
             continue
-        same = value == target if whole else _is_part(value, insert)
+        same = value == target if whole else is_part(value, insert)
         if not same or map_ != maps[-1]:
             return False
     return True
@@ -137,20 +135,6 @@ def _may_move(made: ir.Operation, insert: ir.Operation) -> bool:
             return False
         between = between or op == made
     return True
-
-
-def _is_part(value: ir.Value, insert: ir.Operation) -> bool:
-    """Whether a value is the very part of the array that an insertion replaces."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "tensor.extract_slice":
-        return False
-    op = value.owner
-    names = ("static_offsets", "static_sizes", "static_strides")
-    return (
-        op.operands[0] == insert.operands[1]
-        and value.type == insert.operands[0].type
-        and list(op.operands)[1:] == list(insert.operands)[2:]
-        and all(op.attributes[n] == insert.attributes[n] for n in names)
-    )
 
 
 def _made_empty(value: ir.Value) -> Any:

@@ -14,11 +14,11 @@ from mlir import ir
 from ...dialect.errors import InternalError
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
+from .places import LISTS, enclosing, is_part, order_in
 
 Number = Union[int, ir.Value]
 _OPEN = ir.ShapedType.get_dynamic_size()
 _EXTRACT, _INSERT = "tensor.extract_slice", "tensor.insert_slice"
-_LISTS = ("static_offsets", "static_sizes", "static_strides")
 
 
 class Part(NamedTuple):
@@ -45,7 +45,7 @@ def chain_insertions(func: ir.Operation) -> None:
     """
     latest: dict[tuple, ir.Value] = {}
     for op in [op for op in walk(func) if op.name == _INSERT]:
-        where = [*list(op.operands)[1:], *(op.attributes[name] for name in _LISTS)]
+        where = [*list(op.operands)[1:], *(op.attributes[name] for name in LISTS)]
         key = (op.block, *where)
         before = latest.get(key)
         latest[key] = op.results[0]
@@ -92,7 +92,7 @@ def _element(op: ir.Operation) -> None:
 def _put(op: ir.Operation) -> None:
     """Replace in an array what is replaced in a part of it that is put back."""
     made = _made_by(op.operands[0], _INSERT, "tensor.insert")
-    if made is None or not _is_part_of(made.operands[1], op):
+    if made is None or not is_part(made.operands[1], op):
         return
     base, part = op.operands[1], _part(op, made.results[0].type)
     inner = _part(made, made.operands[0].type) if made.name == _INSERT else None
@@ -113,18 +113,6 @@ def _put(op: ir.Operation) -> None:
         made.erase()
 
 
-def _is_part_of(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether a value is what an array has now in the part that an insertion replaces."""
-    taken = _made_by(value, _EXTRACT)
-    return (
-        taken is not None
-        and taken.operands[0] == op.operands[1]
-        and taken.results[0].type == op.operands[0].type
-        and list(taken.operands)[1:] == list(op.operands)[2:]
-        and all(taken.attributes[name] == op.attributes[name] for name in _LISTS)
-    )
-
-
 def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
     """Have all others that read what ``op`` puts into an array take it from there.
 
@@ -133,14 +121,15 @@ def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
     users = [use.owner.operation for use in value.uses if use.owner.operation != op]
     if not users:
         return True
-    later = _behind(op)
-    if not all(_in_block(user, op.block) in later for user in users):
+    order = order_in(op.block)
+    outer = [enclosing(user, order) for user in users]
+    if any(user is None or order[user] <= order[op] for user in outer):
         return False
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     with ir.InsertionPoint.after(op), op.location:
         part = emit(
             _EXTRACT, value.type, op.results[0], *list(op.operands)[2:],
-            **{name: op.attributes[name] for name in _LISTS},
+            **{name: op.attributes[name] for name in LISTS},
             operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
         )  # fmt: skip
     for user in users:
@@ -148,27 +137,6 @@ def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
             if operand == value:
                 user.operands[number] = part
     return True
-
-
-def _behind(op: ir.Operation) -> list[ir.Operation]:
-    """What follows an operation in its block."""
-    found: list[ir.Operation] = []
-    behind = False
-    for view in op.block.operations:
-        if behind:
-            found.append(view.operation)
-        behind = behind or view.operation == op
-    return found
-
-
-def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:
-    """The operation of a block that an operation is, or is in; itself if it is elsewhere."""
-    inner = op
-    while inner.block != block:
-        if inner.parent is None or inner.name == "func.func":
-            return op
-        inner = inner.parent.operation
-    return inner
 
 
 # --- parts ------------------------------------------------------------------------------------
@@ -188,7 +156,7 @@ def _part(op: ir.Operation, type_: ir.Type) -> Part | None:
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     given = iter(list(op.operands)[sum(counts[:-3]) :])
     lists: list[list[Number]] = []
-    for name in _LISTS:
+    for name in LISTS:
         static = ir.DenseI64ArrayAttr(op.attributes[name])
         lists.append([next(given) if n == _OPEN else n for n in static])
     shape, axes = ir.RankedTensorType(type_).shape, list[int]()
@@ -231,7 +199,7 @@ def _sliced(name: str, type_: ir.Type, values: Sequence[ir.Value], part: Part) -
         given = [n for n in listed if not isinstance(n, int)]
         operands += given
         counts.append(len(given))
-    lists = {n: ir.DenseI64ArrayAttr.get(s) for n, s in zip(_LISTS, static, strict=True)}
+    lists = {n: ir.DenseI64ArrayAttr.get(s) for n, s in zip(LISTS, static, strict=True)}
     segments = ir.DenseI32ArrayAttr.get(counts)
     return emit(name, type_, *operands, **lists, operandSegmentSizes=segments)
 

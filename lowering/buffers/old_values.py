@@ -11,6 +11,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from .ownership import root
+from .places import enclosing, order_in
 
 # Operation -> the operand that it writes to.
 _WRITES = {"tensor.insert": 1, "tensor.insert_slice": 1}
@@ -33,12 +34,12 @@ def _settle(write: ir.Operation, value: ir.Value) -> None:
     base = root(value)
     if not isinstance(base, ir.BlockArgument) or base.owner.owner.name not in _LOOPS:
         return
-    order = {view.operation: number for number, view in enumerate(write.block.operations)}
+    order = order_in(write.block)
     here = order[write]
     late: list[ir.Operation] = []
     for use in value.uses:
         user = use.owner.operation
-        outer = _in_block(user, order)
+        outer = enclosing(user, order)
         if user == write or outer is None or order[outer] < here:
             continue
         late.append(user)
@@ -54,16 +55,6 @@ def _settle(write: ir.Operation, value: ir.Value) -> None:
         for number, operand in enumerate(user.operands):
             if operand == value:
                 user.operands[number] = copy
-
-
-def _in_block(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation | None:
-    """The operation of a block that an operation is, or is in; None if it is elsewhere."""
-    inner = op
-    while inner not in order:
-        if inner.parent is None or inner.name == "func.func":
-            return None
-        inner = inner.parent.operation
-    return inner
 
 
 def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]) -> bool:

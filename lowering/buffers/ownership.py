@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.mlir.rewrite import walk
+from ...dialect.mlir.rewrite import terminator_of, walk
 from ..linalg.element import emit
 
 _DESTINATION = {"tensor.insert": 1, "tensor.insert_slice": 1}
@@ -30,12 +30,12 @@ def root(value: ir.Value) -> ir.Value:
         elif op.name == "scf.for":
             value = op.operands[3 + number]
         elif op.name == "scf.while":
-            found = root(_end(op.regions[0].blocks[0]).operands[1 + number])
+            found = root(terminator_of(op.regions[0].blocks[0]).operands[1 + number])
             if not isinstance(found, ir.BlockArgument) or found.owner.owner != op:
                 return value
             value = op.operands[found.arg_number]
         elif op.name == "scf.if":
-            one, two = (root(_end(r.blocks[0]).operands[number]) for r in op.regions)
+            one, two = (root(terminator_of(r.blocks[0]).operands[number]) for r in op.regions)
             if one != two:
                 return value
             value = one
@@ -68,12 +68,12 @@ def keep_in_place(func: ir.Operation) -> None:
             _keep(block, list(block.arguments)[1:])
         elif op.name == "scf.while":
             block = _with_places(op).regions[1].blocks[0]
-            _keep(block, list(block.arguments)[: len(_end(block).operands)])
+            _keep(block, list(block.arguments)[: len(terminator_of(block).operands)])
 
 
 def _join_branches(op: ir.Operation) -> None:
     """Have both branches leave each tensor in one place: what is there before, or a new one."""
-    ends = [_end(region.blocks[0]) for region in op.regions]
+    ends = [terminator_of(region.blocks[0]) for region in op.regions]
     for number, result in enumerate(op.results):
         type_ = result.type
         if not isinstance(type_, ir.RankedTensorType):
@@ -115,7 +115,7 @@ def _with_places(op: ir.Operation) -> ir.Operation:
     read, also arrays that it replaces, and changes the order.
     """
     first, second = (region.blocks[0] for region in op.regions)
-    end = _end(first)
+    end = terminator_of(first)
     condition, *passed = end.operands
     handed: list[ir.Value] = list(first.arguments)
     places = []
@@ -154,13 +154,8 @@ def _with_places(op: ir.Operation) -> ir.Operation:
     return made
 
 
-def _end(block: ir.Block) -> ir.Operation:
-    """The terminator of a block."""
-    return list(block.operations)[-1].operation
-
-
 def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:
-    end = _end(block)
+    end = terminator_of(block)
     values = list(end.operands)
     moved = [
         k for k, (v, g) in enumerate(zip(values, given, strict=True))

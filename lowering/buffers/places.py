@@ -1,0 +1,41 @@
+"""Where operations stand in a block, and whether two of them speak of one part of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlir import ir
+
+LISTS = ("static_offsets", "static_sizes", "static_strides")
+"""The attributes of slices, in the order of their operands."""
+
+
+def order_in(block: ir.Block) -> dict[ir.Operation, int]:
+    """The operations of a block -> their places."""
+    return {view.operation: number for number, view in enumerate(block.operations)}
+
+
+def enclosing(op: ir.Operation, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
+    """The operation of a block that an operation is, or is in; None if it is elsewhere."""
+    inner = op
+    while inner not in order:
+        if inner.parent is None or inner.name == "func.func":
+            return None
+        inner = inner.parent.operation
+    return inner
+
+
+def is_part(value: ir.Value, insert: ir.Operation) -> bool:
+    """Whether a value is what an array has in the very part that an insertion replaces."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "tensor.extract_slice":
+        return False
+    op = value.owner
+    return (
+        op.operands[0] == insert.operands[1]
+        and value.type == insert.operands[0].type
+        and list(op.operands)[1:] == list(insert.operands)[2:]
+        and all(op.attributes[n] == insert.attributes[n] for n in LISTS)
+    )
+
+
+__all__ = ["LISTS", "enclosing", "is_part", "order_in"]
