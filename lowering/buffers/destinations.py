@@ -15,7 +15,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from .ownership import MATERIALIZE, root, source
-from .places import LISTS, is_part
+from .places import is_part, same_part
 
 
 def own_destinations(func: ir.Operation) -> None:
@@ -66,13 +66,8 @@ def _direct(insert: ir.Operation) -> None:
         insert.results[0].replace_all_uses_with(value)
         insert.erase()
         return
-    attributes = {name: insert.attributes[name] for name in LISTS}
-    counts = list(ir.DenseI32ArrayAttr(insert.attributes["operandSegmentSizes"]))
     with ir.InsertionPoint(made), insert.location:
-        part = emit(
-            "tensor.extract_slice", value.type, target, *list(insert.operands)[2:], **attributes,
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
-        )  # fmt: skip
+        part = same_part(target, insert)
     made.operands[len(made.operands) - 1] = part
 
 

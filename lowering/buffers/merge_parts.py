@@ -14,7 +14,8 @@ from mlir import ir
 from ...dialect.errors import InternalError
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
-from .places import LISTS, enclosing, is_part, order_in
+from ..linalg.parts import sliced
+from .places import LISTS, enclosing, is_part, order_in, same_part
 
 Number = Union[int, ir.Value]
 _OPEN = ir.ShapedType.get_dynamic_size()
@@ -125,13 +126,8 @@ def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
     outer = [enclosing(user, order) for user in users]
     if any(user is None or order[user] <= order[op] for user in outer):
         return False
-    counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     with ir.InsertionPoint.after(op), op.location:
-        part = emit(
-            _EXTRACT, value.type, op.results[0], *list(op.operands)[2:],
-            **{name: op.attributes[name] for name in LISTS},
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
-        )  # fmt: skip
+        part = same_part(op.results[0], op)
     for user in users:
         for number, operand in enumerate(user.operands):
             if operand == value:
@@ -193,15 +189,7 @@ def _places(part: Part, indices: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def _sliced(name: str, type_: ir.Type, values: Sequence[ir.Value], part: Part) -> ir.Value:
-    operands, counts, static = list(values), [1] * len(values), []
-    for listed in (part.offsets, part.sizes, part.strides):
-        static.append([n if isinstance(n, int) else _OPEN for n in listed])
-        given = [n for n in listed if not isinstance(n, int)]
-        operands += given
-        counts.append(len(given))
-    lists = {n: ir.DenseI64ArrayAttr.get(s) for n, s in zip(LISTS, static, strict=True)}
-    segments = ir.DenseI32ArrayAttr.get(counts)
-    return emit(name, type_, *operands, **lists, operandSegmentSizes=segments)
+    return sliced(name, type_, values, part.offsets, part.sizes, part.strides)
 
 
 def _value(number: Number) -> ir.Value:

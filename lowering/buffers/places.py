@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from mlir import ir
 
+from ..linalg.element import emit
+
 LISTS = ("static_offsets", "static_sizes", "static_strides")
 """The attributes of slices, in the order of their operands."""
 
@@ -38,4 +40,14 @@ def is_part(value: ir.Value, insert: ir.Operation) -> bool:
     )
 
 
-__all__ = ["LISTS", "enclosing", "is_part", "order_in"]
+def same_part(array: ir.Value, insert: ir.Operation) -> ir.Value:
+    """Take the part that an insertion replaces from an array."""
+    counts = list(ir.DenseI32ArrayAttr(insert.attributes["operandSegmentSizes"]))
+    return emit(
+        "tensor.extract_slice", insert.operands[0].type, array, *list(insert.operands)[2:],
+        **{name: insert.attributes[name] for name in LISTS},
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
+    )  # fmt: skip
+
+
+__all__ = ["LISTS", "enclosing", "is_part", "order_in", "same_part"]

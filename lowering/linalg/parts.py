@@ -161,27 +161,33 @@ def _extract_slice(
     b: LoopBuilder, x: Tensor, starts: Sequence[Index], sizes: Any, steps: Sequence[int],
     out: TensorType,
 ) -> ir.Value:  # fmt: skip
-    return _sliced(b, "tensor.extract_slice", mlir_type(out), [x.value], starts, sizes, steps)
+    lists = [_indices(b, n) for n in (starts, sizes, steps)]
+    return sliced("tensor.extract_slice", mlir_type(out), [x.value], *lists)
 
 
 def _insert_slice(
     b: LoopBuilder, value: Tensor, x: Tensor, starts: Sequence[Index], sizes: Any,
     steps: Sequence[int],
 ) -> ir.Value:  # fmt: skip
-    values = [value.value, x.value]
-    return _sliced(b, "tensor.insert_slice", x.value.type, values, starts, sizes, steps)
+    lists = [_indices(b, n) for n in (starts, sizes, steps)]
+    return sliced("tensor.insert_slice", x.value.type, [value.value, x.value], *lists)
 
 
-def _sliced(
-    b: LoopBuilder, name: str, type_: ir.Type, values: Sequence[ir.Value], starts: Sequence[Index],
-    sizes: Sequence[Dim], steps: Sequence[int],
+def _indices(b: LoopBuilder, dims: Sequence[Index]) -> list[int | ir.Value]:
+    return [n if isinstance(n, (int, ir.Value)) else b.index(n) for n in dims]
+
+
+def sliced(
+    name: str, type_: ir.Type, values: Sequence[ir.Value], starts: Sequence[int | ir.Value],
+    sizes: Sequence[int | ir.Value], steps: Sequence[int | ir.Value],
 ) -> ir.Value:  # fmt: skip
+    """``tensor.extract_slice`` or ``tensor.insert_slice``, with literal numbers as attributes."""
     open_ = ir.ShapedType.get_dynamic_size()
     operands, counts, static = list(values), [1] * len(values), []
     for listed in (starts, sizes, steps):
         static.append([n if isinstance(n, int) else open_ for n in listed])
         given = [n for n in listed if not isinstance(n, int)]
-        operands += [n if isinstance(n, ir.Value) else b.index(n) for n in given]
+        operands += given
         counts.append(len(given))
     offsets, extents, strides = map(ir.DenseI64ArrayAttr.get, static)
     return emit(
