@@ -173,7 +173,7 @@ class _Reader:
         self.leaf.outputs = tuple(map(self.shown, roots))
         if len(set(self.leaf.outputs)) < len(set(roots)):
             raise Refused("an array is returned with its axes in several orders")
-        self.leaf.numbers = frozenset(self.taken[o] for o in roots if o in self.taken)
+        self.leaf.numbers = frozenset(self.shown(o) for o in roots if o in self.taken)
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
         given = self.leaf.host_results
         if not all(o in given or is_returned(made.get(o)) for o in self.leaf.outputs):
@@ -182,7 +182,9 @@ class _Reader:
 
     def shown(self, value: int) -> int:
         """The array of which a value is a view or the element; else the value itself."""
-        return self.turned[value][0] if value in self.turned else self.taken.get(value, value)
+        if value in self.turned:
+            return self.turned[value][0]
+        return self.root(self.taken[value]) if value in self.taken else value
 
     def subgraph_for(self, order: Sequence[int]) -> Subgraph:
         outputs = [self.root(self.module.main.outputs[k]) for k in order]
@@ -275,7 +277,7 @@ class _Reader:
                 self.turn(instr, operands[0])
             elif instr.op is Item and self.takes(instr, operands[0]):
                 self.leaf.evaluated += 1
-                self.taken[instr.results[0]] = operands[0]
+                self.taken[instr.results[0]] = instr.operands[0]
             elif (number := computed_number(instr, operands, self.leaf.values)) is not None:
                 self.leaf.evaluated += bool(operands)
                 self.leaf.values[instr.results[0]] = number

@@ -95,16 +95,16 @@ class JitFunction(TracedFunction):
             kwargs: the same, by name.
         """
         if self._raises:
-            if LIMITS.current is None:
-                return self._computed(variant, leaves, given, args, kwargs)
-            with within(None):  # the limit is that of a call around this one
-                return self._computed(variant, leaves, given, args, kwargs)
+            return self._unlimited(variant, leaves, given, args, kwargs)
         if variant.python_serves():
             return self._leave(None, args, kwargs)
         if variant.waits():
             self._current = variant.executor
             return self._in_python.call(None, args, kwargs, meanwhile=True)
-        race, is_raced = variant.races.of(leaves), variant.is_raced and self._may_race
+        is_raced = variant.is_raced and self._may_race
+        if not (is_raced or variant.has_rounds):
+            return self._unlimited(variant, leaves, given, args, kwargs)
+        race = variant.races.of(leaves)
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
             # What has been drawn could not be taken back in all cases.
             limited = variant.has_rounds and not variant.trace.draws
@@ -123,6 +123,16 @@ class JitFunction(TracedFunction):
         result = self._leave(None, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)
         return result
+
+    def _unlimited(
+        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """`_computed`; a limit of loops that holds is that of a call around this one."""
+        if LIMITS.current is None:
+            return self._computed(variant, leaves, given, args, kwargs)
+        with within(None):
+            return self._computed(variant, leaves, given, args, kwargs)
 
     @property
     def _may_race(self) -> bool:

@@ -19,8 +19,7 @@ _KEPT = 32  # classes of sizes
 _TIMES = 4  # calls of each
 # A plan that takes this part of Python's time is not compared any further, by the calls of Python's
 # there have been: the first ones may have been slow.
-_CLEAR = (0.0, 0.2, 0.5)
-_FAR = 0.7  # the same after all others
+_CLEAR = (0.0, 0.2, 0.5, 0.7)
 _EQUAL = 0.95  # Python has to take less than this part of the plan's time
 _LONG = 0.05  # seconds of a call of the plan: nobody waits that long to find out about Python's
 
@@ -67,7 +66,7 @@ class Race:
         if self.python == inf:
             if may_be_long or self.plan > _LONG:
                 self.is_pythons = False
-        elif self.plan < self.python * (*_CLEAR, _FAR)[min(self.pythons, len(_CLEAR))]:
+        elif self.plan < self.python * _CLEAR[min(self.pythons, len(_CLEAR) - 1)]:
             self.is_pythons = False
         elif min(self.plans, self.pythons) >= _TIMES:
             self.is_pythons = self.python < _EQUAL * self.plan

@@ -37,12 +37,8 @@ _DOMAIN, _RANGE = "math domain error", "math range error"
 
 def is_open(value: Any) -> bool:
     """True for a traced number, or array of one element, that is known only at run time."""
-    return (
-        isinstance(value, Recording)
-        and not value.rec.evaluates
-        and value.value not in value.rec.known
-        and not (type(value) is TracedArray and value.ndim)
-    )
+    has_axes = type(value) is TracedArray and bool(value.ndim)
+    return isinstance(value, Recording) and value.is_open and not has_axes
 
 
 def _dtype_of(value: Recording) -> DType | None:

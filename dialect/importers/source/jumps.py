@@ -67,7 +67,7 @@ class Jumps:
         )
         setattr(node, STOP, flag)
         node.body = [*body, leave]
-        return [_assign(node, flag, False), node, *behind]
+        return [assign(node, flag, False), node, *behind]
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -130,7 +130,7 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
     left = False
     for k, node in enumerate(body):
         if isinstance(node, ast.Break):
-            return [*out, _assign(node, flag, True)], True
+            return [*out, assign(node, flag, True)], True
         if isinstance(node, ast.Continue):
             return out or [ast.copy_location(ast.Pass(), node)], left
         if not isinstance(node, ast.If) or not _kind(node):
@@ -149,7 +149,8 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
     return out, left
 
 
-def _assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
+def assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
+    """A statement that sets a flag, at the place of another statement."""
     return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
 
 
@@ -163,4 +164,4 @@ def placed(made: Any, where: ast.AST) -> Any:
     return made
 
 
-__all__ = ["STOP", "Jumps", "placed"]
+__all__ = ["STOP", "Jumps", "assign", "placed"]

@@ -175,11 +175,7 @@ class Source:
 
     def is_open(self, value: Any) -> bool:
         """True for a traced value whose truth is known only at run time."""
-        return (
-            isinstance(value, Recording)
-            and not value.rec.evaluates
-            and (value.value not in self.rec.known)
-        )
+        return isinstance(value, Recording) and value.is_open
 
     def truth(self, value: Any) -> Any:
         """The truth of a value as a Python bool, traced or not."""

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..python.users_code import PREFIX
-from .jumps import placed
+from .jumps import assign, placed
 
 NAME = f"{PREFIX}value"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -62,7 +62,7 @@ class _Loops:
                 out.append(node)
                 continue
             found = self._left(node)
-            before = [_flag(name, False, node) for name, _ in found]
+            before = [assign(node, name, False) for name, _ in found]
             behind = [placed(_if(name, [made]), made) for name, made in found]
             out += [*before, node, *behind]
         return out
@@ -80,7 +80,7 @@ class _Loops:
                 self._count += 1
                 name = f"{PREFIX}leaves{self._count}"
                 found.append((name, node))
-                return [*out, _flag(name, True, node), placed(ast.Break(), node)]
+                return [*out, assign(node, name, True), placed(ast.Break(), node)]
             if isinstance(node, ast.If):
                 node.body = self._without(node.body, found)
                 node.orelse = self._without(node.orelse, found)
@@ -112,10 +112,6 @@ def _are_branches(body: Sequence[ast.stmt]) -> bool:
 
 def _if(name: str, body: list[ast.stmt]) -> ast.If:
     return ast.If(ast.Name(name, ast.Load()), body, [])
-
-
-def _flag(name: str, value: bool, where: ast.AST) -> ast.stmt:
-    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
 
 
 def _returns(body: Sequence[ast.stmt]) -> int:

@@ -174,6 +174,11 @@ class Recording:
             raise TypeError(f"{type(number).__name__!r} object cannot be interpreted as an integer")
         return number
 
+    @property
+    def is_open(self) -> bool:
+        """Whether only a run tells the contents, or the number."""
+        return not self.rec.evaluates and self.value not in self.rec.known
+
     def bake(self) -> Any:
         """The number for the example arguments, guarded; raises TraceError if none is known."""
         self.check_live()

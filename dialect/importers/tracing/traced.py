@@ -147,9 +147,9 @@ def _is_negative(x: Any) -> bool:
 
 
 def _is_open(x: Any) -> bool:
-    if not isinstance(x, TracedScalar) or x.rec.evaluates:
+    if not isinstance(x, TracedScalar) or not x.is_open:
         return False
-    return x.value not in x.rec.known and not x.rec.derivation.never_negative(x.value)
+    return not x.rec.derivation.never_negative(x.value)
 
 
 def _known(x: Any) -> Any:
