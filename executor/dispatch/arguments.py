@@ -129,8 +129,8 @@ class _Finder:
             raise Refused(f"an argument is a {spec[0]}, which Python takes apart")
 
     def _leaf(self, position: Position, kind: Any) -> Value:
-        if kind is complex:
-            raise Refused("a complex Python number is an argument")
+        if kind is complex and not self._on_tape:
+            return array_of(Scalar(position, is_python=True), np.dtype(kind), 0)
         if isinstance(kind, type) and not issubclass(kind, np.generic):
             return NumberValue(position, kind)
         if isinstance(kind, type) and kind not in SCALARS:

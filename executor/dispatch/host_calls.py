@@ -1,4 +1,4 @@
-"""Functions of libraries that emitted code calls between kernels (`host_call`).
+"""Functions of libraries that emitted code calls between kernels (`host_call`), and ops of NumPy.
 
 Such a function gives objects of which nothing is known before it has run. The guard behind it says
 what kernels expect of them, and is tested when they are there: a leaf has these tests between its
@@ -26,14 +26,15 @@ from .refs import FromHost, OnTape, Ref, Scalar
 
 def host_step(instr: Instr, operands: tuple[int, ...], values: Mapping[int, Value]) -> HostStep:
     """The call that an instruction is; raises Refused where emitted code has no such operands."""
+    name = instr.attrs.get("function", instr.op.name)
     for operand in operands:
         value = values.get(operand)
         if not isinstance(value, (ArrayValue, MadeValue, HostValue, *NUMBERS)):
-            raise Refused(f"{instr.attrs['function']} takes what is no array of a kernel's")
+            raise Refused(f"{name} takes what is no array of a kernel's")
         if isinstance(value, (ArrayValue, MadeValue)) and value.device != HOST:
-            raise Refused(f"{instr.attrs['function']} takes an array on a device")
+            raise Refused(f"{name} takes an array on a device")
         if isinstance(value, ArrayValue) and isinstance(value.ref, OnTape):
-            raise Refused(f"{instr.attrs['function']} takes what may be on the tape")
+            raise Refused(f"{name} takes what may be on the tape")
     return HostStep(_listed(bound_evaluate(instr), len(instr.results)), operands, instr.results)
 
 

@@ -21,19 +21,22 @@ import numpy as np
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import DTYPES
+from .number_values import LIBRARY
 
 C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
 WRITEABLE = 0x0400
 
 # The NumPy scalars that emitted code reads.
+_NUMBER = 1.5 - 2.5j
 SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_Transpose": 123}
 _PYTHON_API = (
-    "PyBool_FromLong", "PyCell_Get", "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next",
-    "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches",
+    "PyBool_FromLong", "PyCell_Get", "PyComplex_FromDoubles", "PyDict_GetItemWithError",
+    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals",
+    "PyErr_Clear", "PyErr_ExceptionMatches",
     "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble",
     "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
     "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong", "PyLong_FromSsize_t",
@@ -169,7 +172,9 @@ def _check_fields(layout: Layout) -> None:
                 f"PyArrayObject.{wrong[0]} of NumPy {np.__version__} on Python "
                 f"{platform.python_version()} is not at the expected offset"
             )
-    for number in (True, 3, 2.5):
+    if ctypes.string_at(id(_NUMBER) + layout.scalar, 16) != np.complex128(_NUMBER).tobytes():
+        raise Unknown("PyComplexObject.cval is not at the expected offset")
+    for number in (True, 3, 2.5, _NUMBER):
         if word(id(number) + layout.ob_type).value != id(type(number)):
             raise Unknown("PyObject.ob_type is not at the expected offset")
 
@@ -195,8 +200,8 @@ def addresses() -> dict[str, int]:
         raise Unknown("NumPy's C API table does not hold the array type where it should")
     out |= {name: table[index] for name, index in _API.items() if name != "array_type"}
     libc: Any = ctypes.CDLL(None)
-    out["pow"] = ctypes.cast(libc.pow, ctypes.c_void_p).value
-    out["clock_gettime"] = ctypes.cast(libc.clock_gettime, ctypes.c_void_p).value
+    for name in ("clock_gettime", "pow", *LIBRARY):
+        out[name] = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
     return {name: address or 0 for name, address in out.items()}
 
 

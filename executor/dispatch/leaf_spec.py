@@ -402,7 +402,8 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
         elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
             tests += _device_tests(value, value.ref)
         elif isinstance(value, ArrayValue) and isinstance(value.ref, Scalar):
-            tests.append(Test(("type", value.ref), value.dtype.type))
+            kind = complex if value.ref.is_python else value.dtype.type
+            tests.append(Test(("type", value.ref), kind))
         elif isinstance(value, ArrayValue):
             if isinstance(value.ref, (int, Inside, OnTape, InState)):
                 tests.append(Test(("type", value.ref), np.ndarray))
@@ -428,7 +429,7 @@ def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
 
 def _check_structure(spec: tuple) -> None:
     """Raise Refused unless C functions alone can build results of this structure."""
-    if spec[0] in ("tuple", "list", "dict", "namedtuple"):
+    if spec[0] in ("tuple", "list", "dict", "namedtuple", "rows"):
         for item in spec[2]:
             _check_structure(item)
     elif spec[0] not in ("leaf", "static"):

@@ -14,16 +14,23 @@ from collections.abc import Callable, Mapping
 from ...dialect.ir.op import Op
 from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Div, Mul, Pow, Sub
-from ...dialect.ops.elementwise.unary import Neg
+from ...dialect.ops.elementwise import python_math
+from ...dialect.ops.elementwise.binary import (
+    Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder, Sub,
+)  # fmt: skip
+from ...dialect.ops.elementwise.unary import Abs, Neg
 from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
-from .number_values import NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue
+from .number_values import LIBRARY, NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
 _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg",
     Pow: "pow",
 }  # fmt: skip
+_OF_INTS: dict[type[Op], str] = {
+    FloorDiv: "floor_div", Remainder: "remainder", Maximum: "smax", Minimum: "smin",
+}  # fmt: skip
+_CALLS = {python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"}
 
 
 def computed_number(
@@ -35,9 +42,15 @@ def computed_number(
         if (type(number) is int and -(2**63) <= number < 2**63) or type(number) is float:
             return KnownNumber(number)
         return None
-    name = _INSTRUCTIONS.get(instr.op)
+    name = _INSTRUCTIONS.get(instr.op) or _CALLS.get(instr.op)
     given = [values.get(operand) for operand in operands]
     numbers = tuple([v for v in given if isinstance(v, NUMBERS) and v.kind in (int, float)])
+    if all(v.kind is int for v in numbers):
+        name = name or _OF_INTS.get(instr.op)
+    if name in ("floor_div", "remainder") and not _is_positive(numbers[-1]):
+        return None
+    if instr.op is Abs and all(v.kind is float for v in numbers):
+        name = "fabs"
     if name is None or len(numbers) != len(given) or len(instr.results) != 1:
         return None
     if name == "pow" and not (numbers[0].kind is float and _is_plain_power(numbers[1])):
@@ -46,13 +59,17 @@ def computed_number(
         known = [v.value for v in numbers if isinstance(v, KnownNumber) and v.kind is int]
         if any(not -_SMALL <= value < _SMALL for value in known):
             return None
-    is_float = name == "div" or any(v.kind is float for v in numbers)
+    is_float = name == "div" or name in LIBRARY or any(v.kind is float for v in numbers)
     return ComputedNumber(float if is_float else int, name, numbers)
 
 
 def _is_plain_power(exponent: Number) -> bool:
     """True for exponents for which Python's power is that of C, whatever the base."""
     return isinstance(exponent, KnownNumber) and exponent.value in (2, 3, 4)
+
+
+def _is_positive(number: Number) -> bool:
+    return isinstance(number, KnownNumber) and number.value > 0
 
 
 def is_returned(value: Value | None) -> bool:
@@ -102,6 +119,8 @@ class NumberWriter:
         if value.kind is int:
             for number in made:
                 self._require_small(number)
+            if value.op in _OF_INTS.values():
+                return self._of_ints(value.op, *made)
             shown = ", ".join(made if len(made) == 2 else ("0", *made))
             return self._w.op(f"{'sub' if value.op == 'neg' else value.op} i64 {shown}")
         numbers = [
@@ -113,7 +132,29 @@ class NumberWriter:
             self._leave_unless(self._w.op(f"fcmp une double {numbers[1]}, {zero}"))
         if value.op == "pow":
             return self._power(numbers[0], numbers[1])
+        if value.op in LIBRARY:
+            return self._called(value.op, numbers)
         return self._w.op(f"f{value.op} double {', '.join(numbers)}")
+
+    def _of_ints(self, name: str, a: str, b: str) -> str:
+        """A quotient rounded down, or its remainder, for a positive divisor; or an extremum."""
+        w = self._w
+        if name in ("smax", "smin"):
+            compare = w.op(f"icmp {'sgt' if name == 'smax' else 'slt'} i64 {a}, {b}")
+            return w.op(f"select i1 {compare}, i64 {a}, i64 {b}")
+        rest = w.op(f"srem i64 {a}, {b}")
+        below = w.op(f"icmp slt i64 {rest}, 0")
+        if name == "remainder":
+            return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
+        quotient = w.op(f"sdiv i64 {a}, {b}")
+        return w.op(f"sub i64 {quotient}, {w.op(f'zext i1 {below} to i64')}")
+
+    def _called(self, name: str, numbers: list[str]) -> str:
+        """A function of the C library; without a finite result, Python takes over."""
+        found = self._w.call(name, "double", *(f"double {number}" for number in numbers))
+        size = self._w.call("fabs", "double", f"double {found}")
+        self._leave_unless(self._w.op(f"fcmp olt double {size}, {KnownNumber(math.inf).text()}"))
+        return found
 
     def _power(self, base: str, exponent: str) -> str:
         found = self._w.call("pow", "double", f"double {base}", f"double {exponent}")

@@ -8,6 +8,12 @@ from typing import Union
 from ...dialect.dataclass import dataclass
 from .refs import Position
 
+# Of `math`, what CPython leaves to the C library; where that has no finite result, Python may raise.
+LIBRARY = (
+    "sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "atan2", "copysign", "fmod",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class NumberValue:
@@ -41,7 +47,8 @@ class ComputedNumber:
 
     Attributes:
         kind: int or float.
-        op: ``add``, ``sub``, ``mul``, ``div``, ``pow`` or ``neg``.
+        op: ``add``, ``sub``, ``mul``, ``div``, ``pow``, ``neg``, of ints also ``floor_div``,
+            ``remainder``, ``smax`` and ``smin``, or a function of the C library.
         operands: what it is computed of.
     """
 

@@ -19,7 +19,7 @@ from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.control_flow.lists import ListConstruct
-from ...dialect.ops.create import Constant
+from ...dialect.ops.create import Constant, Full, Iota
 from ...dialect.ops.gradients import Definedness
 from ...dialect.ops.host_call import HostCall
 from ...dialect.ops.manipulation.permute import Permutation
@@ -44,6 +44,7 @@ from .leaf_spec import (
 )  # fmt: skip
 from .number_ops import computed_number, is_returned
 from .number_values import NUMBERS
+from .refs import is_python_number
 
 if TYPE_CHECKING:
     from ..cuda.launching.launches import DeviceKernel
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
 }  # fmt: skip
-_TAKEN = (np.bool, np.int64, np.float64)  # elements that are Python's own numbers
+_TAKEN = (np.bool, np.int64, np.float64, np.complex128)  # elements that are Python's own numbers
 _SIZES = (DimOp, ListConstruct, SizeEq)
 
 
@@ -123,6 +124,11 @@ def subgraph_of(
     reader = _Reader(module, {}, inputs)
     order = range(len(module.main.outputs)) if order is None else order
     return reader.subgraph_for(order), reader.fallback_for(order)
+
+
+def _makes_an_array(instr: Instr) -> bool:
+    """True for arrays of sizes that only the call tells: NumPy makes them."""
+    return instr.op in (Full, Iota) and bool(instr.operands)
 
 
 def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
@@ -267,7 +273,7 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
-            elif instr.op is HostCall:
+            elif instr.op is HostCall or _makes_an_array(instr):
                 self.leaf.evaluated += bool(operands)
                 step = host_step(instr, operands, self.leaf.values)
                 self.leaf.between.append((len(self.leaf.steps), step))
@@ -359,7 +365,8 @@ class _Reader:
                 raise Refused(f"@{callee} takes a number as a tensor")
             elif value.device != kernel.device:
                 raise Refused(f"@{callee} runs on {kernel.device} and reads an array elsewhere")
-            if isinstance(value, ArrayValue) and operand not in checked:
+            is_python = isinstance(value, ArrayValue) and is_python_number(value.ref)
+            if isinstance(value, ArrayValue) and operand not in checked and not is_python:
                 raise Refused(f"@{callee} reads an array that no guard has checked")
         made = Step(kernel, operands, results, guard)
         sizes = self.leaf.sizes(made)

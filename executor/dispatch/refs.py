@@ -80,9 +80,13 @@ Position = Union[int, Inside, OnTape, InState, FromHost]
 
 @dataclass(frozen=True)
 class Scalar:
-    """A NumPy scalar at a position, which kernels read as an array of rank 0."""
+    """A NumPy scalar at a position, which kernels read as an array of rank 0.
+
+    ``is_python``: a complex number of Python's, which has its parts in the same place.
+    """
 
     position: Position
+    is_python: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,3 +120,8 @@ class Stride(Read):
 def position_of(ref: Ref) -> Position | Held:
     """The position of an array, or the captured array."""
     return ref.position if isinstance(ref, (OnDevice, Scalar)) else ref
+
+
+def is_python_number(ref: Ref) -> bool:
+    """True of a number of Python's, whose type alone tells all that a guard would ask."""
+    return isinstance(ref, Scalar) and ref.is_python

@@ -22,6 +22,9 @@ from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
 
 _GUARDED = 3  # refusals per kind of call that hold for some numbers alone; the next holds for all
+# A trace that gets too long has a guard for each round. The first ones tell calls apart: to look at
+# all would take longer than Python takes for the call.
+_LOOKED_AT = 8
 _FLAT = 1024  # keys of calls that are known to be Python's
 _UNSEEN = 64  # calls of a known outline that are not looked at, as one more might have a graph
 
@@ -128,7 +131,7 @@ class PythonCalls:
         reason = self._reason(error)
         with self._lock:
             known = self._refusals.setdefault(key, [])
-            guards = error.guards if isinstance(error, TraceError) else ()
+            guards = tuple(error.guards)[:_LOOKED_AT] if isinstance(error, TraceError) else ()
             known.append(_Refusal(guards if len(known) < _GUARDED else (), reason))
 
     def _reason(self, error: ProfuseError) -> Reason:

@@ -21,6 +21,8 @@ _TIMES = 4  # calls of each
 # there have been: the first ones may have been slow.
 _CLEAR = (0.0, 0.2, 0.5, 0.7)
 _EQUAL = 0.95  # Python has to take less than this part of the plan's time
+_SURE = 0.01  # seconds of a plan, of which what a first call does besides is a small part
+_FAR = 0.3  # Python, with less than this part of the time of a long plan, is not compared any further
 _LONG = 0.05  # seconds of a call of the plan: nobody waits that long to find out about Python's
 
 
@@ -61,9 +63,11 @@ class Race:
         return 1 < self.plans > self.pythons
 
     def _decide(self, may_be_long: bool) -> None:
-        if self.plans < 2:  # the first one may have made memory, or loaded code
+        if _SURE < self.plan < inf and self.python < _FAR * self.plan:
+            self.is_pythons = True
+        elif self.plans < 2:  # the first one may have made memory, or loaded code
             return
-        if self.python == inf:
+        elif self.python == inf:
             if may_be_long or self.plan > _LONG:
                 self.is_pythons = False
         elif self.plan < self.python * _CLEAR[min(self.pythons, len(_CLEAR) - 1)]:

@@ -1,4 +1,4 @@
-"""Plans of numbers alone, which Python computes sooner than any plan.
+"""Plans that Python computes sooner, without any measurement: of numbers alone, or of loops op by op.
 
 What calls a function with one number at a time, as root finders and quadratures do, pays for each
 call. A plan that computes Python numbers is dispatched in Python, and each of its operations is a
@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import ScalarType, TensorType
 from ...dialect.ops.speculation import FusionGroup
+from ..interpret.loop_limit import has_rounds
 from .plan import Plan
 
 _FUSED = 8  # operations of NumPy on single numbers that take as long as a kernel and its dispatch
@@ -18,12 +19,15 @@ _FUSED = 8  # operations of NumPy on single numbers that take as long as a kerne
 def python_is_faster(plan: Plan) -> bool:
     """True if a plan takes nothing but numbers, needs Python, and fuses too little to gain by it.
 
+    Also if it has a loop, and no kernel at all: each round would cost more than Python's.
     A plan that emitted code can run does not need Python: that costs less than any operation.
     """
     graph = plan.graph
     if plan.kind != "optimized" or graph is None:
         return False
     main = graph.main
+    if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):
+        return True
     if not all(isinstance(main.type_of(v), ScalarType) for v in main.inputs):
         return False
     if any(instr.blocks for instr in main.body.instrs):

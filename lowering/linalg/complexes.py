@@ -8,6 +8,7 @@ relative to the modulus (`docs/cpu-lowering.md`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from math import exp as exp_of
 from math import inf, log, nan
@@ -63,6 +64,61 @@ def divide(a: Scalar, b: Scalar) -> Scalar:
     return is_zero.select(a.joined(a.real / x, a.imag / x), a.joined(real, imag))
 
 
+# Since 3.14, Python takes no real number for a complex one whose imaginary part is 0.
+MIXED = sys.version_info >= (3, 14)
+
+
+def of_python(a: Scalar, b: Scalar, how: str) -> Scalar:
+    """What Python computes ("add", "sub", "mul", "div", "eq" or "ne") of its own numbers.
+
+    One of them is complex; the other may be an int or a float.
+    """
+    if how in ("eq", "ne"):
+        return compare(_complex(a), _complex(b), how)
+    if MIXED and not (a.dtype.is_complex and b.dtype.is_complex) and (
+        a.dtype.is_complex or how != "div"
+    ):  # fmt: skip
+        return _mixed(a, b, how)
+    a, b = _complex(a), _complex(b)
+    if how == "mul":
+        return _rounded_product(a, b)
+    if how == "div":
+        return _python_quotient(a, b)
+    combine = _sum if how == "add" else _difference
+    return a.joined(combine(a.real, b.real), combine(a.imag, b.imag))
+
+
+def _complex(x: Scalar) -> Scalar:
+    return x if x.dtype.is_complex else x.joined(x.cast(F64), x.cast(F64).const(0))
+
+
+def _mixed(a: Scalar, b: Scalar, how: str) -> Scalar:
+    """A complex number and a real one, part by part; no quotient by a complex one."""
+    z, x = (a, b.cast(F64)) if a.dtype.is_complex else (b, a.cast(F64))
+    if how == "mul":
+        return z.joined(_product(z.real, x), _product(z.imag, x))
+    if how == "div":
+        return z.joined(z.real / x, z.imag / x)
+    if how == "add":
+        return z.joined(_sum(z.real, x), z.imag)
+    if a.dtype.is_complex:
+        return z.joined(_difference(z.real, x), z.imag)
+    return z.joined(_difference(x, z.real), -z.imag)
+
+
+def _python_quotient(a: Scalar, b: Scalar) -> Scalar:
+    """The quotient as Python rounds it; NaN for a divisor of 0, for which Python raises."""
+    across = ~(abs(b.real) >= abs(b.imag))
+    large, small = across.select(b.imag, b.real), across.select(b.real, b.imag)
+    ratio = small / large
+    whole = _sum(large, _product(small, ratio))
+    u, v = across.select(a.imag, a.real), across.select(a.real, a.imag)
+    cross = _product(u, ratio)
+    real = _sum(u, _product(v, ratio)) / whole
+    imag = _difference(across.select(cross, v), across.select(v, cross)) / whole
+    return a.joined(real, imag)
+
+
 def reciprocal(z: Scalar) -> Scalar:
     """``1 / z`` as NumPy's function of that name computes it."""
     across = ~(abs(z.imag) <= abs(z.real))
@@ -78,6 +134,11 @@ def power(z: Scalar, exponent: int) -> Scalar:
     """A power, not negative, by multiplications in the order in which NumPy makes them."""
     if exponent == 3:
         return (z.real.eq(0) & z.imag.eq(0)).select(0, _rounded_product(z, _rounded_product(z, z)))
+    return power_of_python(z, exponent)
+
+
+def power_of_python(z: Scalar, exponent: int) -> Scalar:
+    """A power, not negative, by repeated squaring."""
     found = z.const(1)
     while exponent:
         if exponent & 1:

@@ -11,7 +11,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import F64, I64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
-from ...dialect.ops.control_flow.native import raises_for_floats
+from ...dialect.ops.control_flow.native import raises_for_infinities
 from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.unary import Neg
 from .loop_builder import LoopBuilder
@@ -31,7 +31,7 @@ def lower_number(
     result, reason = types[0], op.can_lower_types(operands, attrs)
     assert isinstance(result, ScalarType)
     if reason is not None:
-        if not raises_for_floats(reason, result):
+        if not raises_for_infinities(reason, result):
             raise LoweringError(f"{op.full_name()} {reason.why}")
         found = b.scalar(op.lower(b, attrs, types, *args))  # type: ignore[arg-type]
         b.note(~found.isfinite())

@@ -148,6 +148,10 @@ class Scalar:
         value = emit(name, int_type(1), lhs.value, rhs.value, predicate=predicate)
         return Scalar(value, BOOL)
 
+    def python_complex(self, how: str, other: Scalar) -> Scalar:
+        """An operation of Python's on two of its numbers, of which one is complex."""
+        return complexes.of_python(self, other, how)
+
     # --- arithmetic --------------------------------------------------------------------------
 
     def __add__(self, other: Operand) -> Scalar:
@@ -199,6 +203,10 @@ class Scalar:
     def to_power(self, exponent: int) -> Scalar:
         """A complex number to the power of a known integer."""
         return complexes.power(self, exponent)
+
+    def python_power(self, exponent: int) -> Scalar:
+        """The same of Python's complex numbers."""
+        return complexes.power_of_python(self, exponent)
 
     def reciprocal(self) -> Scalar:
         """1 divided by a complex number."""

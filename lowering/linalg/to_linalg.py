@@ -100,8 +100,29 @@ def emit_function(function: Program) -> ir.Operation:
         shown[-1] = _attributes(violation.dtype, {"profuse.violation": ir.UnitAttr.get()})
     func.attributes["res_attrs"] = ir.ArrayAttr.get(shown)
     anchor.erase()
-    _round_shared_products(block)
+    if loops:
+        _round_every_operation(block)
+    else:
+        _round_shared_products(block)
     return func
+
+
+def _round_every_operation(block: ir.Block) -> None:
+    """Let no product be fused with a sum: rounds hand on what one rounding less would change.
+
+    After some rounds of a chaotic system such a result has nothing in common with NumPy's.
+    """
+    for op in block.operations:
+        if "fastmath" in op.attributes and op.name in _FUSED:
+            sums = "reassoc" in str(op.attributes["fastmath"])
+            flags = "reassoc" if sums else "none"
+            op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>")
+        for region in op.operation.regions:
+            for inner in region.blocks:
+                _round_every_operation(inner)
+
+
+_FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
 
 
 def _round_shared_products(block: ir.Block) -> None:
@@ -116,10 +137,6 @@ def _round_shared_products(block: ir.Block) -> None:
             if len(list(result.uses)) > 1:
                 for product in _products(result):
                     product.attributes["fastmath"] = rounded
-        if op.operation.name.startswith("scf."):
-            for region in op.regions:
-                for inner in region.blocks:
-                    _round_shared_products(inner)
 
 
 def _products(value: ir.Value) -> Iterator[ir.Operation]:

@@ -286,6 +286,8 @@ def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
 def _stacked(source: Any) -> Any:
     if isinstance(source, TracedScalar):
         return op("to_tensor", source)
+    if hasattr(type(source), "stacked"):
+        return source.stacked()
     if not isinstance(source, (list, tuple)):
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
@@ -329,7 +331,7 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
 
 def _traced(x: Any) -> bool:
     """True if ``x`` is traced or a (nested) sequence with something traced inside."""
-    if isinstance(x, (Traced, TracedScalar)):
+    if isinstance(x, (Traced, TracedScalar)) or hasattr(type(x), "stacked"):
         return True
     return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
 

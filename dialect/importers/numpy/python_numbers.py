@@ -1,11 +1,12 @@
-"""Python's own numbers of traced values: `int`, `float`, `bool`, and the functions of `math`.
+"""Python's own numbers of traced values: `int`, `complex`, the functions of `math` and `cmath`, ….
 
-They ask a traced value for its number. Where contents of arrays decide it, the number is recorded
-as one that is known at run time; where it is known, Python computes with it, under a guard.
+What these give is recorded. Only an int of a number that is known while tracing is Python's, under
+a guard, since sizes follow from it.
 """
 
 from __future__ import annotations
 
+import cmath
 import functools
 import math
 from collections.abc import Callable
@@ -14,31 +15,24 @@ from typing import Any
 import numpy as np
 
 from ...ir.dtypes import BOOL, C128, F64, I64, DType
+from ...ir.op import Op
 from ...ir.types import ListType
+from ...ops.elementwise import python_math
 from ..python.substitutes import CONVERSIONS, FUNCTIONS
 from ..tracing.operators import Recording, op
 from ..tracing.traced import TracedArray
 
-# Functions of one number or two -> NumPy's, which compute the same.
-_PLAIN = {
-    "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log2": np.log2, "log10": np.log10,
-    "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
-    "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "fabs": np.abs,
-    "atan2": np.arctan2, "hypot": np.hypot, "copysign": np.copysign, "fmod": np.fmod,
-    "degrees": np.degrees, "radians": np.radians, "pow": np.power,
-}  # fmt: skip
 _TESTS = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
 _ROUNDED = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
-# Where their results are infinite, Python speaks of the argument, and else of the result.
-_POLES = frozenset({"log", "log2", "log10", "log1p", "atanh"})
-_DOMAIN, _RANGE = "math domain error", "math range error"
 
 
 def is_open(value: Any) -> bool:
     """True for a traced number, or array of one element, that is known only at run time."""
-    has_axes = type(value) is TracedArray and bool(value.ndim)
-    return isinstance(value, Recording) and value.is_open and not has_axes
+    return isinstance(value, Recording) and value.is_open and not _has_axes(value)
+
+
+def _has_axes(value: Any) -> bool:
+    return type(value) is TracedArray and bool(value.ndim)
 
 
 def _dtype_of(value: Recording) -> DType | None:
@@ -51,6 +45,9 @@ def _conversion(kind: type, dtype: DType) -> None:
 
     @functools.wraps(kind, updated=())
     def convert(*args: Any, **kwargs: Any) -> Any:
+        parts = kind is complex and len(args) == 2 and not kwargs
+        if parts and any(isinstance(x, Recording) for x in args) and all(map(_is_part, args)):
+            return op("to_complex", *map(_as_number, args))
         if len(args) != 1 or kwargs or not is_open(args[0]):
             return kind(*args, **kwargs)
         (value,) = args
@@ -65,74 +62,106 @@ for _kind, _dtype in ((int, I64), (float, F64), (bool, BOOL), (complex, C128)):
     _conversion(_kind, _dtype)
 
 
-def _substitute(name: str) -> Callable[[Callable[..., Any]], None]:
-    """Substitute a function of `math` for calls with a number that is known only at run time."""
-    original = getattr(math, name)
+def _is_part(value: Any) -> bool:
+    """True for real numbers, and arrays of one."""
+    if not isinstance(value, Recording):
+        return type(value) in (int, float, bool)
+    dtype = _dtype_of(value)
+    return dtype is not None and not dtype.is_complex and not _has_axes(value)
+
+
+def _as_number(value: Any) -> Any:
+    return op("item", value, dtype=F64) if type(value) is TracedArray else value
+
+
+def _substitute(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], None]:
+    """Substitute a function of `math` or `cmath` for calls with traced numbers."""
+    dtype = C128 if original.__module__ == "cmath" else F64
 
     def register(record: Callable[..., Any]) -> None:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or not any(map(is_open, args)) or any(map(_is_foreign, args)):
+            traced = [x for x in args if isinstance(x, Recording)]
+            if kwargs or not traced or any(_is_foreign(x, dtype) for x in args):
                 return original(*args, **kwargs)
-            return record(*[op("item", x, dtype=F64) if is_open(x) else float(x) for x in args])
+            return record(*(
+                op("item", x, dtype=dtype) if type(x) is TracedArray else x for x in args
+            ))  # fmt: skip
 
         FUNCTIONS[original] = call
 
     return register
 
 
-def _is_foreign(value: Any) -> bool:
-    """True for what `math` refuses, or is not known to take."""
-    if isinstance(value, Recording):
-        dtype = _dtype_of(value)
-        return (
-            dtype is None or dtype.is_complex or (type(value) is TracedArray and bool(value.ndim))
-        )
-    return type(value) not in (int, float, bool)
+def _is_foreign(value: Any, wanted: DType) -> bool:
+    """True for what functions of `math` or `cmath` refuse, or are not known to take."""
+    if not isinstance(value, Recording):
+        return type(value) not in (int, float, bool, *((complex,) if wanted.is_complex else ()))
+    dtype = _dtype_of(value)
+    return dtype is None or _has_axes(value) or (dtype.is_complex and not wanted.is_complex)
 
 
-def _number(result: Any, name: str, args: tuple[Any, ...]) -> Any:
-    """A result as Python's float, with the errors that Python raises for infinities and NaNs."""
-    nan, inf = np.isnan(args[0]), np.isinf(args[0])
-    for arg in args[1:]:
-        nan, inf = nan | np.isnan(arg), inf | np.isinf(arg)
-    result = op("require", result, ~np.isnan(result) | nan, message=_DOMAIN)
-    pole = name in _POLES
-    fits = ~np.isinf(result) | inf
-    message = _DOMAIN if pole else _RANGE
-    return op("item", op("require", result, fits, message=message, overflow=not pole), dtype=F64)
+def _plain(original: Callable[..., Any], made: type[Op]) -> None:
+    count = len(made.operands)
 
-
-def _plain(name: str, function: Callable[..., Any]) -> None:
-    @_substitute(name)
+    @_substitute(original)
     def record(*args: Any) -> Any:
-        return _number(function(*args), name, args)
+        if len(args) != count:
+            return original(*args)
+        return op(made.name, *args)
 
 
 def _test(name: str, function: Callable[..., Any]) -> None:
-    @_substitute(name)
+    @_substitute(getattr(math, name))
     def record(x: Any) -> Any:
-        return op("truth", function(x))
+        return op("truth", function(x)) if is_open(x) else getattr(math, name)(x)
 
 
 def _rounded(name: str, function: Callable[..., Any]) -> None:
-    @_substitute(name)
+    @_substitute(getattr(math, name))
     def record(x: Any) -> Any:
-        return op("item", function(x), dtype=I64)
+        if not is_open(x):
+            return getattr(math, name)(x)  # a size may follow from it
+        return op("item", function(op("item", x, dtype=F64)), dtype=I64)
 
 
-for _name, _function in _PLAIN.items():
-    _plain(_name, _function)
+for _original, _made in python_math.FUNCTIONS.items():
+    _plain(_original, _made)
 for _name, _function in _TESTS.items():
     _test(_name, _function)
 for _name, _function in _ROUNDED.items():
     _rounded(_name, _function)
 
 
-@_substitute("log")
+@_substitute(math.log)
 def _log(x: Any, base: Any = None) -> Any:
-    found = _number(np.log(x), "log", (x,))
-    return found if base is None else found / _number(np.log(base), "log", (base,))
+    found = op("math_log", x)
+    return found if base is None else found / (FUNCTIONS[math.log](base))
+
+
+@_substitute(math.fabs)
+def _fabs(x: Any) -> Any:
+    return abs(x * 1.0)
+
+
+@_substitute(math.degrees)
+def _degrees(x: Any) -> Any:
+    return x * (180.0 / math.pi)
+
+
+@_substitute(math.radians)
+def _radians(x: Any) -> Any:
+    return x * (math.pi / 180.0)
+
+
+@_substitute(cmath.phase)
+def _phase(z: Any) -> Any:
+    return op("math_atan2", z.imag, z.real)
+
+
+@_substitute(cmath.polar)
+def _polar(z: Any) -> Any:
+    return abs(z), FUNCTIONS[cmath.phase](z)
 
 
 __all__ = ["is_open"]

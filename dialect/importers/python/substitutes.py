@@ -49,7 +49,7 @@ BUILTINS: dict[str, Any] = {}
 CONVERSIONS: dict[type, Callable[..., Any]] = {}  # of Python's numbers, where they are called
 # Modules of which some attributes are substituted.
 _MODULES = frozenset({
-    "numpy", "numpy.random", "math", "time", "random", "secrets", "uuid", "contextlib",
+    "numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "uuid", "contextlib",
 })  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def substitute(value: Any) -> Any:
         found = FUNCTIONS.get(value)
     except TypeError:  # unhashable
         found = None
-    if found is None and getattr(value, "__module__", None) == "math":
+    if found is None and getattr(value, "__module__", None) in ("math", "cmath"):
         load_numbers()
         found = FUNCTIONS.get(value)
     if found is not None:

@@ -21,9 +21,9 @@ import ast
 from typing import Any
 
 from ..python.users_code import PREFIX, SOURCE
-from .jumps import STOP, Jumps
+from .jumps import FLAG, STOP, Jumps
 from .liveness import Liveness, stores
-from .returns import without_returns
+from .returns import loops_return, without_returns
 
 # Code that asks for its own names would see more of them than it has.
 _OF_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
@@ -39,12 +39,13 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def convert(definition: Any, branches: bool = False) -> bool:
     """Rewrite the loops of a function's definition, and of functions in it; False: it has none.
 
-    ``branches``: also functions with branches alone, and branches that return.
+    ``branches``: also functions with branches alone, and branches that return. Those of a function
+    whose loops return are rewritten in any case.
     """
     made = False
     for node in ast.walk(definition):
         if isinstance(node, ast.FunctionDef) and _may_convert(node, branches):
-            if branches:
+            if branches or loops_return(node):
                 without_returns(node)
             node.body = Jumps().block(node.body)
             converter = _Converter(node)
@@ -81,6 +82,11 @@ class _Converter(ast.NodeTransformer):
     def __init__(self, function: ast.FunctionDef) -> None:
         self.count = 0
         self._live = Liveness(function).of
+        inner = {
+            n.id for scope in _own_nodes(function) if isinstance(scope, _SCOPES)
+            for n in ast.walk(scope) if isinstance(n, ast.Name)
+        }  # fmt: skip
+        self._locals = stores(function.body) - inner
         self._outer = {
             name for node in _own_nodes(function) if isinstance(node, (ast.Global, ast.Nonlocal))
             for name in node.names
@@ -122,8 +128,9 @@ class _Converter(ast.NodeTransformer):
             return node
         loop = self._name()
         _stops(node, loop)
+        lists = self._appended(node, loop)
         target = stores([node.target])
-        site = _site(node, names, live, target & stores(node.body))
+        site = _site(node, names, live, target & stores(node.body), lists)
         made = _at(
             node,
             ast.Assign(
@@ -134,8 +141,27 @@ class _Converter(ast.NodeTransformer):
         node.iter = _at(node.iter, ast.Name(loop, ast.Load()))
         puts = names & (live.head | live.after)
         node.body = [*_puts(node, loop, puts), *node.body]
-        node.orelse = [*_puts(node, loop, puts), *node.orelse]
+        node.orelse = [*_puts(node, loop, puts | lists), *node.orelse]
         return [made, node]
+
+    def _appended(self, node: ast.For, loop: str) -> frozenset[str]:
+        """Have the trace asked where a round appends to a list, and does nothing else with it."""
+        found = {}
+        for statement in node.body:
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if _is_append(call):
+                found[call.func.value.id] = call  # type: ignore[union-attr]
+        inside = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+        lists = {
+            name: call for name, call in found.items()
+            if inside.count(name) == 1 and name in self._locals and not hasattr(node, STOP)
+            and not _jumps(node)
+        }  # fmt: skip
+        for name, call in lists.items():
+            where = ast.Name(loop, ast.Load()), _constant(name), ast.Name(name, ast.Load())
+            call.func = _at(call, ast.Attribute(ast.Name(SOURCE, ast.Load()), "append", ast.Load()))
+            call.args = [*(_at(call, arg) for arg in where), *call.args]
+        return frozenset(lists)
 
     def visit_While(self, node: ast.While) -> Any:
         names = stores([node.test, *node.body])
@@ -191,6 +217,22 @@ class _Converter(ast.NodeTransformer):
         return f"{PREFIX}{self.count}"
 
 
+def _is_append(call: Any) -> bool:
+    """True for ``name.append(value)``."""
+    return (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append" and isinstance(call.func.value, ast.Name)
+        and len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
+    )  # fmt: skip
+
+
+def _jumps(loop: ast.For) -> bool:
+    """True for a loop whose rounds may be left, as far as it is still written so."""
+    return bool(loop.orelse) or any(
+        isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(loop)
+    )
+
+
 def _plain_target(target: ast.expr) -> bool:
     """True for a name, and for tuples of such."""
     if isinstance(target, ast.Tuple):
@@ -207,11 +249,14 @@ def _target(target: ast.expr) -> ast.Constant:
     return ast.Constant(names(target))
 
 
-def _site(node: Any, names: Any, live: Any, changed: Any) -> ast.Constant:
+def _site(
+    node: Any, names: Any, live: Any, changed: Any, lists: frozenset[str] = frozenset()
+) -> ast.Constant:
     """What `names.Site` is made of, as one constant."""
     return _constant((
         node.lineno, node.col_offset, tuple(sorted(names)), tuple(sorted(names & live.head)),
         tuple(sorted(names & live.after)), tuple(sorted(changed)), getattr(node, STOP, None),
+        tuple(sorted(lists)),
     ))  # fmt: skip
 
 
@@ -248,7 +293,7 @@ def _leaves(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.If)
         and isinstance(node.test, ast.Name)
-        and (node.test.id.startswith(PREFIX))
+        and node.test.id.startswith(FLAG)
     )
 
 

@@ -30,6 +30,10 @@ class Counted:
         """What a round has, where ``index`` is the index of a range with these bounds."""
         return index
 
+    def number_of(self, index: Any) -> Any:
+        """The number of the round that has this index."""
+        return (index - self.lower) // self.step if self.step != 1 else index - self.lower
+
     def __reversed__(self) -> Iterator[Any]:
         return reversed(range(_number(self.lower), _number(self.upper), self.step))
 

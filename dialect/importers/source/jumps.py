@@ -23,6 +23,7 @@ from typing import Any
 from ..python.users_code import PREFIX
 
 STOP = "stop"  # attribute of a loop's node: the variable that says that it is left
+FLAG = f"{PREFIX}stop"  # what such variables are called, with a number behind it
 NEVER, MAYBE, ALWAYS = range(3)  # whether a list of statements jumps
 
 
@@ -53,7 +54,7 @@ class Jumps:
         if not _is_simple(node.body):
             return [node]
         self._count += 1
-        flag = f"{PREFIX}stop{self._count}"
+        flag = f"{FLAG}{self._count}"
         body, found = _without_jumps(node.body, flag)
         if not found:
             node.body = body
@@ -164,4 +165,4 @@ def placed(made: Any, where: ast.AST) -> Any:
     return made
 
 
-__all__ = ["STOP", "Jumps", "assign", "placed"]
+__all__ = ["FLAG", "STOP", "Jumps", "assign", "placed"]

@@ -21,6 +21,8 @@ from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, as_value, op, wrap
 from ..tracing.traced import TracedArray
+from .appends import Appended, Element, TracedRows, are_shared, array_for
+from .appends import element_of as element_of_list
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
 from .iterables import Counted, as_lazy, counted_of, element_of, is_lazy, lazy
@@ -82,6 +84,8 @@ class Source:
         is_len = function is builtins.len or function is traced_len
         if is_len and type(args[0]) is TracedArray and args[0].ndim:
             return args[0].shape[0]
+        if is_len and type(args[0]) is TracedRows:
+            return args[0].length()
         return self.rec.callee(function)(*args)
 
     def loop(self, site: tuple, target: Any, iterable: Any) -> Any:
@@ -157,6 +161,15 @@ class Source:
         if self.decided(key) is None:
             self.force(key)
         return bool(flag)
+
+    def append(self, loop: Any, name: str, target: Any, value: Any) -> None:
+        """``target.append(value)`` by a round, which does nothing else with the list."""
+        if type(loop) is not Loop or loop.runs_python:
+            target.append(value)
+        elif type(target) is not list or name in loop.shared:
+            loop.refuse(f"{name} is changed by a round")
+        else:
+            loop.append(name, target, value, element_of_list(value, sys.getrefcount(value)))
 
     def extreme(self, function: Any, *args: Any) -> Any:
         """``min(*args)`` or ``max(*args)``."""
@@ -260,6 +273,11 @@ class Loop(Trial):
         self._block: Block | None = None
         self._before = Block()
         self._peeled = False  # the first round has been recorded on its own
+        self._lists: dict[str, list[Any]] = {}  # to which rounds append
+        self._wanted: dict[str, Element] = {}  # what they append, where there is no array for it
+        self._appended: dict[str, Appended] = {}
+        self._place: Any = None  # the number of the round
+        self.shared = are_shared(frame, site.lists)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -290,6 +308,33 @@ class Loop(Trial):
             return self._peel()
         return self._begin(frame)
 
+    def append(self, name: str, target: list[Any], value: Any, element: Element | str) -> None:
+        """Record that a round appends to a list; ``element``: what, or why that is impossible."""
+        if isinstance(element, str):
+            self.refuse(element)
+        if self.source.open[-1] is not self:
+            self.refuse(f"{name} is changed in a branch")
+        self._lists[name] = target
+        known = self._appended.get(name)
+        if known is None:
+            self._wanted[name] = element
+        elif known.element != element:
+            self.refuse(f"elements of several kinds are appended to {name}")
+        else:
+            known.array[self._place] = value
+
+    def arguments(self) -> tuple[int, ...]:
+        if self._wanted:
+            self.rec.reset(self.mark)
+            rounds = self._range.rounds()
+            for name, element in self._wanted.items():
+                self._appended[name] = Appended(element, array_for(self, element, rounds))
+            self._wanted, self.carry, self.mark = {}, None, self.rec.mark()
+        return super().arguments()
+
+    def forgotten(self) -> bool:
+        return super().forgotten() or bool(self._wanted)
+
     def _set_bounds(self) -> None:
         found = self._range
         self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, found.step))
@@ -298,6 +343,7 @@ class Loop(Trial):
     def _peel(self) -> Any:
         """The element of the first round, which is recorded on its own."""
         self.rec.reset(self.mark)
+        self._wanted, self._appended = {}, {}
         some = self._range.any()
         if type(some) is not bool and some.value not in self.rec.known:
             self.refuse(self.why)
@@ -336,6 +382,7 @@ class Loop(Trial):
             self._block.args = (number, *args)
             self.enter(self._block, args)
             index = wrap(rec, number)
+        self._place = self._range.number_of(index)
         element = self._element(index)
         self.note(frame)
         return element
@@ -372,12 +419,17 @@ class Loop(Trial):
         else:
             made = self.emit("scf.for", self.bounds, blocks)
             last = None
-        self.results({**made, **self._last(last)})
+        lists = {
+            name: TracedRows(self, self._lists[name], found.element, found.array)
+            for name, found in self._appended.items()
+        }
+        self.results({**made, **self._last(last), **lists})
 
     def _has_rounds(self) -> bool:
         """False if the loop has no round here, and the graph is to hold for this alone."""
         # Behind a first round of its own, the formula of the last index holds for no round, too.
         after = bool(self.given & frozenset(self.site.after)) and not self._peeled
+        after = after or bool(self._appended)  # a list without new elements is one of Python's
         if not after and not self.needs_a_round():
             return True
         some = self._range.any()

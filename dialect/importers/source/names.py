@@ -25,6 +25,7 @@ class Site(NamedTuple):
         after: of these, the ones that may be read behind the statement.
         changed: of the targets of a ``for``, the ones that its body binds as well.
         stop: the variable that says whether the loop is left, see `jumps`.
+        lists: variables of lists to which each round appends, see `appends`.
     """
 
     line: int
@@ -34,6 +35,7 @@ class Site(NamedTuple):
     after: tuple[str, ...]
     changed: tuple[str, ...]
     stop: str | None
+    lists: tuple[str, ...] = ()
 
 
 def same(a: Any, b: Any) -> bool:

@@ -46,6 +46,11 @@ def without_returns(function: ast.FunctionDef) -> None:
         ]
 
 
+def loops_return(function: ast.FunctionDef) -> bool:
+    """True if a function returns in a loop."""
+    return any(isinstance(n, (ast.For, ast.While)) and _holds_return(n) for n in function.body)
+
+
 class _Loops:
     """Rewrites the loops of one function that return."""
 
@@ -177,4 +182,4 @@ def _bound(where: ast.AST, value: ast.expr) -> ast.stmt:
     return placed(ast.Assign([ast.Name(NAME, ast.Store())], value), where)
 
 
-__all__ = ["without_returns"]
+__all__ = ["loops_return", "without_returns"]

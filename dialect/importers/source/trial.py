@@ -11,7 +11,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TraceError
-from ...ir.dtypes import F64, I64
+from ...ir.dtypes import C128, F64, I64
 from ...ir.op import op_named
 from ...ir.program import Block, Instr
 from ...ir.types import ScalarType, TensorType
@@ -230,8 +230,9 @@ class Trial:
             have = self.rec.hints[init]
             if type(have) is type(hint) and have.dtype is hint.dtype:  # type: ignore[union-attr]
                 continue
-            is_float = isinstance(have, ScalarType) and have.dtype is F64
-            if not (lenient and is_float and getattr(hint, "dtype", None) is F64):
+            dtype = have.dtype if isinstance(have, ScalarType) else None
+            is_equal = dtype in (F64, C128) and getattr(hint, "dtype", None) is dtype
+            if not (lenient and is_equal):
                 return True
         return False
 
@@ -246,7 +247,7 @@ class Trial:
                 fits = dtype is not None and (
                     dtype is I64
                     if have.dtype is I64 and dtype.is_int
-                    else dtype.is_float and dtype.numpy.itemsize >= 4
+                    else dtype.is_complex or (dtype.is_float and dtype.numpy.itemsize >= 4)
                 )
                 if not fits:
                     return False

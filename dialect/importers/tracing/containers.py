@@ -77,6 +77,37 @@ class _Sequence(Container):
         return f"[{inner}]" if self._cls is list else f"({inner}{',' * (len(shown) == 1)})"
 
 
+def list_of_rows(kind: str, *items: Any) -> list[Any]:
+    """A list whose last elements are the rows of one array, the last item.
+
+    ``kind``: what these become: ``number`` of Python's, NumPy's ``scalar``, or ``array``.
+    """
+    *first, array = items
+    if type(array) is not np.ndarray:  # of the tape, or of another trace
+        return [*first, *array]
+    if kind == "number":
+        return [*first, *array.tolist()]
+    return [*first, *(array if kind == "scalar" else map(np.array, array))]
+
+
+class _Rows(Container):
+    """Of a trace; ``meta``: the kind of elements."""
+
+    kind = "rows"
+
+    def apart(self, value: Any) -> tuple[Any, Sequence[Any]]:
+        return value.as_rows()
+
+    def made(self, meta: Any, items: Sequence[Any]) -> Any:
+        return list_of_rows(meta, *items)
+
+    def labels(self, meta: Any, count: int) -> Iterable[str]:
+        return (f"[{k}]" for k in range(count))
+
+    def text(self, meta: Any, shown: Sequence[str]) -> str:
+        return f"[{', '.join(shown)}, …]"
+
+
 class _Dict(Container):
     """``meta``: the keys."""
 
@@ -251,12 +282,14 @@ def _call(cls: type, names: Sequence[str], shown: Sequence[str]) -> str:
 
 
 _TUPLE, _LIST = _Sequence(tuple), _Sequence(list)
+_ROWS = _Rows()
 _DICT, _ORDERED = _Dict("dict", dict), _Dict("ordered", OrderedDict)
 _NAMED, _DATACLASS, _NAMESPACE = _NamedTuple(), _Instance("dataclass"), _Instance("namespace")
 _OF_CLASS, _OF_USERS = _DictOfClass(), _Registered()
 CONTAINERS: dict[str, Container] = {
     c.kind: c for c in (
         _TUPLE, _LIST, _DICT, _ORDERED, _NAMED, _DATACLASS, _NAMESPACE, _OF_CLASS, _OF_USERS,
+        _ROWS,
     )
 }  # fmt: skip
 _BY_TYPE: dict[type, Container] = {
@@ -274,6 +307,8 @@ def container_of(value: Any) -> Container | None:
         return found
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _NAMED
+    if hasattr(cls, "as_rows"):
+        return _ROWS
     if cls is defaultdict:
         # A function is often a new one at each call, which would be a new structure each time.
         is_named = value.default_factory is None or isinstance(value.default_factory, type)
@@ -314,4 +349,4 @@ def register_pytree(
     _BY_TYPE[cls] = _OF_USERS
 
 
-__all__ = ["CONTAINERS", "Container", "container_of", "register_pytree"]
+__all__ = ["CONTAINERS", "Container", "container_of", "list_of_rows", "register_pytree"]

@@ -122,7 +122,7 @@ class TracedScalar(Recording, of=ScalarType):
 
     def conjugate(self) -> Any:
         """Complex conjugate; the number itself unless it is complex."""
-        return complex(self.real, -self.imag) if self.kind is complex else self
+        return op("to_complex", self.real, -self.imag) if self.kind is complex else self
 
 
 def _number_power(a: Any, b: Any) -> Any:

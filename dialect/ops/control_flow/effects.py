@@ -54,6 +54,7 @@ class Require(Op, name="require", rounding=Rounding.MOVES):
     """
 
     fusion = Fusion.POINTWISE
+    lowers_complex = True
     failure = Failure.CONTENTS
     x = operand()
     condition = operand()

@@ -35,13 +35,14 @@ def stands_in_way(cls: type[Op]) -> Kind | None:
     return Kind.NEVER_FUSED if cls.fusion is Fusion.NONE else None
 
 
-def raises_for_floats(reason: Reason, result: Type) -> bool:
-    """True for a refusal that speaks of floats which are finite unless Python raises.
+def raises_for_infinities(reason: Reason, result: Type) -> bool:
+    """True for a refusal that speaks of numbers which are finite unless Python raises.
 
     The kernel of a loop looks at these.
     """
-    is_float = isinstance(result, ScalarType) and result.dtype.is_float
-    return reason.kind is Kind.PYTHON_RAISES and is_float
+    if not isinstance(result, ScalarType) or reason.kind is not Kind.PYTHON_RAISES:
+        return False
+    return result.dtype.is_float or result.dtype.is_complex
 
 
-__all__ = ["TO_PYTHON", "raises_for_floats", "stands_in_way"]
+__all__ = ["TO_PYTHON", "raises_for_infinities", "stands_in_way"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DTypeError
-from ...ir.dtypes import F64, I64
+from ...ir.dtypes import F64, I64, DType
 from ...ir.op import Attrs, Rounding
 from ...ir.size_algebra import sym_max, sym_min
 from ...ir.symbolic import Dim, Sym
@@ -32,6 +32,7 @@ class Add(Binary, name="add"):
     lowers_complex = True
     numpy = np.add
     python = symbolic = element = operator.add
+    of_complex = staticmethod(lambda a, b: a.python_complex("add", b))
     partials = staticmethod(lambda a, b, y: (1, 1))
 
 
@@ -42,6 +43,7 @@ class Sub(Binary, name="sub"):
     lowers_complex = True
     numpy = np.subtract
     python = symbolic = element = operator.sub
+    of_complex = staticmethod(lambda a, b: a.python_complex("sub", b))
     partials = staticmethod(lambda a, b, y: (1, -1))
 
 
@@ -52,6 +54,7 @@ class Mul(Binary, name="mul"):
     lowers_complex = True
     numpy = np.multiply
     python = symbolic = element = operator.mul
+    of_complex = staticmethod(lambda a, b: a.python_complex("mul", b))
     partials = staticmethod(lambda a, b, y: (b, a))
 
 
@@ -86,6 +89,7 @@ class Div(Division, name="div"):
     lowers_complex = True
     numpy = np.divide
     python = element = operator.truediv
+    of_complex = staticmethod(lambda a, b: a.python_complex("div", b))
     singular = True
 
     @staticmethod
@@ -125,6 +129,26 @@ def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:
         return call(a, b)
 
     return divide
+
+
+class ToComplex(Binary, name="to_complex", rounding=Rounding.NONE):
+    """``complex(a, b)`` of two real Python numbers: the number with these parts."""
+
+    lowers_complex = of_numbers = True
+    numpy = python = complex
+    element = staticmethod(lambda a, b: a.joined(a.cast(F64), b.cast(F64)))
+    partials = staticmethod(lambda a, b, y: (1, 1j))
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        for type_ in types:
+            if not isinstance(type_, ScalarType) or type_.dtype.is_complex:
+                raise DTypeError("parts of a complex number are real Python numbers")
+        return super().infer(types, attrs)
+
+    @classmethod
+    def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
+        return xs
 
 
 class FloorDiv(Division, name="floor_div"):
@@ -229,6 +253,14 @@ class Pow(PartialBinary, name="pow"):
         if result.dtype is not I64:  # type: ignore[union-attr]
             return Reason(Kind.PYTHON_RAISES, detail="where a power of floats overflows")
         return None  # its type is only known to be an int for exponents that are not negative
+
+    @classmethod
+    def refuse_complex(cls, types: Sequence[Type]) -> Reason | None:
+        return cls.refuse(types) or Reason(Kind.PYTHON_RAISES, detail="where a power overflows")
+
+    @staticmethod
+    def of_complex(a: Scalar, b: Scalar) -> Scalar:
+        return a.python_power(int(b.known.real))
 
     @classmethod
     def refuse(cls, types: Sequence[Type]) -> Reason | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.dtypes import BOOL, DType
 from ...ir.op import Rounding
+from ...ir.types import Type
+from ...reasons import Reason
 from .families import Binary, Compare, PartialBinary, Unary
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ class Eq(Compare, name="eq"):
     numpy = np.equal
     python = operator.eq
     element = staticmethod(lambda a, b: a.eq(b))
+    of_complex = staticmethod(lambda a, b: a.python_complex("eq", b))
 
 
 class Ne(Compare, name="ne"):
@@ -29,6 +33,7 @@ class Ne(Compare, name="ne"):
     numpy = np.not_equal
     python = operator.ne
     element = staticmethod(lambda a, b: a.ne(b))
+    of_complex = staticmethod(lambda a, b: a.python_complex("ne", b))
 
 
 class Lt(Compare, name="lt"):
@@ -77,6 +82,10 @@ class _Logical(Binary, rounding=Rounding.NONE):
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
         return xs
+
+    @classmethod
+    def refuse_complex(cls, types: Sequence[Type]) -> Reason | None:
+        return None
 
 
 class LogicalAnd(_Logical, name="logical_and"):
@@ -132,6 +141,10 @@ class LogicalNot(Unary, name="logical_not", rounding=Rounding.NONE):
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:
         return xs
+
+    @classmethod
+    def refuse_complex(cls, types: Sequence[Type]) -> Reason | None:
+        return None
 
 
 # --- bits -------------------------------------------------------------------------------------

@@ -85,7 +85,10 @@ class Elementwise(Op):
     python: ClassVar[Callable[..., Any] | None] = None
     symbolic: ClassVar[Callable[..., Any] | None] = None
     of_gradients: ClassVar[bool] = False
+    of_numbers: ClassVar[bool] = False  # all operands are Python numbers
     element: ClassVar[Callable[..., Scalar]]
+    # The op on Python's numbers of which one is complex; None = `scalar` computes it, or nothing.
+    of_complex: ClassVar[Callable[..., Scalar] | None] = None
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -158,7 +161,7 @@ class Elementwise(Op):
         reason = super().can_lower_types(types, attrs)
         if reason is None and cls.python is not None and is_python(types):
             if any(t.dtype is not None and t.dtype.is_complex for t in types):  # type: ignore[union-attr]
-                return Reason(Kind.PYTHON_RAISES, detail="for some complex numbers")
+                return cls.refuse_complex(types)
             return cls.refuse_python(types)
         return reason or cls.refuse(types)
 
@@ -171,6 +174,11 @@ class Elementwise(Op):
     def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
         """`refuse` for operands that are all Python numbers."""
         return None
+
+    @classmethod
+    def refuse_complex(cls, types: Sequence[Type]) -> Reason | None:
+        """`refuse_python` where some of these are complex."""
+        return Reason(Kind.COMPLEX) if cls.of_complex is None else None
 
     # --- values ---------------------------------------------------------------------------
 
@@ -187,7 +195,13 @@ class Elementwise(Op):
         out = types[0]
         if not isinstance(out, ScalarType):
             return b.pointwise(cls.scalar, args, out)
-        return b.pointwise(lambda *xs: cls.scalar(*cls.python_operands(out.dtype, *xs)), args, out)
+
+        def body(*xs: Scalar) -> Scalar:
+            if cls.of_complex is not None and any(x.dtype.is_complex for x in xs):
+                return cls.of_complex(*xs)
+            return cls.scalar(*cls.python_operands(out.dtype, *xs))
+
+        return b.pointwise(body, args, out)
 
     @classmethod
     def python_operands(cls, target: DType, *xs: Scalar) -> tuple[Scalar, ...]:

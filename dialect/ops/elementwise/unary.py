@@ -30,7 +30,7 @@ class Positive(Unary, name="positive", rounding=Rounding.NONE):
     lowers_complex = True
     numpy = np.positive
     python = symbolic = operator.pos
-    element = staticmethod(lambda x: x)
+    element = of_complex = staticmethod(lambda x: x)
     partials = staticmethod(lambda x, y: (1,))
 
 
@@ -40,7 +40,7 @@ class Neg(Unary, name="neg", rounding=Rounding.NONE):
     exact = True
     lowers_complex = True
     numpy = np.negative
-    python = symbolic = element = operator.neg
+    python = symbolic = element = of_complex = operator.neg
     partials = staticmethod(lambda x, y: (-1,))
 
 
@@ -50,14 +50,25 @@ class Abs(Unary, name="abs", rounding=Rounding.NONE):
     exact = True
     lowers_complex = True
     numpy = np.absolute
-    python = element = abs
+    python = element = of_complex = abs
+
+    @classmethod
+    def refuse_complex(cls, types: Sequence[Type]) -> Reason | None:
+        return Reason(Kind.PYTHON_RAISES, detail="where an absolute value overflows")
 
     @staticmethod
     def partials(x: Any, y: Any) -> Sequence[Partial]:
-        if np.dtype(x.dtype).kind != "c":
+        if not _is_complex(x):
             return (np.sign(x),)
         none = y == 0
         return (np.conj(np.where(none, 0, x / np.where(none, 1, y))),)
+
+
+def _is_complex(x: Any) -> bool:
+    """True for complex arrays and numbers, traced or not."""
+    if hasattr(x, "dtype"):
+        return bool(np.dtype(x.dtype).kind == "c")
+    return getattr(x, "kind", type(x)) is complex
 
 
 class Sign(Unary, name="sign", rounding=Rounding.NONE):
@@ -104,7 +115,7 @@ class Real(_Part, name="real"):
     aliases = {0: 0}
     numpy = np.real
     python = operator.attrgetter("real")
-    element = staticmethod(lambda x: x.real)
+    element = of_complex = staticmethod(lambda x: x.real)
     partials = staticmethod(lambda x, y: (1,))
 
 
@@ -114,8 +125,8 @@ class Imag(_Part, name="imag"):
     aliases = {0: 0}
     numpy = np.imag
     python = operator.attrgetter("imag")
-    element = staticmethod(lambda x: x.imag)
-    partials = staticmethod(lambda x, y: (-1j if np.dtype(x.dtype).kind == "c" else None,))
+    element = of_complex = staticmethod(lambda x: x.imag)
+    partials = staticmethod(lambda x, y: (-1j if _is_complex(x) else None,))
 
 
 # --- exponentials and logarithms --------------------------------------------------------------

@@ -287,6 +287,6 @@ for _op in tuple(OPS.values()):
     if (
         issubclass(_op, (Unary, Binary))
         and not issubclass(_op, Compare)
-        and not (_op.attrs or _op.aliases or _op.of_gradients)
+        and not (_op.attrs or _op.aliases or _op.of_gradients or _op.of_numbers)
     ):
         _make(_op)

@@ -29,7 +29,7 @@ from ...mlir.rewrite import (
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
-from ...ops.control_flow.native import TO_PYTHON, raises_for_floats
+from ...ops.control_flow.native import TO_PYTHON, raises_for_infinities
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
@@ -169,7 +169,7 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if reason is not None and reason.kind is not Kind.UNSURE_INTEGER:  # which the kernel looks at
         return reason
     reason = cls.can_lower_types(types, attrs)
-    if reason is not None and raises_for_floats(reason, cls.infer(types, attrs)[0]):
+    if reason is not None and raises_for_infinities(reason, cls.infer(types, attrs)[0]):
         return None
     return reason
 

@@ -9,7 +9,7 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.device import HOST
-from ...ir.dtypes import BOOL, F64, I64, DType
+from ...ir.dtypes import BOOL, C128, F64, I64, DType
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.facts import CONSTANTS
@@ -120,7 +120,7 @@ def _number(value: ir.Value, loop: ir.Operation) -> DType | None:
     type_ = type_of(value)
     if isinstance(type_, TensorType):
         return None
-    if isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64):
+    if isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64, C128):
         return type_.dtype
     raise Refused(Reason(Kind.PYTHON_NUMBER), loop)
 
@@ -204,7 +204,7 @@ def _is_single(type_: Type) -> bool:
     """True for the numbers that kernels have, Python's and those of tensors without axes."""
     if isinstance(type_, TensorType):
         return type_.shape == () and type_.is_complete
-    return isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64)
+    return isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64, C128)
 
 
 def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:

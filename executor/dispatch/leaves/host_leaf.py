@@ -148,8 +148,11 @@ class HostLeaf(LeafWriter):
         self.own(made.array)
 
     def element(self, data: str, kind: str) -> str:
-        """The element at an address, a bool, an i64 or a double, as Python's number."""
+        """The element at an address, a bool, an i64, a double or two, as Python's number."""
         w = self.w
+        if kind == "c":
+            parts = (f"double {w.load('double', w.element(data, k))}" for k in range(2))
+            return self.own(self.check(w.call("PyComplex_FromDoubles", "ptr", *parts)))
         if kind == "b":
             word = w.op(f"zext i8 {w.load('i8', data)} to i64")
             return self.own(self.check(w.call("PyBool_FromLong", "ptr", f"i64 {word}")))

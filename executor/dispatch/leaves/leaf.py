@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from ....dialect.importers.tracing.containers import list_of_rows
 from ....dialect.importers.tracing.pytree import LEAF
 from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
@@ -249,6 +251,9 @@ class LeafWriter(HostSteps):
         kind, meta, items = spec
         if kind == "namedtuple":
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
+        if kind == "rows":
+            given = [self.owned_item(inner, arrays) for inner in items]
+            return self.made_by(functools.partial(list_of_rows, meta), given)
         # Items come first: making them may run Python code, which must not see a partly filled
         # container.
         made = [self.owned_item(inner, arrays) for inner in items]

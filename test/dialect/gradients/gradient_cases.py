@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,6 +59,24 @@ UNARY = {
     "cosh": X, "tanh": X, "asinh": X, "acosh": inside(3, 4) + 1.2, "atanh": inside(3, 4),
     "rsqrt": inside(3, 4), "erf": X, "sigmoid": X, "relu": M, "copy": X, "to_tensor": X,
 }  # fmt: skip
+# Functions of Python's numbers -> an argument.
+MATH = {
+    "sqrt": 0.7, "exp": 0.7, "log": 0.7, "sin": 0.7, "cos": 0.7, "tan": 0.7, "sinh": 0.7,
+    "cosh": 0.7, "tanh": 0.7, "expm1": 0.7, "log2": 0.7, "log10": 0.7, "log1p": 0.7, "asin": 0.3,
+    "acos": 0.3, "atan": 0.3, "asinh": 0.3, "acosh": 1.7, "atanh": 0.3,
+}  # fmt: skip
+CMATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+MATH_OF_TWO = ("atan2", "hypot", "copysign", "fmod", "pow")
+
+
+def of_number(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *numbers: x * function(*numbers)
+
+
+def of_complex(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, a, b: x * abs(function(complex(a, b)) * (1 - 2j) + a)
+
+
 BINARY = {
     "add": X, "sub": X, "mul": X, "div": M, "maximum": M, "minimum": M, "atan2": M, "hypot": M,
     "logaddexp": X, "copysign": M, "remainder": M, "fmod": M, "absorbing_mul": M,
@@ -77,6 +97,10 @@ def _cases() -> list[Case]:
     base = inside(3, 4)
     return [
         *made,
+        *(Case(f"math_{k}", of_number(getattr(math, k)), (X, s)) for k, s in MATH.items()),
+        *(Case(f"math_{k}", of_number(getattr(math, k)), (X, 1.7, 0.6)) for k in MATH_OF_TWO),
+        *(Case(f"cmath_{k}", of_complex(getattr(cmath, k)), (X, 0.7, 0.3)) for k in CMATH),
+        Case("to_complex", lambda x, a, b: x * abs(complex(a, b) ** 2 + a), (X, 0.7, 0.3)),
         *(Case("pow", lambda x, k=k: x**k, (base,), f"{k}") for k in (0, 1, 2, 3, 0.5, -1, 2.7)),
         Case("pow", lambda x, k: x**k, (base, inside(3, 4) * 3), "arrays"),
         Case("pow", lambda x, k: x**k, (base, 2.3), "number"),

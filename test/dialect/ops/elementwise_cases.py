@@ -6,6 +6,9 @@ entry to NUMPY (and to PYTHON if they work on Python numbers).
 
 from __future__ import annotations
 
+import cmath
+import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +23,9 @@ from cases import (
     python_number,
     register,
 )
-from profuse.dialect.ir.dtypes import BOOL, C64, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType
+from profuse.dialect.ir.dtypes import (
+    BOOL, C64, C128, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType, dtype_of,
+)  # fmt: skip
 from profuse.dialect.ir.op import OPS, Op
 from profuse.dialect.ops.elementwise.families import PYTHON_NUMBERS, Elementwise
 
@@ -166,7 +171,36 @@ def _cast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, 
 
 
 register("cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].numpy))(_cast_cases)
+
+
+def _register_of_numbers(op: type[Elementwise]) -> None:
+    """Suite of an op whose operands are Python numbers, of which Python's function is the model."""
+    module, _, name = op.name.rpartition("_")
+    in_python = complex if op.name == "to_complex" else getattr({"math": math, "cmath": cmath}[module], name)
+
+    def generate(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
+        if dtype not in (BOOL, I64, F64, C128) or (dtype is C128) != (module == "cmath"):
+            return
+        values = [True, 0, 2, -3, 0.5, -0.25, 1.75, -0.0, 1e-300, 700.0]
+        if dtype is C128:
+            values = [1j, 0.5 - 2j, -1 + 0j, complex(-0.0, 0.5), 3 + 1e-8j]
+        for args in itertools.product(values, repeat=len(op.operands)):
+            try:
+                in_python(*args)
+            except (ValueError, OverflowError):
+                continue
+            if any(dtype_of(type(a)) is dtype for a in args):
+                yield {}, args
+
+    register(
+        op.full_name(), reference=lambda attrs, *args: in_python(*args), tolerance=4,
+        complex_tolerance=8,
+    )(generate)  # fmt: skip
+
+
 for _op in tuple(OPS.values()):
+    if issubclass(_op, Elementwise) and _op.of_numbers:
+        _register_of_numbers(_op)
     shipped = _op.__module__.startswith("profuse.dialect.ops.")
     if shipped and issubclass(_op, Elementwise) and _op.full_name() not in SUITES:
         _register(_op)

@@ -43,14 +43,17 @@ REFUSED_COMPLEX = {
     "flat_at_zero", "clip", "rsqrt", "erf", "relu", "sign", "exp2", "expm1", "log2", "log10",
     "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh", "rint", "round", "index_add",
     "gather_add", "matmul", "addmm", "mm_tree", "var", "std", "cumsum", "cumprod",
-    "require", "index_put", "index_multiply",
+    "index_put", "index_multiply",
 }  # fmt: skip
 # Ops that refuse some: Python numbers alone, for which Python may raise; complex numbers as real
 # ones, of which NumPy warns; powers but for a few.
-REFUSED_SOME_COMPLEX = {
-    "add", "sub", "mul", "div", "pow", "eq", "ne", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "select", "cast", "positive", "neg", "abs", "real", "imag",
-}  # fmt: skip
+REFUSED_SOME_COMPLEX = {"pow", "select", "cast", "abs"}
+# Functions of Python's `math` and `cmath`, which raise; only kernels of loops have them.
+for _name in NAMES:
+    if _name.startswith("profuse.cmath_"):
+        REFUSED_COMPLEX.add(_name.removeprefix("profuse."))
+    elif _name.startswith("profuse.math_"):
+        REFUSED[_name.removeprefix("profuse.")] = "bfi"
 
 # The same for symbolic sizes that fit some values only.
 REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(

@@ -287,3 +287,42 @@ def test_exact_kernels_have_no_loops():
         for _ in range(3):
             _same(jitted(*args), loop_programs.jacobi_1d(*args), True)
     assert not any("fusion_loop" in name for name in executor_of(jitted).result.kernels)
+
+
+def test_rounds_hand_on_what_numpy_has_rounded():
+    # A product that is fused with a sum has one rounding less: here, after a thousand rounds, all
+    # digits would be others.
+    def lorenz(n):
+        x, y, z = 1.0, 1.0, 1.0
+        out = np.zeros((n, 3))
+        for i in range(n):
+            dx, dy, dz = 10.0 * (y - x), x * (28.0 - z) - y, x * y - 8.0 / 3.0 * z
+            x, y, z = x + dx * 0.01, y + dy * 0.01, z + dz * 0.01
+            out[i, 0], out[i, 1], out[i, 2] = x, y, z
+        return out
+
+    f = pf.jit(lorenz)
+    for _ in range(4):
+        np.testing.assert_array_equal(f(2000), lorenz(2000))
+    assert f.state().counters["kernel_launches"] > 0
+
+
+def test_a_function_that_returns_from_its_loop_is_part_of_a_kernel():
+    def first_above(row, least):
+        for k in range(row.shape[0]):
+            if row[k] > least:
+                return k
+        return -1
+
+    def each(x, least):
+        found = np.zeros(x.shape[0], dtype=np.int64)
+        for i in range(x.shape[0]):
+            found[i] = first_above(x[i], least)
+        return found
+
+    f = pf.jit(each)
+    x = np.random.default_rng(0).random((12, 20))
+    for least in (0.9, 0.5, 1.5, 0.99, 0.0):
+        np.testing.assert_array_equal(f(x, least), each(x, least))
+    counters = f.state().counters
+    assert counters["kernels_compiled"] == 1 and counters["python_calls"] == 0

@@ -133,3 +133,41 @@ def test_a_function_that_python_calls_has_no_limit_of_its_callers():
             y[0] = y[-1]
         theirs.append(smooth(y, 3))
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_a_plan_of_loops_without_a_kernel_is_pythons_at_once():
+    def spelled(x):
+        words = ""
+        total = 0.0
+        for k in range(x.shape[0]):
+            total += float(np.polyval([1.0, 2.0], x[k]))  # a library's function in each round
+            total = total if total < 1e9 else 0.0
+        return total, words
+
+    f = pf.jit(spelled, unsupported="python")
+    x = np.arange(60.0)
+    for _ in range(4):
+        assert f(x) == spelled(x)
+        f.wait()
+    before = f.state().counters
+    assert f(x) == spelled(x)
+    after = f.state().counters
+    assert f.state().tier == "python"
+    assert after["evaluated_ops"] == before["evaluated_ops"]
+
+
+def test_a_call_of_pythons_looks_at_few_numbers_of_a_trace_that_grew_too_long():
+    namespace = {"np": np}
+    exec(  # without a source the rounds are recorded one by one
+        "def steps(n, z):\n"
+        "    k = 0\n"
+        "    while abs(z) <= 2 and k < n:\n"
+        "        z, k = z * z + 0.1, k + 1\n"
+        "    return k\n",
+        namespace,
+    )
+    f = pf.jit(namespace["steps"], unsupported="python")
+    for n in (3000, 3000, 3000):
+        assert f(n, 0.1) == n
+    (refusals,) = f._in_python._refusals.values()
+    assert all(len(refusal.guards) <= 8 for refusal in refusals)
