@@ -12,8 +12,8 @@ from .manipulation import join, permute, shape, split
 from .reductions import moments, reduce, scan
 
 __all__ = [
-    "additions", "binary", "compare", "contract", "control", "create",
-    "effects", "gradients", "host_call", "index", "inplace", "join", "lists", "mm_tree",
-    "moments", "permute", "python_math", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing",
+    "additions", "binary", "compare", "contract", "control", "create", "effects", "gradients",
+    "host_call", "index", "inplace", "join", "lists", "mm_tree", "moments", "permute",
+    "python_math", "queries", "reduce", "scan", "scatter", "select", "shape", "slicing",
     "special", "speculation", "split", "unary", "windows",
 ]  # fmt: skip

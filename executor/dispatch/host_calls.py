@@ -67,15 +67,16 @@ def expect(
 
 def is_late(test: Test) -> bool:
     """True for a test that reads what a function of a library has given."""
-    return _reads(test.field)
+    return reads_host(test.field)
 
 
-def _reads(part: Any) -> bool:
+def reads_host(part: Any) -> bool:
+    """True for what follows from what a function of a library has given: a field, a size, …."""
     if isinstance(part, tuple):
-        return any(map(_reads, part))
+        return any(map(reads_host, part))
     if isinstance(part, Sym):
         return any(
-            not isinstance(leaf, (str, Integer)) and _reads(leaf.array) for leaf in part.symbols
+            not isinstance(leaf, (str, Integer)) and reads_host(leaf.array) for leaf in part.symbols
         )
     return is_from_host(part)
 
@@ -85,4 +86,4 @@ def is_from_host(ref: Ref | Any) -> bool:
     return isinstance(ref, FromHost) or (isinstance(ref, Scalar) and is_from_host(ref.position))
 
 
-__all__ = ["expect", "host_step", "is_from_host", "is_late"]
+__all__ = ["expect", "host_step", "is_from_host", "is_late", "reads_host"]

@@ -16,12 +16,28 @@ from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise import python_math
 from ...dialect.ops.elementwise.binary import (
-    Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder, Sub,
+    Add,
+    Div,
+    FloorDiv,
+    Maximum,
+    Minimum,
+    Mul,
+    Pow,
+    Remainder,
+    Sub,
 )  # fmt: skip
 from ...dialect.ops.elementwise.unary import Abs, Neg
 from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
-from .number_values import LIBRARY, NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue
+from .number_values import (
+    LIBRARY,
+    NUMBERS,
+    ComputedNumber,
+    KnownNumber,
+    Number,
+    NumberValue,
+    SizeNumber,
+)  # fmt: skip
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
 _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg",
@@ -30,7 +46,9 @@ _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "
 _OF_INTS: dict[type[Op], str] = {
     FloorDiv: "floor_div", Remainder: "remainder", Maximum: "smax", Minimum: "smin",
 }  # fmt: skip
-_CALLS = {python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"}
+_CALLS: dict[type[Op], str] = {
+    python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"
+}
 
 
 def computed_number(
@@ -79,7 +97,7 @@ def is_returned(value: Value | None) -> bool:
     """
     if isinstance(value, NumberValue):
         return value.kind in (int, float) and isinstance(value.position, int)
-    return isinstance(value, (MadeValue, KnownNumber, ComputedNumber))
+    return isinstance(value, (MadeValue, KnownNumber, SizeNumber, ComputedNumber))
 
 
 class NumberWriter:
@@ -87,14 +105,14 @@ class NumberWriter:
 
     Args:
         w: the writer.
-        read: writes code that gives an argument's double or i64.
+        read: writes code that gives an argument's double or i64, or a size.
         leave_unless: writes code that leaves the call to Python where an ``i1`` is false.
     """
 
     def __init__(
         self,
         w: Writer,
-        read: Callable[[NumberValue], str],
+        read: Callable[[NumberValue | SizeNumber], str],
         leave_unless: Callable[[str], None],
     ) -> None:
         self._w, self._read, self._leave_unless = w, read, leave_unless
@@ -110,7 +128,7 @@ class NumberWriter:
             return value.text()
         if value not in self._made:
             self._made[value] = (
-                self._read(value) if isinstance(value, NumberValue) else self._computed(value)
+                self._computed(value) if isinstance(value, ComputedNumber) else self._read(value)
             )
         return self._made[value]
 

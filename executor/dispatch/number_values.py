@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Union
+from typing import ClassVar, Union
 
 from ...dialect.dataclass import dataclass
+from ...dialect.ir.symbolic import Dim
 from .refs import Position
 
-# Of `math`, what CPython leaves to the C library; where that has no finite result, Python may raise.
+# Of `math`, what CPython leaves to the C library. Without a finite result, Python may raise.
 LIBRARY = (
     "sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "atan2", "copysign", "fmod",
@@ -41,6 +42,14 @@ class KnownNumber:
         return str(self.value)
 
 
+@dataclass(frozen=True)
+class SizeNumber:
+    """A size of an array, as a Python int."""
+
+    size: Dim
+    kind: ClassVar[type] = int
+
+
 @dataclass(frozen=True, eq=False)
 class ComputedNumber:
     """A Python number computed of others.
@@ -54,8 +63,8 @@ class ComputedNumber:
 
     kind: type
     op: str
-    operands: tuple[NumberValue | KnownNumber | ComputedNumber, ...]
+    operands: tuple[NumberValue | KnownNumber | SizeNumber | ComputedNumber, ...]
 
 
-Number = Union[NumberValue, KnownNumber, ComputedNumber]
-NUMBERS = (NumberValue, KnownNumber, ComputedNumber)
+Number = Union[NumberValue, KnownNumber, SizeNumber, ComputedNumber]
+NUMBERS = (NumberValue, KnownNumber, SizeNumber, ComputedNumber)

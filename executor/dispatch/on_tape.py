@@ -16,7 +16,7 @@ from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
 from .leaf_spec import ArrayValue, HostValue, Leaf, MadeValue, Noting, Test, Value
-from .number_values import ComputedNumber, KnownNumber, NumberValue
+from .number_values import ComputedNumber, KnownNumber, NumberValue, SizeNumber
 from .reader import Subgraph
 from .refs import OnTape, position_of
 
@@ -57,7 +57,7 @@ def _given(value: Value) -> Any:
     """The object in a call that an operand of a subgraph stands for."""
     if isinstance(value, NumberValue):
         return value.position
-    if isinstance(value, (KnownNumber, ComputedNumber)):
+    if isinstance(value, (KnownNumber, SizeNumber, ComputedNumber)):
         raise Refused("a differentiable subgraph takes a number that is computed before it")
     if isinstance(value, (MadeValue, HostValue)):
         raise Refused("a differentiable subgraph takes what another one has made")

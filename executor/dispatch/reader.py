@@ -30,7 +30,7 @@ from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Gua
 from ..memory.placement import Refused, size_of
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
-from .host_calls import expect, host_step, is_late
+from .host_calls import expect, host_step, is_late, reads_host
 from .leaf_spec import (
     ArrayValue,
     HostKernel,
@@ -43,7 +43,7 @@ from .leaf_spec import (
     Value,
 )  # fmt: skip
 from .number_ops import computed_number, is_returned
-from .number_values import NUMBERS
+from .number_values import NUMBERS, SizeNumber
 from .refs import is_python_number
 
 if TYPE_CHECKING:
@@ -323,7 +323,10 @@ class _Reader:
             if not isinstance(value, (ArrayValue, MadeValue)):
                 raise Refused("a size of what is no array is asked for")
             axis = normalize_axis(instr.attrs["axis"], len(value.sizes))
-            self.sizes[instr.results[0]] = (value.sizes[axis],)
+            size = value.sizes[axis]
+            self.sizes[instr.results[0]] = (size,)
+            if not reads_host(size):
+                self.leaf.values[instr.results[0]] = SizeNumber(size)
         elif instr.op is ListConstruct:
             if any(operand not in self.sizes for operand in operands):
                 raise Refused("a list holds something else than sizes")

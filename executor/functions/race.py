@@ -22,7 +22,9 @@ _TIMES = 4  # calls of each
 _CLEAR = (0.0, 0.2, 0.5, 0.7)
 _EQUAL = 0.95  # Python has to take less than this part of the plan's time
 _SURE = 0.01  # seconds of a plan, of which what a first call does besides is a small part
-_FAR = 0.3  # Python, with less than this part of the time of a long plan, is not compared any further
+_FAR = (
+    0.3  # Python, with less than this part of the time of a long plan, is not compared any further
+)
 _LONG = 0.05  # seconds of a call of the plan: nobody waits that long to find out about Python's
 
 

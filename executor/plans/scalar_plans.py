@@ -1,4 +1,4 @@
-"""Plans that Python computes sooner, without any measurement: of numbers alone, or of loops op by op.
+"""Plans that Python surely computes sooner: of numbers alone, or of loops op by op.
 
 What calls a function with one number at a time, as root finders and quadratures do, pays for each
 call. A plan that computes Python numbers is dispatched in Python, and each of its operations is a

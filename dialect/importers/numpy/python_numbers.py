@@ -127,10 +127,10 @@ def _rounded(name: str, function: Callable[..., Any]) -> None:
 
 for _original, _made in python_math.FUNCTIONS.items():
     _plain(_original, _made)
-for _name, _function in _TESTS.items():
-    _test(_name, _function)
-for _name, _function in _ROUNDED.items():
-    _rounded(_name, _function)
+for _name in _TESTS:
+    _test(_name, _TESTS[_name])
+for _name in _ROUNDED:
+    _rounded(_name, _ROUNDED[_name])
 
 
 @_substitute(math.log)

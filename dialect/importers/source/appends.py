@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...ir.dtypes import DTYPES, dtype_of
-from ...ir.symbolic import Sym
+from ...ir.dtypes import DTYPES
 from ..numpy.creation import CREATION
-from ..tracing.inline import recorded_size
-from ..tracing.mutation import is_immutable
-from ..tracing.operators import op, wrap
+from ..tracing.mutation import Storage, is_immutable
+from ..tracing.operators import op
 from ..tracing.traced import TracedArray, TracedScalar
 
 if TYPE_CHECKING:
+    from ...ir.program import Block
     from .loops import Loop
 
+_OWNER = "an array that a list holds"
 _JOINS = frozenset({
     "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block", "array_equal",
 })  # fmt: skip
@@ -37,12 +37,12 @@ class Element(NamedTuple):
     Attributes:
         kind: ``number`` of Python's, NumPy's ``scalar``, or ``array``.
         dtype: theirs, or that of an array of them.
-        shape: theirs, of ints and size expressions.
+        rank: how many axes they have.
     """
 
     kind: str
     dtype: np.dtype
-    shape: tuple[Any, ...] = ()
+    rank: int = 0
 
 
 class Appended:
@@ -57,10 +57,10 @@ class Appended:
         self.element, self.array = element, array
 
 
-def element_of(value: Any, references: int) -> Element | str:
-    """What an appended value is, or why it cannot be recorded.
+def element_of(value: Any, block: Block) -> Element | str:
+    """What an appended value is, or why it cannot be recorded; ``block``: the round.
 
-    ``references``: how many there are to the value; what others have may be written later.
+    The list holds an array itself, so nothing may write to that from here on.
     """
     kind = value.kind if type(value) is TracedScalar else type(value)
     if kind in (bool, int, float, complex):
@@ -74,22 +74,41 @@ def element_of(value: Any, references: int) -> Element | str:
             return "an array without axes is appended to a list"
         return Element("scalar", value.dtype)
     made = value.rec.defs.get(value.value)
-    if references > _TEMPORARY or made is None or made.op.aliases or made.op.writes:
-        return "an array that has a name is appended to a list"
-    shape = value.rec.derivation.symbolic_shape(value.value)
-    if shape is None:
-        return "an array of unknown sizes is appended to a list"
-    return Element("array", value.dtype, shape)
+    if made is None or made.op.aliases or made.op.writes or made.blocks or made not in block.instrs:
+        return "an array that is not made anew in each round is appended to a list"
+    hold(value)
+    return Element("array", value.dtype, value.ndim)
 
 
-def array_for(loop: Loop, element: Element, rounds: Any) -> TracedArray:
-    """The array for what the rounds append, of zeros so far."""
-    rec = loop.rec
-    sizes = [
-        wrap(rec, recorded_size(rec, size)) if isinstance(size, Sym) else size
-        for size in element.shape
-    ]
+def hold(array: Any) -> None:
+    """Have the trace refuse writes to an array from here on."""
+    if array.storage is None:
+        array.storage = Storage()
+    array.storage.owner = array.storage.owner or _OWNER
+
+
+def is_held(value: Any) -> bool:
+    """True for an array that a list holds."""
+    if type(value) is not TracedArray or value.storage is None:
+        return False
+    return bool(value.storage.owner == _OWNER)
+
+
+def array_for(element: Element, rounds: Any, head: list[Any]) -> TracedArray:
+    """The array for what the rounds append, of zeros so far.
+
+    ``head``: the elements before, of which the last one has the sizes of an array that is appended.
+    """
+    sizes = head[-1].shape if element.rank else ()
     return CREATION["zeros"]((rounds, *sizes), element.dtype)
+
+
+def fitting(value: Any, like: Any) -> Any:
+    """An appended array, which has the sizes of another one, or the call is Python's."""
+    fits = True
+    for size, wanted in zip(value.shape, like.shape, strict=True):
+        fits = op("bitwise_and", op("eq", size, wanted), fits)
+    return op("require", value, fits, message="arrays of several sizes are appended to a list")
 
 
 class TracedRows:
@@ -105,7 +124,7 @@ class TracedRows:
     def __init__(self, loop: Loop, head: list[Any], element: Element, array: TracedArray) -> None:
         self._loop, self._head, self._element, self._array = loop, head, element, array
 
-    __class__ = property(lambda self: list)  # type: ignore[assignment]
+    __class__ = property(lambda self: list)
     __hash__ = None  # type: ignore[assignment]
 
     def _refuse(self, *_: Any) -> Any:
@@ -125,7 +144,8 @@ class TracedRows:
 
     def length(self) -> Any:
         """The number of elements, traced."""
-        return self._array.shape[0] + len(self._head)
+        new = self._array.shape[0]
+        return new + len(self._head) if self._head else new
 
     def __len__(self) -> int:
         return int(self.length())
@@ -140,7 +160,7 @@ class TracedRows:
         return op("item", found) if self._element.kind == "number" else found
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name, rank = function.__name__, len(self._element.shape)
+        name, rank = function.__name__, self._element.rank
         if name in ("stack", "vstack") and len(args) == 1 and not kwargs and rank == 1:
             return self.stacked()
         if name in _JOINS:
@@ -156,14 +176,6 @@ class TracedRows:
     __gt__ = __ge__ = __add__ = __radd__ = __iadd__ = __mul__ = __rmul__ = __imul__ = _refuse
     __setitem__ = __delitem__ = __array__ = __array_ufunc__ = __repr__ = __str__ = _refuse
     __format__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
-
-
-class _Asks:
-    def append(self, loop: Any, name: str, target: list, value: Any) -> int:
-        return sys.getrefcount(value)
-
-
-_TEMPORARY = _Asks().append(None, "", [], object())  # references to what has no name
 
 
 def _references(frame: types.FrameType, name: str) -> int:
@@ -183,4 +195,14 @@ def are_shared(frame: types.FrameType, names: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name in names if _references(frame, name) > _ALONE)
 
 
-__all__ = ["Appended", "Element", "TracedRows", "are_shared", "array_for", "element_of"]
+__all__ = [
+    "Appended",
+    "Element",
+    "TracedRows",
+    "are_shared",
+    "array_for",
+    "element_of",
+    "fitting",
+    "hold",
+    "is_held",
+]

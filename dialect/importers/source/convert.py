@@ -146,11 +146,11 @@ class _Converter(ast.NodeTransformer):
 
     def _appended(self, node: ast.For, loop: str) -> frozenset[str]:
         """Have the trace asked where a round appends to a list, and does nothing else with it."""
-        found = {}
+        found: dict[str, Any] = {}
         for statement in node.body:
-            call = statement.value if isinstance(statement, ast.Expr) else None
+            call: Any = statement.value if isinstance(statement, ast.Expr) else None
             if _is_append(call):
-                found[call.func.value.id] = call  # type: ignore[union-attr]
+                found[call.func.value.id] = call
         inside = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
         lists = {
             name: call for name, call in found.items()

@@ -21,8 +21,8 @@ from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, as_value, op, wrap
 from ..tracing.traced import TracedArray
-from .appends import Appended, Element, TracedRows, are_shared, array_for
-from .appends import element_of as element_of_list
+from .appends import Appended, Element, TracedRows, are_shared, array_for, fitting, hold, is_held
+from .appends import element_of as element_appended
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
 from .iterables import Counted, as_lazy, counted_of, element_of, is_lazy, lazy
@@ -169,7 +169,7 @@ class Source:
         elif type(target) is not list or name in loop.shared:
             loop.refuse(f"{name} is changed by a round")
         else:
-            loop.append(name, target, value, element_of_list(value, sys.getrefcount(value)))
+            loop.append(name, target, value)
 
     def extreme(self, function: Any, *args: Any) -> Any:
         """``min(*args)`` or ``max(*args)``."""
@@ -277,6 +277,8 @@ class Loop(Trial):
         self._wanted: dict[str, Element] = {}  # what they append, where there is no array for it
         self._appended: dict[str, Appended] = {}
         self._place: Any = None  # the number of the round
+        self._wants_first = False  # the first round is to tell the sizes of what is appended
+        self._held: set[str] = set()  # variables with arrays that a list holds
         self.shared = are_shared(frame, site.lists)
 
     def __iter__(self) -> Iterator[Any]:
@@ -308,32 +310,57 @@ class Loop(Trial):
             return self._peel()
         return self._begin(frame)
 
-    def append(self, name: str, target: list[Any], value: Any, element: Element | str) -> None:
-        """Record that a round appends to a list; ``element``: what, or why that is impossible."""
-        if isinstance(element, str):
-            self.refuse(element)
+    def append(self, name: str, target: list[Any], value: Any) -> None:
+        """Record that a round appends to a list."""
         if self.source.open[-1] is not self:
             self.refuse(f"{name} is changed in a branch")
+        assert self._block is not None
+        element = element_appended(value, self._block)
+        if isinstance(element, str):
+            self.refuse(element)
+            return
         self._lists[name] = target
         known = self._appended.get(name)
-        if known is None:
+        if element.rank and not self._peeled:
+            self._wants_first = True
+        elif known is None:
             self._wanted[name] = element
         elif known.element != element:
             self.refuse(f"elements of several kinds are appended to {name}")
         else:
-            known.array[self._place] = value
+            known.array[self._place] = fitting(value, target[-1]) if element.rank else value
 
     def arguments(self) -> tuple[int, ...]:
         if self._wanted:
             self.rec.reset(self.mark)
             rounds = self._range.rounds()
             for name, element in self._wanted.items():
-                self._appended[name] = Appended(element, array_for(self, element, rounds))
+                self._appended[name] = Appended(
+                    element, array_for(element, rounds, self._lists[name])
+                )
             self._wanted, self.carry, self.mark = {}, None, self.rec.mark()
         return super().arguments()
 
     def forgotten(self) -> bool:
         return super().forgotten() or bool(self._wanted)
+
+    def fit(self, changed: dict[str, Any], frame: types.FrameType) -> tuple[int, ...] | None:
+        held = {name for name in self.names if is_held(frame.f_locals.get(name))} - self._held
+        self._held |= held
+        if self._wants_first:
+            self._wants_first = False
+            return self.peel("the first of the arrays that are appended to a list tells the sizes")
+        outputs = super().fit(changed, frame)
+        return None if held else outputs
+
+    def enter(self, block: Block, args: tuple[int, ...]) -> None:
+        super().enter(block, args)
+        self._hold(self.puts or {})
+
+    def _hold(self, values: dict[str, Any]) -> None:
+        for name in self._held:
+            if type(values.get(name)) is TracedArray:
+                hold(values[name])
 
     def _set_bounds(self) -> None:
         found = self._range
@@ -423,6 +450,7 @@ class Loop(Trial):
             name: TracedRows(self, self._lists[name], found.element, found.array)
             for name, found in self._appended.items()
         }
+        self._hold(made)
         self.results({**made, **self._last(last), **lists})
 
     def _has_rounds(self) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ...errors import ProfuseError, ShapeError
 from ...ir.dtypes import I64
 from ...ir.postorder import postorder
-from ...ir.symbolic import Dim as SizeExpr
 from ...ir.symbolic import Dimension, Integer, Sym, symbol
 from ...ir.types import ScalarType, TensorType, Type
 from ...ops import create
@@ -104,17 +103,6 @@ class Derivation:
             with suppress(ShapeError):  # too long to be written down
                 return symbolic(*args)
         return Computed(instr.op.name, args, tuple(sorted(instr.attrs.items())))
-
-    def symbolic_shape(self, value: int) -> tuple[SizeExpr, ...] | None:
-        """The sizes of an array in those of the arguments; None if one is not known so."""
-        shape = getattr(self._symbolic_type(value), "shape", None)
-        if shape is None or any(size is None for size in shape):
-            return None
-        for size in shape:
-            leaves = size.symbols if isinstance(size, Sym) else ()
-            if not all(isinstance(leaf, (Dimension, Integer)) for leaf in leaves):
-                return None
-        return tuple(shape)
 
     # --- types with symbols for sizes ----------------------------------------------------------
 

@@ -104,18 +104,6 @@ def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
     return rec.constant(expr.value if isinstance(expr, Constant) else expr)
 
 
-def recorded_size(rec: Recorder, size: Sym) -> int:
-    """The value of a size expression of a trace's own leaves."""
-    leaves = {leaf: value for value, leaf in rec.leaf_of.items()}
-
-    def read(leaf: Any) -> int:
-        if isinstance(leaf, Dimension):
-            return rec.dim(leaves[leaf.array], leaf.axis)
-        return leaves[leaf.position]
-
-    return size.fold(read, rec.constant, lambda op, a, b: rec.emit(_OPS[op], [a, b])[0])
-
-
 class _Inliner:
     """Copies instructions; ``values`` maps values of the graph to values of the trace."""
 

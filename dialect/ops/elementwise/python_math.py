@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from ...errors import DTypeError
 from ...ir.dtypes import C128, F64
 from ...ir.op import Attrs
@@ -41,7 +39,9 @@ class _OfNumbers(Elementwise):
     def infer_python(cls, types: Sequence[Type]) -> Type:
         dtype = C128 if cls.name.startswith("cmath") else F64
         values = [t.value for t in types if isinstance(t, ScalarType)]
-        return ScalarType(dtype) if None in values else known_scalar(dtype, cls.python_value(values))
+        return (
+            ScalarType(dtype) if None in values else known_scalar(dtype, cls.python_value(values))
+        )
 
     @classmethod
     def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
@@ -58,6 +58,7 @@ def _ops(family: type[Elementwise], module: Any, found: dict[str, type[Elementwi
     """One op class for each function of a module."""
     for name, like in found.items():
         function: Callable[..., Any] = getattr(module, name)
+        assert like.partials is not None
         fields = {
             "__doc__": f"Python's ``{module.__name__}.{name}``.", "__module__": __name__,
             "python": staticmethod(function), "numpy": like.numpy, "like": like,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ....dialect.importers.tracing.containers import list_of_rows
@@ -17,7 +17,7 @@ from ..host_calls import is_from_host
 from ..leaf_spec import ArrayValue, Leaf, Noting, Step
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
-from ..number_values import NUMBERS, Number, NumberValue
+from ..number_values import NUMBERS, Number, NumberValue, SizeNumber
 from ..refs import Held, Inside, OnTape, Stride, position_of
 from .body import Made
 from .host_steps import HostSteps
@@ -122,9 +122,11 @@ class LeafWriter(HostSteps):
         values = [(value, self.leaf.values[value]) for value in used]
         return {value: made.word(known) for value, known in values if isinstance(known, NUMBERS)}
 
-    def _number(self, value: NumberValue) -> str:
-        """A number among the arguments, as a double or an i64."""
+    def _number(self, value: NumberValue | SizeNumber) -> str:
+        """A number among the arguments, or a size, as a double or an i64."""
         w = self.w
+        if isinstance(value, SizeNumber):
+            return self.size(value.size)
         given = f"ptr {pointer_to(w, value.position)}"
         if value.kind is float:
             return w.call("PyFloat_AsDouble", "double", given)
@@ -252,8 +254,8 @@ class LeafWriter(HostSteps):
         if kind == "namedtuple":
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
         if kind == "rows":
-            given = [self.owned_item(inner, arrays) for inner in items]
-            return self.made_by(functools.partial(list_of_rows, meta), given)
+            taken = [self.owned_item(inner, arrays) for inner in items]
+            return self.made_by(functools.partial(list_of_rows, meta), taken)
         # Items come first: making them may run Python code, which must not see a partly filled
         # container.
         made = [self.owned_item(inner, arrays) for inner in items]
@@ -279,8 +281,8 @@ class LeafWriter(HostSteps):
     def owned_item(self, spec: tuple, arrays: Iterator[str]) -> str:
         return self.own(self.built(spec, arrays))
 
-    def made_by(self, kind: type, items: list[str]) -> str:
-        """The object that a class makes of owned items; the items are dropped afterwards."""
+    def made_by(self, kind: Callable[..., Any], items: list[str]) -> str:
+        """The object that a function makes of owned items; the items are dropped afterwards."""
         made = self.check(self.python_call(kind, *items))
         for item in reversed(items):
             self.let_go(item)

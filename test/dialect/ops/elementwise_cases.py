@@ -24,7 +24,19 @@ from cases import (
     register,
 )
 from profuse.dialect.ir.dtypes import (
-    BOOL, C64, C128, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType, dtype_of,
+    BOOL,
+    C64,
+    C128,
+    DTYPES,
+    F16,
+    F32,
+    F64,
+    I8,
+    I64,
+    U8,
+    U64,
+    DType,
+    dtype_of,
 )  # fmt: skip
 from profuse.dialect.ir.op import OPS, Op
 from profuse.dialect.ops.elementwise.families import PYTHON_NUMBERS, Elementwise
@@ -176,7 +188,11 @@ register("cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].nu
 def _register_of_numbers(op: type[Elementwise]) -> None:
     """Suite of an op whose operands are Python numbers, of which Python's function is the model."""
     module, _, name = op.name.rpartition("_")
-    in_python = complex if op.name == "to_complex" else getattr({"math": math, "cmath": cmath}[module], name)
+    in_python = (
+        complex
+        if op.name == "to_complex"
+        else getattr({"math": math, "cmath": cmath}[module], name)
+    )
 
     def generate(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
         if dtype not in (BOOL, I64, F64, C128) or (dtype is C128) != (module == "cmath"):

@@ -63,8 +63,10 @@ def test_errors_are_pythons(function, value, error):
     assert f.state().emitted
     with pytest.raises(error):
         f(x, value)
-    np.testing.assert_array_equal(f(x, math.inf if function is not math.log else 2.0),
-                                  x + function(math.inf if function is not math.log else 2.0))
+    np.testing.assert_array_equal(
+        f(x, math.inf if function is not math.log else 2.0),
+        x + function(math.inf if function is not math.log else 2.0),
+    )
 
 
 def test_a_branch_on_a_function_of_an_argument():

@@ -121,7 +121,9 @@ def test_loops_of_complex_numbers_are_native_and_pythons(function, args):
     for _ in range(5):
         found = f(*own(args))
         f.wait()
-        pairs = zip(found, expected) if isinstance(found, tuple) else [(found, expected)]
+        pairs = (
+            zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+        )
         for one, two in pairs:
             assert type(one) is type(two)
             np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-13)
