@@ -10,11 +10,13 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
+from ..linalg.loop_builder import ASSERT
 from .ownership import root
 from .places import enclosing, order_in
 
 # Operation -> the operand that it writes to.
 _WRITES = {"tensor.insert": 1, "tensor.insert_slice": 1}
+_ARITHMETIC = ("arith.", "llvm.intr.", "llvm.extractvalue")
 _LOOPS = {"scf.for": 3, "scf.while": 0}  # the first operand that they carry
 
 
@@ -58,11 +60,32 @@ def _settle(write: ir.Operation, value: ir.Value) -> None:
 
 
 def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]) -> bool:
-    """Move the reading of an element before a write; False if it has to stay where it is."""
+    """Move the reading of an element before a write; False if it has to stay where it is.
+
+    What shows that there is such an element goes with it.
+    """
     if user.name != "tensor.extract" or user not in order:
         return False
-    moved = [user]
-    waiting = list(user.operands)[1:]
+    moved: list[ir.Operation] = [user]
+    indices = list(user.operands)[1:]
+    if not _add_makers(indices, write, order, moved):
+        return False
+    for op in [op for op in order if op.name == ASSERT]:
+        if order[write] < order[op] < order[user] and _speaks_of(op, indices):
+            moved.append(op)
+            if not _add_makers(list(op.operands), write, order, moved):
+                return False
+    for op in sorted(moved, key=order.__getitem__):
+        op.move_before(write)
+    return True
+
+
+def _add_makers(
+    values: list[ir.Value], write: ir.Operation, order: dict[ir.Operation, int],
+    moved: list[ir.Operation],
+) -> bool:  # fmt: skip
+    """Add what computes values behind a write; False where that is more than arithmetic."""
+    waiting = list(values)
     while waiting:
         value = waiting.pop()
         if isinstance(value, ir.BlockArgument):
@@ -70,13 +93,33 @@ def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operati
         made = value.owner.operation
         if made not in order or order[made] < order[write] or made in moved:
             continue
-        if not made.name.startswith("arith."):
+        if not made.name.startswith(_ARITHMETIC):
             return False
         moved.append(made)
         waiting += list(made.operands)
-    for op in sorted(moved, key=order.__getitem__):
-        op.move_before(write)
     return True
+
+
+def _speaks_of(test: ir.Operation, indices: list[ir.Value]) -> bool:
+    """Whether a test is about one of these indices, or what they are computed of."""
+    return not _computed_of(list(test.operands)).isdisjoint(_computed_of(indices))
+
+
+def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
+    """The values that others are computed of by arithmetic, constants left aside."""
+    found, waiting = set[ir.Value](), list(values)
+    while waiting:
+        value = waiting.pop()
+        if value in found:
+            continue
+        if isinstance(value, ir.BlockArgument):
+            found.add(value)
+            continue
+        made = value.owner.operation
+        if made.name != "arith.constant":
+            found.add(value)
+            waiting += list(made.operands) if made.name.startswith(_ARITHMETIC) else []
+    return found
 
 
 __all__ = ["keep_old_values"]

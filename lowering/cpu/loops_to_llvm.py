@@ -7,7 +7,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
-from ..buffers.signature import Signature, add_entry
+from ..buffers.signature import Signature, add_entry, end_void_runs
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..stages import run_passes
 
@@ -108,6 +108,7 @@ def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> No
     """Lower a function on memrefs to the LLVM dialect, and add its entry; raises LoweringError."""
     run_passes(BUFFERS_TO_LLVM, module, "loops on memory do not lower to LLVM")
     with ir.Location.unknown():
+        end_void_runs(module, signature)
         add_entry(module, signature, abi)
 
 

@@ -1,9 +1,10 @@
 """`LoopBuilder`: emits linalg inside of loops and branches, where sizes follow from loop indices.
 
 A size whose symbols belong to a loop is computed at the start of that loop's body. What a kernel
-forbids is noted in a cell of memory, from wherever it is found. Places of elements are shown to be
-on their axis beforehand, if they can be: for all rounds of a loop at once, or at least before its
-first round.
+forbids ends its run where it is found (``cf.assert``), so that all that follows may count on it.
+In rounds that may become SIMD code, which has no way out, it is noted, and asked for behind the
+loop. Places of elements are shown to be on their axis beforehand, if they can be: for all rounds of
+a loop at once, or at least before its first round.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.dataclass import dataclass
-from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.dtypes import BOOL, I64, U64
 from ...dialect.ir.size_algebra import at_the_end, bounds
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
@@ -23,7 +24,9 @@ from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .builder import Builder, Tensor
 from .element import emit, int_type
 from .generic import Place
-from .scalar import Scalar, load, store
+from .scalar import Scalar, constant, load, store
+
+ASSERT = "cf.assert"  # that ends a run
 
 
 @dataclass(eq=False)
@@ -35,14 +38,17 @@ class Scope:
         symbol: of a counted loop whose index is known as an expression; "" = there is none.
         span: the largest value of the symbol.
         loop: the ``scf.for``.
-        void: whether the loop must not run, as found before it.
+        straight: whether rounds may become SIMD code: they branch nowhere, and none waits for the
+            sum of floats of the one before.
+        cell: where such rounds note what is forbidden; None = nothing has been so far.
     """
 
     place: Place
     symbol: str = ""
     span: Dim | None = None
     loop: ir.Operation | None = None
-    void: Scalar | None = None
+    straight: bool = False
+    cell: ir.Value | None = None
 
 
 class LoopBuilder(Builder):
@@ -51,7 +57,7 @@ class LoopBuilder(Builder):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
-        self._cell: ir.Value | None = None
+        self._is_bounded = False  # whether a run may be void
 
     # --- scopes ------------------------------------------------------------------------------
 
@@ -87,31 +93,48 @@ class LoopBuilder(Builder):
             found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
         self.note(self.scalar(found))
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether the builder emits rounds that may become SIMD code."""
+        return bool(self.scopes) and self.scopes[-1].straight
+
     def note(self, found: Scalar) -> None:
-        """Void the run of the kernel if ``found`` is true."""
-        type_ = int_type(8)
-        if self._cell is None:
-            memory = ir.MemRefType.get([], type_)
+        """Void the run of the kernel if ``found`` is true.
+
+        What is emitted next runs nevertheless in rounds that may become SIMD code.
+        """
+        if not self.is_straight:
+            self.end_if(found)
+            return
+        scope, type_ = self.scopes[-1], int_type(8)
+        assert scope.loop is not None
+        if scope.cell is None:
             with self.entry.point:
-                self._cell = emit(
-                    "memref.alloca", memory,
+                scope.cell = emit(
+                    "memref.alloca", ir.MemRefType.get([], type_),
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
                 )  # fmt: skip
-                self._set(emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0)))
-        self._set(emit("arith.ori", type_, emit("memref.load", type_, self._cell), store(found)))
+            with ir.InsertionPoint(scope.loop):
+                nothing = emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0))
+                _write(nothing, scope.cell)
+        before = emit("memref.load", type_, scope.cell)
+        _write(emit("arith.ori", type_, before, store(found)), scope.cell)
 
-    def _set(self, value: ir.Value) -> None:
-        ir.Operation.create("memref.store", operands=[value, self._cell])
+    def end_if(self, found: Scalar) -> None:
+        """End the run of the kernel here, as a void one, if ``found`` is true."""
+        self._is_bounded = True
+        ir.Operation.create(
+            ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")}
+        )
 
-    def voided(self) -> Scalar | None:
-        """Whether the run is void so far; None = nothing has been forbidden yet."""
-        if self._cell is None:
-            return None
-        return load(emit("memref.load", int_type(8), self._cell), BOOL)
+    def settle(self, scope: Scope) -> None:
+        """End the run behind a loop whose rounds have noted something."""
+        if scope.cell is not None:
+            self.end_if(load(emit("memref.load", int_type(8), scope.cell), BOOL))
 
     def violation(self) -> Tensor | None:
-        void = self.voided()
-        return None if void is None else Tensor(None, TensorType(BOOL, ()), void)
+        """A 0-d bool, which is false: a void run ends before it is written."""
+        return Tensor(None, TensorType(BOOL, ()), constant(False, BOOL)) if self._is_bounded else None
 
     # --- places on axes ----------------------------------------------------------------------
 
@@ -125,11 +148,18 @@ class LoopBuilder(Builder):
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
         index = self.scalar(where).cast(I64)
-        forbid_outside(self, index, size)
-        return emit("arith.index_cast", ir.IndexType.get(), clamped(self, index, size).value)
+        if self.is_straight:
+            forbid_outside(self, index, size)
+            index = clamped(self, index, size)
+        else:
+            count = self.size(size)
+            if not (isinstance(where, Sym) and bounds(where)[0] >= 0):
+                index = (index < 0).select(index + count, index)
+            self.end_if(Scalar(index.value, U64) >= Scalar(count.value, U64))
+        return emit("arith.index_cast", ir.IndexType.get(), index.value)
 
     def _is_on_axis(self, where: Sym, size: Dim) -> bool:
-        """Whether an index is in range in all rounds, or a loop has been told not to run else."""
+        """Whether an index is in range in all rounds, or else the run ends before the loop."""
         if not self._least(where)[0]:
             return False  # negative ones count from the end
         proven, least, loops = self._least(size - where - 1)
@@ -145,8 +175,7 @@ class LoopBuilder(Builder):
                 assert span is not None
                 if not (isinstance(span, Sym) and inner & span.symbols):
                     void = void & (self.scalar(span) > 0)
-            self.note(void)
-            outer.void = void if outer.void is None else outer.void | void
+            self.end_if(void)
         return True
 
     def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:
@@ -168,6 +197,10 @@ class LoopBuilder(Builder):
                 least = dim
                 loops.append(scope)
         return bounds(dim)[0] >= 0, least, loops
+
+
+def _write(value: ir.Value, cell: ir.Value) -> None:
+    ir.Operation.create("memref.store", operands=[value, cell])
 
 
 def _index_attribute(value: int) -> ir.IntegerAttr:

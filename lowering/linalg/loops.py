@@ -149,7 +149,9 @@ class LoopEnvironment(Environment):
         span = None if span is None else span - (times - 1) * step
         with (
             inside_loop(known.symbol, span),
-            b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope,
+            b.inside(
+                block, symbol=known.symbol, span=span, loop=loop, straight=_is_straight(body, types)
+            ) as scope,
         ):
             at, *passed = block.arguments
             with scope.place.point:
@@ -173,9 +175,7 @@ class LoopEnvironment(Environment):
                 self._check(body.outputs, types)
                 passed = [self._raw(v) for v in body.outputs]
             ir.Operation.create("scf.yield", operands=passed)
-        if scope.void is not None:
-            with ir.InsertionPoint(loop):
-                loop.operands[1] = _index(scope.void.select(low, end))
+        b.settle(scope)
         return list(loop.results)
 
     def _counted(
@@ -190,13 +190,10 @@ class LoopEnvironment(Environment):
             if self.types[value].value is None:  # type: ignore[union-attr]
                 far = (scalar > FAR) | (scalar < -FAR)
                 b.note(far)
-                upper = far.select(lower, upper)
         if _steps_up(self.types[bounds[2]]):
             return lower, upper, step
         if self.types[bounds[2]].value is None:  # type: ignore[union-attr]
-            none = step.eq(0)
-            b.note(none)
-            step = none.select(step.const(1), step)
+            b.note(step.eq(0))
         up = step > 0
         span = up.select(upper - lower, lower - upper)
         size = up.select(step, -step)
@@ -215,9 +212,6 @@ class LoopEnvironment(Environment):
                 self._adopt(value, type_, arg)
             self._block(before)
             condition = b.scalar(self.values[before.outputs[0]]).cast(BOOL)
-            void = b.voided()
-            if void is not None:
-                condition = condition & ~void
             passed = self._types(before.outputs[1:])
             given = [self._raw(v) for v in before.outputs[1:]]
             ir.Operation.create("scf.condition", operands=[condition.value, *given])
@@ -262,6 +256,14 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
+
+
+def _is_straight(body: Block, types: Sequence[Type]) -> bool:
+    """Whether LLVM may make SIMD code of rounds, as far as branches and sums of floats tell."""
+    if any(instr.blocks for instr in body.instrs):
+        return False
+    numbers = [t for t in types if not (isinstance(t, TensorType) and t.rank)]
+    return all(_dtype(t).is_int or _dtype(t) is BOOL for t in numbers)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:
