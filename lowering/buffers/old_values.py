@@ -93,11 +93,21 @@ def _add_makers(
         made = value.owner.operation
         if made not in order or order[made] < order[write] or made in moved:
             continue
-        if not made.name.startswith(_ARITHMETIC):
+        if not _is_arithmetic(made):
             return False
         moved.append(made)
-        waiting += list(made.operands)
+        waiting += [v for op in [made, *walk(made)] for v in op.operands]
     return True
+
+
+def _is_arithmetic(op: ir.Operation) -> bool:
+    """Whether an operation computes numbers alone, in branches, too, which may end a run."""
+    if op.name == "scf.if":
+        return all(
+            inner.name in ("scf.yield", ASSERT) or _is_arithmetic(inner)
+            for inner in walk(op) if inner != op
+        )  # fmt: skip
+    return op.name.startswith(_ARITHMETIC)
 
 
 def _speaks_of(test: ir.Operation, indices: list[ir.Value]) -> bool:
@@ -118,7 +128,7 @@ def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
         made = value.owner.operation
         if made.name != "arith.constant":
             found.add(value)
-            waiting += list(made.operands) if made.name.startswith(_ARITHMETIC) else []
+            waiting += list(made.operands) if _is_arithmetic(made) else []
     return found
 
 

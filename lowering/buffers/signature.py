@@ -95,8 +95,11 @@ def _texts(attribute: ir.Attribute) -> list[str]:
 # --- the entry --------------------------------------------------------------------------------
 
 
-def add_entry(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
-    """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers."""
+def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str) -> None:
+    """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers.
+
+    ``mark`` is an attribute that the function gets in LLVM IR.
+    """
     function = _function(module, signature.name)
     specs = [*signature.inputs, *signature.outputs]
     ranks = [len(spec.dims) for spec in specs] + [1]
@@ -113,6 +116,7 @@ def add_entry(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
         if str(key).startswith("profuse."):
             del function.attributes[key]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
+    function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(mark)])
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     _emit_entry(module, signature, abi, specs)
 
@@ -147,10 +151,29 @@ def end_void_runs(module: ir.Module, signature: Signature) -> None:
             true = emit("llvm.mlir.constant", byte, value=ir.IntegerAttr.get(byte, 1))
             ir.Operation.create("llvm.store", operands=[true, flag])
             ir.Operation.create("llvm.return")
+    _weigh(blocks, ends)
     for op in [view.operation for view in module.body.operations]:
         name = ir.StringAttr(op.attributes["sym_name"]).value
         if name in ("abort", "puts") or name.startswith("assert_msg"):
             op.erase()
+
+
+_USUAL = 1 << 16
+_WRAPS = ["llvm.add", "llvm.icmp", "llvm.cond_br"]
+
+
+def _weigh(blocks: Sequence[ir.Block], ends: Sequence[ir.Block]) -> None:
+    """Say that runs are rarely void, and that indices rarely count from the end.
+
+    That is what LLVM wants to know of a test before it takes it out of a loop.
+    """
+    weights = ir.DenseI32ArrayAttr.get([_USUAL, 1])
+    last = {block: block.operations[len(block.operations) - 1].operation for block in blocks}
+    tests = [b for b in blocks if last[b].name == "llvm.cond_br" and last[b].successors[1] in ends]
+    wraps = [b for b in tests if [v.operation.name for v in b.operations] == _WRAPS]
+    for end in last.values():
+        if end.name == "llvm.cond_br" and end.successors[1] in [*ends, *wraps]:
+            end.attributes["branch_weights"] = weights
 
 
 def _emit_entry(

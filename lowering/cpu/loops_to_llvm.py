@@ -10,6 +10,7 @@ from ..abi import KernelABI
 from ..buffers.signature import Signature, add_entry, end_void_runs
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..stages import run_passes
+from .codegen import OF_LOOPS
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
 # math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
@@ -109,7 +110,7 @@ def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> No
     run_passes(BUFFERS_TO_LLVM, module, "loops on memory do not lower to LLVM")
     with ir.Location.unknown():
         end_void_runs(module, signature)
-        add_entry(module, signature, abi)
+        add_entry(module, signature, abi, OF_LOOPS)
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

@@ -108,12 +108,12 @@ def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
 
 def _to_object(text: str, compile_: _CpuCompile) -> bytes:
     from ..libllvm import Module
-    from .codegen import KERNEL
+    from .codegen import pipeline_of
 
     with Module(text, compile_.target) as module:
         with compile_.timed("optimise"):
             import os
-            module.run(os.environ.get('XPIPE', KERNEL))  # XXX
+            module.run(os.environ.get('XPIPE', pipeline_of(text)))  # XXX
         with compile_.timed("object"):
             code = module.object_code()
         if compile_.keep:

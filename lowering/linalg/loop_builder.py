@@ -27,6 +27,8 @@ from .generic import Place
 from .scalar import Scalar, constant, load, store
 
 ASSERT = "cf.assert"  # that ends a run
+_LINEAR = ("arith.constant", "arith.addi", "arith.subi", "arith.index_cast", "llvm.extractvalue",
+           "llvm.intr.sadd.with.overflow", "llvm.intr.ssub.with.overflow")  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -57,6 +59,7 @@ class LoopBuilder(Builder):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
+        self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
         self._is_bounded = False  # whether a run may be void
 
     # --- scopes ------------------------------------------------------------------------------
@@ -65,6 +68,7 @@ class LoopBuilder(Builder):
     def inside(self, block: ir.Block, **fields: Any) -> Iterator[Scope]:
         """Emit at the end of a block, which has no operation so far."""
         checked = set(self._not_negative), set(self._not_wrapped)
+        places = dict(self._places)
         with ir.InsertionPoint(block):
             anchor = emit("arith.constant", ir.IndexType.get(), value=_index_attribute(0)).owner
             self.scopes.append(Scope(Place(anchor), **fields))
@@ -72,6 +76,7 @@ class LoopBuilder(Builder):
             self.scopes.pop()
             anchor.erase()
         self._not_negative, self._not_wrapped = checked
+        self._places = places
 
     def define(self, scope: Scope, symbol: str, value: ir.Value, index: Dim, at: ir.Value) -> None:
         """Give a loop's symbol its value in each round, and the index of the loop, too."""
@@ -148,15 +153,55 @@ class LoopBuilder(Builder):
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
         index = self.scalar(where).cast(I64)
-        if self.is_straight:
-            forbid_outside(self, index, size)
-            index = clamped(self, index, size)
-        else:
-            count = self.size(size)
-            if not (isinstance(where, Sym) and bounds(where)[0] >= 0):
-                index = (index < 0).select(index + count, index)
-            self.end_if(Scalar(index.value, U64) >= Scalar(count.value, U64))
-        return emit("arith.index_cast", ir.IndexType.get(), index.value)
+        key = (where if isinstance(where, Sym) else index.value, size)
+        if key not in self._places:
+            if self.is_straight and not self._is_linear(index.value):
+                forbid_outside(self, index, size)
+                found = clamped(self, index, size)
+            else:
+                found = self._on_axis(index, self.size(size), where)
+            self._places[key] = emit("arith.index_cast", ir.IndexType.get(), found.value)
+        return self._places[key]
+
+    def _on_axis(self, index: Scalar, count: Scalar, where: Any) -> Scalar:
+        """An index as a place on an axis; the run ends where there is none.
+
+        What counts from the end is dealt with aside: the usual way has one branch, which LLVM can
+        take out of a loop.
+        """
+        within = Scalar(index.value, U64) < Scalar(count.value, U64)
+        if isinstance(where, Sym) and bounds(where)[0] >= 0:
+            self.end_if(~within)
+            return index
+        branch = ir.Operation.create(
+            "scf.if", results=[index.value.type], operands=[within.value], regions=2
+        )  # fmt: skip
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            ir.Operation.create("scf.yield", operands=[index.value])
+        with ir.InsertionPoint(branch.regions[1].blocks.append()):
+            from_end = index + count
+            self.end_if(Scalar(from_end.value, U64) >= Scalar(count.value, U64))
+            ir.Operation.create("scf.yield", operands=[from_end.value])
+        return Scalar(branch.results[0], I64)
+
+    def _is_linear(self, value: ir.Value) -> bool:
+        """Whether a value steps evenly from round to round of the innermost loop."""
+        loop = self.scopes[-1].loop
+        assert loop is not None
+        block, waiting = loop.regions[0].blocks[0], [value]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, ir.BlockArgument):
+                if value.owner == block and value.arg_number:
+                    return False
+                continue
+            made = value.owner.operation
+            if made.block != block:
+                continue
+            if made.name not in _LINEAR:
+                return False
+            waiting += list(made.operands)
+        return True
 
     def _is_on_axis(self, where: Sym, size: Dim) -> bool:
         """Whether an index is in range in all rounds, or else the run ends before the loop."""
