@@ -78,7 +78,9 @@ def _take(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, indices
 
 
 def _index(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *indices: Any) -> Any:
-    """What arrays without axes pick."""
+    """The element that arrays without axes pick; what has axes is a copy, of memory of its own."""
+    if len(indices) < x.rank:
+        return None
     where = _places(b, attrs, x, indices)
     return None if where is None else _read(b, types, x, where)
 
