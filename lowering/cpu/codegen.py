@@ -24,7 +24,7 @@ KERNEL = (
 )
 # Loops of Python's source branch, and read what the round before has written. A number that goes
 # through memory from round to round stays in a register (gvn), what a test has shown is not tested
-# again (correlated-propagation).
+# again (correlated-propagation). Rounds that branch are unrolled, for CPUs predict branches apart.
 LOOPS = (
     "ipsccp,function("
     "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,correlated-propagation,"
@@ -32,7 +32,7 @@ LOOPS = (
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
     "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,"
-    "instcombine<no-verify-fixpoint>,loop-mssa(licm),slp-vectorizer,simplifycfg)"
+    "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),slp-vectorizer,simplifycfg)"
 )
 OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are
 # Code without loops that are worth a vector.
