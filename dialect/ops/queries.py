@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.attrs import DTYPE, I64
+from ..ir.attrs import DTYPE, I64, STR
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
+from ..ir.symbolic import FAR, LOOP, UP_TO, symbol
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
 
@@ -102,6 +103,35 @@ class DTypeCode(Query, name="dtype_code"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return DTYPES.index(dtype_of(np.asarray(args[0]).dtype))
+
+
+class Count(Op, name="count", rounding=Rounding.MOVES):
+    """A Python int ``x``, of which the kernel of a loop takes for granted that sizes depend on it.
+
+    Its value is an expression over a symbol of its own, which ``symbol`` names. A run of the kernel
+    in which ``x`` is negative, or `FAR` and more, is void.
+    """
+
+    x = operand()
+    out = result()
+    symbol = attr(STR)
+    fusion = Fusion.QUERY
+    failure = Failure.NEVER
+    no_gradient = True
+
+    @classmethod
+    def name_of(cls, attrs: Attrs) -> str:
+        """The name of the symbol, which is 1 more than ``x``."""
+        return f"{LOOP}{attrs['symbol']}{UP_TO}{FAR}"
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        known = types[0].value if isinstance(types[0], ScalarType) else None
+        return (ScalarType(INT64, symbol(cls.name_of(attrs)) - 1 if known is None else known),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return args[0]
 
 
 class Item(Op, name="item"):

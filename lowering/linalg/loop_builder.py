@@ -18,7 +18,7 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import BOOL, I64, U64
 from ...dialect.ir.size_algebra import at_the_end, bounds
-from ...dialect.ir.symbolic import Dim, Sym
+from ...dialect.ir.symbolic import FAR, Dim, Sym
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .builder import Builder, Tensor
@@ -37,9 +37,11 @@ class Scope:
 
     Attributes:
         place: where sizes are computed that follow from ``symbol``.
-        symbol: of a counted loop whose index is known as an expression; "" = there is none.
+        symbol: of a counted loop whose index is known as an expression, or of a number that sizes
+            depend on; "" = there is none.
         span: the largest value of the symbol.
         loop: the ``scf.for``.
+        is_block: False = a number, which is known from here to the end of the block around.
         straight: whether rounds may become SIMD code: they branch nowhere, and none waits for the
             sum of floats of the one before.
         cell: where such rounds note what is forbidden; None = nothing has been so far.
@@ -49,6 +51,7 @@ class Scope:
     symbol: str = ""
     span: Dim | None = None
     loop: ir.Operation | None = None
+    is_block: bool = True
     straight: bool = False
     cell: ir.Value | None = None
 
@@ -71,9 +74,10 @@ class LoopBuilder(Builder):
         places = dict(self._places)
         with ir.InsertionPoint(block):
             anchor = emit("arith.constant", ir.IndexType.get(), value=_index_attribute(0)).owner
+            count = len(self.scopes)
             self.scopes.append(Scope(Place(anchor), **fields))
-            yield self.scopes[-1]
-            self.scopes.pop()
+            yield self.scopes[count]
+            del self.scopes[count:]
             anchor.erase()
         self._not_negative, self._not_wrapped = checked
         self._places = places
@@ -82,6 +86,24 @@ class LoopBuilder(Builder):
         """Give a loop's symbol its value in each round, and the index of the loop, too."""
         self.symbols[symbol] = value  # type: ignore[index]
         scope.place.index[index] = at
+
+    def count(self, name: str, number: Scalar, dim: Dim) -> None:
+        """Know a number, which is given by an expression over this symbol, as a size.
+
+        The run ends here if the number is negative, or too large for one.
+        """
+        self.end_if(Scalar(number.value, U64) >= FAR)
+        for known in (self._not_negative, self._not_wrapped):
+            known.difference_update([d for d in known if name in d.symbols])
+        index = ir.IndexType.get()
+        value, at = (emit("arith.index_cast", index, n.value) for n in (number + 1, number))
+        anchor = emit("arith.constant", index, value=_index_attribute(0)).owner
+        self.scopes.append(Scope(Place(anchor), symbol=name, is_block=False))
+        self.define(self.scopes[-1], name, value, dim, at)
+
+    @property
+    def _block(self) -> Scope | None:
+        return next((scope for scope in reversed(self.scopes) if scope.is_block), None)
 
     def place_of(self, dim: Dim) -> Place:
         names = dim.symbols if isinstance(dim, Sym) else frozenset()
@@ -101,7 +123,7 @@ class LoopBuilder(Builder):
     @property
     def is_straight(self) -> bool:
         """Whether the builder emits rounds that may become SIMD code."""
-        return bool(self.scopes) and self.scopes[-1].straight
+        return self._block is not None and self._block.straight
 
     def note(self, found: Scalar) -> None:
         """Void the run of the kernel if ``found`` is true.
@@ -111,8 +133,8 @@ class LoopBuilder(Builder):
         if not self.is_straight:
             self.end_if(found)
             return
-        scope, type_ = self.scopes[-1], int_type(8)
-        assert scope.loop is not None
+        scope, type_ = self._block, int_type(8)
+        assert scope is not None and scope.loop is not None
         if scope.cell is None:
             with self.entry.point:
                 scope.cell = emit(
@@ -139,7 +161,9 @@ class LoopBuilder(Builder):
 
     def violation(self) -> Tensor | None:
         """A 0-d bool, which is false: a void run ends before it is written."""
-        return Tensor(None, TensorType(BOOL, ()), constant(False, BOOL)) if self._is_bounded else None
+        if not self._is_bounded:
+            return None
+        return Tensor(None, TensorType(BOOL, ()), constant(False, BOOL))
 
     # --- places on axes ----------------------------------------------------------------------
 
@@ -186,8 +210,8 @@ class LoopBuilder(Builder):
 
     def _is_linear(self, value: ir.Value) -> bool:
         """Whether a value steps evenly from round to round of the innermost loop."""
-        loop = self.scopes[-1].loop
-        assert loop is not None
+        assert self._block is not None and self._block.loop is not None
+        loop = self._block.loop
         block, waiting = loop.regions[0].blocks[0], [value]
         while waiting:
             value = waiting.pop()
@@ -234,6 +258,8 @@ class LoopBuilder(Builder):
         for scope in reversed(self.scopes):
             if bounds(dim)[0] >= 0:
                 break
+            if not (scope.is_block or (isinstance(dim, Sym) and scope.symbol in dim.symbols)):
+                continue
             end = None if scope.span is None else at_the_end(dim, scope.symbol, scope.span)
             complete = complete and end is not None
             if end is not None:

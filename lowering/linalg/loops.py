@@ -15,11 +15,12 @@ from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import inside_loop
-from ...dialect.ir.symbolic import LOOP
+from ...dialect.ir.symbolic import FAR, LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
-from ...dialect.ops.control_flow.induction import FAR, Induction, induction
+from ...dialect.ops.control_flow.induction import Induction, induction
+from ...dialect.ops.queries import Count
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
@@ -47,6 +48,9 @@ class LoopEnvironment(Environment):
         self.loops = 0
 
     def run(self, instr: Instr) -> None:
+        if instr.op is Count:
+            self._count(instr)
+            return
         if not issubclass(instr.op, ControlFlow):
             super().run(instr)
             return
@@ -55,6 +59,16 @@ class LoopEnvironment(Environment):
                 {For: self._for, While: self._while, If: self._if}[instr.op](instr)
             except ProfuseError as error:
                 raise located(error, instr.loc) from error
+
+    def _count(self, instr: Instr) -> None:
+        """Define the symbol of a number that sizes depend on, unless the number is known."""
+        (given,), (number,) = instr.operands, instr.results
+        type_ = Count.infer([self.types[given]], instr.attrs)[0]
+        assert isinstance(type_, ScalarType)
+        if self.types[given].value is None:  # type: ignore[union-attr]
+            value = self.builder.scalar(self.values[given])
+            self.builder.count(Count.name_of(instr.attrs), value, type_.value)  # type: ignore[arg-type]
+        self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
         if instr.op in PARTS:

@@ -9,6 +9,7 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import I64
 from ...ir.op import Attrs, Fusion, Op
 from ...ir.size_algebra import inside_loop
 from ...ir.symbolic import LOOP, Sym
@@ -18,6 +19,8 @@ from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
+    create,
+    defining_op,
     op_class,
     ops_in,
     refresh_signature,
@@ -30,8 +33,10 @@ from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
 from ...ops.control_flow.native import TO_PYTHON, raises_for_floats
+from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Minimum, Mul, Sub
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
+from ...ops.queries import Count
 from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
@@ -45,6 +50,14 @@ class Refused(Exception):
         self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
         self.sizes = tuple(sizes)
         super().__init__(str(self.reason))
+
+
+class _Uncounted(Exception):
+    """Some of these numbers have to be known as sizes (see `Count`)."""
+
+    def __init__(self, numbers: Sequence[ir.Value]) -> None:
+        self.numbers = numbers
+        super().__init__()
 
 
 class LoopTypes:
@@ -91,6 +104,11 @@ class LoopTypes:
             reason = refusal(cls, types, attrs)
         except ProfuseError as error:
             raise Refused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
+        is_open = any(isinstance(t, TensorType) and not t.is_complete for t in found)
+        if is_open or (reason is not None and reason.kind is Kind.RUN_TIME_SIZES):
+            numbers = [n for v in op.operands for n in self._open_numbers(v)]
+            if numbers:
+                raise _Uncounted(list(dict.fromkeys(numbers)))
         if reason is not None:
             raise Refused(reason, op, unproven_sizes(cls, types, attrs))
         for type_ in found:
@@ -99,6 +117,15 @@ class LoopTypes:
             if isinstance(type_, TensorType) and not type_.is_complete:
                 raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
         self._give(op.results, found)
+
+    def _open_numbers(self, value: ir.Value) -> list[ir.Value]:
+        """The ints, known at run time only, that another one is computed of."""
+        type_, made = self.types[value], defining_op(value)
+        if not isinstance(type_, ScalarType) or type_.dtype is not I64 or type_.value is not None:
+            return []
+        if made is None or op_class(made) not in _ARITHMETIC:
+            return [value]
+        return [n for v in made.operands for n in self._open_numbers(v)] or [value]
 
     # --- control flow -------------------------------------------------------------------------
 
@@ -122,6 +149,8 @@ class LoopTypes:
         carried = [_carried(t) for t in self.types.of(op)]
         self._give(list(before.arguments), carried)
         _, *passed = [_carried(t) for t in self.run(before)]
+        if not {n for t in passed for n in _names(t)} <= {n for t in carried for n in _names(t)}:
+            raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
         self._give(list(after.arguments), passed)
         self._agree(op, carried, self.run(after))
         self._give(op.results, passed)
@@ -143,9 +172,34 @@ def infer_function(func: ir.Operation) -> list[Type]:
 
     Returns those of its results; raises Refused.
     """
-    found = LoopTypes().run(body_of(func))
+    body, counted = body_of(func), 0
+    while True:
+        try:
+            found = LoopTypes().run(body)
+            break
+        except _Uncounted as missing:
+            for value in missing.numbers:
+                _count(value, f"n{counted}")
+                counted += 1
+    if any(_is_of_loop(name) for type_ in found for name in _names(type_)):
+        raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
     refresh_signature(func)
     return found
+
+
+def _count(value: ir.Value, name: str) -> None:
+    """Have all that reads a number read it as one that sizes depend on."""
+    made = defining_op(value)
+    block = value.owner if made is None else made.block
+    after = [op for op in block.operations if made is None or made.is_before_in_block(op.operation)]
+    count = create(Count, [value], {"symbol": name}, [ScalarType(I64)], after[0].operation)
+    value.replace_all_uses_with(count.results[0])
+    count.operands[0] = value
+
+
+def _names(type_: Type) -> set[object]:
+    shape = type_.shape if isinstance(type_, TensorType) else None
+    return {name for d in shape or () if isinstance(d, Sym) for name in d.symbols}
 
 
 def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None:
@@ -153,7 +207,7 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if cls in TO_PYTHON:
         size = product(tensor_type(types[0]).shape or ())
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
-    if cls is IfThenElse and types[1] == types[2]:
+    if cls is Count or (cls is IfThenElse and types[1] == types[2]):
         return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
@@ -185,6 +239,9 @@ def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) ->
     if issubclass(cls, PickScatter) and attrs["index"] != DYNAMIC:
         return cls.can_lower_types(types, attrs)
     return None
+
+
+_ARITHMETIC = (Add, Sub, Mul, FloorDiv, Minimum, Maximum)
 
 
 def _is_of_loop(name: object) -> bool:
