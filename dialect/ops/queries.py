@@ -12,6 +12,7 @@ from ..ir.attrs import DTYPE, I64, STR
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
+from ..ir.size_algebra import parse_dim
 from ..ir.symbolic import FAR, LOOP, UP_TO, symbol
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
@@ -108,13 +109,15 @@ class DTypeCode(Query, name="dtype_code"):
 class Count(Op, name="count", rounding=Rounding.MOVES):
     """A Python int ``x``, of which the kernel of a loop takes for granted that sizes depend on it.
 
-    Its value is an expression over a symbol of its own, which ``symbol`` names. A run of the kernel
-    in which ``x`` is negative, or `FAR` and more, is void.
+    Its value is an expression over a symbol of its own, which ``symbol`` names, or ``equals``, the
+    text of a size that it has to be the same as. A run of the kernel in which ``x`` is another
+    number, or negative, or `FAR` and more, is void.
     """
 
     x = operand()
     out = result()
     symbol = attr(STR)
+    equals = attr(STR, default="")
     fusion = Fusion.QUERY
     failure = Failure.NEVER
     no_gradient = True
@@ -127,6 +130,8 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         known = types[0].value if isinstance(types[0], ScalarType) else None
+        if known is None and attrs.get("equals"):
+            known = parse_dim(attrs["equals"])
         return (ScalarType(INT64, symbol(cls.name_of(attrs)) - 1 if known is None else known),)
 
     @classmethod

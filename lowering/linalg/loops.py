@@ -67,7 +67,11 @@ class LoopEnvironment(Environment):
         assert isinstance(type_, ScalarType)
         if self.types[given].value is None:  # type: ignore[union-attr]
             value = self.builder.scalar(self.values[given])
-            self.builder.count(Count.name_of(instr.attrs), value, type_.value)  # type: ignore[arg-type]
+            if instr.attrs.get("equals"):
+                self.builder.end_if(value.ne(self.builder.size(type_.value)))  # type: ignore[arg-type]
+            else:
+                name = Count.name_of(instr.attrs)
+                self.builder.count(name, value, type_.value)  # type: ignore[arg-type]
         self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:

@@ -12,7 +12,7 @@ from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import I64
 from ...ir.op import Attrs, Fusion, Op
 from ...ir.size_algebra import inside_loop
-from ...ir.symbolic import LOOP, Sym
+from ...ir.symbolic import LOOP, Sym, symbol, terms_of
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
@@ -28,6 +28,7 @@ from ...mlir.rewrite import (
     short_name,
     terminator_of,
     type_of,
+    walk,
 )
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
@@ -181,6 +182,9 @@ def infer_function(func: ir.Operation) -> list[Type]:
             for value in missing.numbers:
                 _count(value, f"n{counted}")
                 counted += 1
+        except Refused as error:
+            if not _equate(body, error.sizes):
+                raise
     if any(_is_of_loop(name) for type_ in found for name in _names(type_)):
         raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
     refresh_signature(func)
@@ -195,6 +199,26 @@ def _count(value: ir.Value, name: str) -> None:
     count = create(Count, [value], {"symbol": name}, [ScalarType(I64)], after[0].operation)
     value.replace_all_uses_with(count.results[0])
     count.operands[0] = value
+
+
+def _equate(body: ir.Block, sizes: Sequence) -> bool:
+    """Take a number for the size that would make two sizes the same; False if none does."""
+    if len(sizes) != 2 or not all(isinstance(d, (int, Sym)) for d in sizes):
+        return False
+    difference = sizes[0] - sizes[1]
+    names = difference.symbols if isinstance(difference, Sym) else ()
+    counts = [op for op in walk(body.owner.operation) if op_class(op) is Count]
+    for op in counts:
+        attrs = attrs_of(op)
+        name = Count.name_of(attrs)
+        factor = dict(terms_of(difference)).get((name,)) if name in names else None
+        if attrs["equals"] or factor not in (1, -1):
+            continue
+        wanted = symbol(name) - difference * factor - 1
+        if not (isinstance(wanted, Sym) and any(map(_is_of_loop, wanted.symbols))):
+            op.attributes["equals"] = ir.StringAttr.get(str(wanted))
+            return True
+    return False
 
 
 def _names(type_: Type) -> set[object]:
