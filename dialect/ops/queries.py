@@ -111,20 +111,21 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
 
     Its value is an expression over a symbol of its own, which ``symbol`` names, or ``equals``, the
     text of a size that it has to be the same as. A run of the kernel in which ``x`` is another
-    number, or negative, or `FAR` and more, is void.
+    number, or below ``least``, or `FAR` and more, is void.
     """
 
     x = operand()
     out = result()
     symbol = attr(STR)
     equals = attr(STR, default="")
+    least = attr(I64, default=0)
     fusion = Fusion.QUERY
     failure = Failure.NEVER
     no_gradient = True
 
     @classmethod
     def name_of(cls, attrs: Attrs) -> str:
-        """The name of the symbol, which is 1 more than ``x``."""
+        """The name of the symbol, which is 1 where ``x`` is least."""
         return f"{LOOP}{attrs['symbol']}{UP_TO}{FAR}"
 
     @classmethod
@@ -132,7 +133,9 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
         known = types[0].value if isinstance(types[0], ScalarType) else None
         if known is None and attrs.get("equals"):
             known = parse_dim(attrs["equals"])
-        return (ScalarType(INT64, symbol(cls.name_of(attrs)) - 1 if known is None else known),)
+        if known is None:
+            known = symbol(cls.name_of(attrs)) + (attrs["least"] - 1)
+        return (ScalarType(INT64, known),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -87,16 +87,17 @@ class LoopBuilder(Builder):
         self.symbols[symbol] = value  # type: ignore[index]
         scope.place.index[index] = at
 
-    def count(self, name: str, number: Scalar, dim: Dim) -> None:
+    def count(self, name: str, number: Scalar, dim: Dim, least: int) -> None:
         """Know a number, which is given by an expression over this symbol, as a size.
 
-        The run ends here if the number is negative, or too large for one.
+        The run ends here if the number is below ``least``, or too large for a size.
         """
-        self.end_if(Scalar(number.value, U64) >= FAR)
+        above = number - least
+        self.end_if(Scalar(above.value, U64) >= FAR)
         for known in (self._not_negative, self._not_wrapped):
             known.difference_update([d for d in known if name in d.symbols])
         index = ir.IndexType.get()
-        value, at = (emit("arith.index_cast", index, n.value) for n in (number + 1, number))
+        value, at = (emit("arith.index_cast", index, n.value) for n in (above + 1, number))
         anchor = emit("arith.constant", index, value=_index_attribute(0)).owner
         self.scopes.append(Scope(Place(anchor), symbol=name, is_block=False))
         self.define(self.scopes[-1], name, value, dim, at)

@@ -63,15 +63,16 @@ class LoopEnvironment(Environment):
     def _count(self, instr: Instr) -> None:
         """Define the symbol of a number that sizes depend on, unless the number is known."""
         (given,), (number,) = instr.operands, instr.results
-        type_ = Count.infer([self.types[given]], instr.attrs)[0]
+        attrs = Count.full_attrs(instr.attrs)
+        type_ = Count.infer([self.types[given]], attrs)[0]
         assert isinstance(type_, ScalarType)
         if self.types[given].value is None:  # type: ignore[union-attr]
             value = self.builder.scalar(self.values[given])
-            if instr.attrs.get("equals"):
+            if attrs["equals"]:
                 self.builder.end_if(value.ne(self.builder.size(type_.value)))  # type: ignore[arg-type]
             else:
-                name = Count.name_of(instr.attrs)
-                self.builder.count(name, value, type_.value)  # type: ignore[arg-type]
+                name = Count.name_of(attrs)
+                self.builder.count(name, value, type_.value, attrs["least"])  # type: ignore[arg-type]
         self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:

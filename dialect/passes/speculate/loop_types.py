@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mlir import ir
@@ -11,7 +11,7 @@ from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
 from ...ir.dtypes import I64
 from ...ir.op import Attrs, Fusion, Op
-from ...ir.size_algebra import inside_loop
+from ...ir.size_algebra import bounds, inside_loop, substitute
 from ...ir.symbolic import LOOP, Sym, symbol, terms_of
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
@@ -38,7 +38,7 @@ from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Minimum, Mul, Sub
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.queries import Count
-from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
+from ...ops.sizes import complete_shape, is_positive, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
@@ -54,10 +54,13 @@ class Refused(Exception):
 
 
 class _Uncounted(Exception):
-    """Some of these numbers have to be known as sizes (see `Count`)."""
+    """These numbers have to be known as sizes (see `Count`).
 
-    def __init__(self, numbers: Sequence[ir.Value]) -> None:
-        self.numbers = numbers
+    ``low``: how far below 0 expressions may be that have to be sizes, where all numbers are.
+    """
+
+    def __init__(self, numbers: Sequence[ir.Value], low: Sequence[Sym] = ()) -> None:
+        self.numbers, self.low = numbers, low
         super().__init__()
 
 
@@ -108,8 +111,13 @@ class LoopTypes:
         is_open = any(isinstance(t, TensorType) and not t.is_complete for t in found)
         if is_open or (reason is not None and reason.kind is Kind.RUN_TIME_SIZES):
             numbers = [n for v in op.operands for n in self._open_numbers(v)]
-            if numbers:
-                raise _Uncounted(list(dict.fromkeys(numbers)))
+            low = [
+                t.value for t in types
+                if isinstance(t, ScalarType) and isinstance(t.value, Sym)
+                and -_FEW <= bounds(t.value)[0] < 0
+            ]  # fmt: skip
+            if numbers or low:
+                raise _Uncounted(list(dict.fromkeys(numbers)), low)
         if reason is not None:
             raise Refused(reason, op, unproven_sizes(cls, types, attrs))
         for type_ in found:
@@ -182,8 +190,10 @@ def infer_function(func: ir.Operation) -> list[Type]:
             for value in missing.numbers:
                 _count(value, f"n{counted}")
                 counted += 1
+            if not missing.numbers and not _raise(body, missing.low):
+                raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body)) from None
         except Refused as error:
-            if not _equate(body, error.sizes):
+            if not (_equate(body, error.sizes) or _fill(body, error.sizes)):
                 raise
     if any(_is_of_loop(name) for type_ in found for name in _names(type_)):
         raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
@@ -207,18 +217,57 @@ def _equate(body: ir.Block, sizes: Sequence) -> bool:
         return False
     difference = sizes[0] - sizes[1]
     names = difference.symbols if isinstance(difference, Sym) else ()
-    counts = [op for op in walk(body.owner.operation) if op_class(op) is Count]
-    for op in counts:
-        attrs = attrs_of(op)
-        name = Count.name_of(attrs)
-        factor = dict(terms_of(difference)).get((name,)) if name in names else None
-        if attrs["equals"] or factor not in (1, -1):
+    given = dict.fromkeys(
+        d for a in body.arguments for d in getattr(type_of(a), "shape", None) or ()
+    )  # fmt: skip
+    for op, name in _open_counts(body):
+        if name not in names:
             continue
-        wanted = symbol(name) - difference * factor - 1
-        if not (isinstance(wanted, Sym) and any(map(_is_of_loop, wanted.symbols))):
-            op.attributes["equals"] = ir.StringAttr.get(str(wanted))
-            return True
+        least = attrs_of(op)["least"] - 1
+        factor = dict(terms_of(difference)).get((name,), 0)
+        solved = [symbol(name) - difference * factor + least] if factor in (1, -1) else []
+        # What lies within a minimum may be as large as an array is.
+        for wanted in (*solved, *given):
+            if isinstance(wanted, Sym) and any(map(_is_of_loop, wanted.symbols)):
+                continue
+            if substitute(difference, {name: wanted - least}) == 0:
+                op.attributes["equals"] = ir.StringAttr.get(str(wanted))
+                return True
     return False
+
+
+def _raise(body: ir.Block, low: Sequence[Sym]) -> bool:
+    """Have numbers so large that none of these expressions is negative; False if none can be."""
+    for op, name in _open_counts(body):
+        for dim in low:
+            if dict(terms_of(dim)).get((name,)) == 1:
+                least = attrs_of(op)["least"] - int(bounds(dim)[0])
+                _set_least(op, least)
+                return True
+    return False
+
+
+def _fill(body: ir.Block, sizes: Sequence) -> bool:
+    """Have a number so large that a size is not 0; False if none can be."""
+    if len(sizes) != 1:
+        return False
+    for op, name in _open_counts(body):
+        for more in range(1, _FEW):
+            if is_positive(substitute(sizes[0], {name: symbol(name) + more})):
+                _set_least(op, attrs_of(op)["least"] + more)
+                return True
+    return False
+
+
+def _set_least(op: ir.Operation, least: int) -> None:
+    op.attributes["least"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), least)
+
+
+def _open_counts(body: ir.Block) -> Iterator[tuple[ir.Operation, str]]:
+    """The counts that are taken for no other size, and the names of their symbols."""
+    for op in walk(body.owner.operation):
+        if op_class(op) is Count and not attrs_of(op)["equals"]:
+            yield op, Count.name_of(attrs_of(op))
 
 
 def _names(type_: Type) -> set[object]:
@@ -265,6 +314,7 @@ def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) ->
     return None
 
 
+_FEW = 8  # a number may have to be that much larger than 0
 _ARITHMETIC = (Add, Sub, Mul, FloorDiv, Minimum, Maximum)
 
 
