@@ -32,7 +32,11 @@ class Signature:
         self.name = ir.StringAttr(attributes["sym_name"]).value
         self.symbols = _texts(attributes["profuse.symbols"])
         type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
-        shown, returned = list(attributes["arg_attrs"]), list(attributes["res_attrs"])
+        # MLIR leaves the attributes of no arguments away.
+        shown, returned = (
+            list(attributes[name]) if name in attributes else []
+            for name in ("arg_attrs", "res_attrs")
+        )
         count = len(type_.inputs) - len(self.symbols)
         self.types = [ir.RankedTensorType(t) for t in type_.inputs[:count]]
         self.inputs = [_spec(t, a) for t, a in zip(self.types, shown, strict=False)]
