@@ -112,8 +112,7 @@ def _to_object(text: str, compile_: _CpuCompile) -> bytes:
 
     with Module(text, compile_.target) as module:
         with compile_.timed("optimise"):
-            import os
-            module.run(os.environ.get('XPIPE', pipeline_of(text)))  # XXX
+            module.run(pipeline_of(text))
         with compile_.timed("object"):
             code = module.object_code()
         if compile_.keep:
