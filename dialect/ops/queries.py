@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import RangeError, ShapeError
 from ..ir.attrs import DTYPE, I64, STR
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
@@ -129,17 +129,33 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
         return f"{LOOP}{attrs['symbol']}{UP_TO}{FAR}"
 
     @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        known = types[0].value if isinstance(types[0], ScalarType) else None
-        if known is None and attrs.get("equals"):
+    def taken_for(cls, type_: Type, attrs: Attrs) -> ScalarType:
+        """The type of the result in a kernel, which holds ``x`` to it.
+
+        Nothing else may count on it, see `infer`: a void run is repeated without the kernel.
+        """
+        known = type_.value if isinstance(type_, ScalarType) else None
+        if known is None and attrs["equals"]:
             known = parse_dim(attrs["equals"])
         if known is None:
             known = symbol(cls.name_of(attrs)) + (attrs["least"] - 1)
-        return (ScalarType(INT64, known),)
+        return ScalarType(INT64, known)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (ScalarType(INT64, types[0].value if isinstance(types[0], ScalarType) else None),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return args[0]
+        (x,), attrs = args, cls.full_attrs(attrs)
+        wanted = attrs["equals"]
+        if not attrs["least"] <= x < FAR or (wanted.isdigit() and int(wanted) != x):
+            # Types say what holds only if the number is what it was taken for.
+            raise RangeError(
+                f"{x} stands for a size here, which was {wanted or attrs['least']} or more",
+                hint="pf.knobs.unsupported = 'python' leaves such a call to Python",
+            )
+        return x
 
 
 class Item(Op, name="item"):

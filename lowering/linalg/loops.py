@@ -64,8 +64,7 @@ class LoopEnvironment(Environment):
         """Define the symbol of a number that sizes depend on, unless the number is known."""
         (given,), (number,) = instr.operands, instr.results
         attrs = Count.full_attrs(instr.attrs)
-        type_ = Count.infer([self.types[given]], attrs)[0]
-        assert isinstance(type_, ScalarType)
+        type_ = Count.taken_for(self.types[given], attrs)
         if self.types[given].value is None:  # type: ignore[union-attr]
             value = self.builder.scalar(self.values[given])
             if attrs["equals"]:

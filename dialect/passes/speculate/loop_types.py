@@ -103,6 +103,9 @@ class LoopTypes:
 
     def _op(self, op: ir.Operation, cls: type[Op]) -> None:
         types, attrs = self.types.of(op), attrs_of(op)
+        if cls is Count:
+            self.types[op.results[0]] = Count.taken_for(types[0], attrs)
+            return
         try:
             found = cls.infer(types, attrs)
             reason = refusal(cls, types, attrs)
@@ -181,6 +184,7 @@ def infer_function(func: ir.Operation) -> list[Type]:
 
     Returns those of its results; raises Refused.
     """
+    drop_counts(func)
     body, counted = body_of(func), 0
     while True:
         try:
@@ -199,6 +203,13 @@ def infer_function(func: ir.Operation) -> list[Type]:
         raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
     refresh_signature(func)
     return found
+
+
+def drop_counts(func: ir.Operation) -> None:
+    """Have what reads a number as a size read it as it is."""
+    for op in [op for op in walk(func) if op_class(op) is Count]:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
 
 
 def _count(value: ir.Value, name: str) -> None:
@@ -280,7 +291,7 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
     if cls in TO_PYTHON:
         size = product(tensor_type(types[0]).shape or ())
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
-    if cls is Count or (cls is IfThenElse and types[1] == types[2]):
+    if cls is IfThenElse and types[1] == types[2]:
         return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
