@@ -148,7 +148,9 @@ def keeping_loops(pipeline: str, numbers: Iterable[int], option: str = "keep") -
         listed = ":".join(map(str, sorted({*map(int, known[0].split(":")), *wanted})))
         return f"{pipeline[: known.start()]}{listed}{pipeline[known.end() :]}"
     listed = ":".join(map(str, wanted))
-    return re.sub(r"\b(profile-driven|spec-driven)\{", rf"\1{{{option}={listed} ", pipeline, count=1)
+    return re.sub(
+        r"\b(profile-driven|spec-driven)\{", rf"\1{{{option}={listed} ", pipeline, count=1
+    )
 
 
 def _budget(share: float, loop_bytes: int) -> list[str]:

@@ -50,13 +50,15 @@ MOST_PARTS = 32  # writes in the loops that go together: the analysis takes time
 class FuseLoops(Pass):
     """Outline each loop, with all loops and branches in it, into a fusion group of its own.
 
-    A loop is taken whole or not at all. Those before it whose results it alone reads go with it. All of its ops have to be lowered; products and calls on
-    the host stay where they are, and then loops inside of such a loop may be taken. Writes into
-    arrays that the graph has made become pure ops, also at indices that are known at run time: the
-    kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
-    that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
-    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them, ``alone`` those of
-    loops that no others go with. Under ``exact`` all stay: kernels of loops fuse products with sums.
+    A loop is taken whole or not at all. Those before it whose results it alone reads go with it.
+    All of its ops have to be lowered; products and calls on the host stay where they are, and then
+    loops inside of such a loop may be taken. Writes into arrays that the graph has made become pure
+    ops, also at indices that are known at run time: the kernel of a loop writes in place. What only
+    the loop reads goes into the group with it. Numbers that sizes depend on in a loop get a count
+    of their own, which the kernel holds them to. Loops that stay outside are noted with the reason.
+    ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
+    `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
+    stay: kernels of loops fuse products with sums.
     """
 
     name: ClassVar[str] = "fuse-loops"

@@ -117,7 +117,9 @@ def values(function: Program, setting: Setting, most: int | None = None) -> list
     integers of the kind's whole range.
     """
     rng = np.random.default_rng(setting.seed)
-    counts = {i.operands[0]: Count.full_attrs(i.attrs) for i in function.body.walk() if i.op is Count}
+    counts = {
+        i.operands[0]: Count.full_attrs(i.attrs) for i in function.body.walk() if i.op is Count
+    }
     out: list[Any] = []
     for value in function.inputs:
         type_ = function.type_of(value)
