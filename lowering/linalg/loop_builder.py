@@ -95,7 +95,7 @@ class LoopBuilder(Builder):
         above = number - least
         self.end_if(Scalar(above.value, U64) >= FAR)
         for known in (self._not_negative, self._not_wrapped):
-            known.difference_update([d for d in known if name in d.symbols])
+            known.difference_update([d for d in known if name in d.symbols])  # type: ignore[union-attr]
         index = ir.IndexType.get()
         value, at = (emit("arith.index_cast", index, n.value) for n in (above + 1, number))
         anchor = emit("arith.constant", index, value=_index_attribute(0)).owner

@@ -69,7 +69,7 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     return found
 
 
-_WITH_OVERFLOW = {Add: "sadd", Sub: "ssub", Mul: "smul"}
+_WITH_OVERFLOW: dict[type[Op], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
 
 
 def _ending(b: LoopBuilder, word: str, x: Scalar, y: Scalar) -> Scalar:
