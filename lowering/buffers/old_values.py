@@ -11,7 +11,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
-from .ownership import root
+from .ownership import root, source
 from .places import enclosing, order_in
 
 # Operation -> the operand that it writes to.
@@ -84,8 +84,12 @@ def _add_makers(
     values: list[ir.Value], write: ir.Operation, order: dict[ir.Operation, int],
     moved: list[ir.Operation],
 ) -> bool:  # fmt: skip
-    """Add what computes values behind a write; False where that is more than arithmetic."""
+    """Add what computes values behind a write; False where that is more than arithmetic.
+
+    Elements of other arrays, which the block is given, are read as well.
+    """
     waiting = list(values)
+    written = {source(r) for r in write.results if isinstance(r.type, ir.RankedTensorType)}
     while waiting:
         value = waiting.pop()
         if isinstance(value, ir.BlockArgument):
@@ -93,10 +97,18 @@ def _add_makers(
         made = value.owner.operation
         if made not in order or order[made] < order[write] or made in moved:
             continue
-        if not _is_arithmetic(made):
+        if made.name == "tensor.extract":
+            array = made.operands[0]
+            is_given = isinstance(array, ir.BlockArgument) or array.owner.operation not in order
+            if not is_given or source(array) in written:
+                return False
+        elif not _is_arithmetic(made):
             return False
         moved.append(made)
-        waiting += [v for op in [made, *walk(made)] for v in op.operands]
+        waiting += [
+            v for op in [made, *walk(made)] for v in op.operands
+            if not isinstance(v.type, ir.RankedTensorType)
+        ]  # fmt: skip
     return True
 
 
@@ -128,7 +140,10 @@ def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
         made = value.owner.operation
         if made.name != "arith.constant":
             found.add(value)
-            waiting += list(made.operands) if _is_arithmetic(made) else []
+            if made.name == "tensor.extract":
+                waiting += list(made.operands)[1:]
+            elif _is_arithmetic(made):
+                waiting += list(made.operands)
     return found
 
 

@@ -369,3 +369,31 @@ func.func @parts(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<5xi64, 
   }
   return %r : tensor<5xf64>
 }
+
+// An element that is read behind a write, of the array as it was, is read before it, and only where
+// it is known that there is one.
+// CHECK-LABEL:  // kept
+// CHECK:          scf.for {{.*}} -> (f64)
+// CHECK:            %[[IN:.*]] = arith.cmpi ult, %[[N:.*]], %c8_i64
+// CHECK:            scf.if %[[IN]]
+// CHECK:              cf.assert
+// CHECK:            %[[OLD:.*]] = memref.load
+// CHECK:            memref.store
+// CHECK:            arith.addf %{{.*}}, %[[OLD]]
+func.func @kept(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<8xi64, {strides = "contiguous"}>) -> (tensor<8xf64>, tensor<f64>) {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %start = "profuse.constant"() {value = 0.5 : f64} : () -> f64
+  %s = "profuse.to_tensor"(%start) : (f64) -> tensor<f64>
+  %r:2 = scf.for %i = %zero to %eight step %one iter_args(%a = %xc, %sum = %s) -> (tensor<8xf64>, tensor<f64>) : i64 {
+    %w = "profuse.pick_scatter"(%a, %sum, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    %at = "profuse.pick"(%k, %i) {index = -9223372036854775808 : i64} : (tensor<8xi64, {strides = "contiguous"}>, i64) -> tensor<i64>
+    %n = "profuse.item"(%at) : (tensor<i64>) -> i64
+    %old = "profuse.pick"(%a, %n) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %more = "profuse.add"(%sum, %old) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    scf.yield %w, %more : tensor<8xf64>, tensor<f64>
+  }
+  return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
+}

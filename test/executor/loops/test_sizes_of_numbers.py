@@ -205,6 +205,21 @@ def test_ints_that_leave_64_bits_in_a_while_loop():
     same(f, doubled_until, (3, 2**63 - 1))
 
 
+def sums_of_products(n, k):
+    total, last = 0, 0
+    for i in range(n):
+        last = k + i
+        total += last * 3
+    return total, last
+
+
+def test_ints_that_leave_64_bits_in_straight_rounds():
+    f = native(sums_of_products, 100, 5)
+    same(f, sums_of_products, (100, 2**60))
+    same(f, sums_of_products, (1000, 2**53))
+    same(f, sums_of_products, (2, 2**63 - 1))
+
+
 def counted_above(x, limit):
     count = best = 0
     for i in range(len(x)):
@@ -271,3 +286,22 @@ def test_places_of_any_dtype(dtype):
     k = rng.integers(1, 20, 50).astype(dtype)
     k[30] = 20
     same(f, scattered, (np.zeros(20), k, rng.random(50)))  # IndexError
+
+
+def kept_in_a_copy(a, k):
+    total = 0.5
+    for i in range(len(k)):
+        before = a.copy()
+        a[i] = total
+        total += before[k[i]]
+    return a, total
+
+
+def test_elements_of_an_array_as_it_was():
+    rng = np.random.default_rng(10)
+    f = native(kept_in_a_copy, rng.random(12), rng.integers(0, 12, 9))
+    same(f, kept_in_a_copy, (rng.random(12), np.arange(9)))
+    k = rng.integers(-12, 12, 9)
+    same(f, kept_in_a_copy, (rng.random(12), k))
+    k[5] = 10**12
+    same(f, kept_in_a_copy, (rng.random(12), k))  # IndexError
