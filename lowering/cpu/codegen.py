@@ -32,7 +32,7 @@ LOOPS = (
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
     "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,"
-    "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),slp-vectorizer,simplifycfg)"
+    "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),simplifycfg)"
 )
 OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are
 # Code without loops that are worth a vector.
