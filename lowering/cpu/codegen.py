@@ -31,7 +31,7 @@ LOOPS = (
     "simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
-    "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,"
+    "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,loop-load-elim,"
     "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),simplifycfg)"
 )
 OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are

@@ -20,6 +20,11 @@ from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
+from ...dialect.ops.create import Constant
+from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.unary import Neg
+from ...dialect.ops.indexing.additions import IndexPut
+from ...dialect.ops.indexing.scatter import PickScatter
 from ...dialect.ops.queries import Count
 from .builder import Builder, Tensor
 from .element import emit, storage_type
@@ -277,9 +282,24 @@ class LoopEnvironment(Environment):
 
 
 def _is_straight(body: Block, types: Sequence[Type]) -> bool:
-    """Whether LLVM may make SIMD code of rounds, as far as branches and sums of floats tell."""
+    """Whether LLVM may make SIMD code of rounds, as far as can be told beforehand.
+
+    It makes none of rounds that branch, wait for a sum of floats of the round before, or write
+    where data decide.
+    """
     if any(instr.blocks for instr in body.instrs):
         return False
+    linear = {body.args[0]}
+    inside = {*body.args, *(r for instr in body.instrs for r in instr.results)}
+    for instr in body.instrs:
+        if instr.op in (Constant, Add, Sub, Mul, Neg) and linear.issuperset(
+            v for v in instr.operands if v in inside
+        ):
+            linear.update(instr.results)
+        if instr.op in (PickScatter, IndexPut) and not linear.issuperset(
+            v for v in instr.operands[2:] if v in inside
+        ):
+            return False
     numbers = [t for t in types if not (isinstance(t, TensorType) and t.rank)]
     return all(_dtype(t).is_int or _dtype(t) is BOOL for t in numbers)
 
