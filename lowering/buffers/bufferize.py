@@ -28,6 +28,7 @@ from .temporaries import place_temporaries
 
 MOST_WRITES = 64
 """Of tensors in one function: the analysis takes time with the cube of their number."""
+_FUSED = ("arith.mulf", "arith.addf", "arith.subf")
 MARK = "profuse.workspace"  # of a module of bufferised loops: bytes of workspace
 
 _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
@@ -61,6 +62,8 @@ def bufferize(
         made = ir.Module.parse(text, module.context)
     func = made.body.operations[0].operation
     signature = Signature(func)
+    with ir.Location.unknown(module.context):
+        _round_elements(func)
     run_passes(_UNIQUE, made, "loops on tensors do not simplify")
     with ir.Location.unknown(module.context):
         # Simplification would take what a row is put into for what it was taken from.
@@ -92,6 +95,29 @@ def bufferize(
         _expand_math(func, slow_subnormals, fused)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
+
+
+def _round_elements(func: ir.Operation) -> None:
+    """Round each product of single elements, as Python does, in place of fusing it with its sum.
+
+    What one round waits for of the one before takes longer with a fused sum, too.
+    """
+    rounded = ir.Attribute.parse("#arith.fastmath<none>")
+    waiting = [func]
+    while waiting:
+        for region in waiting.pop().regions:
+            for block in region.blocks:
+                for view in block.operations:
+                    op = view.operation
+                    if op.name in _FUSED:
+                        op.attributes["fastmath"] = rounded
+                    elif op.name.startswith("scf.") or not _has_axes(op):
+                        waiting.append(op)
+
+
+def _has_axes(op: ir.Operation) -> bool:
+    kinds = op.attributes["iterator_types"] if "iterator_types" in op.attributes else ()
+    return len(kinds) > 0 or op.name.startswith("linalg.") and op.name != "linalg.generic"
 
 
 def _verify(module: ir.Module) -> None:
