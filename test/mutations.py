@@ -342,8 +342,28 @@ MUTATIONS = (
     ),
     Mutation(
         "ints of loops wrap", "lowering/linalg/numbers.py",
-        "    b.note(signs < 0)\n", "",
+        "    b.end_if(Scalar(over, BOOL))\n", "",
         ("executor/loops/test_number_results.py::test_ints_of_more_than_64_bits_are_exact",),
+    ),
+    Mutation(
+        "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",
+        "    b.note(signs < 0)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),
+    ),
+    Mutation(
+        "void runs keep their memory", "lowering/buffers/temporaries.py",
+        "            _store(address, word)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),
+    ),
+    Mutation(
+        "numbers are sizes without a look", "lowering/linalg/loops.py",
+        "                self.builder.end_if(value.ne(", "                (value.ne(",
+        ("executor/loops/test_sizes_of_numbers.py",),
+    ),
+    Mutation(
+        "fallbacks take numbers for sizes", "dialect/passes/speculate/insert_guards.py",
+        "        drop_counts(fallback)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py",),
     ),
     Mutation(
         "ints of loops are cut off", "lowering/linalg/parts.py",

@@ -19,6 +19,8 @@ from ..errors import ShapeError
 Leaf = Union[str, "Read"]  # the name of a symbol, or what is read from an argument
 LOOP = "round"  # begins the names of symbols of loops, which are 1 or more in every round
 UP_TO = "upto"  # ends such a name, before the largest value, where that is known
+FAR = 2**31
+"""Bounds of loops lie within this distance of 0, as sizes of axes do."""
 Atom = Union[Leaf, tuple]  # a leaf, or ("//" | "%" | "max" | "min", Sym|int, Sym|int)
 Monomial = tuple[Atom, ...]
 Dim = Union[int, "Sym"]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ShapeError
-from ..ir.attrs import DTYPE, I64
+from ..errors import RangeError, ShapeError
+from ..ir.attrs import DTYPE, I64, STR
 from ..ir.dtypes import BOOL, C128, DTYPES, F64, NUMBERS, DType, dtype_of
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
+from ..ir.size_algebra import parse_dim
+from ..ir.symbolic import FAR, LOOP, UP_TO, symbol
 from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
 
@@ -102,6 +104,58 @@ class DTypeCode(Query, name="dtype_code"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return DTYPES.index(dtype_of(np.asarray(args[0]).dtype))
+
+
+class Count(Op, name="count", rounding=Rounding.MOVES):
+    """A Python int ``x``, of which the kernel of a loop takes for granted that sizes depend on it.
+
+    Its value is an expression over a symbol of its own, which ``symbol`` names, or ``equals``, the
+    text of a size that it has to be the same as. A run of the kernel in which ``x`` is another
+    number, or below ``least``, or `FAR` and more, is void.
+    """
+
+    x = operand()
+    out = result()
+    symbol = attr(STR)
+    equals = attr(STR, default="")
+    least = attr(I64, default=0)
+    fusion = Fusion.QUERY
+    failure = Failure.NEVER
+    no_gradient = True
+
+    @classmethod
+    def name_of(cls, attrs: Attrs) -> str:
+        """The name of the symbol, which is 1 where ``x`` is least."""
+        return f"{LOOP}{attrs['symbol']}{UP_TO}{FAR}"
+
+    @classmethod
+    def taken_for(cls, type_: Type, attrs: Attrs) -> ScalarType:
+        """The type of the result in a kernel, which holds ``x`` to it.
+
+        Nothing else may count on it, see `infer`: a void run is repeated without the kernel.
+        """
+        known = type_.value if isinstance(type_, ScalarType) else None
+        if known is None and attrs["equals"]:
+            known = parse_dim(attrs["equals"])
+        if known is None:
+            known = symbol(cls.name_of(attrs)) + (attrs["least"] - 1)
+        return ScalarType(INT64, known)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (ScalarType(INT64, types[0].value if isinstance(types[0], ScalarType) else None),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        (x,), attrs = args, cls.full_attrs(attrs)
+        wanted = attrs["equals"]
+        if not attrs["least"] <= x < FAR or (wanted.isdigit() and int(wanted) != x):
+            # Types say what holds only if the number is what it was taken for.
+            raise RangeError(
+                f"{x} stands for a size here, which was {wanted or attrs['least']} or more",
+                hint="pf.knobs.unsupported = 'python' leaves such a call to Python",
+            )
+        return x
 
 
 class Item(Op, name="item"):

@@ -114,8 +114,8 @@ def compile_graph(
             on_group(name)
         with rest_of(GLUE, timings):
             _compile_kernel(result, name, request, sizes.get(name, {}), on_check)
-    kept = _kept_loops(result)
-    pipeline = keeping_loops(request.pipeline, kept)
+    kept, alone = _loops_without_kernel(result)
+    pipeline = keeping_loops(keeping_loops(request.pipeline, alone, "alone"), kept)
     if pipeline == request.pipeline:
         return result
     # A loop without a kernel runs round by round, with kernels for what a round computes.
@@ -125,15 +125,23 @@ def compile_graph(
     return found
 
 
-def _kept_loops(result: CompileResult) -> dict[int, Reason]:
-    """The loops that became fusion groups of which no kernel could be made, and why."""
-    from ...dialect.passes.speculate.fuse_loops import number_of
+def _loops_without_kernel(result: CompileResult) -> tuple[dict[int, Reason], list[int]]:
+    """The loops that became fusion groups of which no kernel could be made, and why.
 
-    return {
-        number: replace(reason, effect=Effect.LOOP_IN_PLAN)
-        for name, reason in result.failures.items()
-        if reason.kind is Kind.NOT_LOWERED and (number := number_of(name)) is not None
-    }
+    Those that others went with come second: alone they may have one.
+    """
+    from ...dialect.passes.speculate.fuse_loops import has_several, number_of
+
+    kept, alone = {}, []
+    for name, reason in result.failures.items():
+        number = number_of(name)
+        if reason.kind is not Kind.NOT_LOWERED or number is None:
+            continue
+        if has_several(name):
+            alone.append(number)
+        else:
+            kept[number] = replace(reason, effect=Effect.LOOP_IN_PLAN)
+    return kept, alone
 
 
 def _no_kernel(reason: Reason, name: str) -> Reason:

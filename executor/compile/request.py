@@ -135,17 +135,22 @@ def keyed_pipeline(
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"
 
 
-def keeping_loops(pipeline: str, numbers: Iterable[int]) -> str:
-    """A pipeline string by which these loops, too, stay what they are (`fuse-loops`)."""
+def keeping_loops(pipeline: str, numbers: Iterable[int], option: str = "keep") -> str:
+    """A pipeline string by which these loops, too, stay what they are (`fuse-loops`).
+
+    ``option="alone"``: by which no others go with them.
+    """
     wanted = sorted(numbers)
-    known = re.search(r"(?<=\bkeep=)[0-9:]+", pipeline)
+    known = re.search(rf"(?<=\b{option}=)[0-9:]+", pipeline)
     if not wanted:
         return pipeline
     if known is not None:
         listed = ":".join(map(str, sorted({*map(int, known[0].split(":")), *wanted})))
         return f"{pipeline[: known.start()]}{listed}{pipeline[known.end() :]}"
     listed = ":".join(map(str, wanted))
-    return re.sub(r"\b(profile-driven|spec-driven)\{", rf"\1{{keep={listed} ", pipeline, count=1)
+    return re.sub(
+        r"\b(profile-driven|spec-driven)\{", rf"\1{{{option}={listed} ", pipeline, count=1
+    )
 
 
 def _budget(share: float, loop_bytes: int) -> list[str]:

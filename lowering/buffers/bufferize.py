@@ -34,7 +34,8 @@ _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)
 _UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
-_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization")
+_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization",
+             "cf")  # fmt: skip
 
 
 def has_loops(module: ir.Module) -> bool:
@@ -83,7 +84,7 @@ def bufferize(
     with ir.Location.unknown(module.context):
         _check_copies(func)
         _write_copies(func)
-        workspace = place_temporaries(func, signature.symbols)
+        workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = made.body.operations[0].operation

@@ -10,11 +10,13 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
-from .ownership import root
+from ..linalg.loop_builder import ASSERT
+from .ownership import root, source
 from .places import enclosing, order_in
 
 # Operation -> the operand that it writes to.
 _WRITES = {"tensor.insert": 1, "tensor.insert_slice": 1}
+_ARITHMETIC = ("arith.", "llvm.intr.", "llvm.extractvalue")
 _LOOPS = {"scf.for": 3, "scf.while": 0}  # the first operand that they carry
 
 
@@ -58,11 +60,36 @@ def _settle(write: ir.Operation, value: ir.Value) -> None:
 
 
 def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operation, int]) -> bool:
-    """Move the reading of an element before a write; False if it has to stay where it is."""
+    """Move the reading of an element before a write; False if it has to stay where it is.
+
+    What shows that there is such an element goes with it.
+    """
     if user.name != "tensor.extract" or user not in order:
         return False
-    moved = [user]
-    waiting = list(user.operands)[1:]
+    moved: list[ir.Operation] = [user]
+    indices = list(user.operands)[1:]
+    if not _add_makers(indices, write, order, moved):
+        return False
+    for op in [op for op in order if op.name == ASSERT]:
+        if order[write] < order[op] < order[user] and _speaks_of(op, indices):
+            moved.append(op)
+            if not _add_makers(list(op.operands), write, order, moved):
+                return False
+    for op in sorted(moved, key=order.__getitem__):
+        op.move_before(write)
+    return True
+
+
+def _add_makers(
+    values: list[ir.Value], write: ir.Operation, order: dict[ir.Operation, int],
+    moved: list[ir.Operation],
+) -> bool:  # fmt: skip
+    """Add what computes values behind a write; False where that is more than arithmetic.
+
+    Elements of other arrays, which the block is given, are read as well.
+    """
+    waiting = list(values)
+    written = {source(r) for r in write.results if isinstance(r.type, ir.RankedTensorType)}
     while waiting:
         value = waiting.pop()
         if isinstance(value, ir.BlockArgument):
@@ -70,13 +97,54 @@ def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operati
         made = value.owner.operation
         if made not in order or order[made] < order[write] or made in moved:
             continue
-        if not made.name.startswith("arith."):
+        if made.name == "tensor.extract":
+            array = made.operands[0]
+            is_given = isinstance(array, ir.BlockArgument) or array.owner.operation not in order
+            if not is_given or source(array) in written:
+                return False
+        elif not _is_arithmetic(made):
             return False
         moved.append(made)
-        waiting += list(made.operands)
-    for op in sorted(moved, key=order.__getitem__):
-        op.move_before(write)
+        waiting += [
+            v for op in [made, *walk(made)] for v in op.operands
+            if not isinstance(v.type, ir.RankedTensorType)
+        ]  # fmt: skip
     return True
+
+
+def _is_arithmetic(op: ir.Operation) -> bool:
+    """Whether an operation computes numbers alone, in branches, too, which may end a run."""
+    if op.name == "scf.if":
+        return all(
+            inner.name in ("scf.yield", ASSERT) or _is_arithmetic(inner)
+            for inner in walk(op) if inner != op
+        )  # fmt: skip
+    return op.name.startswith(_ARITHMETIC)
+
+
+def _speaks_of(test: ir.Operation, indices: list[ir.Value]) -> bool:
+    """Whether a test is about one of these indices, or what they are computed of."""
+    return not _computed_of(list(test.operands)).isdisjoint(_computed_of(indices))
+
+
+def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
+    """The values that others are computed of by arithmetic, constants left aside."""
+    found, waiting = set[ir.Value](), list(values)
+    while waiting:
+        value = waiting.pop()
+        if value in found:
+            continue
+        if isinstance(value, ir.BlockArgument):
+            found.add(value)
+            continue
+        made = value.owner.operation
+        if made.name != "arith.constant":
+            found.add(value)
+            if made.name == "tensor.extract":
+                waiting += list(made.operands)[1:]
+            elif _is_arithmetic(made):
+                waiting += list(made.operands)
+    return found
 
 
 __all__ = ["keep_old_values"]

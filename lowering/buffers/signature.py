@@ -17,6 +17,7 @@ from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
 from ..abi import CONTIGUOUS, KernelABI, TensorSpec, size_bindings
 from ..emit.base import Ops, Sizes
+from ..linalg.element import emit
 from ..schedule import index as ix
 
 SUFFIX = "_entry"
@@ -31,12 +32,17 @@ class Signature:
         self.name = ir.StringAttr(attributes["sym_name"]).value
         self.symbols = _texts(attributes["profuse.symbols"])
         type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
-        shown, returned = list(attributes["arg_attrs"]), list(attributes["res_attrs"])
+        # MLIR leaves the attributes of no arguments away.
+        shown, returned = (
+            list(attributes[name]) if name in attributes else []
+            for name in ("arg_attrs", "res_attrs")
+        )
         count = len(type_.inputs) - len(self.symbols)
         self.types = [ir.RankedTensorType(t) for t in type_.inputs[:count]]
         self.inputs = [_spec(t, a) for t, a in zip(self.types, shown, strict=False)]
         self.result_types = [ir.RankedTensorType(t) for t in type_.results]
         self.outputs = [_spec(t, a) for t, a in zip(self.result_types, returned, strict=True)]
+        self.freed = 0  # temporaries that a void run may leave, whose addresses begin the workspace
         self.strides = tuple(
             (k, axis) for k, spec in enumerate(self.inputs) if spec.strides != CONTIGUOUS
             for axis, text in enumerate(spec.strides) if text == "?"
@@ -93,13 +99,12 @@ def _texts(attribute: ir.Attribute) -> list[str]:
 # --- the entry --------------------------------------------------------------------------------
 
 
-def add_entry(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
-    """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers."""
-    function = next(
-        op.operation for op in module.body.operations
-        if "sym_name" in op.attributes
-        and ir.StringAttr(op.attributes["sym_name"]).value == signature.name
-    )  # fmt: skip
+def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str) -> None:
+    """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers.
+
+    ``mark`` is an attribute that the function gets in LLVM IR.
+    """
+    function = _function(module, signature.name)
     specs = [*signature.inputs, *signature.outputs]
     ranks = [len(spec.dims) for spec in specs] + [1]
     shown, place = [], 0
@@ -115,8 +120,64 @@ def add_entry(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
         if str(key).startswith("profuse."):
             del function.attributes[key]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
+    function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(mark)])
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     _emit_entry(module, signature, abi, specs)
+
+
+def _function(module: ir.Module, name: str) -> ir.Operation:
+    return next(
+        op.operation for op in module.body.operations
+        if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name
+    )  # fmt: skip
+
+
+def end_void_runs(module: ir.Module, signature: Signature) -> None:
+    """Have a function whose run is void say so and return, where an assertion has failed.
+
+    Lowering has made a call of ``abort`` of that, behind one that prints a text.
+    """
+    function = _function(module, signature.name)
+    blocks = list(function.regions[0].blocks)
+    ends = [b for b in blocks if b.operations[len(b.operations) - 1].name == "llvm.unreachable"]
+    if not ends:
+        return
+    place = 1  # of the pointer that accesses go through
+    for spec in [*signature.inputs, *signature.outputs]:
+        if spec.kind == "violation":
+            break
+        place += 3 + 2 * len(spec.dims)
+    flag, byte = blocks[0].arguments[place], ir.IntegerType.get_signless(8)
+    for block in ends:
+        for op in reversed([view.operation for view in block.operations]):
+            op.erase()
+        with ir.InsertionPoint(block):
+            true = emit("llvm.mlir.constant", byte, value=ir.IntegerAttr.get(byte, 1))
+            ir.Operation.create("llvm.store", operands=[true, flag])
+            ir.Operation.create("llvm.return")
+    _weigh(blocks, ends)
+    for op in [view.operation for view in module.body.operations]:
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        if name in ("abort", "puts") or name.startswith("assert_msg"):
+            op.erase()
+
+
+_USUAL = 1 << 16
+_WRAPS = ["llvm.add", "llvm.icmp", "llvm.cond_br"]
+
+
+def _weigh(blocks: Sequence[ir.Block], ends: Sequence[ir.Block]) -> None:
+    """Say that runs are rarely void, and that indices rarely count from the end.
+
+    That is what LLVM wants to know of a test before it takes it out of a loop.
+    """
+    weights = ir.DenseI32ArrayAttr.get([_USUAL, 1])
+    last = {block: block.operations[len(block.operations) - 1].operation for block in blocks}
+    tests = [b for b in blocks if last[b].name == "llvm.cond_br" and last[b].successors[1] in ends]
+    wraps = [b for b in tests if [v.operation.name for v in b.operations] == _WRAPS]
+    for end in last.values():
+        if end.name == "llvm.cond_br" and end.successors[1] in [*ends, *wraps]:
+            end.attributes["branch_weights"] = weights
 
 
 def _emit_entry(
@@ -175,4 +236,29 @@ def _emit_entry(
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             },
         )  # fmt: skip
+        if signature.freed:
+            _free_what_is_left(ops, signature, specs, memory)
         ir.Operation.create("func.return")
+
+
+def _free_what_is_left(
+    ops: Ops, signature: Signature, specs: Sequence[TensorSpec], memory: ir.Value
+) -> None:
+    """Free the temporaries of a void run, which has ended in the middle of their blocks."""
+    number = next(k for k, spec in enumerate(specs) if spec.kind == "violation")
+    slots = ir.InsertionPoint.current.block.arguments[0]
+    flag = ops.load(ops.offset(slots, ops.constant(number), ops.i64), ops.pointer)
+    void = ops.load(flag, ir.IntegerType.get_signless(1))
+    branch = ir.Operation.create("scf.if", operands=[void], regions=2)
+    with ir.InsertionPoint(branch.regions[0].blocks.append()):
+        for place in range(signature.freed):
+            held = ops.load(ops.offset(memory, ops.constant(place), ops.i64), ops.pointer)
+            ir.Operation.create(
+                "llvm.call", operands=[held],
+                attributes={
+                    "callee": ir.FlatSymbolRefAttr.get("free"),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                },
+            )  # fmt: skip
+        ir.Operation.create("scf.yield")

@@ -11,6 +11,7 @@ from ...dialect.ir.size_algebra import OPERATORS
 from ...dialect.ir.symbolic import Dim, symbol
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
+from ..linalg.loop_builder import ASSERT
 
 STACK_BYTES = 4096  # largest size of a temporary on the stack
 ALIGNMENT = 64
@@ -20,11 +21,13 @@ _VIEWS = frozenset(
 )  # fmt: skip
 
 
-def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
-    """Give each ``memref.alloc`` of a function a place; returns the bytes of workspace.
+def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, int]:
+    """Give each ``memref.alloc`` of a function a place.
 
-    The memory is an argument of the function, before the sizes. Raises LoweringError where a
-    temporary outlives its block.
+    Returns the bytes of workspace, and how many of its first words hold addresses of memory that
+    has been allocated, which a run that ends on its way has to leave to its caller (else 0). The
+    memory is an argument of the function, before the sizes. Raises LoweringError where a temporary
+    outlives its block.
     """
     block = func.regions[0].blocks[0]
     arguments = list(block.arguments)
@@ -33,22 +36,30 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
         value: symbol(name) for value, name in zip(given, symbols, strict=True)
     }
     memory = arguments[len(arguments) - len(symbols) - 1]
-    total: Dim = 0
-    for op in [op for op in walk(func) if op.name == "memref.alloc"]:
+    allocations = [op for op in walk(func) if op.name == "memref.alloc"]
+    sized: list[tuple[ir.Operation, list[Dim]]] = []
+    freed = []
+    for op in allocations:
         if _escapes(op.results[0]):
             raise LoweringError("a round of a loop would hand on memory of its own")
-        type_ = ir.MemRefType(op.results[0].type)
         found = [_dim(v, names) for v in op.operands]
         dims = [d for d in found if d is not None]
         if len(dims) < len(found):
-            _free(op)
-            continue
+            freed.append(op)
+        else:
+            sized.append((op, dims))
+    held = len(freed) if any(op.name == ASSERT for op in walk(func)) else 0
+    for number, op in enumerate(freed):
+        _free(op, _word(memory, number, block) if held else None)
+    total: Dim = -(-_bytes(ir.IndexType.get()) * held // ALIGNMENT) * ALIGNMENT
+    for op, dims in sized:
+        type_ = ir.MemRefType(op.results[0].type)
         sizes = iter(dims)
         shape: list[Dim] = [next(sizes) if n == _OPEN else n for n in type_.shape]
         bytes_: Dim = _bytes(type_.element_type)
         for size in shape:
             bytes_ = bytes_ * size
-        start = _start(block, op)
+        start = _start(block)
         with ir.InsertionPoint(start), op.location:
             if isinstance(bytes_, int) and bytes_ <= STACK_BYTES:
                 place = emit(
@@ -63,13 +74,13 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> Dim:
                 total = total + (bytes_ + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
         op.results[0].replace_all_uses_with(place)
         op.erase()
-    return total
+    return total, held
 
 
 _OPEN = ir.ShapedType.get_dynamic_size()
 
 
-def _start(block: ir.Block, op: ir.Operation) -> ir.Operation:
+def _start(block: ir.Block) -> ir.Operation:
     """The first operation of the function: what is placed before it is there everywhere."""
     return block.operations[0].operation
 
@@ -94,11 +105,35 @@ def _escapes(value: ir.Value) -> bool:
     return False
 
 
-def _free(op: ir.Operation) -> None:
-    """Free a temporary at the end of its block."""
+def _free(op: ir.Operation, word: ir.Value | None) -> None:
+    """Free a temporary at the end of its block; until then, ``word`` holds its address."""
+    if word is not None:
+        # With an alignment of its own, what it is freed by would not be what it is accessed by.
+        if "alignment" in op.attributes:
+            del op.attributes["alignment"]
+        with ir.InsertionPoint.after(op), op.location:
+            address = emit(
+                "memref.extract_aligned_pointer_as_index", ir.IndexType.get(), op.results[0]
+            )
+            _store(address, word)
     end = list(op.block.operations)[-1].operation
     with ir.InsertionPoint(end), op.location:
         ir.Operation.create("memref.dealloc", operands=[op.results[0]])
+        if word is not None:
+            _store(_value(0, {}), word)
+
+
+def _word(memory: ir.Value, number: int, block: ir.Block) -> ir.Value:
+    """A word of the workspace, which holds 0 at first."""
+    with ir.InsertionPoint(_start(block)), block.owner.location:
+        type_ = ir.MemRefType.get([], ir.IndexType.get())
+        word = emit("memref.view", type_, memory, _value(number * _bytes(ir.IndexType.get()), {}))
+        _store(_value(0, {}), word)
+    return word
+
+
+def _store(value: ir.Value, word: ir.Value) -> None:
+    ir.Operation.create("memref.store", operands=[value, word])
 
 
 def _bytes(element: ir.Type) -> int:

@@ -22,8 +22,26 @@ KERNEL = (
     "loop-vectorize,"
     "instcombine<no-verify-fixpoint>,loop-mssa(licm),slp-vectorizer,simplifycfg)"
 )
+# Loops of Python's source branch, and read what the round before has written. A number that goes
+# through memory from round to round stays in a register (gvn), what a test has shown is not tested
+# again (correlated-propagation). Rounds that branch are unrolled, for CPUs predict branches apart.
+LOOPS = (
+    "ipsccp,function("
+    "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,correlated-propagation,"
+    "simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
+    "loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+    "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,loop-load-elim,"
+    "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),simplifycfg)"
+)
+OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are
 # Code without loops that are worth a vector.
 PLAIN = "default<O1>"
+
+
+def pipeline_of(text: str) -> str:
+    """The passes for a kernel, given as LLVM IR text."""
+    return LOOPS if f'"{OF_LOOPS}"' in text else KERNEL
 
 
 def object_code(text: str, target: Target, pipeline: str = KERNEL) -> bytes:

@@ -7,9 +7,11 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
-from ..buffers.signature import Signature, add_entry
+from ..buffers.signature import Signature, add_entry, end_void_runs
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
+from ..linalg.loop_builder import ASSERT
 from ..stages import run_passes
+from .codegen import OF_LOOPS
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
 # math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
@@ -83,7 +85,7 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)
-            elif not has_inner and not _is_short(op):
+            elif not has_inner and not _is_short(op) and not _branches(op):
                 op.attributes[ANNOTATION] = annotation
             elif OVER_BLOCKS in op.attributes:
                 del op.attributes[OVER_BLOCKS]
@@ -93,6 +95,11 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
                 for inner in region.blocks:
                     found |= _annotate(inner, annotation)
     return found
+
+
+def _branches(loop: ir.Operation) -> bool:
+    """True for loops whose rounds take different ways: no SIMD code, but LLVM may unroll them."""
+    return any(op.name in ("scf.if", "scf.while", ASSERT) for op in walk(loop))
 
 
 def _is_short(loop: ir.Operation) -> bool:
@@ -108,7 +115,8 @@ def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> No
     """Lower a function on memrefs to the LLVM dialect, and add its entry; raises LoweringError."""
     run_passes(BUFFERS_TO_LLVM, module, "loops on memory do not lower to LLVM")
     with ir.Location.unknown():
-        add_entry(module, signature, abi)
+        end_void_runs(module, signature)
+        add_entry(module, signature, abi, OF_LOOPS)
 
 
 def to_llvm_dialect(module: ir.Module) -> None:

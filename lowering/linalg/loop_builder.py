@@ -1,9 +1,10 @@
 """`LoopBuilder`: emits linalg inside of loops and branches, where sizes follow from loop indices.
 
 A size whose symbols belong to a loop is computed at the start of that loop's body. What a kernel
-forbids is noted in a cell of memory, from wherever it is found. Places of elements are shown to be
-on their axis beforehand, if they can be: for all rounds of a loop at once, or at least before its
-first round.
+forbids ends its run where it is found (``cf.assert``), so that all that follows may count on it.
+In rounds that may become SIMD code, which has no way out, it is noted, and asked for behind the
+loop. Places of elements are shown to be on their axis beforehand, if they can be: for all rounds of
+a loop at once, or at least before its first round.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.dataclass import dataclass
-from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.dtypes import BOOL, I64, U64
 from ...dialect.ir.size_algebra import at_the_end, bounds
-from ...dialect.ir.symbolic import Dim, Sym
+from ...dialect.ir.symbolic import FAR, Dim, Sym
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .builder import Builder, Tensor
 from .element import emit, int_type
 from .generic import Place
-from .scalar import Scalar, load, store
+from .scalar import Scalar, constant, load, store
+
+ASSERT = "cf.assert"  # that ends a run
+_LINEAR = ("arith.constant", "arith.addi", "arith.subi", "arith.index_cast", "llvm.extractvalue",
+           "llvm.intr.sadd.with.overflow", "llvm.intr.ssub.with.overflow")  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -32,17 +37,23 @@ class Scope:
 
     Attributes:
         place: where sizes are computed that follow from ``symbol``.
-        symbol: of a counted loop whose index is known as an expression; "" = there is none.
+        symbol: of a counted loop whose index is known as an expression, or of a number that sizes
+            depend on; "" = there is none.
         span: the largest value of the symbol.
         loop: the ``scf.for``.
-        void: whether the loop must not run, as found before it.
+        is_block: False = a number, which is known from here to the end of the block around.
+        straight: whether rounds may become SIMD code: they branch nowhere, and none waits for the
+            sum of floats of the one before.
+        cell: where such rounds note what is forbidden; None = nothing has been so far.
     """
 
     place: Place
     symbol: str = ""
     span: Dim | None = None
     loop: ir.Operation | None = None
-    void: Scalar | None = None
+    is_block: bool = True
+    straight: bool = False
+    cell: ir.Value | None = None
 
 
 class LoopBuilder(Builder):
@@ -51,7 +62,8 @@ class LoopBuilder(Builder):
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
-        self._cell: ir.Value | None = None
+        self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
+        self._is_bounded = False  # whether a run may be void
 
     # --- scopes ------------------------------------------------------------------------------
 
@@ -59,18 +71,40 @@ class LoopBuilder(Builder):
     def inside(self, block: ir.Block, **fields: Any) -> Iterator[Scope]:
         """Emit at the end of a block, which has no operation so far."""
         checked = set(self._not_negative), set(self._not_wrapped)
+        places = dict(self._places)
         with ir.InsertionPoint(block):
             anchor = emit("arith.constant", ir.IndexType.get(), value=_index_attribute(0)).owner
+            count = len(self.scopes)
             self.scopes.append(Scope(Place(anchor), **fields))
-            yield self.scopes[-1]
-            self.scopes.pop()
+            yield self.scopes[count]
+            del self.scopes[count:]
             anchor.erase()
         self._not_negative, self._not_wrapped = checked
+        self._places = places
 
     def define(self, scope: Scope, symbol: str, value: ir.Value, index: Dim, at: ir.Value) -> None:
         """Give a loop's symbol its value in each round, and the index of the loop, too."""
         self.symbols[symbol] = value  # type: ignore[index]
         scope.place.index[index] = at
+
+    def count(self, name: str, number: Scalar, dim: Dim, least: int) -> None:
+        """Know a number, which is given by an expression over this symbol, as a size.
+
+        The run ends here if the number is below ``least``, or too large for a size.
+        """
+        above = number - least
+        self.end_if(Scalar(above.value, U64) >= FAR)
+        for known in (self._not_negative, self._not_wrapped):
+            known.difference_update([d for d in known if name in d.symbols])  # type: ignore[union-attr]
+        index = ir.IndexType.get()
+        value, at = (emit("arith.index_cast", index, n.value) for n in (above + 1, number))
+        anchor = emit("arith.constant", index, value=_index_attribute(0)).owner
+        self.scopes.append(Scope(Place(anchor), symbol=name, is_block=False))
+        self.define(self.scopes[-1], name, value, dim, at)
+
+    @property
+    def _block(self) -> Scope | None:
+        return next((scope for scope in reversed(self.scopes) if scope.is_block), None)
 
     def place_of(self, dim: Dim) -> Place:
         names = dim.symbols if isinstance(dim, Sym) else frozenset()
@@ -87,31 +121,50 @@ class LoopBuilder(Builder):
             found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
         self.note(self.scalar(found))
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether the builder emits rounds that may become SIMD code."""
+        return self._block is not None and self._block.straight
+
     def note(self, found: Scalar) -> None:
-        """Void the run of the kernel if ``found`` is true."""
-        type_ = int_type(8)
-        if self._cell is None:
-            memory = ir.MemRefType.get([], type_)
+        """Void the run of the kernel if ``found`` is true.
+
+        What is emitted next runs nevertheless in rounds that may become SIMD code.
+        """
+        if not self.is_straight:
+            self.end_if(found)
+            return
+        scope, type_ = self._block, int_type(8)
+        assert scope is not None and scope.loop is not None
+        if scope.cell is None:
             with self.entry.point:
-                self._cell = emit(
-                    "memref.alloca", memory,
+                scope.cell = emit(
+                    "memref.alloca", ir.MemRefType.get([], type_),
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
                 )  # fmt: skip
-                self._set(emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0)))
-        self._set(emit("arith.ori", type_, emit("memref.load", type_, self._cell), store(found)))
+            with ir.InsertionPoint(scope.loop):
+                nothing = emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0))
+                _write(nothing, scope.cell)
+        before = emit("memref.load", type_, scope.cell)
+        _write(emit("arith.ori", type_, before, store(found)), scope.cell)
 
-    def _set(self, value: ir.Value) -> None:
-        ir.Operation.create("memref.store", operands=[value, self._cell])
+    def end_if(self, found: Scalar) -> None:
+        """End the run of the kernel here, as a void one, if ``found`` is true."""
+        self._is_bounded = True
+        ir.Operation.create(
+            ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")}
+        )
 
-    def voided(self) -> Scalar | None:
-        """Whether the run is void so far; None = nothing has been forbidden yet."""
-        if self._cell is None:
-            return None
-        return load(emit("memref.load", int_type(8), self._cell), BOOL)
+    def settle(self, scope: Scope) -> None:
+        """End the run behind a loop whose rounds have noted something."""
+        if scope.cell is not None:
+            self.end_if(load(emit("memref.load", int_type(8), scope.cell), BOOL))
 
     def violation(self) -> Tensor | None:
-        void = self.voided()
-        return None if void is None else Tensor(None, TensorType(BOOL, ()), void)
+        """A 0-d bool, which is false: a void run ends before it is written."""
+        if not self._is_bounded:
+            return None
+        return Tensor(None, TensorType(BOOL, ()), constant(False, BOOL))
 
     # --- places on axes ----------------------------------------------------------------------
 
@@ -125,11 +178,58 @@ class LoopBuilder(Builder):
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
         index = self.scalar(where).cast(I64)
-        forbid_outside(self, index, size)
-        return emit("arith.index_cast", ir.IndexType.get(), clamped(self, index, size).value)
+        key = (where if isinstance(where, Sym) else index.value, size)
+        if key not in self._places:
+            if self.is_straight and not self._is_linear(index.value):
+                forbid_outside(self, index, size)
+                found = clamped(self, index, size)
+            else:
+                found = self._on_axis(index, self.size(size), where)
+            self._places[key] = emit("arith.index_cast", ir.IndexType.get(), found.value)
+        return self._places[key]
+
+    def _on_axis(self, index: Scalar, count: Scalar, where: Any) -> Scalar:
+        """An index as a place on an axis; the run ends where there is none.
+
+        What counts from the end is dealt with aside: the usual way has one branch, which LLVM can
+        take out of a loop.
+        """
+        within = Scalar(index.value, U64) < Scalar(count.value, U64)
+        if isinstance(where, Sym) and bounds(where)[0] >= 0:
+            self.end_if(~within)
+            return index
+        branch = ir.Operation.create(
+            "scf.if", results=[index.value.type], operands=[within.value], regions=2
+        )  # fmt: skip
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            ir.Operation.create("scf.yield", operands=[index.value])
+        with ir.InsertionPoint(branch.regions[1].blocks.append()):
+            from_end = index + count
+            self.end_if(Scalar(from_end.value, U64) >= Scalar(count.value, U64))
+            ir.Operation.create("scf.yield", operands=[from_end.value])
+        return Scalar(branch.results[0], I64)
+
+    def _is_linear(self, value: ir.Value) -> bool:
+        """Whether a value steps evenly from round to round of the innermost loop."""
+        assert self._block is not None and self._block.loop is not None
+        loop = self._block.loop
+        block, waiting = loop.regions[0].blocks[0], [value]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, ir.BlockArgument):
+                if value.owner == block and value.arg_number:
+                    return False
+                continue
+            made = value.owner.operation
+            if made.block != block:
+                continue
+            if made.name not in _LINEAR:
+                return False
+            waiting += list(made.operands)
+        return True
 
     def _is_on_axis(self, where: Sym, size: Dim) -> bool:
-        """Whether an index is in range in all rounds, or a loop has been told not to run else."""
+        """Whether an index is in range in all rounds, or else the run ends before the loop."""
         if not self._least(where)[0]:
             return False  # negative ones count from the end
         proven, least, loops = self._least(size - where - 1)
@@ -145,8 +245,7 @@ class LoopBuilder(Builder):
                 assert span is not None
                 if not (isinstance(span, Sym) and inner & span.symbols):
                     void = void & (self.scalar(span) > 0)
-            self.note(void)
-            outer.void = void if outer.void is None else outer.void | void
+            self.end_if(void)
         return True
 
     def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:
@@ -160,6 +259,8 @@ class LoopBuilder(Builder):
         for scope in reversed(self.scopes):
             if bounds(dim)[0] >= 0:
                 break
+            if not (scope.is_block or (isinstance(dim, Sym) and scope.symbol in dim.symbols)):
+                continue
             end = None if scope.span is None else at_the_end(dim, scope.symbol, scope.span)
             complete = complete and end is not None
             if end is not None:
@@ -168,6 +269,10 @@ class LoopBuilder(Builder):
                 least = dim
                 loops.append(scope)
         return bounds(dim)[0] >= 0, least, loops
+
+
+def _write(value: ir.Value, cell: ir.Value) -> None:
+    ir.Operation.create("memref.store", operands=[value, cell])
 
 
 def _index_attribute(value: int) -> ir.IntegerAttr:

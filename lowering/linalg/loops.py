@@ -15,11 +15,17 @@ from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import inside_loop
-from ...dialect.ir.symbolic import LOOP
+from ...dialect.ir.symbolic import FAR, LOOP
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
-from ...dialect.ops.control_flow.induction import FAR, Induction, induction
+from ...dialect.ops.control_flow.induction import Induction, induction
+from ...dialect.ops.create import Constant
+from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.unary import Neg
+from ...dialect.ops.indexing.additions import IndexPut
+from ...dialect.ops.indexing.scatter import PickScatter
+from ...dialect.ops.queries import Count
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
@@ -47,6 +53,9 @@ class LoopEnvironment(Environment):
         self.loops = 0
 
     def run(self, instr: Instr) -> None:
+        if instr.op is Count:
+            self._count(instr)
+            return
         if not issubclass(instr.op, ControlFlow):
             super().run(instr)
             return
@@ -55,6 +64,20 @@ class LoopEnvironment(Environment):
                 {For: self._for, While: self._while, If: self._if}[instr.op](instr)
             except ProfuseError as error:
                 raise located(error, instr.loc) from error
+
+    def _count(self, instr: Instr) -> None:
+        """Define the symbol of a number that sizes depend on, unless the number is known."""
+        (given,), (number,) = instr.operands, instr.results
+        attrs = Count.full_attrs(instr.attrs)
+        type_ = Count.taken_for(self.types[given], attrs)
+        if self.types[given].value is None:  # type: ignore[union-attr]
+            value = self.builder.scalar(self.values[given])
+            if attrs["equals"]:
+                self.builder.end_if(value.ne(self.builder.size(type_.value)))  # type: ignore[arg-type]
+            else:
+                name = Count.name_of(attrs)
+                self.builder.count(name, value, type_.value, attrs["least"])  # type: ignore[arg-type]
+        self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
         if instr.op in PARTS:
@@ -149,7 +172,9 @@ class LoopEnvironment(Environment):
         span = None if span is None else span - (times - 1) * step
         with (
             inside_loop(known.symbol, span),
-            b.inside(block, symbol=known.symbol, span=span, loop=loop) as scope,
+            b.inside(
+                block, symbol=known.symbol, span=span, loop=loop, straight=_is_straight(body, types)
+            ) as scope,
         ):
             at, *passed = block.arguments
             with scope.place.point:
@@ -173,9 +198,7 @@ class LoopEnvironment(Environment):
                 self._check(body.outputs, types)
                 passed = [self._raw(v) for v in body.outputs]
             ir.Operation.create("scf.yield", operands=passed)
-        if scope.void is not None:
-            with ir.InsertionPoint(loop):
-                loop.operands[1] = _index(scope.void.select(low, end))
+        b.settle(scope)
         return list(loop.results)
 
     def _counted(
@@ -190,13 +213,10 @@ class LoopEnvironment(Environment):
             if self.types[value].value is None:  # type: ignore[union-attr]
                 far = (scalar > FAR) | (scalar < -FAR)
                 b.note(far)
-                upper = far.select(lower, upper)
         if _steps_up(self.types[bounds[2]]):
             return lower, upper, step
         if self.types[bounds[2]].value is None:  # type: ignore[union-attr]
-            none = step.eq(0)
-            b.note(none)
-            step = none.select(step.const(1), step)
+            b.note(step.eq(0))
         up = step > 0
         span = up.select(upper - lower, lower - upper)
         size = up.select(step, -step)
@@ -215,9 +235,6 @@ class LoopEnvironment(Environment):
                 self._adopt(value, type_, arg)
             self._block(before)
             condition = b.scalar(self.values[before.outputs[0]]).cast(BOOL)
-            void = b.voided()
-            if void is not None:
-                condition = condition & ~void
             passed = self._types(before.outputs[1:])
             given = [self._raw(v) for v in before.outputs[1:]]
             ir.Operation.create("scf.condition", operands=[condition.value, *given])
@@ -262,6 +279,29 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
+
+
+def _is_straight(body: Block, types: Sequence[Type]) -> bool:
+    """Whether LLVM may make SIMD code of rounds, as far as can be told beforehand.
+
+    It makes none of rounds that branch, wait for a sum of floats of the round before, or write
+    where data decide.
+    """
+    if any(instr.blocks for instr in body.instrs):
+        return False
+    linear = {body.args[0]}
+    inside = {*body.args, *(r for instr in body.instrs for r in instr.results)}
+    for instr in body.instrs:
+        if instr.op in (Constant, Add, Sub, Mul, Neg) and linear.issuperset(
+            v for v in instr.operands if v in inside
+        ):
+            linear.update(instr.results)
+        if instr.op in (PickScatter, IndexPut) and not linear.issuperset(
+            v for v in instr.operands[2:] if v in inside
+        ):
+            return False
+    numbers = [t for t in types if not (isinstance(t, TensorType) and t.rank)]
+    return all(_dtype(t).is_int or _dtype(t) is BOOL for t in numbers)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:

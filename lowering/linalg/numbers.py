@@ -7,13 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlir import ir
+
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import F64, I64
+from ...dialect.ir.dtypes import BOOL, F64, I64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
 from ...dialect.ops.control_flow.native import raises_for_infinities
 from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.unary import Neg
+from .element import emit, int_type, storage_type
 from .loop_builder import LoopBuilder
 from .scalar import Scalar
 
@@ -53,6 +56,8 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     """A sum, a difference or a product of two i64."""
     if y is None:
         x, y, op = x.const(0), x, Sub
+    if not b.is_straight:
+        return _ending(b, _WITH_OVERFLOW[op], x, y)
     if op is Mul:
         wide = x.cast(F64) * y.cast(F64)
         b.note(~(abs(wide) < 2.0**62))
@@ -62,3 +67,19 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     signs = (x ^ found) & (y ^ found) if op is Add else (x ^ y) & (x ^ found)
     b.note(signs < 0)
     return found
+
+
+_WITH_OVERFLOW: dict[type[Op], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
+
+
+def _ending(b: LoopBuilder, word: str, x: Scalar, y: Scalar) -> Scalar:
+    """The result of an operation that ends the run where it leaves 64 bits."""
+    types = [storage_type(I64), int_type(1)]
+    pair = ir.Type.parse("!llvm.struct<(i64, i1)>")
+    found = emit(f"llvm.intr.{word}.with.overflow", pair, x.value, y.value)
+    value, over = (
+        emit("llvm.extractvalue", type_, found, position=ir.DenseI64ArrayAttr.get([number]))
+        for number, type_ in enumerate(types)
+    )
+    b.end_if(Scalar(over, BOOL))
+    return Scalar(value, I64)

@@ -20,6 +20,8 @@ from ...dialect.ir.symbolic import Dim
 from ...dialect.ir.types import ScalarType, TensorType, Type
 from ...dialect.ops.control_flow.control import IfThenElse
 from ...dialect.ops.elementwise.select import Cast
+from ...dialect.ops.indexing.additions import IndexPut
+from ...dialect.ops.indexing.index import Index, Take
 from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceScatter
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.queries import Item, Truth
@@ -30,7 +32,7 @@ from .generic import mlir_type
 from .loop_builder import LoopBuilder
 from .scalar import load, store
 
-Index = Any  # Dim | ir.Value
+Place = Any  # Dim | ir.Value
 
 
 def _same(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
@@ -65,13 +67,43 @@ def _slice_parts(attrs: dict, x: Tensor, bounds: Sequence[Any]) -> tuple[list[Di
 
 
 def _pick(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *position: Any) -> Any:
-    out, axis = types[0], normalize_axis(attrs["axis"], x.rank)
-    assert isinstance(out, TensorType)
-    where = _place(b, attrs, x, axis, position)
-    if x.rank == 1:
-        element = emit("tensor.extract", storage_type(x.dtype), x.value, where)
-        return Tensor(None, out, load(element, x.dtype))
-    return Tensor(_extract_slice(b, x, *_row(x, axis, where), out), out)
+    axis = normalize_axis(attrs["axis"], x.rank)
+    return _read(b, types, x, {axis: _place(b, attrs, x, axis, position)})
+
+
+def _take(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, indices: Any) -> Any:
+    if attrs.get("axis") is None and x.rank != 1:
+        return None
+    return _index(b, {"axes": (attrs.get("axis") or 0,)}, types, x, indices)
+
+
+def _index(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *indices: Any) -> Any:
+    """The element that arrays without axes pick; what has axes is a copy, of memory of its own."""
+    if len(indices) < x.rank:
+        return None
+    where = _places(b, attrs, x, indices)
+    return None if where is None else _read(b, types, x, where)
+
+
+def _index_put(
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Any, *indices: Any
+) -> Any:
+    """Replace what arrays without axes pick."""
+    rest = [size for k, size in enumerate(x.shape) if k not in Index.indexed(x.shape, attrs)]
+    if rest and not (isinstance(value, Tensor) and list(value.shape) == rest):
+        return None
+    where = _places(b, attrs, x, indices)
+    return None if where is None else _write(b, types, x, value, where)
+
+
+def _places(
+    b: LoopBuilder, attrs: dict, x: Tensor, indices: Sequence[Any]
+) -> dict[int, ir.Value] | None:
+    """Axis -> the place that an array without axes names on it; None = one has axes."""
+    if any(isinstance(i, Tensor) and i.rank for i in indices):
+        return None
+    axes = Index.indexed(x.shape, attrs)
+    return {a: b.position(i, x.shape[a]) for a, i in zip(axes, indices, strict=True)}
 
 
 def _place(b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence[Any]) -> ir.Value:
@@ -79,10 +111,33 @@ def _place(b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence
     return b.position(position[0] if index == DYNAMIC else index, complete_shape(x.type)[axis])
 
 
-def _row(x: Tensor, axis: int, where: ir.Value) -> tuple[list[Index], list[Dim], list[int]]:
-    """Starts, sizes and steps of what lies at one place of an axis."""
-    starts: list[Index] = [where if k == axis else 0 for k in range(x.rank)]
-    sizes: list[Dim] = [1 if k == axis else d for k, d in enumerate(x.shape)]
+def _read(b: LoopBuilder, types: Sequence[Type], x: Tensor, where: dict[int, ir.Value]) -> Tensor:
+    """What lies at places of axes: an element, or a part."""
+    out = types[0]
+    assert isinstance(out, TensorType)
+    if len(where) == x.rank:
+        at = [where[axis] for axis in range(x.rank)]
+        element = emit("tensor.extract", storage_type(x.dtype), x.value, *at)
+        return Tensor(None, out, load(element, x.dtype))
+    return Tensor(_extract_slice(b, x, *_part(x, where), out), out)
+
+
+def _write(
+    b: LoopBuilder, types: Sequence[Type], x: Tensor, value: Any, where: dict[int, ir.Value]
+) -> Tensor:
+    """Replace what lies at places of axes."""
+    out = types[0]
+    assert isinstance(out, TensorType)
+    if len(where) == x.rank:
+        element, at = store(b.scalar(value).cast(x.dtype)), [where[k] for k in range(x.rank)]
+        return Tensor(emit("tensor.insert", x.value.type, element, x.value, *at), out)
+    return Tensor(_insert_slice(b, value, x, *_part(x, where)), out)
+
+
+def _part(x: Tensor, where: dict[int, ir.Value]) -> tuple[list[Place], list[Dim], list[int]]:
+    """Starts, sizes and steps of what lies at places of axes."""
+    starts: list[Place] = [where.get(k, 0) for k in range(x.rank)]
+    sizes: list[Dim] = [1 if k in where else d for k, d in enumerate(x.shape)]
     return starts, sizes, [1] * x.rank
 
 
@@ -104,13 +159,8 @@ def _slice_scatter(
 def _pick_scatter(
     b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Tensor, *position: Any
 ) -> Any:
-    out, axis = types[0], normalize_axis(attrs["axis"], x.rank)
-    assert isinstance(out, TensorType)
-    where = _place(b, attrs, x, axis, position)
-    if x.rank == 1:
-        element = store(b.scalar(value).cast(x.dtype))
-        return Tensor(emit("tensor.insert", x.value.type, element, x.value, where), out)
-    return Tensor(_insert_slice(b, value, x, *_row(x, axis, where)), out)
+    axis = normalize_axis(attrs["axis"], x.rank)
+    return _write(b, types, x, value, {axis: _place(b, attrs, x, axis, position)})
 
 
 def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
@@ -158,7 +208,7 @@ def _cast(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
 
 
 def _extract_slice(
-    b: LoopBuilder, x: Tensor, starts: Sequence[Index], sizes: Any, steps: Sequence[int],
+    b: LoopBuilder, x: Tensor, starts: Sequence[Place], sizes: Any, steps: Sequence[int],
     out: TensorType,
 ) -> ir.Value:  # fmt: skip
     lists = [_indices(b, n) for n in (starts, sizes, steps)]
@@ -166,14 +216,14 @@ def _extract_slice(
 
 
 def _insert_slice(
-    b: LoopBuilder, value: Tensor, x: Tensor, starts: Sequence[Index], sizes: Any,
+    b: LoopBuilder, value: Tensor, x: Tensor, starts: Sequence[Place], sizes: Any,
     steps: Sequence[int],
 ) -> ir.Value:  # fmt: skip
     lists = [_indices(b, n) for n in (starts, sizes, steps)]
     return sliced("tensor.insert_slice", x.value.type, [value.value, x.value], *lists)
 
 
-def _indices(b: LoopBuilder, dims: Sequence[Index]) -> list[int | ir.Value]:
+def _indices(b: LoopBuilder, dims: Sequence[Place]) -> list[int | ir.Value]:
     return [n if isinstance(n, (int, ir.Value)) else b.index(n) for n in dims]
 
 
@@ -201,6 +251,9 @@ PARTS: dict[type, Callable[..., Any]] = {
     Conform: _same,
     Slice: _slice,
     Pick: _pick,
+    Take: _take,
+    Index: _index,
+    IndexPut: _index_put,
     SliceScatter: _slice_scatter,
     PickScatter: _pick_scatter,
     Item: _item,

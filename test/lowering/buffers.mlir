@@ -64,13 +64,23 @@ func.func @shifted(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
   return %r : tensor<8xf64>
 }
 
-// Whether all rounds are in range is found out before the first one: if not, there is none.
+// Whether all rounds are in range is found out before the first one: if not, the run ends there,
+// with a flag, and without a library's help.
 // CHECK-LABEL:  // beyond
-// CHECK:          %[[BAD:.*]] = arith.cmpi slt
-// CHECK:          %[[END:.*]] = arith.select %{{.*}}, %c0{{.*}}, %{{.*}}
-// CHECK:          scf.for %{{.*}} = %c0
+// CHECK:          arith.cmpi slt
+// CHECK:          cf.assert
+// CHECK:          scf.for %{{.*}} = %c0 to %arg5
 // CHECK-NOT:        arith.cmpi
 // CHECK:          }
+// LLVM-LABEL:   // beyond
+// LLVM-NOT:       @abort
+// LLVM-NOT:       @puts
+// LLVM:           define internal void @beyond({{.*}}) #[[LOOPS:[0-9]+]]
+// LLVM:           br i1 %{{.*}}, label %{{.*}}, label %[[VOID:.*]], !prof
+// LLVM:           [[VOID]]:
+// LLVM-NEXT:      store i8 1, ptr
+// LLVM-NEXT:      ret void
+// LLVM:           attributes #[[LOOPS]] = { "profuse-loops" }
 func.func @beyond(%x: tensor<8xf64, {strides = "contiguous"}>, %y: tensor<?xf64, {dims = ["s0"], strides = "contiguous"}>) -> tensor<8xf64> {
   %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
   %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
@@ -84,7 +94,7 @@ func.func @beyond(%x: tensor<8xf64, {strides = "contiguous"}>, %y: tensor<?xf64,
   return %r : tensor<8xf64>
 }
 
-// A while loop whose numbers are in registers; it ends if the run is void.
+// A while loop whose numbers are in registers.
 // CHECK-LABEL:  // until
 // CHECK:          scf.while
 // CHECK:            scf.condition
@@ -263,4 +273,127 @@ func.func @branches(%x: tensor<8xf64, {strides = "contiguous"}>, %c: i1) -> tens
     scf.yield %b : tensor<8xf64>
   }
   return %r : tensor<8xf64>
+}
+
+// A place that data decide: one test where it counts from the front, the rest of it aside. Nothing
+// is kept in a cell, and ints of Python are tested for leaving 64 bits.
+// CHECK-LABEL:  // wandering
+// CHECK:          scf.while (%[[K:.*]] = %{{.*}})
+// CHECK:            %[[IN:.*]] = arith.cmpi ult, %[[K]], %c8_i64
+// CHECK-NEXT:       %[[AT:.*]] = scf.if %[[IN]] -> (i64) {
+// CHECK-NEXT:         scf.yield %[[K]]
+// CHECK-NEXT:       } else {
+// CHECK-NEXT:         %[[END:.*]] = arith.addi %[[K]], %c8_i64
+// CHECK-NEXT:         %[[OK:.*]] = arith.cmpi ult, %[[END]], %c8_i64
+// CHECK-NEXT:         cf.assert %[[OK]], "void"
+// CHECK-NEXT:         scf.yield %[[END]]
+// CHECK:            memref.load
+// CHECK:            scf.condition
+// CHECK:            llvm.intr.ssub.with.overflow
+// CHECK-NOT:      arith.ori
+// CHECK:          return
+func.func @wandering(%x: tensor<8xf64, {strides = "contiguous"}>, %k: i64) -> tensor<i64> {
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %limit = "profuse.constant"() {value = 0.5 : f64} : () -> f64
+  %r = scf.while (%i = %k) : (i64) -> i64 {
+    %v = "profuse.pick"(%x, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64, {strides = "contiguous"}>, i64) -> tensor<f64>
+    %more = "profuse.gt"(%v, %limit) : (tensor<f64>, f64) -> tensor<i1>
+    %go = "profuse.truth"(%more) : (tensor<i1>) -> i1
+    scf.condition(%go) %i : i64
+  } do {
+  ^bb0(%i: i64):
+    %j = "profuse.sub"(%i, %one) : (i64, i64) -> i64
+    scf.yield %j : i64
+  }
+  %t = "profuse.to_tensor"(%r) : (i64) -> tensor<i64>
+  return %t : tensor<i64>
+}
+
+// Rounds that may become SIMD code have no way out: they note what is forbidden, and the run ends
+// behind them.
+// CHECK-LABEL:  // gathered
+// CHECK:          memref.store %c0_i8, %[[CELL:.*]][]
+// CHECK:          scf.for
+// CHECK-NOT:        cf.assert
+// CHECK:            memref.store %{{.*}}, %[[CELL]][]
+// CHECK:          }
+// CHECK:          memref.load %[[CELL]][]
+// CHECK:          cf.assert
+func.func @gathered(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<20xi64, {strides = "contiguous"}>, %y: tensor<20xf64, {strides = "contiguous"}>) -> tensor<20xf64> {
+  %yc = "profuse.copy"(%y) : (tensor<20xf64, {strides = "contiguous"}>) -> tensor<20xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %twenty = "profuse.constant"() {value = 20 : i64} : () -> i64
+  %r = scf.for %i = %zero to %twenty step %one iter_args(%a = %yc) -> (tensor<20xf64>) : i64 {
+    %at = "profuse.pick"(%k, %i) {index = -9223372036854775808 : i64} : (tensor<20xi64, {strides = "contiguous"}>, i64) -> tensor<i64>
+    %v = "profuse.take"(%x, %at) {axis = 0 : i64} : (tensor<8xf64, {strides = "contiguous"}>, tensor<i64>) -> tensor<f64>
+    %w = "profuse.pick_scatter"(%a, %v, %i) {index = -9223372036854775808 : i64} : (tensor<20xf64>, tensor<f64>, i64) -> tensor<20xf64>
+    scf.yield %w : tensor<20xf64>
+  }
+  return %r : tensor<20xf64>
+}
+
+// A part whose size a number tells: the number is tested once, where it is found, and what is made
+// of the part lies in memory that a run which ends in the middle leaves to the entry.
+// CHECK-LABEL:  // parts
+// CHECK:          %[[WORD:.*]] = memref.view %arg{{.*}}[%c0][] : memref<?xi8> to memref<index>
+// CHECK:          scf.for
+// CHECK:            %[[N:.*]] = memref.load
+// CHECK:            %[[FITS:.*]] = arith.cmpi ult, %[[N]], %c2147483648_i64
+// CHECK-NEXT:       cf.assert %[[FITS]]
+// CHECK:            %[[MADE:.*]] = memref.alloc(
+// CHECK-NEXT:       %[[ADDRESS:.*]] = memref.extract_aligned_pointer_as_index %[[MADE]]
+// CHECK-NEXT:       memref.store %[[ADDRESS]], %[[WORD]][]
+// CHECK:            memref.dealloc %[[MADE]]
+// CHECK-NEXT:       memref.store %c0{{.*}}, %[[WORD]][]
+// LLVM-LABEL:   // parts
+// LLVM:         define void @parts_entry(ptr %0)
+// LLVM:           call void @parts(
+// LLVM:           br i1 %{{.*}}, label %[[LEFT:.*]], label %[[DONE:.*]]
+// LLVM:           [[LEFT]]:
+// LLVM:           call void @free(
+func.func @parts(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<5xi64, {strides = "contiguous"}>, %y: tensor<5xf64, {strides = "contiguous"}>) -> tensor<5xf64> {
+  %yc = "profuse.copy"(%y) : (tensor<5xf64, {strides = "contiguous"}>) -> tensor<5xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %five = "profuse.constant"() {value = 5 : i64} : () -> i64
+  %r = scf.for %i = %zero to %five step %one iter_args(%a = %yc) -> (tensor<5xf64>) : i64 {
+    %at = "profuse.pick"(%k, %i) {index = -9223372036854775808 : i64} : (tensor<5xi64, {strides = "contiguous"}>, i64) -> tensor<i64>
+    %n = "profuse.item"(%at) : (tensor<i64>) -> i64
+    %size = "profuse.count"(%n) {symbol = "n0"} : (i64) -> i64
+    %part = "profuse.slice"(%x, %size) {starts = array<i64: 0>, stops = array<i64: -9223372036854775808>} : (tensor<8xf64, {strides = "contiguous"}>, i64) -> !profuse.tensor
+    %sums = "profuse.cumsum"(%part) {axis = 0 : i64} : (!profuse.tensor) -> !profuse.tensor
+    %last = "profuse.pick"(%sums) {index = -1 : i64} : (!profuse.tensor) -> tensor<f64>
+    %w = "profuse.pick_scatter"(%a, %last, %i) {index = -9223372036854775808 : i64} : (tensor<5xf64>, tensor<f64>, i64) -> tensor<5xf64>
+    scf.yield %w : tensor<5xf64>
+  }
+  return %r : tensor<5xf64>
+}
+
+// An element that is read behind a write, of the array as it was, is read before it, and only where
+// it is known that there is one.
+// CHECK-LABEL:  // kept
+// CHECK:          scf.for {{.*}} -> (f64)
+// CHECK:            %[[IN:.*]] = arith.cmpi ult, %[[N:.*]], %c8_i64
+// CHECK:            scf.if %[[IN]]
+// CHECK:              cf.assert
+// CHECK:            %[[OLD:.*]] = memref.load
+// CHECK:            memref.store
+// CHECK:            arith.addf %{{.*}}, %[[OLD]]
+func.func @kept(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<8xi64, {strides = "contiguous"}>) -> (tensor<8xf64>, tensor<f64>) {
+  %xc = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %start = "profuse.constant"() {value = 0.5 : f64} : () -> f64
+  %s = "profuse.to_tensor"(%start) : (f64) -> tensor<f64>
+  %r:2 = scf.for %i = %zero to %eight step %one iter_args(%a = %xc, %sum = %s) -> (tensor<8xf64>, tensor<f64>) : i64 {
+    %w = "profuse.pick_scatter"(%a, %sum, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    %at = "profuse.pick"(%k, %i) {index = -9223372036854775808 : i64} : (tensor<8xi64, {strides = "contiguous"}>, i64) -> tensor<i64>
+    %n = "profuse.item"(%at) : (tensor<i64>) -> i64
+    %old = "profuse.pick"(%a, %n) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %more = "profuse.add"(%sum, %old) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    scf.yield %w, %more : tensor<8xf64>, tensor<f64>
+  }
+  return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
 }

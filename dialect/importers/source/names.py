@@ -59,8 +59,15 @@ def same(a: Any, b: Any) -> bool:
 
 
 def is_carried(value: Any) -> bool:
-    """True for a value that a loop may carry: an array or a number."""
+    """True for an array or a number, which is one value of a graph."""
     return isinstance(value, (Recording, np.generic)) or type(value) in (bool, int, float, complex)
+
+
+def may_carry(value: Any) -> bool:
+    """True for what a loop may carry: arrays, numbers, and tuples of these."""
+    if type(value) is tuple:
+        return len(value) > 0 and all(map(may_carry, value))
+    return is_carried(value)
 
 
 def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str, Any]:
@@ -69,4 +76,4 @@ def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> 
     return {name: held[name] for name in names if name in held}
 
 
-__all__ = ["Site", "is_carried", "read", "same"]
+__all__ = ["Site", "is_carried", "may_carry", "read", "same"]

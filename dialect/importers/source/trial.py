@@ -8,6 +8,7 @@ Python is refused, see `snapshot`.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TraceError
@@ -22,7 +23,7 @@ from ..tracing.operators import op
 from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
 from .decisions import Key
-from .names import Site, is_carried, read, same
+from .names import Site, may_carry, read, same
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -146,13 +147,13 @@ class Trial:
         """What the body yields for the names carried; None if it has to be run anew."""
         again = self.forgotten()
         for name, value in changed.items():
-            if not is_carried(value):
+            if not may_carry(value):
                 self.refuse(f"{name} becomes an object of type {type(value).__name__}")
             if name in self.names:
                 continue
             if name not in self.start:
                 return self.peel(f"{name} is unbound before it")
-            if not is_carried(self.start[name]):
+            if not may_carry(self.start[name]):
                 kind = type(self.start[name]).__name__
                 return self.peel(f"{name} is an object of type {kind} before it")
             self.names, self.carry, again = (*self.names, name), None, True
@@ -165,7 +166,10 @@ class Trial:
         rec = self.rec
         values = {**self.advanced(), **{n: held[n] for n in self.names}}
         for name, value in values.items():
-            if type(value) is TracedArray and not value.ndim and not is_immutable(value):
+            if any(
+                type(leaf) is TracedArray and not leaf.ndim and not is_immutable(leaf)
+                for leaf in _leaves(value)
+            ):
                 self.refuse(f"{name} is an array without axes")
             values[name] = own(rec, value)
         try:
@@ -209,7 +213,7 @@ class Trial:
 
     def results(self, made: dict[str, Any]) -> None:
         """Hand the results to the names."""
-        for value in made.values():
+        for value in _leaves(tuple(made.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
         held = {n: v for n, v in self.start.items() if n in self.live}
@@ -264,11 +268,22 @@ class Trial:
 
 def own(rec: Recorder, value: Any) -> Any:
     """A value that a block hands on: what is taken out of an array is no view of its memory."""
+    if type(value) is tuple:
+        return tuple(own(rec, part) for part in value)
     if type(value) is not TracedArray or value.ndim:
         return value
     made = rec.defs.get(value.value)
     is_view = made is not None and bool(made.op.aliases) and not made.op.writes
     return op("copy", value) if is_view else value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """A value, or what is in a tuple."""
+    if type(value) is not tuple:
+        yield value
+        return
+    for part in value:
+        yield from _leaves(part)
 
 
 __all__ = ["Trial", "own"]

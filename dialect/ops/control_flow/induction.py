@@ -14,9 +14,6 @@ from ...ir.dtypes import I64
 from ...ir.symbolic import UP_TO, Dim, Sym, symbol
 from ...ir.types import ScalarType, Type
 
-FAR = 2**31
-"""Bounds of loops lie within this distance of 0, as sizes of axes do."""
-
 
 @dataclass(frozen=True)
 class Induction:
@@ -57,4 +54,4 @@ def induction(bounds: Sequence[Type], name: str) -> Induction:
     return Induction(ScalarType(I64, base + symbol(name)), name, base, span)
 
 
-__all__ = ["FAR", "Induction", "induction"]
+__all__ = ["Induction", "induction"]

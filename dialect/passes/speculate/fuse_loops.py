@@ -34,12 +34,15 @@ from ...mlir.values import main_functions
 from ...ops.control_flow.control import LOOPS
 from ...ops.control_flow.native import stands_in_way
 from ...ops.host_call import HostCall, shown
+from ...ops.indexing.scatter import Scatter
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .loop_types import Refused
-from .outline_loops import loops_in, outline_loop
+from .outline_loops import joined, loops_in, outline_loop
 
 PREFIX = "fusion_loop"
+SEVERAL = "s"  # follows the prefix in names of functions with several loops
+MOST_PARTS = 32  # writes in the loops that go together: the analysis takes time with their cube
 
 
 @register_pass
@@ -47,18 +50,21 @@ PREFIX = "fusion_loop"
 class FuseLoops(Pass):
     """Outline each loop, with all loops and branches in it, into a fusion group of its own.
 
-    A loop is taken whole or not at all. All of its ops have to be lowered; products and calls on
-    the host stay where they are, and then loops inside of such a loop may be taken. Writes into
-    arrays that the graph has made become pure ops, also at indices that are known at run time: the
-    kernel of a loop writes in place. What only the loop reads goes into the group with it. Loops
-    that stay outside are noted with the reason. ``dynamic`` admits symbolic sizes.
-    ``keep`` (``0:3``) are numbers of loops that stay, as `number_of` gives them. Under ``exact``
-    all stay: kernels of loops fuse products with sums.
+    A loop is taken whole or not at all. Those before it whose results it alone reads go with it.
+    All of its ops have to be lowered; products and calls on the host stay where they are, and then
+    loops inside of such a loop may be taken. Writes into arrays that the graph has made become pure
+    ops, also at indices that are known at run time: the kernel of a loop writes in place. What only
+    the loop reads goes into the group with it. Numbers that sizes depend on in a loop get a count
+    of their own, which the kernel holds them to. Loops that stay outside are noted with the reason.
+    ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
+    `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
+    stay: kernels of loops fuse products with sums.
     """
 
     name: ClassVar[str] = "fuse-loops"
     dynamic: bool = False
     keep: str = ""
+    alone: str = ""
     exact: bool = False
 
     def run(self, module: ir.Module) -> None:
@@ -70,7 +76,7 @@ class FuseLoops(Pass):
         """Take as many loops as can be: one that cannot is left as it was, with its writes."""
         given = devices_of([type_of(v) for v in body_of(func).arguments])
         refused: dict[int, Reason] = {}
-        kept = {int(number) for number in self.keep.split(":") if number}
+        kept, alone = _numbers(self.keep), _numbers(self.alone)
         for number, loop in enumerate(loops_in(func)):
             if number in kept:
                 refused[number] = Reason(Kind.NOT_LOWERED)
@@ -87,9 +93,9 @@ class FuseLoops(Pass):
             attempt = func.clone(ip=ir.InsertionPoint(func)).operation
             before = {symbol_of(f) for f in _private(module)}
             attempt = self._functionalized(attempt, chosen)
-            failure = self._attempt(module, attempt, chosen)
-            if failure is None:
-                self.count("groups", len(chosen))
+            failure = self._attempt(module, attempt, chosen, alone)
+            if isinstance(failure, int):
+                self.count("groups", failure)
                 func.erase()
                 refresh_signature(attempt)
                 break
@@ -97,7 +103,10 @@ class FuseLoops(Pass):
             for made in [f for f in _private(module) if symbol_of(f) not in before]:
                 made.erase()
             number, reason = failure
-            refused[number] = reason
+            if reason is None:
+                alone.add(number)
+            else:
+                refused[number] = reason
         for reason in (r for number, r in refused.items() if number not in kept):
             self.note(dataclasses.replace(reason, effect=Effect.LOOP_IN_PLAN))
 
@@ -120,22 +129,50 @@ class FuseLoops(Pass):
         return replace_function(func, program)
 
     def _attempt(
-        self, module: ir.Module, func: ir.Operation, chosen: Sequence[int]
-    ) -> tuple[int, Reason] | None:
-        """Outline these loops of a function; the one that cannot be, and why."""
+        self, module: ir.Module, func: ir.Operation, chosen: Sequence[int], alone: set[int]
+    ) -> int | tuple[int, Reason | None]:
+        """Outline these loops of a function; returns the number of groups.
+
+        Else the loop that cannot be outlined, and why: None = not with those that go with it.
+        """
         loops = list(loops_in(func))
-        for number in chosen:
+        waiting, groups = list(chosen), 0
+        while waiting:
+            number = waiting.pop()  # the last one: those before may go with it
+            loop = loops[number]
+            others = [] if number in alone else [loops[n] for n in waiting]
+            taken = joined(loop, others)
+            if taken and sum(map(_parts, [loop, *taken])) > MOST_PARTS:
+                others = taken = []
+            waiting = [n for n in waiting if not any(loops[n] == op for op in taken)]
             try:
-                outline_loop(module, loops[number], f"{PREFIX}{number}", self.dynamic)
+                prefix = f"{PREFIX}{SEVERAL if taken else ''}{number}"
+                outline_loop(module, loop, prefix, self.dynamic, others)
             except Refused as error:
-                return number, error.reason
-        return None
+                return number, None if taken else error.reason
+            groups += 1
+        return groups
+
+
+def _numbers(text: str) -> set[int]:
+    return {int(number) for number in text.split(":") if number}
+
+
+def _parts(loop: ir.Operation) -> int:
+    """How many ops in a loop replace a part of an array."""
+    return sum((cls := op_class(op)) is not None and issubclass(cls, Scatter) for op in walk(loop))
 
 
 def number_of(name: str) -> int | None:
     """The number of the loop of which a fusion function was made; None for other functions."""
     rest = name[len(PREFIX) :].split("_")[0] if name.startswith(PREFIX) else ""
+    rest = rest.removeprefix(SEVERAL)
     return int(rest) if rest.isdigit() else None
+
+
+def has_several(name: str) -> bool:
+    """Whether a fusion function was made of several loops."""
+    return number_of(name) is not None and name.startswith(PREFIX + SEVERAL)
 
 
 def _private(module: ir.Module) -> list[ir.Operation]:
@@ -183,4 +220,4 @@ def _refusal(loop: ir.Operation) -> Reason | None:
     return None
 
 
-__all__ = ["FuseLoops", "number_of"]
+__all__ = ["FuseLoops", "has_several", "number_of"]

@@ -42,7 +42,7 @@ from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..shapes.erase_types import erase_types
 from .alternatives import callee_of, guarded, put_back, unspecialised
-from .loop_types import Refused, infer_function
+from .loop_types import Refused, drop_counts, infer_function
 
 _ALL = range(2**63)
 _ASSUMPTIONS = 16  # per group
@@ -84,6 +84,7 @@ class InsertGuards(Pass):
         """Guard one group; ``made`` has the types of what groups before it return."""
         callee = callee_of(module, op)
         fallback = unspecialised(module, callee, "fusion")
+        drop_counts(fallback)
         if self.dynamic:
             reason = self._make_symbolic(op, callee, made)
             if reason is not None:

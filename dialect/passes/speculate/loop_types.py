@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import I64
 from ...ir.op import Attrs, Fusion, Op
-from ...ir.size_algebra import inside_loop
-from ...ir.symbolic import LOOP, Sym
+from ...ir.size_algebra import bounds, inside_loop, substitute
+from ...ir.symbolic import LOOP, Sym, symbol, terms_of
 from ...ir.types import ListType, ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
+    create,
+    defining_op,
     op_class,
     ops_in,
     refresh_signature,
@@ -25,14 +28,17 @@ from ...mlir.rewrite import (
     short_name,
     terminator_of,
     type_of,
+    walk,
 )
 from ...mlir.values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
 from ...ops.control_flow.native import TO_PYTHON, raises_for_infinities
+from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Minimum, Mul, Sub
 from ...ops.indexing.additions import Adding
 from ...ops.indexing.scatter import PickScatter, Scatter
-from ...ops.sizes import complete_shape, product, prove_equal, tensor_type
+from ...ops.queries import Count
+from ...ops.sizes import complete_shape, is_positive, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
 from .fusion_types import number_refusal
@@ -45,6 +51,17 @@ class Refused(Exception):
         self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
         self.sizes = tuple(sizes)
         super().__init__(str(self.reason))
+
+
+class _Uncounted(Exception):
+    """These numbers have to be known as sizes (see `Count`).
+
+    ``low``: how far below 0 expressions may be that have to be sizes, where all numbers are.
+    """
+
+    def __init__(self, numbers: Sequence[ir.Value], low: Sequence[Sym] = ()) -> None:
+        self.numbers, self.low = numbers, low
+        super().__init__()
 
 
 class LoopTypes:
@@ -86,11 +103,24 @@ class LoopTypes:
 
     def _op(self, op: ir.Operation, cls: type[Op]) -> None:
         types, attrs = self.types.of(op), attrs_of(op)
+        if cls is Count:
+            self.types[op.results[0]] = Count.taken_for(types[0], attrs)
+            return
         try:
             found = cls.infer(types, attrs)
             reason = refusal(cls, types, attrs)
         except ProfuseError as error:
             raise Refused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
+        is_open = any(isinstance(t, TensorType) and not t.is_complete for t in found)
+        if is_open or (reason is not None and reason.kind is Kind.RUN_TIME_SIZES):
+            numbers = [n for v in op.operands for n in self._open_numbers(v)]
+            low = [
+                t.value for t in types
+                if isinstance(t, ScalarType) and isinstance(t.value, Sym)
+                and -_FEW <= bounds(t.value)[0] < 0
+            ]  # fmt: skip
+            if numbers or low:
+                raise _Uncounted(list(dict.fromkeys(numbers)), low)
         if reason is not None:
             raise Refused(reason, op, unproven_sizes(cls, types, attrs))
         for type_ in found:
@@ -99,6 +129,15 @@ class LoopTypes:
             if isinstance(type_, TensorType) and not type_.is_complete:
                 raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
         self._give(op.results, found)
+
+    def _open_numbers(self, value: ir.Value) -> list[ir.Value]:
+        """The ints, known at run time only, that another one is computed of."""
+        type_, made = self.types[value], defining_op(value)
+        if not isinstance(type_, ScalarType) or type_.dtype is not I64 or type_.value is not None:
+            return []
+        if made is None or op_class(made) not in _ARITHMETIC:
+            return [value]
+        return [n for v in made.operands for n in self._open_numbers(v)] or [value]
 
     # --- control flow -------------------------------------------------------------------------
 
@@ -122,6 +161,8 @@ class LoopTypes:
         carried = [_carried(t) for t in self.types.of(op)]
         self._give(list(before.arguments), carried)
         _, *passed = [_carried(t) for t in self.run(before)]
+        if not {n for t in passed for n in _names(t)} <= {n for t in carried for n in _names(t)}:
+            raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
         self._give(list(after.arguments), passed)
         self._agree(op, carried, self.run(after))
         self._give(op.results, passed)
@@ -143,9 +184,106 @@ def infer_function(func: ir.Operation) -> list[Type]:
 
     Returns those of its results; raises Refused.
     """
-    found = LoopTypes().run(body_of(func))
+    drop_counts(func)
+    body, counted = body_of(func), 0
+    while True:
+        try:
+            found = LoopTypes().run(body)
+            break
+        except _Uncounted as missing:
+            for value in missing.numbers:
+                _count(value, f"n{counted}")
+                counted += 1
+            if not missing.numbers and not _raise(body, missing.low):
+                raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body)) from None
+        except Refused as error:
+            if not (_equate(body, error.sizes) or _fill(body, error.sizes)):
+                raise
+    if any(_is_of_loop(name) for type_ in found for name in _names(type_)):
+        raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
     refresh_signature(func)
     return found
+
+
+def drop_counts(func: ir.Operation) -> None:
+    """Have what reads a number as a size read it as it is."""
+    for op in [op for op in walk(func) if op_class(op) is Count]:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def _count(value: ir.Value, name: str) -> None:
+    """Have all that reads a number read it as one that sizes depend on."""
+    made = defining_op(value)
+    block = value.owner if made is None else made.block
+    after = [op for op in block.operations if made is None or made.is_before_in_block(op.operation)]
+    count = create(Count, [value], {"symbol": name}, [ScalarType(I64)], after[0].operation)
+    value.replace_all_uses_with(count.results[0])
+    count.operands[0] = value
+
+
+def _equate(body: ir.Block, sizes: Sequence) -> bool:
+    """Take a number for the size that would make two sizes the same; False if none does."""
+    if len(sizes) != 2 or not all(isinstance(d, (int, Sym)) for d in sizes):
+        return False
+    difference = sizes[0] - sizes[1]
+    names = difference.symbols if isinstance(difference, Sym) else ()
+    given = dict.fromkeys(
+        d for a in body.arguments for d in getattr(type_of(a), "shape", None) or ()
+    )  # fmt: skip
+    for op, name in _open_counts(body):
+        if name not in names:
+            continue
+        least = attrs_of(op)["least"] - 1
+        factor = dict(terms_of(difference)).get((name,), 0)
+        solved = [symbol(name) - difference * factor + least] if factor in (1, -1) else []
+        # What lies within a minimum may be as large as an array is.
+        for wanted in (*solved, *given):
+            if isinstance(wanted, Sym) and any(map(_is_of_loop, wanted.symbols)):
+                continue
+            if substitute(difference, {name: wanted - least}) == 0:
+                op.attributes["equals"] = ir.StringAttr.get(str(wanted))
+                return True
+    return False
+
+
+def _raise(body: ir.Block, low: Sequence[Sym]) -> bool:
+    """Have numbers so large that none of these expressions is negative; False if none can be."""
+    for op, name in _open_counts(body):
+        for dim in low:
+            if dict(terms_of(dim)).get((name,)) == 1:
+                least = attrs_of(op)["least"] - int(bounds(dim)[0])
+                _set_least(op, least)
+                return True
+    return False
+
+
+def _fill(body: ir.Block, sizes: Sequence) -> bool:
+    """Have a number so large that a size is not 0; False if none can be."""
+    if len(sizes) != 1:
+        return False
+    for op, name in _open_counts(body):
+        for more in range(1, _FEW):
+            if is_positive(substitute(sizes[0], {name: symbol(name) + more})):
+                _set_least(op, attrs_of(op)["least"] + more)
+                return True
+    return False
+
+
+def _set_least(op: ir.Operation, least: int) -> None:
+    op.attributes["least"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), least)
+
+
+def _open_counts(body: ir.Block) -> Iterator[tuple[ir.Operation, str]]:
+    """The counts that are taken for no other size, and the names of their symbols."""
+    for op in walk(body.owner.operation):
+        if op_class(op) is Count and not attrs_of(op)["equals"]:
+            yield op, Count.name_of(attrs_of(op))
+
+
+def _names(type_: Type) -> set[object]:
+    shape = type_.shape if isinstance(type_, TensorType) else None
+    return {name for d in shape or () if isinstance(d, Sym) for name in d.symbols}
 
 
 def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None:
@@ -185,6 +323,10 @@ def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) ->
     if issubclass(cls, PickScatter) and attrs["index"] != DYNAMIC:
         return cls.can_lower_types(types, attrs)
     return None
+
+
+_FEW = 8  # a number may have to be that much larger than 0
+_ARITHMETIC = (Add, Sub, Mul, FloorDiv, Minimum, Maximum)
 
 
 def _is_of_loop(name: object) -> bool:

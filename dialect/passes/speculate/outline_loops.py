@@ -49,10 +49,25 @@ def loops_in(func: ir.Operation) -> Iterator[ir.Operation]:
     return (op for op in walk(func) if op_class(op) in LOOPS)
 
 
-def outline_loop(module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool) -> None:
-    """Move a loop into a function of its own and call it; raises Refused."""
+def joined(loop: ir.Operation, others: Sequence[ir.Operation]) -> list[ir.Operation]:
+    """The loops among ``others`` that go into one function with a loop: it alone reads them.
+
+    Arrays that they write then stay where they are, and are not copied in between.
+    """
+    members = _members(loop, Memory(func_of(loop)), others)[:-1]
+    return [op for op in members if op_class(op) in LOOPS]
+
+
+def outline_loop(
+    module: ir.Module, loop: ir.Operation, prefix: str, dynamic: bool,
+    others: Sequence[ir.Operation] = (),
+) -> None:  # fmt: skip
+    """Move a loop, and those that `joined` tells, into a function of its own and call it.
+
+    Raises Refused.
+    """
     memory = Memory(func_of(loop))
-    before = _members(loop, memory)
+    before = _members(loop, memory, others)
     behind = _followers(loop, memory)
     members = [*before, *behind]
     inside = {v for op in members for v in op.results}
@@ -130,7 +145,9 @@ def _in_tensor(value: ir.Value, dtype: DType, body: ir.Block, loop: ir.Operation
     return made.results[0]
 
 
-def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
+def _members(
+    loop: ir.Operation, memory: Memory, others: Sequence[ir.Operation]
+) -> list[ir.Operation]:
     """The loop, and before it what computes values of its block that nothing else reads.
 
     Ops on numbers are among them whoever reads their results: what they compute may be a size.
@@ -147,10 +164,10 @@ def _members(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
             continue
         if source.name in CONSTANTS or memory.is_touched(source):
             continue
-        if not _may_join(source, [*taken.values(), loop]):
+        if not _may_join(source, [*taken.values(), loop], others):
             continue
         taken[order[value]] = source
-        waiting += list(source.operands)
+        waiting += _free_values([source])
     return [*(taken[n] for n in sorted(taken)), loop]
 
 
@@ -207,8 +224,12 @@ def _is_single(type_: Type) -> bool:
     return isinstance(type_, ScalarType) and type_.dtype in (BOOL, I64, F64, C128)
 
 
-def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:
+def _may_join(
+    op: ir.Operation, members: Sequence[ir.Operation], loops: Sequence[ir.Operation]
+) -> bool:
     cls = op_class(op)
+    if any(op == loop for loop in loops):
+        return _is_read_by(members, op)
     if cls is None or len(op.regions) or not is_pure(op) or issubclass(cls, Identity):
         return False
     if all(isinstance(type_of(v), ScalarType) for v in op.results):
@@ -219,6 +240,11 @@ def _may_join(op: ir.Operation, members: Sequence[ir.Operation]) -> bool:
         return False
     if _has_sizes_of_run_time(op, cls):
         return False
+    return _is_read_by(members, op)
+
+
+def _is_read_by(members: Sequence[ir.Operation], op: ir.Operation) -> bool:
+    """Whether nothing but these reads what an op makes."""
     return all(
         any(_encloses(member, user) for member in members)
         for v in op.results for user in users(v)
@@ -342,4 +368,4 @@ def _drop_observers(func: ir.Operation) -> None:
             op.erase()
 
 
-__all__ = ["loops_in", "outline_loop"]
+__all__ = ["joined", "loops_in", "outline_loop"]

@@ -11,8 +11,10 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import DType
 from ....dialect.ir.program import Program
+from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
+from ....dialect.ops.queries import Count
 from .memory import Framed
 
 # Sizes of symbols. Each set of inputs uses one row; the last symbol gets the row's first number.
@@ -115,18 +117,30 @@ def values(function: Program, setting: Setting, most: int | None = None) -> list
     integers of the kind's whole range.
     """
     rng = np.random.default_rng(setting.seed)
+    counts = {
+        i.operands[0]: Count.full_attrs(i.attrs) for i in function.body.walk() if i.op is Count
+    }
     out: list[Any] = []
     for value in function.inputs:
         type_ = function.type_of(value)
         if isinstance(type_, ScalarType):
-            made = _of_dtype(type_.dtype, (), setting.kind, rng, most)
-            out.append(made.item())
+            number = _of_dtype(type_.dtype, (), setting.kind, rng, most).item()
+            if value in counts:
+                number = _size(counts[value], number, setting.sizes)
+            out.append(number)
         else:
             assert isinstance(type_, TensorType) and type_.dtype is not None
             out.append(
                 _of_dtype(type_.dtype, shape_of(type_, setting.sizes), setting.kind, rng, most)
             )
     return out
+
+
+def _size(attrs: Mapping[str, Any], number: int, sizes: Mapping[str, int]) -> int:
+    """A number as one that sizes depend on; else runs would be void."""
+    if attrs["equals"]:
+        return evaluate(parse_dim(attrs["equals"]), sizes)
+    return attrs["least"] + abs(number) % _DRAWN
 
 
 def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:

@@ -14,6 +14,7 @@ operands independently would hide that.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -52,6 +53,7 @@ _OF_EITHER_SIGN = (
     Minimum,
 )
 _SLOWER = 16  # as many times longer may an evaluation take that moves operands
+_ALL = 12  # as many times longer may all of these take together
 _ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
 
 
@@ -117,7 +119,9 @@ def nudge(
     # Drawing random numbers would take most of the time, so only a limited number is drawn.
     count = min(array.size, _DRAWN)
     if together:
-        steps = np.full(array.shape, rng.choice([-ulps, ulps]), bits.dtype)
+        steps = np.full(array.shape, ulps if rng.integers(2) else -ulps, bits.dtype)
+    elif count == array.size:
+        steps = np.asarray(rng.integers(-ulps, ulps, array.shape, bits.dtype, True))
     else:
         steps = np.resize(rng.integers(-ulps, ulps, count, bits.dtype, True), array.shape)
     size = bits & most
@@ -162,6 +166,7 @@ class Reference:
         self._function, self._module = function, module
         self._adapt = _as_it_is if rows is None else rows.adapt
         self._limit = limit if has_loops(function) else None
+        self._left = 0.0 if limit is None else limit.seconds * _ALL  # for moved operands
         self._plain = Evaluator(function, module, adapt=None if rows is None else rows.adapt)
         instrs = list(function.body.walk())
         self.moves = all(i.op.rounding is Rounding.MOVES for i in instrs)
@@ -215,7 +220,10 @@ class Reference:
     def nearby(
         self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
     ) -> list[list[np.ndarray]]:
-        """The results of ``count`` evaluations with moved operands; fewer if NumPy raises."""
+        """The results of ``count`` evaluations with moved operands; fewer if NumPy raises.
+
+        Raises TooLong if loops take too long, in one evaluation or in all of this reference.
+        """
         if not any(self.rounds):
             return []
         rng, every = np.random.default_rng(seed), True
@@ -230,6 +238,9 @@ class Reference:
         out = []
         for number in range(count):
             every = number % 2 == 0
+            if self._limit is not None and self._left <= 0:
+                raise TooLong("telling what rounding does in its loops takes too long")
+            begun = time.thread_time()
             try:
                 with self._limited(_SLOWER):
                     out.append([np.asarray(x) for x in evaluator(args)])
@@ -238,6 +249,8 @@ class Reference:
             except Exception:
                 # If moved operands raise, rounding decides; such an evaluation is no evidence.
                 continue
+            finally:
+                self._left -= time.thread_time() - begun
         return out
 
     def widened(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from internals import executor_of
+from native_loops import native, same
 
 
 @pytest.fixture(autouse=True)
@@ -13,54 +13,6 @@ def as_users_call_it():
     """What writes to arguments is no error."""
     with pf.knobs.override(unsupported="python"):
         yield
-
-
-def called(function, args):
-    """What a function gives or raises, and what its arguments hold then."""
-    args = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
-    with np.errstate(all="ignore"):
-        try:
-            return function(*args), None, args
-        except Exception as error:
-            return None, error, args
-
-
-def close(found, expected, tolerance):
-    if isinstance(expected, (float, np.ndarray)):
-        np.testing.assert_allclose(found, expected, tolerance, tolerance)
-    else:
-        assert found == expected
-
-
-def same(jitted, function, args, tolerance=1e-12):
-    found, error, held = called(jitted, args)
-    expected, wanted, kept = called(function, args)
-    assert (error is None) == (wanted is None), (error, wanted)
-    if wanted is not None:
-        assert isinstance(error, type(wanted))
-    else:
-        assert type(found) is type(expected)
-        for f, e in zip(
-            *((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True
-        ):
-            close(f, e, tolerance)
-    for a, b in zip(held, kept, strict=True):
-        close(a, b, tolerance)
-
-
-def native(function, *args, tolerance=1e-12):
-    """A jitted function whose calls with these arguments run in the kernel of a loop."""
-    jitted = pf.jit(function)
-    for _ in range(3):
-        same(jitted, function, args, tolerance)
-        jitted.wait()
-    kernels = executor_of(jitted).result.kernels
-    assert any("fusion_loop" in name for name in kernels), jitted.explain()
-    before = jitted.state().counters["kernel_launches"]
-    same(jitted, function, args, tolerance)
-    assert jitted.state().counters["kernel_launches"] > before
-    assert jitted.state().counters["voided_launches"] == 0
-    return jitted
 
 
 def smoothed(u, steps):

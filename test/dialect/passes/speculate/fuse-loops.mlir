@@ -1,6 +1,7 @@
 // RUN: profuse-opt %s -p fuse-loops --verify-each --stats 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=STATS --input-file=%t
 // RUN: profuse-opt %s -p 'fuse-loops{keep=0}' | FileCheck %s --check-prefix=KEEP
+// RUN: profuse-opt %s -p 'fuse-loops{alone=2}' | FileCheck %s --check-prefix=ALONE
 // RUN: profuse-opt %s -p 'fuse-loops{dynamic=true}' | FileCheck %s --check-prefix=DYN
 // RUN: profuse-opt %s -p 'fuse-loops{exact=true}' | FileCheck %s --check-prefix=EXACT
 
@@ -135,6 +136,65 @@ func.func @effects(%x: tensor<4xf64>, %n: i64) -> tensor<4xf64> {
   return %r : tensor<4xf64>
 }
 
+// A loop that another one alone reads goes into its function: nothing is copied in between. What
+// something else reads stays a group of its own.
+// CHECK-LABEL: func.func @several(
+// CHECK:         %[[ONE:.*]] = "profuse.fusion_group"({{.*}}) {callee = @fusion_loop0_
+// CHECK:         %[[TWO:.*]] = "profuse.fusion_group"({{.*}}) {callee = @fusion_loops2_
+// CHECK-NOT:     profuse.fusion_group
+// CHECK:         return %[[ONE]], %[[TWO]]
+// ALONE-LABEL: func.func @several(
+// ALONE:         callee = @fusion_loop0_
+// ALONE:         callee = @fusion_loop1_
+// ALONE:         callee = @fusion_loop2_
+func.func @several(%x: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %y = "profuse.copy"(%x) : (tensor<8xf64>) -> tensor<8xf64>
+  %p = scf.for %i = %zero to %eight step %one iter_args(%a = %y) -> (tensor<8xf64>) : i64 {
+    %v = "profuse.pick"(%x, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %w = "profuse.pick_scatter"(%a, %v, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %w : tensor<8xf64>
+  }
+  %q = scf.for %i = %one to %eight step %one iter_args(%a = %p) -> (tensor<8xf64>) : i64 {
+    %v = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %d = "profuse.add"(%v, %v) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    %w = "profuse.pick_scatter"(%a, %d, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %w : tensor<8xf64>
+  }
+  %r = scf.for %i = %one to %eight step %one iter_args(%a = %q) -> (tensor<8xf64>) : i64 {
+    %v = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %d = "profuse.mul"(%v, %v) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    %w = "profuse.pick_scatter"(%a, %d, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %w : tensor<8xf64>
+  }
+  return %p, %r : tensor<8xf64>, tensor<8xf64>
+}
+
+// A number that sizes depend on is known as one: below a bound that the parts ask for, and the same
+// as a size where two sizes have to be the same.
+// CHECK-LABEL: func.func @numbers(
+// CHECK:         "profuse.fusion_group"({{.*}}) {callee = @[[NUMBERS:fusion_loop0_[0-9]+]]}
+func.func @numbers(%x: tensor<8xf64>, %n: i64) -> tensor<8xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %two = "profuse.constant"() {value = 2 : i64} : () -> i64
+  %y = "profuse.copy"(%x) : (tensor<8xf64>) -> tensor<8xf64>
+  %r = scf.for %i = %zero to %two step %one iter_args(%a = %y) -> (tensor<8xf64>) : i64 {
+    %end = "profuse.sub"(%n, %one) : (i64, i64) -> i64
+    %inner = "profuse.slice"(%a, %end) {starts = array<i64: 1>, stops = array<i64: -9223372036854775808>} : (tensor<8xf64>, i64) -> !profuse.tensor
+    %first = "profuse.slice"(%a, %n) {starts = array<i64: 0>, stops = array<i64: -9223372036854775808>} : (tensor<8xf64>, i64) -> !profuse.tensor
+    %sum = "profuse.add"(%first, %x) : (!profuse.tensor, tensor<8xf64>) -> !profuse.tensor
+    %b = "profuse.slice_scatter"(%a, %sum) {starts = array<i64: 0>, stops = array<i64: 8>} : (tensor<8xf64>, !profuse.tensor) -> tensor<8xf64>
+    %mean = "profuse.sum"(%inner) : (!profuse.tensor) -> tensor<f64>
+    %c = "profuse.pick_scatter"(%b, %mean) {index = 0 : i64} : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
+    scf.yield %c : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}
+
+
 // CHECK:       func.func private @[[STENCIL]](%[[X:.*]]: tensor<8xf64{{.*}}>, %[[N:.*]]: i64)
 // CHECK:         "profuse.copy"(%[[X]])
 // CHECK:         %[[UPPER:.*]] = "profuse.sub"(%[[N]], %{{.*}})
@@ -144,3 +204,5 @@ func.func @effects(%x: tensor<4xf64>, %n: i64) -> tensor<4xf64> {
 // CHECK:         scf.for {{.*}} iter_args(%[[A:[a-z0-9]+]] = %{{[a-z0-9]+}}) -> (tensor<8xf64>)
 // CHECK:           "profuse.pick_scatter"(%[[A]], %{{.*}}, %{{.*}})
 // CHECK-NOT:       "profuse.put_"
+// CHECK:       func.func private @[[NUMBERS]](
+// CHECK:         "profuse.count"(%{{.*}}) {equals = "8", least = 1 : i64, symbol = "n0"} : (i64) -> i64
