@@ -427,6 +427,10 @@ def test_results_keep_no_traced_values_in_objects():
 
 
 class _Plain(np.ndarray):
+    """Overrides nothing."""
+
+
+class _Noted(np.ndarray):
     def __array_finalize__(self, other):
         self.note = getattr(other, "note", None)
 
@@ -450,7 +454,7 @@ def test_subclasses_with_a_meaning_of_their_own_are_refused(tmp_path):
     """As arguments and captured; those that override nothing are plain arrays, and so memmaps."""
     f = pf.jit(lambda x: x * 2)
     np.testing.assert_array_equal(f(A.view(_Plain)), A * 2)
-    for kind in (_Units, _Functions, _Product, np.ma.MaskedArray):
+    for kind in (_Noted, _Units, _Functions, _Product, np.ma.MaskedArray):
         odd = A.view(kind)
         with pytest.raises(pf.ArgumentError, match=f"'x': .*{kind.__name__}"):
             f(odd)
