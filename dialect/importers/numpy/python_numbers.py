@@ -17,7 +17,7 @@ from ...ir.dtypes import BOOL, C128, F64, I64, DType
 from ...ir.types import ListType
 from ..python.substitutes import CONVERSIONS, FUNCTIONS
 from ..tracing.operators import Recording, op
-from ..tracing.traced import TracedArray
+from ..tracing.traced import TracedArray, TracedScalar
 
 # Functions of one number or two -> NumPy's, which compute the same.
 _PLAIN = {
@@ -41,6 +41,11 @@ def is_open(value: Any) -> bool:
     return isinstance(value, Recording) and value.is_open and not has_axes
 
 
+def _is_differentiated(value: Any) -> bool:
+    """True for a known number whose gradient needs an op for what is computed with it."""
+    return isinstance(value, Recording) and value.rec.varies(value.value)
+
+
 def _dtype_of(value: Recording) -> DType | None:
     hint = value.rec.hints[value.value]
     return None if isinstance(hint, ListType) else hint.dtype
@@ -51,7 +56,9 @@ def _conversion(kind: type, dtype: DType) -> None:
 
     @functools.wraps(kind, updated=())
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs or not is_open(args[0]):
+        if len(args) != 1 or kwargs:
+            return kind(*args, **kwargs)
+        if not is_open(args[0]) and not (dtype in (F64, C128) and _is_differentiated(args[0])):
             return kind(*args, **kwargs)
         (value,) = args
         if _dtype_of(value) is None:
@@ -65,16 +72,21 @@ for _kind, _dtype in ((int, I64), (float, F64), (bool, BOOL), (complex, C128)):
     _conversion(_kind, _dtype)
 
 
-def _substitute(name: str) -> Callable[[Callable[..., Any]], None]:
+def _substitute(name: str, has_gradient: bool = True) -> Callable[[Callable[..., Any]], None]:
     """Substitute a function of `math` for calls with a number that is known only at run time."""
     original = getattr(math, name)
+
+    def needs_op(value: Any) -> bool:
+        return is_open(value) or (has_gradient and _is_differentiated(value))
 
     def register(record: Callable[..., Any]) -> None:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or not any(map(is_open, args)) or any(map(_is_foreign, args)):
+            if kwargs or not any(map(needs_op, args)) or any(map(_is_foreign, args)):
+                if not has_gradient:
+                    args = tuple(x.bake() if isinstance(x, TracedScalar) else x for x in args)
                 return original(*args, **kwargs)
-            return record(*[op("item", x, dtype=F64) if is_open(x) else float(x) for x in args])
+            return record(*[op("item", x, dtype=F64) if needs_op(x) else float(x) for x in args])
 
         FUNCTIONS[original] = call
 
@@ -110,13 +122,13 @@ def _plain(name: str, function: Callable[..., Any]) -> None:
 
 
 def _test(name: str, function: Callable[..., Any]) -> None:
-    @_substitute(name)
+    @_substitute(name, has_gradient=False)
     def record(x: Any) -> Any:
         return op("truth", function(x))
 
 
 def _rounded(name: str, function: Callable[..., Any]) -> None:
-    @_substitute(name)
+    @_substitute(name, has_gradient=False)
     def record(x: Any) -> Any:
         return op("item", function(x), dtype=I64)
 

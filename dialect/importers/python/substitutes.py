@@ -224,7 +224,7 @@ CLASSES[contextlib.suppress] = _Suppress
 
 
 def _errstate(*args: Any, **kwargs: Any) -> Any:
-    """`np.errstate`, unless it makes an effect of floating-point errors, which kernels do not see."""
+    """`np.errstate`, unless it makes effects of floating-point errors, which kernels ignore."""
     told = sorted(_TELLS.intersection(x for x in kwargs.values() if isinstance(x, str)))
     if told and current() is not None:
         raise trace_error(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dtypes import BF16, DType
+from ...ir.dtypes import BF16, DType, numpy_dtype
 from ...ir.op import Rounding
 from ...ir.types import Type
 from ...reasons import Kind, Reason
@@ -54,7 +54,7 @@ class Abs(Unary, name="abs", rounding=Rounding.NONE):
 
     @staticmethod
     def partials(x: Any, y: Any) -> Sequence[Partial]:
-        if np.dtype(x.dtype).kind != "c":
+        if numpy_dtype(x).kind != "c":
             return (np.sign(x),)
         none = y == 0
         return (np.conj(np.where(none, 0, x / np.where(none, 1, y))),)
@@ -115,7 +115,7 @@ class Imag(_Part, name="imag"):
     numpy = np.imag
     python = operator.attrgetter("imag")
     element = staticmethod(lambda x: x.imag)
-    partials = staticmethod(lambda x, y: (-1j if np.dtype(x.dtype).kind == "c" else None,))
+    partials = staticmethod(lambda x, y: (-1j if numpy_dtype(x).kind == "c" else None,))
 
 
 # --- exponentials and logarithms --------------------------------------------------------------
