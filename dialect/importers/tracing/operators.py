@@ -191,7 +191,7 @@ class Recording:
         """
         if self.rec.varies(self.value):
             raise trace_error(
-                "a number that is differentiated is needed as a constant here, which has no gradient",
+                "a differentiated number is needed as a constant here, which has no gradient",
                 "compute with operators and functions of np or math, or pass np.float64(x)",
             )
         return self.bake()
