@@ -154,6 +154,8 @@ class JitFunction(TracedFunction):
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
                 return self._leave(Refused(error), args, kwargs)
+            if variant.shared is not None:
+                outputs = variant.shared.put(outputs, [*given, *trace.captured])
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -235,6 +237,8 @@ class JitFunction(TracedFunction):
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
+        if any(v.shared is not None and v.shared.is_all for v in every) and not self._raises:
+            lines.append("  Calls that give arguments, or views of them, run in Python.")
         if any(v.waits() for v in every) and not self._raises:
             lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
