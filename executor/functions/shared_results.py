@@ -5,7 +5,9 @@ NumPy's function gives of an argument that it returns, or of a view of one, is t
 memory, to which the caller may write. Such results are taken from the caller's arrays, by the ops
 that lead there, once the graph has run; where the graph gives nothing else, Python runs the calls.
 
-Results that may be an argument because contents decide so, in a branch or loop, are copies.
+An array that the function writes to is one of its inputs, read through a copy, in the graph
+(`write_back`): a view of the copy is a view of the array. Results that may be an argument because
+contents decide so, in a branch or loop, are copies.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from ...dialect.dataclass import dataclass
 from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType
+from ...dialect.ops.indexing.inplace import Borrow
+from ...dialect.ops.indexing.scatter import Copy
 from ...dialect.ops.queries import Dim, Size
 from ..interpret.evaluate import Evaluator
 
@@ -30,73 +34,100 @@ class SharedResults:
     Attributes:
         positions: of these results among the outputs of the graph.
         are_inputs: of each whether it is an input as it is.
+        roots: of each, the number of the input.
         is_all: the graph gives nothing else.
         views: from the inputs to these results.
     """
 
     positions: tuple[int, ...]
     are_inputs: tuple[bool, ...]
+    roots: tuple[int, ...]
     is_all: bool
     views: Evaluator
 
     def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """The results, with those of the caller's memory; ``given``: the inputs as it has them."""
         found = list(outputs)
-        for k, view in zip(self.positions, self.views(given), strict=True):
-            found[k] = view
+        for k, root, view in zip(self.positions, self.roots, self.views(given), strict=True):
+            # What NumPy copies has the contents of its time, not of now.
+            if view is given[root] or np.may_share_memory(view, given[root]):
+                found[k] = view
         return found
 
 
-def shared_results(trace: Trace, leaves: Sequence[Any]) -> SharedResults | None:
+def shared_results(trace: Trace, inputs: Sequence[Any]) -> SharedResults | None:
     """The results of a trace that share memory with its inputs; None if there are none.
 
-    ``leaves``: the arguments that were traced, of the ranks that the graph is for.
+    ``inputs``: those of the call that was traced, of the ranks that the graph is for.
     """
-    program = trace.module.main
-    found = _shared(program, tuple(program.outputs))
+    program = _without_copies(trace)
+    found = _shared(program, program.outputs)
     if found is None:
         return None
-    given = [*leaves, *trace.captured]
+    of_each = zip(found.positions, found.are_inputs, found.views(inputs), strict=True)
     # What is taken out of an array without any axes is a number in NumPy.
-    wanted = {
+    wanted = [
         program.outputs[k]
-        for k, is_input, view in zip(
-            found.positions, found.are_inputs, found.views(given), strict=True
-        )
+        for k, is_input, view in of_each
         if type(view) is np.ndarray and (is_input or view.ndim)
-    }
-    return _shared(program, tuple(wanted))
+    ]
+    return _shared(program, wanted)
+
+
+def _without_copies(trace: Trace) -> Program:
+    """The graph without writes, its results alone: the copies of what is written are the inputs."""
+    main = trace.module.main
+    count = len(main.outputs) - len(trace.writes)
+    finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
+    same: dict[int, int] = {}
+    instrs = []
+    for instr in main.body.instrs:
+        operands = tuple([same.get(v, v) for v in instr.operands])
+        if instr.op in (Copy, Borrow) and finals.get(instr.results[0]) == operands[0]:
+            same[instr.results[0]] = operands[0]
+        elif instr.op.writes and not instr.blocks:
+            for k, result in enumerate(instr.results):
+                shared = instr.op.shared_operands(k, len(operands))
+                if len(shared) == 1:
+                    same[result] = operands[shared[0]]
+        else:
+            instrs.append(Instr(instr.op, operands, instr.results, instr.attrs, instr.blocks))
+    outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
+    return Program("views", Block(main.inputs, instrs, outputs), main.types, main.count)
 
 
 def _shared(program: Program, wanted: Sequence[int]) -> SharedResults | None:
     """`shared_results`, of some outputs of any rank."""
     made = {result: instr for instr in program.body.instrs for result in instr.results}
-    needed: dict[int, None] = {}  # instructions, by identity
-    positions = []
+    needed: set[int] = set()  # instructions, by identity
+    positions, roots = [], []
     for k, value in enumerate(program.outputs):
-        chain = _views(program, made, value) if value in wanted else None
-        if chain is not None:
+        found = _views(program, made, value) if value in wanted else None
+        if found is not None:
+            chain, root = found
             positions.append(k)
-            needed |= dict.fromkeys(map(id, chain))
+            roots.append(program.inputs.index(root))
+            needed.update(map(id, chain))
     if not positions:
         return None
     kept = [instr for instr in program.body.instrs if id(instr) in needed]
-    found = tuple(program.outputs[k] for k in positions)
-    views = Program("views", Block(program.inputs, kept, found), program.types, program.count)
-    inputs = frozenset(program.inputs)
+    values = tuple(program.outputs[k] for k in positions)
+    views = Program("views", Block(program.inputs, kept, values), program.types, program.count)
     return SharedResults(
-        tuple(positions), tuple(v in inputs for v in found),
+        tuple(positions), tuple(v in program.inputs for v in values), tuple(roots),
         len(positions) == len(program.outputs), Evaluator(views, Module(views)),
     )  # fmt: skip
 
 
-def _views(program: Program, made: dict[int, Instr], value: int) -> list[Instr] | None:
-    """The instructions that take a value out of an input; None if it is no view of one."""
+def _views(
+    program: Program, made: dict[int, Instr], value: int
+) -> tuple[list[Instr], int] | None:  # fmt: skip
+    """The instructions that take a value out of an input, and that; None if it is no view."""
     chain: list[Instr] = []
     inputs = frozenset(program.inputs)
     while value not in inputs:
         instr = made.get(value)
-        if instr is None or instr.blocks or instr.op.writes:
+        if instr is None or instr.blocks:
             return None
         shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
         if len(shared) != 1:
@@ -108,7 +139,7 @@ def _views(program: Program, made: dict[int, Instr], value: int) -> list[Instr] 
                 return None
             chain += numbers
         value = instr.operands[shared[0]]
-    return None if isinstance(program.type_of(value), ScalarType) else chain
+    return None if isinstance(program.type_of(value), ScalarType) else (chain, value)
 
 
 def _numbers(program: Program, made: dict[int, Instr], value: int) -> list[Instr] | None:
@@ -131,10 +162,10 @@ def _numbers(program: Program, made: dict[int, Instr], value: int) -> list[Instr
             left += instr.operands
             continue
         for operand in instr.operands:
-            chain = _views(program, made, operand)
-            if chain is None:
+            views = _views(program, made, operand)
+            if views is None:
                 return None
-            found += chain
+            found += views[0]
     return found
 
 

@@ -81,7 +81,12 @@ class Variant:
     @property
     def may_share(self) -> bool:
         """Whether results may be arrays of the caller's, or have their memory."""
-        return self.may_be_pythons and not (self.trace.has_effects or self.executor.donated)
+        return self.may_be_pythons and not (self.trace.draws or self.executor.donated)
+
+    @property
+    def gives_views(self) -> bool:
+        """Whether the graph gives nothing but arrays of the caller's, or views of them."""
+        return self.shared is not None and self.shared.is_all and not self.trace.has_effects
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -128,7 +133,7 @@ class Variant:
 
     def python_serves(self) -> bool:
         """True once the calls of this graph are sooner done by Python than by its settled plan."""
-        if self.shared is not None and self.shared.is_all:
+        if self.gives_views:
             return True
         plan = self.executor.settled
         if plan is not self.judged:
