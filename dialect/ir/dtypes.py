@@ -7,6 +7,7 @@ ones); `lowering` maps them to signless storage and picks unsigned operations by
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -129,3 +130,8 @@ def dtype_of(obj: object) -> DType:
             hint="supported: bool, (u)int8-64, float16/32/64, bfloat16, complex64/128",
         )
     return found
+
+
+def numpy_dtype(x: Any) -> np.dtype:
+    """The dtype of an array or of a Python number, traced or not."""
+    return np.dtype(x.dtype if hasattr(x, "dtype") else x.__class__)

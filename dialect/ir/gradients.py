@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InternalError
-from .dtypes import dtype_of
+from .dtypes import dtype_of, numpy_dtype
 
 if TYPE_CHECKING:
     from .op import Op
@@ -71,10 +71,10 @@ class GradientBuilder:
 
     def converted(self, g: Any, x: Any) -> Any:
         """``g`` in the dtype of ``x``: its real part, if ``x`` is real."""
-        dtype = _dtype(x)
-        if _dtype(g).kind == "c" and dtype.kind != "c":
+        dtype = numpy_dtype(x)
+        if numpy_dtype(g).kind == "c" and dtype.kind != "c":
             g = np.real(g)
-        return g if _dtype(g) == dtype else self.op("cast", g, dtype=dtype_of(dtype))
+        return g if numpy_dtype(g) == dtype else self.op("cast", g, dtype=dtype_of(dtype))
 
     def conjugate(self, x: Any) -> Any:
         """The conjugate of a derivative: what a gradient is multiplied by."""
@@ -98,11 +98,6 @@ class GradientBuilder:
     def spread(self, g: Any, x: Any) -> Any:
         """``g`` broadcast to the shape of ``x``."""
         return g if self.same_shape(g, x) else np.broadcast_to(g, np.shape(x))
-
-
-def _dtype(x: Any) -> np.dtype:
-    """The dtype of an array or of a Python number."""
-    return np.dtype(x.dtype if hasattr(x, "dtype") else x.__class__)
 
 
 def rule_of(op: type[Op]) -> str:

@@ -144,6 +144,11 @@ class TracedFunction(DispatchedFunction):
             else:
                 self._check_churn(known)
                 variant = self._admit(key, made, home)
+                if variant.may_share and not self._raises:
+                    from .shared_results import shared_results  # once for each graph
+
+                    slots = [slot.find() for slot in made.slots]
+                    variant.shared = shared_results(made, [*leaves, *slots, *made.captured])
             variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)

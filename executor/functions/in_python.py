@@ -150,7 +150,7 @@ class PythonCalls:
         """Run a call in Python; ``meanwhile``: until the code of a graph is there.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
-        if that is of the same kind, as it tells the line.
+        if that is of the same kind and has its text, as it tells the line.
         """
         self._counters.calls += 1
         self._counters.python_calls += 1
@@ -161,7 +161,7 @@ class PythonCalls:
         except ProfuseError:
             raise
         except Exception as raised:
-            if error is not None and not is_lasting(error) and isinstance(error, type(raised)):
+            if error is not None and not is_lasting(error) and _tells(error, raised):
                 raise error from None
             raise
         if refused is not None and refused.key is not None:
@@ -179,6 +179,11 @@ class PythonCalls:
     def explain(self) -> list[str]:
         """One sentence per reason."""
         return [f"{self._name} runs {reason.told}" for reason in self.reasons.values()]
+
+
+def _tells(error: ProfuseError, raised: Exception) -> bool:
+    """True if an error of a trace says all that an exception of Python's says."""
+    return isinstance(error, type(raised)) and str(raised).strip() in str(error)
 
 
 def is_lasting(error: ProfuseError) -> bool:

@@ -154,6 +154,8 @@ class JitFunction(TracedFunction):
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
                 return self._leave(Refused(error), args, kwargs)
+            if variant.shared is not None:
+                outputs = variant.shared.put(outputs, [*given, *trace.captured])
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -186,6 +188,8 @@ class JitFunction(TracedFunction):
                 raise  # other threads have drawn since: Python would draw other numbers
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
+        if variant.shared is not None:
+            outputs = variant.shared.put(outputs, given)
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
@@ -235,6 +239,8 @@ class JitFunction(TracedFunction):
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
             )
+        if any(v.gives_views for v in every) and not self._raises:
+            lines.append("  Calls that give arguments, or views of them, run in Python.")
         if any(v.waits() for v in every) and not self._raises:
             lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]

@@ -21,6 +21,7 @@ from .race import Races
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
+    from .shared_results import SharedResults
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -50,6 +51,7 @@ class Variant:
         judged: the plan that `python_serves` has last looked at.
         is_pythons: what it has found.
         races: which calls Python runs sooner.
+        shared: results that share memory with arguments.
     """
 
     trace: Trace
@@ -62,6 +64,7 @@ class Variant:
     judged: Plan | None = None
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
+    shared: SharedResults | None = None
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -74,6 +77,16 @@ class Variant:
     def may_be_pythons(self) -> bool:
         """Whether Python can run calls on the same values."""
         return self.executor.options.processor.is_host and not self.trace.strict
+
+    @property
+    def may_share(self) -> bool:
+        """Whether results may be arrays of the caller's, or have their memory."""
+        return self.may_be_pythons and not (self.trace.draws or self.executor.donated)
+
+    @property
+    def gives_views(self) -> bool:
+        """Whether the graph gives nothing but arrays of the caller's, or views of them."""
+        return self.shared is not None and self.shared.is_all and not self.trace.has_effects
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -100,6 +113,8 @@ class Variant:
             raise Refused("each call draws random numbers first")
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
+        if self.shared is not None:
+            raise Refused("a result is an argument, or a view of one")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
@@ -118,6 +133,8 @@ class Variant:
 
     def python_serves(self) -> bool:
         """True once the calls of this graph are sooner done by Python than by its settled plan."""
+        if self.gives_views:
+            return True
         plan = self.executor.settled
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False

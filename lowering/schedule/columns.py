@@ -42,7 +42,7 @@ def choose_rows(nest: Nest) -> None:
     """
     for stage in _over_rows(nest):
         extent = stage.reduced[-1].extent
-        if isinstance(extent, int) and extent <= _ROWS and _streams(nest, stage) is None:
+        if isinstance(extent, int) and 0 < extent <= _ROWS and _streams(nest, stage) is None:
             stage.rows = extent  # rows that indices name: each begins a run of its own anyway
     for stage in _stages(nest):
         _choose_rows(nest, stage)

@@ -169,3 +169,8 @@ def test_a_few_rows_that_indices_name_are_added_at_once(size):
 
 def test_many_rows_that_indices_name_are_added_one_by_one():
     assert added(bags(50, 70, 9, 5), number=1) == [1]
+
+
+def test_no_rows_that_indices_name_are_added():
+    program = bags(50, 70, 9, 0)
+    same_bits(program, drawn(50, 70), np.zeros(0, np.int64))

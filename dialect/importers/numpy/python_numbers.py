@@ -35,6 +35,11 @@ def _has_axes(value: Any) -> bool:
     return type(value) is TracedArray and bool(value.ndim)
 
 
+def _is_differentiated(value: Any) -> bool:
+    """True for a known number whose gradient needs an op for what is computed with it."""
+    return isinstance(value, Recording) and value.rec.varies(value.value)
+
+
 def _dtype_of(value: Recording) -> DType | None:
     hint = value.rec.hints[value.value]
     return None if isinstance(hint, ListType) else hint.dtype
@@ -48,7 +53,9 @@ def _conversion(kind: type, dtype: DType) -> None:
         parts = kind is complex and len(args) == 2 and not kwargs
         if parts and any(isinstance(x, Recording) for x in args) and all(map(_is_part, args)):
             return op("to_complex", *map(_as_number, args))
-        if len(args) != 1 or kwargs or not is_open(args[0]):
+        if len(args) != 1 or kwargs:
+            return kind(*args, **kwargs)
+        if not is_open(args[0]) and not (dtype in (F64, C128) and _is_differentiated(args[0])):
             return kind(*args, **kwargs)
         (value,) = args
         if _dtype_of(value) is None:
@@ -114,14 +121,14 @@ def _plain(original: Callable[..., Any], made: type[Op]) -> None:
 def _test(name: str, function: Callable[..., Any]) -> None:
     @_substitute(getattr(math, name))
     def record(x: Any) -> Any:
-        return op("truth", function(x)) if is_open(x) else getattr(math, name)(x)
+        return op("truth", function(x)) if is_open(x) else getattr(math, name)(x.bake())
 
 
 def _rounded(name: str, function: Callable[..., Any]) -> None:
     @_substitute(getattr(math, name))
     def record(x: Any) -> Any:
         if not is_open(x):
-            return getattr(math, name)(x)  # a size may follow from it
+            return getattr(math, name)(x.bake())  # a size may follow from it
         return op("item", function(op("item", x, dtype=F64)), dtype=I64)
 
 

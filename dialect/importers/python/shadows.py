@@ -110,13 +110,15 @@ class Shadows:
         return not self._made
 
     def of(self, value: Any, name: str) -> Any:
-        """The shadow of an object, or the object itself if there is none."""
+        """The shadow of an object, or the object itself if there is none, as for shadows."""
         kind = type(value)
         if kind in _PLAIN or issubclass(kind, (np.generic, Recording)):
             return value
         known = self._made.get(id(value))
         if known is not None:
             return known[1]
+        if id(value) in self._originals:
+            return value
         if len(self._made) >= _MOST:
             raise TraceError("the function reaches more objects than a trace follows")
         make = self._maker(value, kind)

@@ -40,6 +40,9 @@ _ACTS = frozenset({
     ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
 })  # fmt: skip
 _OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request"})
+# Functions of NumPy that change how it treats floating-point errors, for the whole thread.
+_SETS_ERRORS = frozenset({"seterr", "seterrcall"})
+_TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
 # By value: the function that the user names -> what a traced function calls in its place.
@@ -47,6 +50,7 @@ FUNCTIONS: dict[Any, Callable] = {}
 # By name, of Python's builtins.  An entry acts like the builtin where no trace is in progress.
 BUILTINS: dict[str, Any] = {}
 CONVERSIONS: dict[type, Callable[..., Any]] = {}  # of Python's numbers, where they are called
+CLASSES: dict[type, Callable[..., Any]] = {}
 # Modules of which some attributes are substituted.
 _MODULES = frozenset({
     "numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "uuid", "contextlib",
@@ -77,7 +81,7 @@ def substitute(value: Any) -> Any:
     if isinstance(value, types.ModuleType):
         return _module(value) if value.__name__ in _MODULES else value
     if isinstance(value, type):
-        return _Suppress if value is contextlib.suppress else value
+        return CLASSES.get(value, value)
     if not callable(value):
         return value
     try:
@@ -147,6 +151,8 @@ def refusal(value: Any) -> tuple[str, str] | None:
     module = getattr(value, "__module__", None)
     if module in _OUTSIDE and isinstance(value, types.FunctionType):
         return _happens_once(f"{module}.{name}")
+    if module == "numpy" and name in _SETS_ERRORS:
+        return _happens_once(f"np.{name}")
     if module == "uuid" and name in _UNIQUE:
         return _random(f"uuid.{name}")
     if isinstance(value, types.FunctionType) and module == "secrets":
@@ -212,6 +218,23 @@ class _Suppress(contextlib.suppress):
         if self._rec is not None:
             self._rec.suppressing -= 1
         return super().__exit__(*raised)
+
+
+CLASSES[contextlib.suppress] = _Suppress
+
+
+def _errstate(*args: Any, **kwargs: Any) -> Any:
+    """`np.errstate`, unless it makes effects of floating-point errors, which kernels ignore."""
+    told = sorted(_TELLS.intersection(x for x in kwargs.values() if isinstance(x, str)))
+    if told and current() is not None:
+        raise trace_error(
+            f"np.errstate asks NumPy to {told[0]} at floating-point errors, which no graph does",
+            "ask the results: np.isfinite(x).all()",
+        )
+    return np.errstate(*args, **kwargs)
+
+
+CLASSES[np.errstate] = _errstate
 
 
 def _builtin(name: str) -> Callable[[Callable], Callable]:

@@ -173,9 +173,12 @@ class Trial:
                 self.refuse(f"{name} is an array without axes")
             values[name] = own(rec, value)
         try:
-            return self.carry.collect(values)
+            outputs = self.carry.collect(values)
         except TraceError as error:
             return self.peel(error.what)
+        if outputs is not None and not self.carry.is_steady():
+            return self.peel("its variables change their types from round to round")
+        return outputs
 
     def advanced(self) -> dict[str, Any]:
         """What `extra` holds after a round."""

@@ -161,6 +161,8 @@ class Carry:
         storages = [leaf.storage if isinstance(leaf, Traced) else None for leaf in leaves]
         self.owners = [s.owner if s else None for s in storages]
         self.rounds = 0
+        self.first: list[Type] = []  # types behind the first round
+        self.latest: list[Type] = []  # types behind the round that has been collected last
 
     def arguments(self) -> tuple[int, ...]:
         """Fresh block arguments (their home is set by `own_arguments`)."""
@@ -187,8 +189,9 @@ class Carry:
         for value in values:
             self.rec.check_visible(value)
         widened = False
-        for k, value in enumerate(values):
-            got = unknown_number(self.rec.hints[value])
+        self.latest = [unknown_number(self.rec.hints[value]) for value in values]
+        self.first = self.first or self.latest
+        for k, (value, got) in enumerate(zip(values, self.latest, strict=True)):
             if got == self.hints[k]:
                 continue
             joined = self._joined(k, got)
@@ -198,6 +201,14 @@ class Carry:
                 self.hints[k], widened = joined, True
         self.rounds += 1
         return None if widened else tuple(values)
+
+    def is_steady(self) -> bool:
+        """True if values have the types that the loop carries behind each round.
+
+        False where Python's depend on the number of rounds, as in ``a, b = b, a + x[i]``.
+        """
+        made = zip(self.first, self.latest, self.hints, strict=True)
+        return all(_is_as(a, hint) and _is_as(b, hint) for a, b, hint in made)
 
     def _joined(self, k: int, got: Type) -> Type:
         have = self.hints[k]
@@ -232,6 +243,13 @@ class Carry:
         results = tuple(rec.new_value(h) for h in self.hints)
         rec.append(Instr(op_named(name), tuple(fixed), results, {}, blocks, user_loc()))
         return unflatten(self.tree, [wrap(rec, r) for r in results])
+
+
+def _is_as(got: Type, wanted: Type) -> bool:
+    """True of types of the same class and dtype, whatever their sizes are."""
+    return type(got) is type(wanted) and getattr(got, "dtype", None) is getattr(
+        wanted, "dtype", None
+    )
 
 
 def _recorder_for(leaves: Sequence[Any]) -> Recorder | None:

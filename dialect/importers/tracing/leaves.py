@@ -79,7 +79,7 @@ PLAIN_ARRAY = "pass a plain array: np.asarray(x)"
 # What a subclass may define and still compute what plain arrays do.
 _HARMLESS = frozenset({
     "__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__qualname__",
-    "__array_finalize__", "__reduce__", "__reduce_ex__", "__setstate__", "__repr__", "__str__",
+    "__reduce__", "__reduce_ex__", "__setstate__", "__repr__", "__str__",
     "__format__", "__init_subclass__", "__class_getitem__", "__array_priority__", "__slots__",
     "__firstlineno__", "__static_attributes__", "__annotations__", "__orig_bases__",
     "__parameters__", "__hash__", "__del__", "__copy__", "__deepcopy__",

@@ -163,10 +163,10 @@ class Recording:
         return int(self.bake())
 
     def __float__(self) -> float:
-        return float(self.bake())
+        return float(self.constant())
 
     def __complex__(self) -> complex:
-        return complex(self.bake())
+        return complex(self.constant())
 
     def __index__(self) -> int:
         number = self.bake()
@@ -183,6 +183,18 @@ class Recording:
         """The number for the example arguments, guarded; raises TraceError if none is known."""
         self.check_live()
         return self.rec.bake(self.value)
+
+    def constant(self) -> Any:
+        """`bake` for code that computes with the number.
+
+        Raises TraceError if a gradient is asked for that would not see this.
+        """
+        if self.rec.varies(self.value):
+            raise trace_error(
+                "a differentiated number is needed as a constant here, which has no gradient",
+                "compute with operators and functions of np or math, or pass np.float64(x)",
+            )
+        return self.bake()
 
 
 def _operator(name: str) -> tuple[Callable, Callable]:

@@ -152,6 +152,7 @@ class Recorder:
         self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
+        self.variables: set[int] = set()  # by which what is recorded now is to be differentiated
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
@@ -505,6 +506,16 @@ class Recorder:
         return found
 
     # --- numbers that Python needs ------------------------------------------------------------
+
+    def varies(self, value: int) -> bool:
+        """True if a number is computed from one by which the trace will be differentiated."""
+        left = [value] if self.variables else []
+        while left:
+            v = left.pop()
+            if v in self.variables:
+                return True
+            left += getattr(self.defs.get(v), "operands", ())
+        return False
 
     def bake(self, value: int, loc: Loc | None = None) -> Any:
         """The number that ``value`` has for the example arguments, guarded.

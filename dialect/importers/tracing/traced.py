@@ -83,7 +83,7 @@ class TracedScalar(Recording, of=ScalarType):
         return hash(self.bake())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.asarray(self.bake(), dtype)
+        return np.asarray(self.constant(), dtype)
 
     def __repr__(self) -> str:
         if self._dim is None:
@@ -153,7 +153,7 @@ def _is_open(x: Any) -> bool:
 
 
 def _known(x: Any) -> Any:
-    return x.bake() if isinstance(x, TracedScalar) else x
+    return x.constant() if isinstance(x, TracedScalar) else x
 
 
 def _is_real(x: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DTypeError
-from ...ir.dtypes import F64, I64, DType
+from ...ir.dtypes import F64, I64, DType, numpy_dtype
 from ...ir.op import Attrs, Rounding
 from ...ir.size_algebra import sym_max, sym_min
 from ...ir.symbolic import Dim, Sym
@@ -215,7 +215,7 @@ class Pow(PartialBinary, name="pow"):
 
     @staticmethod
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
-        dtype = np.dtype(y.dtype if hasattr(y, "dtype") else y.__class__)
+        dtype = numpy_dtype(y)
         return (
             None if type(a) in PYTHON_NUMBERS else _by_base(_as_array(a, dtype), b, dtype),
             None if type(b) in PYTHON_NUMBERS else _by_exponent(a, y, dtype),

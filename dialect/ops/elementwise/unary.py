@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.dtypes import BF16, DType
+from ...ir.dtypes import BF16, DType, numpy_dtype
 from ...ir.op import Rounding
 from ...ir.types import Type
 from ...reasons import Kind, Reason
@@ -58,17 +58,10 @@ class Abs(Unary, name="abs", rounding=Rounding.NONE):
 
     @staticmethod
     def partials(x: Any, y: Any) -> Sequence[Partial]:
-        if not _is_complex(x):
+        if numpy_dtype(x).kind != "c":
             return (np.sign(x),)
         none = y == 0
         return (np.conj(np.where(none, 0, x / np.where(none, 1, y))),)
-
-
-def _is_complex(x: Any) -> bool:
-    """True for complex arrays and numbers, traced or not."""
-    if hasattr(x, "dtype"):
-        return bool(np.dtype(x.dtype).kind == "c")
-    return getattr(x, "kind", type(x)) is complex
 
 
 class Sign(Unary, name="sign", rounding=Rounding.NONE):
@@ -126,7 +119,7 @@ class Imag(_Part, name="imag"):
     numpy = np.imag
     python = operator.attrgetter("imag")
     element = of_complex = staticmethod(lambda x: x.imag)
-    partials = staticmethod(lambda x, y: (-1j if _is_complex(x) else None,))
+    partials = staticmethod(lambda x, y: (-1j if numpy_dtype(x).kind == "c" else None,))
 
 
 # --- exponentials and logarithms --------------------------------------------------------------

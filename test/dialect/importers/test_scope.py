@@ -427,6 +427,10 @@ def test_results_keep_no_traced_values_in_objects():
 
 
 class _Plain(np.ndarray):
+    """Overrides nothing."""
+
+
+class _Noted(np.ndarray):
     def __array_finalize__(self, other):
         self.note = getattr(other, "note", None)
 
@@ -450,7 +454,7 @@ def test_subclasses_with_a_meaning_of_their_own_are_refused(tmp_path):
     """As arguments and captured; those that override nothing are plain arrays, and so memmaps."""
     f = pf.jit(lambda x: x * 2)
     np.testing.assert_array_equal(f(A.view(_Plain)), A * 2)
-    for kind in (_Units, _Functions, _Product, np.ma.MaskedArray):
+    for kind in (_Noted, _Units, _Functions, _Product, np.ma.MaskedArray):
         odd = A.view(kind)
         with pytest.raises(pf.ArgumentError, match=f"'x': .*{kind.__name__}"):
             f(odd)
@@ -464,3 +468,26 @@ def test_subclasses_with_a_meaning_of_their_own_are_refused(tmp_path):
     with pytest.raises(pf.TraceError, match="the array mapped is changed"):
         pf.jit(lambda x: [mapped.fill(3), x][1])(A)
     assert f.state().counters["traces"] == 1
+
+
+# --- floating-point errors --------------------------------------------------------------------
+
+
+def test_errstate_that_makes_effects_of_errors_is_refused():
+    def quotient(x, how):
+        with np.errstate(divide=how):
+            return 1 / x
+
+    check(lambda x: quotient(x, "ignore"), A)
+    for how in ("raise", "print"):
+        with pytest.raises(pf.TraceError, match=f"np.errstate asks NumPy to {how}"):
+            trace(lambda x, how=how: quotient(x, how), (A,))
+    with pytest.raises(pf.TraceError, match=r"np\.seterr is called while tracing"):
+        trace(lambda x: [np.seterr(divide="raise"), x], (A,))
+    f = pf.jit(lambda x: quotient(x, "raise"), unsupported="python")
+    for x in (np.ones(2), np.zeros(2), np.ones(2)):
+        if x.all():
+            np.testing.assert_array_equal(f(x), x)
+        else:
+            with pytest.raises(FloatingPointError):
+                f(x)

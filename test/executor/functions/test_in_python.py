@@ -435,3 +435,17 @@ def test_long_graphs_that_must_not_run_in_python_do_not():
             f(np.ones(3))
         assert counts(f, "python_calls") == (0,)
         f.wait()
+
+
+def test_an_error_of_another_cause_is_told_as_python_tells_it():
+    """The trace refuses dates by a TypeError, and so does NumPy, for another reason."""
+
+    def weekdays(d):
+        return np.is_busday(d)
+
+    f = pf.jit(weekdays)
+    days, seconds = np.arange("2024-01-01", "2024-01-04", dtype="M8[D]"), np.zeros(3, "M8[s]")
+    for _ in range(2):
+        np.testing.assert_array_equal(f(days), weekdays(days))
+        with pytest.raises(TypeError, match="could not be cast from dtype"):
+            f(seconds)
