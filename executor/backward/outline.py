@@ -17,7 +17,8 @@ from ..tape.engine import Captures
 from ..tape.node import Node
 from ..tape.op_node import OpNode, PackedNode
 from ..tape.saved import Packed
-from .walk import Shape, Walk
+from .snapshot import HookCounts, Snapshot
+from .walk import Shape, Walk, pattern_of
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -33,20 +34,6 @@ class Stand:
 
 
 _LIFTED = (Stand, int, float)
-
-
-class HookCounts:
-    """Which hooks a node has had: the outputs of its tensor hooks, and how many of each kind."""
-
-    __slots__ = ("accumulated", "outputs", "post", "pre")
-
-    def __init__(self, outputs: Sequence[int], pre: int, accumulated: int, post: int) -> None:
-        self.outputs, self.pre, self.accumulated, self.post = outputs, pre, accumulated, post
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The part of the key that `walk.hooks_of` makes of them."""
-        return (*self.outputs, -1, self.pre, self.accumulated, self.post)
 
 
 class Outline:
@@ -92,9 +79,10 @@ class Outline:
         self.saved: dict[Node, list[list[Any]]] = {}
         self.hooked: dict[Node, HookCounts] = {}
         self.versions: dict[Node, int] = {}
-        self._outline()
+        self._outline(walk)
 
-    def _outline(self) -> None:
+    def _outline(self, walk: Walk) -> None:
+        taken = walk.taken
         stands: dict[int, Stand] = {}  # of arrays that live as long as this method runs
 
         def stand(x: Any) -> Any:
@@ -105,20 +93,19 @@ class Outline:
                 return found
             return x
 
+        if taken is not None:
+            self.hooked = taken.hooked
         for node in self.nodes:
-            hooks = node.hooked
-            if hooks is not None:
-                outputs = [index for index, _ in hooks.outputs.values()]
-                counts = map(len, (hooks.pre, hooks.accumulated, hooks.post))
-                self.hooked[node] = HookCounts(outputs, *counts)
+            if taken is None and node.hooked is not None:
+                self.hooked[node] = HookCounts(node.hooked)
             kind = node.__class__
             if kind is DiffNode:
-                captures = node.captures  # type: ignore[attr-defined]
+                captures = node.captures if taken is None else taken.saved[node]  # type: ignore[attr-defined]
                 if captures is not None:
                     self.saved[node] = [[stand(x) for x, _ in captures]]
                 continue
             if kind is OpNode or kind is PackedNode or kind is CustomNode:
-                saved = node.saved  # type: ignore[attr-defined]
+                saved = node.saved if taken is None else taken.saved[node]  # type: ignore[attr-defined]
                 if saved is not None:
                     first, second, versions = saved
                     found = [
@@ -131,4 +118,10 @@ class Outline:
                         self.versions[node] = len(versions)
 
 
-__all__ = ["HookCounts", "Outline", "Stand"]
+def outlined(taken: Snapshot) -> Outline:
+    """The outline of a run that has ended."""
+    walk = Walk(taken.roots, taken.captures, dict.fromkeys(taken.nodes, 0), taken)
+    return Outline(walk, pattern_of(walk.arrays))
+
+
+__all__ = ["Outline", "Stand", "outlined"]
