@@ -22,6 +22,7 @@ from ..ops.backward import (
     FinalCallbacks,
     ListGet,
 )
+from .renumber import renumbered
 
 INPUTS, SIZES, SCALARS, HOOKS, PACKED = range(5)
 _CALLS = (CallHook, CallBackward)
@@ -165,15 +166,7 @@ class _Lowering:
             values[value] = self.program.new_value(_bare(source, value))
             return values[value]
 
-        operands = tuple(map(known, instr.operands))
-        blocks = []
-        for block in instr.blocks:
-            args = tuple(map(fresh, block.args))
-            inner = [self._copied(i, source, values) for i in block.instrs]
-            blocks.append(Block(args, inner, tuple(map(known, block.outputs))))
-        attrs = {name: value for name, value in instr.attrs.items() if name != "origin"}
-        results = tuple(map(fresh, instr.results))
-        return Instr(instr.op, operands, results, attrs, tuple(blocks), instr.loc)
+        return renumbered(instr, known, fresh, without="origin")
 
 
 def _bare(program: Program, value: int) -> Type:

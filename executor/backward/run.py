@@ -96,7 +96,7 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
 
 def _ask(process: Process, cache: Cache, what: Snapshot | Outline, nodes: int) -> None:
     """Have a run of so many nodes be captured beside the program."""
-    awaited = Awaited(nodes, what if type(what) is Outline else None)
+    awaited = Awaited(nodes, what if isinstance(what, Outline) else None)
     cache.awaited.append(awaited)
     held = [what]  # until the job begins
 
@@ -104,9 +104,7 @@ def _ask(process: Process, cache: Cache, what: Snapshot | Outline, nodes: int) -
         found = held.pop()
         if process is not PROCESS.now:
             return
-        if type(found) is Snapshot:
-            found = outlined(found)
-        awaited.outline = outline = found
+        awaited.outline = outline = outlined(found) if isinstance(found, Snapshot) else found
         with LOCK, suppress(Unrecorded):  # a run like this one has another key from now on
             if cache.find(outline, outline.pattern) is None and cache.captures < _MOST:
                 capture(process, cache, compiled, outline)
