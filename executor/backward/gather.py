@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node
@@ -282,8 +283,12 @@ class _Writer:
         for n, place in zip(node.plan.numbers, self._numbers_of(node), strict=True):
             if place in self.changing:
                 passed.append(f"x[{n}]")
-            elif loose:
+            elif loose or node.plan.any_number:
                 self.emit(f"if x[{n}] != {self.outline.numbers[place]!r}: return None")
+        if node.plan.any_number and not node.plan.numbers:
+            for n, x in enumerate(operands):
+                if type(x) in NUMBERS:
+                    self.emit(f"if x[{n}] != {x!r}: return None")
         if passed:
             self.emit(f"F += {', '.join(passed)},")
         self.versions(self.outline.versions.get(node, 0))

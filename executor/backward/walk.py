@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.importers.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
@@ -228,6 +229,8 @@ def lift_op(node: OpNode, walk: Walk) -> Hashable:
     stamp = plan.stamp or plan.stamped()
     if plan.numbers:
         walk.numbers += [operands[k] for k in plan.numbers]
+    elif plan.any_number:  # they are told by their values
+        return stamp, tuple([repr(x) for x in operands if type(x) in NUMBERS])
     return stamp
 
 
