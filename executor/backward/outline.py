@@ -51,13 +51,11 @@ class Outline:
         saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
             as they are, a `Stand` for each array.
         hooked: of each node with hooks, which.
-        versions: of nodes that count writes to what they have saved, how many counts they have.
     """
 
     __slots__ = (
         "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes", "numbers",
         "opaque", "packed", "pattern", "places", "roots", "saved", "scalars", "shapes", "steps",
-        "versions",
     )  # fmt: skip
 
     def __init__(self, walk: Walk, pattern: Sequence[int]) -> None:
@@ -78,7 +76,6 @@ class Outline:
         self.opaque = set(walk.opaque)
         self.saved: dict[Node, list[list[Any]]] = {}
         self.hooked: dict[Node, HookCounts] = {}
-        self.versions: dict[Node, int] = {}
         self._outline(walk)
 
     def _outline(self, walk: Walk) -> None:
@@ -107,15 +104,13 @@ class Outline:
             if kind is OpNode or kind is PackedNode or kind is CustomNode:
                 saved = node.saved if taken is None else taken.saved[node]  # type: ignore[attr-defined]
                 if saved is not None:
-                    first, second, versions = saved
+                    first, second, _ = saved
                     found = [
                         [x if x is None else stand(x) for x in group] for group in (first, second)
                     ]
                     if kind is CustomNode:  # the call holds what else there is
                         found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
                     self.saved[node] = found
-                    if versions:
-                        self.versions[node] = len(versions)
 
 
 def outlined(taken: Snapshot) -> Outline:

@@ -283,7 +283,7 @@ def test_a_second_process_finds_the_kernels_on_disk(tmp_path, monkeypatch):
     assert process() == [wanted, "2", "0", "1", "0"]
 
 
-# --- numbers that share a plan ----------------------------------------------------------------------
+# --- numbers that share a plan --------------------------------------------------------------------
 
 
 @pytest.fixture
