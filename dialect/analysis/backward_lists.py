@@ -26,6 +26,14 @@ from .renumber import renumbered
 
 INPUTS, SIZES, SCALARS, HOOKS, PACKED = range(5)
 _CALLS = (CallHook, CallBackward)
+_ALSO = {"unpack_hook": (PACKED,), "post_acc_grad_hook": (INPUTS,)}  # the last operand is that
+
+
+def slot_lists(instr: Instr) -> tuple[int, ...]:
+    """Which lists the ``slots`` of a call of code of users are numbers of."""
+    if instr.op is AccumulateGrad:
+        return (INPUTS,)
+    return HOOKS, *_ALSO.get(instr.attrs.get("hook_type", ""), ())
 
 
 @dataclass(frozen=True)
@@ -123,11 +131,7 @@ class _Lowering:
         """A call of code of users, which is found by its number from now on."""
         hook, *given = instr.operands
         slots = [self._slot(hook, HOOKS)]
-        kind = instr.attrs.get("hook_type")
-        if kind == "unpack_hook":
-            slots.append(self._slot(given.pop(), PACKED))
-        elif kind == "post_acc_grad_hook":
-            slots.append(self._slot(given.pop(), INPUTS))
+        slots += [self._slot(given.pop(), which) for which in slot_lists(instr)[1:]]
         operands = tuple(map(self._value, given))
         results = tuple(self._fresh(v) for v in instr.results)
         self._append(instr.op, operands, results, instr, slots=tuple(slots))
@@ -174,4 +178,4 @@ def _bare(program: Program, value: int) -> Type:
     return TENSOR if isinstance(type_, TensorType) else type_
 
 
-__all__ = ["HOOKS", "INPUTS", "PACKED", "SCALARS", "SIZES", "Lowered", "lowered"]
+__all__ = ["HOOKS", "INPUTS", "PACKED", "SCALARS", "SIZES", "Lowered", "lowered", "slot_lists"]

@@ -8,12 +8,15 @@ is repeated: then sections between them are the same graph, and are compiled onc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 from ..dataclass import dataclass
 from ..ir.program import Block, Instr, Program
+from ..ops.backward import CallBackward
 from ..ops.create import Constant
 from ..ops.gradients import AutogradZero
+from .backward_lists import slot_lists
 from .backward_order import read_by
 from .renumber import renumbered
 
@@ -29,12 +32,15 @@ class Section:
             behind it.
         inputs, outputs: which values of the whole graph these are.
         dying: those of the inputs that nothing behind it reads.
+        slots: by number of a list (`backward_lists`), which of its elements code of users that it
+            calls is found in; ``slots`` of ops in the section are numbers among these.
     """
 
     program: Program
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dying: tuple[int, ...]
+    slots: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def sections(program: Program, least: int = LEAST) -> list[Section]:
@@ -74,13 +80,18 @@ def _ends(instrs: Sequence[Instr], least: int) -> list[int]:
 
 
 def _passing(instrs: Sequence[Instr]) -> list[int]:
-    """For each place between ops, how many values that are made in front are read behind."""
+    """For each place between ops, how many values that are made in front are read behind.
+
+    Places that no value may pass have more than there are values.
+    """
     made = {r: k for k, i in enumerate(instrs) for r in i.results}
     last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in made}
     changes = [0] * (len(instrs) + 2)
     for value, k in last.items():
-        changes[made[value] + 1] += 1
-        changes[k + 1] -= 1
+        # Code of users may give None, of which the check behind it makes zeros.
+        weight = len(instrs) if instrs[made[value]].op is CallBackward else 1
+        changes[made[value] + 1] += weight
+        changes[k + 1] -= weight
     found, count = [], 0
     for change in changes:
         count += change
@@ -95,7 +106,8 @@ def _kinds(instrs: Sequence[Instr]) -> list[int]:
     found = []
     for k, instr in enumerate(instrs):
         distances = tuple(k - at[v] if v in at else -1 for v in instr.operands)
-        key = instr.op, repr(instr.attrs), instr.loc, distances, len(instr.blocks)
+        attrs = {name: value for name, value in instr.attrs.items() if name != "slots"}
+        key = instr.op, repr(attrs), instr.loc, distances, len(instr.blocks)
         found.append(known.setdefault(key, len(known)))
         at.update(dict.fromkeys((*read_by(instr), *instr.results), k))
     return found
@@ -131,7 +143,19 @@ def _section(
     outputs = [v for v in own if last.get(v, -1) >= end]
     made.body = Block(tuple(inputs.values()), into, tuple(values[v] for v in outputs))
     dying = tuple(v for v in inputs if last[v] < end)
-    return Section(made, tuple(inputs), tuple(outputs), dying)
+    return Section(made, tuple(inputs), tuple(outputs), dying, _own_slots(made))
+
+
+def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:
+    """Number the ``slots`` anew, by list; what they have been."""
+    found: dict[int, dict[int, int]] = {}
+    for instr in program.body.walk():
+        if instr.attrs.get("slots"):
+            instr.attrs["slots"] = tuple(
+                (known := found.setdefault(which, {})).setdefault(k, len(known))
+                for which, k in zip(slot_lists(instr), instr.attrs["slots"], strict=True)
+            )
+    return {which: tuple(known) for which, known in found.items()}
 
 
 __all__ = ["LEAST", "Section", "sections"]

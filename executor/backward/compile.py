@@ -101,12 +101,9 @@ class Compiled:
 
     def _sectioned(self, values: list) -> list:
         """Run the sections one after another; ``values`` gets what they compute."""
-        for runner, inputs, dying in self._rows:
-            given = list(inputs(values))
-            for k in dying:
-                values[k] = None
-            values += runner(given)
-            del given
+        frame = RUNNING.frame if self._has_frame else None
+        for row in self._rows:
+            row(values, frame)
         return list(self._results(values))
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from ...dialect.analysis.backward_lists import HOOKS, INPUTS, PACKED
 from ...dialect.analysis.sections import Section
 from ...dialect.errors import InternalError
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType
-from ...dialect.ops.backward import AccumulateGrad, CallBackward, CallHook
+from ...dialect.ops.backward import RUNNING, AccumulateGrad, CallBackward, CallHook, Frame
 from ..plans.options import Options
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Executor
@@ -118,8 +119,38 @@ def _in_python(runner: Runner) -> Callable[..., Any]:
     return run
 
 
-Row = tuple[Runner, Callable[[list], Sequence[Any]], Sequence[int]]
-"""What runs a section, takes its inputs out of the values so far, and which of these are let go."""
+_FRAME = (INPUTS, HOOKS, PACKED)
+
+
+class Row:
+    """How a section is run.
+
+    Attributes:
+        runner: runs its graph.
+        inputs: takes its inputs out of the values so far.
+        dying: which of these are let go.
+        slots: which leaves, hooks and packed data it uses; None for a section that uses none.
+    """
+
+    __slots__ = ("dying", "inputs", "runner", "slots")
+
+    def __init__(
+        self, runner: Runner, inputs: Sequence[int], dying: Sequence[int], section: Section
+    ) -> None:
+        self.runner, self.inputs, self.dying = runner, _picking(inputs), dying
+        slots = section.slots
+        self.slots = [slots.get(which, ()) for which in _FRAME] if slots else None
+
+    def __call__(self, values: list, frame: Frame | None) -> None:
+        """Run it: ``values`` gets what it computes, and loses what nothing else needs."""
+        given = list(self.inputs(values))
+        for k in self.dying:
+            values[k] = None
+        if self.slots is not None and frame is not None:
+            lists = frame.leaves, frame.hooks, frame.packed
+            own = zip(lists, self.slots, strict=True)
+            RUNNING.frame = Frame(*[[found[k] for k in slots] for found, slots in own])
+        values += self.runner(given)
 
 
 def in_sections(
@@ -143,7 +174,7 @@ def in_sections(
             ]  # fmt: skip
             runner = known[text] = Runner(function, make_executor(module, named), arrays)
         inputs = [places[v] for v in section.inputs]
-        rows.append((runner, _picking(inputs), [places[v] for v in section.dying]))
+        rows.append(Row(runner, inputs, [places[v] for v in section.dying], section))
         for value in section.outputs:
             places[value] = len(places)
     function.consists_of([runner.executor for runner in known.values()], len(cut))

@@ -7,6 +7,7 @@ import profuse.dialect.ops  # noqa: F401  (fills OPS)
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from profuse.dialect.analysis.backward_lists import HOOKS
 from profuse.dialect.analysis.sections import sections
 from profuse.dialect.ir.dtypes import F64
 from profuse.dialect.ir.op import op_named
@@ -114,6 +115,24 @@ def test_rounds_that_repeat_are_equal_sections(first):
         # What passes a cut is carried, and belongs to no other round.
         assert all(len(s.outputs) == 2 for s in cut)
     assert counts[0] == counts[1] <= 3
+
+
+def test_no_cut_is_passed_by_what_users_gradients_return():
+    """It may be None, until it is validated."""
+    graph = Graph(1)
+    (y,) = graph.program.inputs
+    for k in range(100):
+        # Between the two fewer values pass than elsewhere.
+        x = graph("call_backward", y, slots=(k,), present=(True,))
+        y = graph("validate_grads", x, types=())
+        a, b = graph("tanh", y), graph("exp", y)
+        y = graph("mul", graph("add", a, b), y)
+    graph.program.body.outputs = (y,)
+    cut = sections(graph.program, 30)
+    assert len({Module(s.program).to_mlir() for s in cut}) <= 3 < len(cut)
+    made = {i.results[0] for i in graph.instrs if i.op.name == "call_backward"}
+    assert not any(made.intersection(s.inputs) for s in cut)
+    assert sorted(k for s in cut for k in s.slots[HOOKS]) == list(range(100))
 
 
 def test_a_short_graph_stays_as_it_is():

@@ -146,6 +146,37 @@ def test_hooks_stand_in_sections(short):
     x.register_post_accumulate_grad_hook(lambda x: seen.append("leaf"))
     agree(lambda: chain(x, 201, after), [x])
     assert seen == [*range(99, -1, -1), "leaf"] * 4
+    assert state().counters["compiles"] <= 4 and state().counters["guard_misses"] == 0
+
+
+def test_gradients_of_users_and_packed_arrays_stand_in_sections(short):
+    """A function without a gradient for an argument gives None, which no cut passes."""
+    x, packed, unpacked = leaf(4, 4), [], []
+    numbers = iter(range(10**6))
+
+    @pf.custom_vjp
+    class halved:
+        def forward(a, b):
+            return a * 0.5 + b, a
+
+        def backward(saved, g):
+            return g * 0.5 * saved, None
+
+    def loss():
+        def pack(a):
+            packed.append(a)
+            return next(numbers), a
+
+        y = x
+        for _ in range(60):
+            with pf.saved_arrays_hooks(pack, lambda p: (unpacked.append(p[0]), p[1])[1]):
+                y = np.tanh(y)
+            y = halved(y, x * 2.0)
+        return y.sum()
+
+    agree(loss, [x])
+    assert len(unpacked) == len(packed) == 4 * 60
+    assert state().counters["compiles"] <= 4
 
 
 def test_sizes_and_numbers_that_change_are_passed_to_sections(short):
