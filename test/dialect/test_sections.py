@@ -119,11 +119,11 @@ def test_rounds_that_repeat_are_equal_sections(first):
 
 def test_no_cut_is_passed_by_what_users_gradients_return():
     """It may be None, until it is validated."""
-    graph = Graph(1)
-    (y,) = graph.program.inputs
+    graph = Graph(2)
+    y, b = graph.program.inputs
     for k in range(100):
         # Between the two fewer values pass than elsewhere.
-        x = graph("call_backward", y, slots=(k,), present=(True,))
+        x = graph("call_backward", y, b, slots=(k,), present=(True, True))
         y = graph("validate_grads", x, types=())
         a, b = graph("tanh", y), graph("exp", y)
         y = graph("mul", graph("add", a, b), y)
