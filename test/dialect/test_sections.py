@@ -122,16 +122,15 @@ def test_no_cut_is_passed_by_what_users_gradients_return():
     graph = Graph(2)
     y, b = graph.program.inputs
     for k in range(100):
-        # Between the two fewer values pass than elsewhere.
+        # Between the two as few values pass as elsewhere, and the op in front is an earlier kind.
         x = graph("call_backward", y, b, slots=(k,), present=(True, True))
-        y = graph("validate_grads", x, types=())
+        y = graph("validate_grads", x, types=(), origin=str(k))
         a, b = graph("tanh", y), graph("exp", y)
         y = graph("mul", graph("add", a, b), y)
     graph.program.body.outputs = (y,)
     cut = sections(graph.program, 30)
-    assert len({Module(s.program).to_mlir() for s in cut}) <= 3 < len(cut)
     made = {i.results[0] for i in graph.instrs if i.op.name == "call_backward"}
-    assert not any(made.intersection(s.inputs) for s in cut)
+    assert len(cut) > 9 and not any(made.intersection(s.inputs) for s in cut)
     assert sorted(k for s in cut for k in s.slots[HOOKS]) == list(range(100))
 
 
