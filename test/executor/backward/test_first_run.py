@@ -101,6 +101,23 @@ def test_hooks_count_that_the_run_has_had(monkeypatch):
     assert seen == [1, 2]
 
 
+def test_a_run_that_fails_is_not_captured(walks):
+    x = pf.array(WEIGHTS, requires_grad=True)
+
+    def fail(g):
+        raise KeyError("of the user's")
+
+    handle = x.register_hook(fail)
+    with pytest.raises(KeyError):
+        backward(chain(x, 3))
+    handle.remove()
+    assert pf.compiled_autograd.wait(60)
+    assert state()[0] == 0
+    backward(chain(x, 3))
+    assert pf.compiled_autograd.wait(60)
+    assert state()[0] == 1 and walks == []
+
+
 def test_a_snapshot_holds_little_memory():
     x = pf.array(np.ones((600, 256)), requires_grad=True)  # more than a megabyte
     for loss in ((x * 2.0).sum(), (np.tanh(x)[:1, :1] * 2.0).sum()):
