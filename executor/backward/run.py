@@ -25,7 +25,7 @@ from .making import LOCK, PROCESS, Process, capture, captured_here
 from .outline import Outline, outlined
 from .record import Unrecorded
 from .snapshot import Roots, Snapshot, reached, taken
-from .state import STATE, check_not_capturing
+from .state import STATE
 from .walk import Walk, pattern_of
 
 _MOST = 64  # graphs of one cache: an exponent that changes in each step would make one each
@@ -34,7 +34,6 @@ _AWAITED = 8  # captures of one cache that are under way, or have failed
 
 def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     """Run backwards what ``roots`` depend on; arguments and result are those of `engine.run`."""
-    check_not_capturing()
     process = PROCESS.now
     cache = _cache(process)
     if captures is None:
