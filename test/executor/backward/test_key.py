@@ -12,6 +12,7 @@ from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
 
 RNG = np.random.default_rng(2)
+FACTORS = np.array([0.5, 1.5, -2.0])
 
 
 def leaf(*shape, dtype=np.float64):
@@ -167,6 +168,50 @@ class TestR48:
         assert captures(program(0), program(1), program(1), program(2), program(1, "y")) == [
             1, 2, 2, 3, 4,
         ]  # fmt: skip
+
+    @pytest.mark.parametrize("kind", ["tensor", "pre", "post", "accumulated"])
+    def test_r4_8_hooks_of_each_kind_are_by_their_number(self, kind):
+        def program(count):
+            def run():
+                x = leaf(3)
+                y = np.tanh(x) * 2.0
+                for _ in range(count):
+                    if kind == "tensor":
+                        y.register_hook(lambda g: None)
+                    elif kind == "pre":
+                        y.node.register_prehook(lambda gs: None)
+                    elif kind == "post":
+                        y.node.register_hook(lambda found, gs: None)
+                    else:
+                        x.register_post_accumulate_grad_hook(lambda x: None)
+                return y.sum()
+
+            return run
+
+        assert captures(*map(program, (0, 1, 2, 1, 3, 2))) == [1, 2, 3, 3, 4, 4]
+
+    @pytest.mark.parametrize("times", [lambda y: y * FACTORS, lambda y: -y])
+    def test_r4_8_which_result_of_a_node_is_read_is(self, times):
+        x = leaf(3)
+
+        @pf.jit
+        def both(x):
+            return np.tanh(x), np.exp(x)
+
+        def program(k):
+            return lambda: times(both(x)[k]).sum()
+
+        for k in (0, 1):
+            for _ in range(4):
+                program(k)().backward()
+                both.wait()
+        found = []
+        for k in (0, 1, 0, 1):
+            x.grad = None
+            found += captures(program(k))
+            wanted = times((1.0 - np.tanh(x.data) ** 2, np.exp(x.data))[k])
+            np.testing.assert_allclose(x.grad, wanted, rtol=1e-12)
+        assert found == [1, 2, 2, 2]
 
     def test_r4_8_axes_and_other_attributes_are(self):
         x = leaf(3, 3)
