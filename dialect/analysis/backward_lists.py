@@ -22,9 +22,18 @@ from ..ops.backward import (
     FinalCallbacks,
     ListGet,
 )
+from .renumber import renumbered
 
 INPUTS, SIZES, SCALARS, HOOKS, PACKED = range(5)
 _CALLS = (CallHook, CallBackward)
+_ALSO = {"unpack_hook": (PACKED,), "post_acc_grad_hook": (INPUTS,)}  # the last operand is that
+
+
+def slot_lists(instr: Instr) -> tuple[int, ...]:
+    """Which lists the ``slots`` of a call of code of users are numbers of."""
+    if instr.op is AccumulateGrad:
+        return (INPUTS,)
+    return HOOKS, *_ALSO.get(instr.attrs.get("hook_type", ""), ())
 
 
 @dataclass(frozen=True)
@@ -122,11 +131,7 @@ class _Lowering:
         """A call of code of users, which is found by its number from now on."""
         hook, *given = instr.operands
         slots = [self._slot(hook, HOOKS)]
-        kind = instr.attrs.get("hook_type")
-        if kind == "unpack_hook":
-            slots.append(self._slot(given.pop(), PACKED))
-        elif kind == "post_acc_grad_hook":
-            slots.append(self._slot(given.pop(), INPUTS))
+        slots += [self._slot(given.pop(), which) for which in slot_lists(instr)[1:]]
         operands = tuple(map(self._value, given))
         results = tuple(self._fresh(v) for v in instr.results)
         self._append(instr.op, operands, results, instr, slots=tuple(slots))
@@ -165,15 +170,7 @@ class _Lowering:
             values[value] = self.program.new_value(_bare(source, value))
             return values[value]
 
-        operands = tuple(map(known, instr.operands))
-        blocks = []
-        for block in instr.blocks:
-            args = tuple(map(fresh, block.args))
-            inner = [self._copied(i, source, values) for i in block.instrs]
-            blocks.append(Block(args, inner, tuple(map(known, block.outputs))))
-        attrs = {name: value for name, value in instr.attrs.items() if name != "origin"}
-        results = tuple(map(fresh, instr.results))
-        return Instr(instr.op, operands, results, attrs, tuple(blocks), instr.loc)
+        return renumbered(instr, known, fresh, without="origin")
 
 
 def _bare(program: Program, value: int) -> Type:
@@ -181,4 +178,4 @@ def _bare(program: Program, value: int) -> Type:
     return TENSOR if isinstance(type_, TensorType) else type_
 
 
-__all__ = ["HOOKS", "INPUTS", "PACKED", "SCALARS", "SIZES", "Lowered", "lowered"]
+__all__ = ["HOOKS", "INPUTS", "PACKED", "SCALARS", "SIZES", "Lowered", "lowered", "slot_lists"]

@@ -17,6 +17,7 @@ from ..ops.backward import (
     AccumulateGrad,
     CallBackward,
     CallHook,
+    FinalCallbacks,
     ListGet,
     ValidateGrads,
 )
@@ -27,27 +28,54 @@ Step = Callable[[Program, bool], int]
 _USERS_CODE = (CallHook, CallBackward, AccumulateGrad)
 
 
+_GAP = 1 << 256  # between the labels of neighbours: room for as many moves to one place as bits
+
+
 class _Order:
-    """The top block of a program, whose ops are moved one by one."""
+    """The top block of a program, whose ops are moved one by one; `done` writes it back.
+
+    Ops are a list linked in both directions, with labels that grow from the first to the last.
+    """
 
     def __init__(self, program: Program, keep: bool) -> None:
         self.program, self.keep = program, keep
-        self.instrs = program.body.instrs
-        self.defs = {r: instr for instr in self.instrs for r in instr.results}
-        self._at: dict[int, int] = {}
-        self._is_new = True
+        instrs = program.body.instrs
+        self.defs = {r: instr for instr in instrs for r in instr.results}
+        self._users: dict[int, list[Instr]] = {}
+        for instr in instrs:
+            for value in read_by(instr):
+                self._users.setdefault(value, []).append(instr)
+        self._first = first = Instr(FinalCallbacks, (), ())  # in front of all
+        self._next: dict[int, Instr | None] = {}
+        self._previous: dict[int, Instr] = {}
+        self._at: dict[int, int] = {id(first): 0}
+        before = first
+        for instr in instrs:
+            self._link(before, instr)
+            before = instr
+        self._next[id(before)] = None
+        self._label()
         self.moved = 0
 
+    def __iter__(self) -> Iterator[Instr]:
+        following = self._next[id(self._first)]
+        while following is not None:
+            yield following
+            following = self._next[id(following)]
+
+    def done(self) -> int:
+        """Write the ops back; how many have been moved."""
+        if self.moved:
+            self.program.body.instrs[:] = self
+        return self.moved
+
     def at(self, instr: Instr) -> int:
-        """The position of an op."""
-        if self._is_new:
-            self._at = {id(instr): k for k, instr in enumerate(self.instrs)}
-            self._is_new = False
+        """A number that is larger the later the op comes."""
         return self._at[id(instr)]
 
     def hooks(self, kind: str) -> list[Instr]:
         """The calls of hooks of one kind, in order."""
-        return [i for i in self.instrs if i.op is CallHook and i.attrs["hook_type"] == kind]
+        return [i for i in self if i.op is CallHook and i.attrs["hook_type"] == kind]
 
     def maker(self, value: int) -> Instr | None:
         """The op that computes a value; None for an element of a list, and for an input."""
@@ -63,31 +91,35 @@ class _Order:
         made = [m for v in values if (m := self.maker(v)) is not None]
         return max(made, key=self.at, default=None)
 
-    def users(self, values: Sequence[int]) -> Iterator[Instr]:
+    def users(self, values: Sequence[int]) -> list[Instr]:
         """The ops that read any of some values, in order."""
-        wanted = set(values)
-        return (i for i in self.instrs if not wanted.isdisjoint(_read(i)))
+        found = {id(i): i for v in values for i in self._users.get(v, ())}
+        return sorted(found.values(), key=self.at)
 
     def own(self, instr: Instr) -> list[Instr]:
         """The elements of lists that this op alone reads: its hook, and what that unpacks."""
         found = []
         for value in instr.operands:
             made = self.defs.get(value)
-            if made is not None and self.is_head(made) and next(
-                (u for u in self.users([value]) if u is not instr), None
-            ) is None and made.operands[0] in self.program.inputs[3:]:  # fmt: skip
+            if (
+                made is not None
+                and self.is_head(made)
+                and made.operands[0] in self.program.inputs[3:]
+                and all(user is instr for user in self._users[value])
+            ):
                 found.append(made)
         return found
 
     def move_behind(self, instr: Instr, anchor: Instr) -> None:
         """Move an op up, with what is its own, immediately behind another one."""
-        start, end = self.at(anchor), self.at(instr)
-        if self.keep:
-            between = self.instrs[start + 1 : end]
-            start += max((k + 1 for k, i in enumerate(between) if i.op in _USERS_CODE), default=0)
-        if start >= end:
+        if self.at(anchor) >= self.at(instr):
             return
-        self._place(instr, start + 1)
+        if self.keep:
+            before = self._previous[id(instr)]
+            while before is not anchor and before.op not in _USERS_CODE:
+                before = self._previous[id(before)]
+            anchor = before
+        self._place(instr, anchor)
 
     def move_up(self, found: Iterable[tuple[Instr, Sequence[int]]]) -> int:
         """Move ops behind the last one that computes one of their values; how many have moved."""
@@ -95,40 +127,66 @@ class _Order:
             anchor = self.latest(values)
             if anchor is not None:
                 self.move_behind(instr, anchor)
-        return self.moved
+        return self.done()
 
     def move_before(self, instr: Instr, user: Instr) -> None:
         """Move an op, with what is its own, immediately in front of a later one."""
-        start, end = self.at(instr), self.at(user)
         if self.keep:
-            between = self.instrs[start + 1 : end]
-            end = start + 1 + next(
-                (k for k, i in enumerate(between) if i.op in _USERS_CODE), len(between)
-            )  # fmt: skip
-        self._place(instr, end)
+            behind = self._next[id(instr)]
+            while behind is not None and behind is not user and behind.op not in _USERS_CODE:
+                behind = self._next[id(behind)]
+            user = behind or user
+        self._place(instr, self._previous[id(user)])
 
-    def _place(self, instr: Instr, position: int) -> None:
-        """Put an op, with what is its own in front, where the op at ``position`` was."""
+    def _place(self, instr: Instr, before: Instr) -> None:
+        """Put an op, with what is its own in front, behind the op ``before``."""
         group = [*self.own(instr), instr]
-        if self.instrs[position - len(group) : position] == group or (
-            self.instrs[position : position + len(group)] == group
-        ):  # fmt: skip
-            return
         ids = set(map(id, group))
-        before = [i for i in self.instrs[:position] if id(i) not in ids]
-        behind = [i for i in self.instrs[position:] if id(i) not in ids]
-        self.instrs[:] = [*before, *group, *behind]
-        self._is_new = True
+        while id(before) in ids:
+            before = self._previous[id(before)]
+        at: Instr | None = before
+        for op in group:
+            at = self._next[id(at)]
+            if at is not op:
+                break
+        else:
+            return  # it is there
+        for op in group:
+            self._unlink(op)
+        behind = self._next[id(before)]
+        start = self.at(before)
+        step = _GAP if behind is None else (self.at(behind) - start) // (len(group) + 1)
+        for k, op in enumerate(group, 1):
+            self._link(before, op)
+            self._at[id(op)] = start + k * step
+            before = op
+        self._next[id(before)] = behind
+        if behind is not None:
+            self._previous[id(behind)] = before
+        if not step:
+            self._label()
         self.moved += 1
 
+    def _link(self, before: Instr, instr: Instr) -> None:
+        self._next[id(before)], self._previous[id(instr)] = instr, before
 
-def _read(instr: Instr) -> set[int]:
+    def _unlink(self, instr: Instr) -> None:
+        before, behind = self._previous[id(instr)], self._next[id(instr)]
+        self._next[id(before)] = behind
+        if behind is not None:
+            self._previous[id(behind)] = before
+
+    def _label(self) -> None:
+        self._at.update((id(instr), k * _GAP) for k, instr in enumerate(self, 1))
+
+
+def read_by(instr: Instr) -> set[int]:
     """The values that an op reads, in its blocks as well."""
     found = set(instr.operands)
     for block in instr.blocks:
         found.update(block.outputs)
         for inner in block.instrs:
-            found |= _read(inner)
+            found |= read_by(inner)
     return found
 
 
@@ -136,10 +194,10 @@ def move_unpack_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of an unpack hook right in front of its first user (R4.33)."""
     order = _Order(program, keep_order)
     for call in order.hooks("unpack_hook"):
-        user = next(order.users(call.results), None)
+        user = next(iter(order.users(call.results)), None)
         if user is not None:
             order.move_before(call, user)
-    return order.moved
+    return order.done()
 
 
 def move_tensor_pre_hooks(program: Program, keep_order: bool = False) -> int:
@@ -157,7 +215,7 @@ def move_pre_hooks(program: Program, keep_order: bool = False) -> int:
 def move_accumulations(program: Program, keep_order: bool = False) -> int:
     """Each accumulation behind the later of its leaf and its gradient (R4.36)."""
     order = _Order(program, keep_order)
-    found = [instr for instr in order.instrs if instr.op is AccumulateGrad]
+    found = [instr for instr in order if instr.op is AccumulateGrad]
     return order.move_up((instr, instr.operands) for instr in found)
 
 
@@ -165,24 +223,28 @@ def move_pre_hooks_late(program: Program, keep_order: bool = False) -> int:
     """Each call of a prehook, last to first, right in front of what uses its results (R4.37)."""
     order = _Order(program, keep_order)
     for call in reversed(order.hooks("pre_hook")):
-        user = next(order.users(call.results), None)
+        user = next(iter(order.users(call.results)), None)
         if user is not None:
             order.move_before(call, user)
-    return order.moved
+    return order.done()
 
 
 def move_post_accumulate_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a post-accumulate hook, last to first, behind its accumulation (R4.38)."""
     order = _Order(program, keep_order)
+    anchors: dict[int, Instr | None] = {}
     for call in reversed(order.hooks("post_acc_grad_hook")):
         leaf = call.operands[-1]
-        anchor = next((u for u in order.users([leaf]) if u.op is AccumulateGrad), None)
+        if leaf not in anchors:
+            added = (u for u in order.users([leaf]) if u.op is AccumulateGrad)
+            anchors[leaf] = next(added, None)
+        anchor = anchors[leaf]
         if anchor is None:
             raise IRError(
                 "a post-accumulate hook is called on a leaf that accumulates nothing", loc=call.loc
             )
         order.move_behind(call, anchor)
-    return order.moved
+    return order.done()
 
 
 def move_post_hooks(program: Program, keep_order: bool = False) -> int:
@@ -206,10 +268,14 @@ def move_post_hooks(program: Program, keep_order: bool = False) -> int:
             continue
         if anchor.op is AccumulateGrad:
             leaf = anchor.operands[0]
-            hooks = [c for c in order.hooks("post_acc_grad_hook") if c.operands[-1] == leaf]
+            hooks = [
+                u for u in order.users([leaf])
+                if u.op is CallHook and u.attrs["hook_type"] == "post_acc_grad_hook"
+                and u.operands[-1] == leaf
+            ]  # fmt: skip
             anchor = max([anchor, *hooks], key=order.at)
         order.move_behind(call, anchor)
-    return order.moved
+    return order.done()
 
 
 def fold_validation(program: Program, keep_order: bool = False) -> int:
@@ -249,7 +315,7 @@ def remove_unused(program: Program, keep_order: bool = False) -> int:
             instr.op is ListGet and instr.operands[0] in program.inputs
         )
         if reads_input or not is_pure(instr) or instr.op in KEPT:
-            used |= _read(instr)
+            used |= read_by(instr)
             kept.append(instr)
     removed = len(program.body.instrs) - len(kept)
     program.body.instrs[:] = reversed(kept)
@@ -269,4 +335,4 @@ STEPS: dict[str, Step] = {
 }
 """The steps in their order, by the names of their passes (R4.29)."""
 
-__all__ = ["STEPS", "Step"]
+__all__ = ["STEPS", "Step", "read_by"]

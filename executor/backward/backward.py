@@ -14,7 +14,8 @@ from ..interpret.evaluate import Evaluator
 from .capture import Captured
 
 if TYPE_CHECKING:
-    from .compile import BackwardFunction, Compiled
+    from .compile import Compiled
+    from .function import BackwardFunction
 
 
 @dataclass(frozen=True)

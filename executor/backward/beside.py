@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
 
@@ -40,7 +41,8 @@ class Beside:
                 return
             self._is_running = True
         try:
-            threading.Thread(target=self._serve, name="profuse-backward", daemon=True).start()
+            # `threading.Thread.start` waits for the thread to run: as long as a short run takes.
+            start_new_thread(self._serve, ())
         except RuntimeError:  # the interpreter ends, or there are no more threads
             self._serve()
 
@@ -50,8 +52,7 @@ class Beside:
             return self._changed.wait_for(lambda: not self._is_running, seconds)
 
     def _serve(self) -> None:
-        # The thread that has started this one waits until it runs, and goes on while it sleeps:
-        # else it would wait for as long as Python lets one thread run.
+        # The program goes on, and is not held up at once by a thread that computes.
         time.sleep(_PAUSE)
         with gradient_mode.gradients(False):
             while True:

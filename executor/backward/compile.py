@@ -2,80 +2,41 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.analysis.backward_lists import INPUTS, lowered
+from ...dialect.analysis.sections import sections
 from ...dialect.analysis.tidy import tidied
-from ...dialect.errors import InternalError
 from ...dialect.ir.program import Module
 from ...dialect.ops.backward import RUNNING, Frame
-from ..functions.graph_function import LoadedFunction
-from ..observe import registry
 from ..plans.options import Options
 from ..settings.knobs import knobs
-from ..tiers.profiling import Executor
-from .beside import BESIDE
-from .emitted import EmittedRuns
+from .function import BackwardFunction
+from .runner import Row, Runner, in_sections
 
 if TYPE_CHECKING:
-    from ..explain.state import ExecutorState
     from .backward import Backward
 
 
-@registry.kind
-class BackwardFunction(LoadedFunction):
-    """A captured run as a function, for reports and explanations; runs call its executor.
-
-    Args:
-        about: says why the run was captured, and what calls code of users where.
-    """
-
-    emitted: EmittedRuns | None = None  # its emitted code
-
-    def __init__(self, module: Module, options: Options, about: Sequence[str]) -> None:
-        self._about = list(about)
-        super().__init__(module, options)
-
-    def state(self) -> ExecutorState:
-        """Tier, specialisations, counters and reasons; whether emitted code serves runs."""
-        emitted = self.emitted is not None and self.emitted.call is not None
-        return replace(super().state(), emitted=emitted)
-
-    def __reduce__(self) -> tuple:
-        """Pickle and copy the graph only, without profiles and plans."""
-        return BackwardFunction, (self.module, self._options, self._about)
-
-    def _remarks(self) -> list[str]:
-        return self._about
-
-
 class Compiled:
-    """Runs a captured graph by an executor of its own: profiled, fused, guarded, kept on disk.
+    """Runs a captured graph by executors of its own: profiled, fused, guarded, kept on disk.
+
+    A long graph is cut into sections; those that are equal have one executor.
 
     Attributes:
-        function: what reports show, with the executor.
+        function: what reports show, with the executors.
     """
 
     def __init__(self, made: Backward) -> None:
         found = lowered(made.module)
+        program = tidied(found.program)
         options = Options(
             name=made.name, background=knobs.background, arguments=made.signature,
             donate=("inputs",),
         )  # fmt: skip
-        module = Module(tidied(found.program))
-        self.function = BackwardFunction(module, options, made.about())
-        executor = self._executor = self.function._executor
-        # What nobody else holds any more, such as saved arrays of released nodes (R4.29, R4.42).
-        executor.donated = tuple(k for k, (which, _) in enumerate(found.inputs) if which == INPUTS)
-        executor.sole = True
-        # What goes through its stages beside the program; None = in the calls.
-        in_stages = isinstance(executor, Executor) and options.background
-        self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
-        self._is_busy = False  # a plan is made beside the program
+        self.function = BackwardFunction(Module(program), options, made.about())
         self._inputs = found.inputs
         # Where all are arrays, which is usual, and quicker.
         places = [k for which, k in found.inputs if which == INPUTS]
@@ -83,44 +44,28 @@ class Compiled:
         self._pick = itemgetter(*places) if usual else None
         self._leaves = found.leaves
         self._has_frame = found.frame
-        self._emitted: EmittedRuns | None = None
-        if not found.frame and isinstance(executor, Executor) and module.main.outputs:
-            self._emitted = EmittedRuns(
-                executor, made.name, len(module.main.outputs), _in_python(self)
-            )
-            self.function.emitted = self._emitted
+        cut = sections(program)
+        if len(cut) == 1:
+            executor = self.function._executor
+            # What nobody else holds any more, as saved arrays of released nodes (R4.29, R4.42).
+            donated = [k for k, (which, _) in enumerate(found.inputs) if which == INPUTS]
+            self._runners = [Runner(self.function, executor, donated)]
+            self._rows: list[Row] = []
+        else:
+            self._runners, self._rows, self._results = in_sections(self.function, options, cut)
 
     def is_ready(self) -> bool:
         """Whether a run is better given to the graph than to the eager tape.
 
         In the background, that is while it is profiled, and once it is compiled.
         """
-        executor = self._in_stages
-        if executor is None or executor.optimized is not None:
-            return True
-        if self._is_busy or executor.under_way():
-            return False
-        if executor.record is not None and executor.record.ready:
-            self._advance()  # the compile was lost
-            return False
-        return True
+        # Not as `all` would do: each that has been profiled asks for its compile.
+        return False not in [runner.is_ready() for runner in self._runners]
 
     def prepare(self) -> None:
-        """Have the executor make the plan for the next run, which would wait for that else."""
-        if self._in_stages is not None:
-            self._in_stages.plan()
-
-    def _advance(self) -> None:
-        """Have the plan for the next run be made beside the program."""
-        self._is_busy = True
-
-        def job() -> None:
-            try:
-                self.prepare()
-            finally:
-                self._is_busy = False
-
-        BESIDE.ask(job)
+        """Have executors make the plans for the next run, which would wait for that else."""
+        for runner in self._runners:
+            runner.prepare()
 
     def __call__(
         self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
@@ -141,7 +86,7 @@ class Compiled:
         else:
             inputs.clear()
         try:
-            found = self._run(given)
+            found = self._sectioned(given) if self._rows else self._runners[0](given)
         finally:
             RUNNING.frame = before
         del given
@@ -150,38 +95,16 @@ class Compiled:
             found[k] = None
             if leaf is not None:
                 leaf.add_gradient(g, 1)
-        executor = self._in_stages
-        if executor is not None and executor.optimized is None:
-            record = executor.record
-            if record is not None and record.ready:
-                self._advance()
+        for runner in self._runners:
+            runner.advance()
         return found
 
-    def _run(self, given: list) -> list:
-        call = None if self._emitted is None else self._emitted.call
-        return self._run_in_python(given) if call is None else list(call(*given))
-
-    def _run_in_python(self, given: list) -> list:
-        emitted = self._emitted
-        if emitted is not None and emitted.wants(given):
-            if self._in_stages is None:
-                emitted.emit()
-            else:
-                BESIDE.ask(emitted.emit)
-        return self.function._run(self._executor, given)
-
-
-def _in_python(runner: Compiled) -> Callable[..., Any]:
-    """What emitted code leaves other runs to; it does not keep ``runner`` alive."""
-    known = weakref.ref(runner)
-
-    def run(*inputs: Any) -> Any:
-        called = known()
-        if called is None:
-            raise InternalError("a captured run is run whose graph is gone")
-        return tuple(called._run_in_python(list(inputs)))
-
-    return run
+    def _sectioned(self, values: list) -> list:
+        """Run the sections one after another; ``values`` gets what they compute."""
+        frame = RUNNING.frame if self._has_frame else None
+        for row in self._rows:
+            row(values, frame)
+        return list(self._results(values))
 
 
 def compiled(made: Backward) -> Compiled:
@@ -190,4 +113,4 @@ def compiled(made: Backward) -> Compiled:
     return made.runner
 
 
-__all__ = ["BackwardFunction", "Compiled", "compiled"]
+__all__ = ["Compiled", "compiled"]

@@ -15,12 +15,12 @@ from itertools import pairwise
 from typing import Any
 
 from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 from ..tape.plans import may_change
-from ..tape.saved import Versions
 from .capture import Captured, Dims, Numbers
 from .joined import Gather, Joined, Part, joined
 from .outline import Outline, Stand
@@ -101,7 +101,7 @@ class _Writer:
                 [self.numbers[node] for node in inner if type(node) is OpNode],
                 [self.numbers[node] for node in inner if type(node) is not OpNode],
                 [self.numbers[node] for node in leaves], _equal(outline.pattern),
-                captured.arrays, symbols,
+                captured.arrays, symbols, self.numbers[inner[-1]],
             )
         )  # fmt: skip
 
@@ -110,7 +110,6 @@ class _Writer:
     def _begin(self) -> None:
         self.scope: dict[str, Any] = {
             "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds,
-            "written": _written,
         }  # fmt: skip
         self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
@@ -263,9 +262,17 @@ class _Writer:
         if not loose:
             self.told.update(edge[0] for edge in node.edges if edge is not None)
         at += len(node.metas)
-        self.emit(f"x, y, v = {name}.saved")
         given = [(f"x[{n}]", x) for n, x in enumerate(operands)]
         given += [(f"y[{n}]", results[n]) for n in node.plan.kept_results]
+        # Counts of writes are looked at in the end, if at all: what is not touched takes no time.
+        read = {source[0] for source, x in given if type(x) in (Stand, Unsaved)}
+        read |= {"x"} if node.plan.numbers or node.plan.any_number else set()
+        if read == {"x", "y"}:
+            self.emit(f"x, y, _ = {name}.saved")
+        elif read:
+            self.emit(f"{(letter := read.pop())} = {name}.saved[{'xy'.index(letter)}]")
+        else:
+            self.emit(f"if {name}.saved is None: return None")
         taken = []
         for source, x in given:
             if type(x) is Stand:
@@ -282,22 +289,14 @@ class _Writer:
         for n, place in zip(node.plan.numbers, self._numbers_of(node), strict=True):
             if place in self.changing:
                 passed.append(f"x[{n}]")
-            elif loose:
+            elif loose or node.plan.any_number:
                 self.emit(f"if x[{n}] != {self.outline.numbers[place]!r}: return None")
+        if node.plan.any_number and not node.plan.numbers:
+            for n, x in enumerate(operands):
+                if type(x) in NUMBERS:
+                    self.emit(f"if x[{n}] != {x!r}: return None")
         if passed:
             self.emit(f"F += {', '.join(passed)},")
-        self.versions(self.outline.versions.get(node, 0))
-
-    def versions(self, count: int) -> None:
-        """Ask for writes to what a node has saved, of as many counts as it had, or of others."""
-        if not count:
-            self.emit("if v and written(v): return None")
-            return
-        self.emit(f"if len(v) == {count}:")
-        self.emit(f"  [{', '.join(f'(w{n}, c{n})' for n in range(count))}] = v")
-        tests = " or ".join(f"w{n}.count != c{n}" for n in range(count))
-        self.emit(f"  if {tests}: return None")
-        self.emit("elif written(v): return None")
 
     def subgraph(self, node: DiffNode, name: str, k: int) -> None:
         """What a subgraph has captured; its sizes are compared."""
@@ -327,18 +326,12 @@ class _Writer:
                 at += 1
         if taken:
             self.emit(f"A += {', '.join(taken)},")
-        self.emit(f"if written({name}.versions): return None")
 
 
 def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
     """Which arrays were the same as an earlier one."""
     first: dict[int, int] = {}
     return [(k, first[p]) for k, p in enumerate(pattern) if first.setdefault(p, k) != k]
-
-
-def _written(versions: Versions) -> bool:
-    """Whether something that a node has saved was written to."""
-    return any(version.count != count for version, count in versions)
 
 
 def _hooked(node: Node) -> Any:

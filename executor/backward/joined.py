@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from ..tape.node import WRITES
+
 Given = tuple[list[Any], list[Any], list[Any], list[Any]]
 """Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers."""
 Gather = Callable[[Sequence[Any], bool], "Given | None"]
@@ -22,20 +24,22 @@ class Joined:
         equal: pairs of arrays that are the same one.
         arrays: those that are passed.
         symbols: those whose values are passed.
+        oldest: the number of the node that was made first.
     """
 
     __slots__ = (
-        "arrays", "equal", "inner", "leaves", "ops", "outer", "root", "subgraphs", "symbols",
+        "arrays", "equal", "inner", "leaves", "oldest", "ops", "outer", "root", "subgraphs",
+        "symbols",
     )  # fmt: skip
 
     def __init__(
         self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
         ops: list[int], subgraphs: list[int], leaves: list[int], equal: list[tuple[int, int]],
-        arrays: Sequence[int], symbols: list[int],
+        arrays: Sequence[int], symbols: list[int], oldest: int,
     ) -> None:  # fmt: skip
         self.root, self.inner, self.outer = root, inner, outer
         self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
-        self.equal, self.arrays, self.symbols = equal, arrays, symbols
+        self.equal, self.arrays, self.symbols, self.oldest = equal, arrays, symbols, oldest
 
 
 def joined(run: Joined) -> Gather:
@@ -46,6 +50,12 @@ def joined(run: Joined) -> Gather:
     # Two more, so that these give tuples.
     pick_leaves, pick_arrays = itemgetter(*run.leaves, 0, 0), itemgetter(*run.arrays, 0, 0)
     most = max(symbols, default=-1) + 1
+    oldest = run.oldest
+
+    def written(nodes: list[Any]) -> bool:
+        """Whether something that they have saved was written to."""
+        saved = [nodes[k].saved[2] for k in ops] + [nodes[k].versions for k in subgraphs]
+        return any(version.count != count for found in saved for version, count in found)
 
     def gather(roots: Sequence[Any], retain: bool) -> Given | None:
         try:
@@ -67,6 +77,8 @@ def joined(run: Joined) -> Gather:
                 if arrays[k] is not arrays[first]:
                     return None
         except (AttributeError, TypeError, ValueError):
+            return None
+        if nodes[oldest].seq <= WRITES.last and written(nodes):
             return None
         leaves = pick_leaves(nodes)[:-2]
         if len({*leaves}) != len(leaves):

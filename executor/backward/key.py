@@ -160,6 +160,29 @@ def _serves(entry: Entry, walk: Walk | Outline, pattern: Sequence[int]) -> Made 
     return made
 
 
+def _is_like(outline: Outline, walk: Walk, pattern: Sequence[int]) -> bool:
+    return (
+        outline.shapes == walk.shapes
+        and outline.steps == walk.steps
+        and outline.pattern == pattern
+        and outline.numbers == walk.numbers
+    )
+
+
+class Awaited:
+    """A run that is captured beside others.
+
+    Attributes:
+        nodes: how many it has.
+        outline: of it; None until it has been walked.
+    """
+
+    __slots__ = ("nodes", "outline")
+
+    def __init__(self, nodes: int, outline: Outline | None = None) -> None:
+        self.nodes, self.outline = nodes, outline
+
+
 class Cache:
     """Captured runs of one compiler and one setting of ``dynamic``."""
 
@@ -168,7 +191,8 @@ class Cache:
         self.root = _Step()
         self.captures = 0
         self.is_told = False  # that there are too many
-        self.awaited: list[Outline] = []  # of runs that are captured beside others
+        self.awaited: list[Awaited] = []  # runs that are captured beside others
+        self._sizes: set[int] = set()  # numbers of nodes of runs that were asked for
         # Both are replaced as a whole, as threads read them.
         self._recent: tuple[Entry, ...] = ()
         self.gathers: tuple[tuple[Gather, Made], ...] = ()
@@ -195,12 +219,14 @@ class Cache:
     def awaits(self, walk: Walk, pattern: Sequence[int]) -> bool:
         """Whether a run that is like this one is captured beside others, or cannot be."""
         return any(
-            asked.shapes == walk.shapes
-            and asked.steps == walk.steps
-            and asked.pattern == pattern
-            and asked.numbers == walk.numbers
+            asked.nodes == len(walk.nodes)
+            and ((outline := asked.outline) is None or _is_like(outline, walk, pattern))
             for asked in tuple(self.awaited)
         )
+
+    def is_new(self, nodes: int) -> bool:
+        """Whether no run of so many nodes has been captured, nor is about to be."""
+        return nodes not in self._sizes and all(a.nodes != nodes for a in tuple(self.awaited))
 
     def keep(self, entry: Entry, made: Made, gather: Gather | None) -> None:
         """Serve runs of an entry by what was made for it; ``gather`` finds what they are given."""
@@ -211,6 +237,7 @@ class Cache:
 
     def missed(self, walk: Outline) -> tuple[Entry, list[Miss]]:
         """The entry to capture for, and why none could serve."""
+        self._sizes.add(len(walk.nodes))
         pattern = walk.pattern
         misses: list[Miss] = []
         at = self.root
@@ -294,4 +321,4 @@ def _told(misses: list[Miss]) -> list[Miss]:
     return misses
 
 
-__all__ = ["Cache", "Compiled", "Entry", "Made", "Miss"]
+__all__ = ["Awaited", "Cache", "Compiled", "Entry", "Made", "Miss"]

@@ -21,7 +21,7 @@ from .key import Cache, Made
 from .outline import Outline
 from .record import Unrecorded
 from .state import STATE, Compiler
-from .walk import UNRECORDED, Walk
+from .walk import UNRECORDED, Walk, pattern_of
 
 LOCK = ForkLock()
 
@@ -101,8 +101,7 @@ def captured_here(
             return walk, capture(process, cache, compiler, Outline(walk, pattern))
         except Unrecorded:
             walk = Walk(walk.roots, walk.captures)
-            seen: dict[int, int] = {}
-            pattern = [seen.setdefault(id(x), len(seen)) for x in walk.arrays]
+            pattern = pattern_of(walk.arrays)
 
 
 def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline) -> Made:

@@ -17,7 +17,8 @@ from ..tape.engine import Captures
 from ..tape.node import Node
 from ..tape.op_node import OpNode, PackedNode
 from ..tape.saved import Packed
-from .walk import Shape, Walk
+from .snapshot import HookCounts, Snapshot
+from .walk import Shape, Walk, pattern_of
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -35,20 +36,6 @@ class Stand:
 _LIFTED = (Stand, int, float)
 
 
-class HookCounts:
-    """Which hooks a node has had: the outputs of its tensor hooks, and how many of each kind."""
-
-    __slots__ = ("accumulated", "outputs", "post", "pre")
-
-    def __init__(self, outputs: Sequence[int], pre: int, accumulated: int, post: int) -> None:
-        self.outputs, self.pre, self.accumulated, self.post = outputs, pre, accumulated, post
-
-    @property
-    def key(self) -> tuple[int, ...]:
-        """The part of the key that `walk.hooks_of` makes of them."""
-        return (*self.outputs, -1, self.pre, self.accumulated, self.post)
-
-
 class Outline:
     """What is kept of a walk.
 
@@ -64,13 +51,11 @@ class Outline:
         saved: of each node that can be recorded what it has saved, in lists: numbers and `Unsaved`
             as they are, a `Stand` for each array.
         hooked: of each node with hooks, which.
-        versions: of nodes that count writes to what they have saved, how many counts they have.
     """
 
     __slots__ = (
         "arrays", "captures", "hooked", "hooks", "leaves", "marks", "needed", "nodes", "numbers",
         "opaque", "packed", "pattern", "places", "roots", "saved", "scalars", "shapes", "steps",
-        "versions",
     )  # fmt: skip
 
     def __init__(self, walk: Walk, pattern: Sequence[int]) -> None:
@@ -91,10 +76,10 @@ class Outline:
         self.opaque = set(walk.opaque)
         self.saved: dict[Node, list[list[Any]]] = {}
         self.hooked: dict[Node, HookCounts] = {}
-        self.versions: dict[Node, int] = {}
-        self._outline()
+        self._outline(walk)
 
-    def _outline(self) -> None:
+    def _outline(self, walk: Walk) -> None:
+        taken = walk.taken
         stands: dict[int, Stand] = {}  # of arrays that live as long as this method runs
 
         def stand(x: Any) -> Any:
@@ -105,30 +90,33 @@ class Outline:
                 return found
             return x
 
+        if taken is not None:
+            self.hooked = taken.hooked
         for node in self.nodes:
-            hooks = node.hooked
-            if hooks is not None:
-                outputs = [index for index, _ in hooks.outputs.values()]
-                counts = map(len, (hooks.pre, hooks.accumulated, hooks.post))
-                self.hooked[node] = HookCounts(outputs, *counts)
+            if taken is None and node.hooked is not None:
+                self.hooked[node] = HookCounts(node.hooked)
             kind = node.__class__
             if kind is DiffNode:
-                captures = node.captures  # type: ignore[attr-defined]
+                captures = node.captures if taken is None else taken.saved[node]  # type: ignore[attr-defined]
                 if captures is not None:
                     self.saved[node] = [[stand(x) for x, _ in captures]]
                 continue
             if kind is OpNode or kind is PackedNode or kind is CustomNode:
-                saved = node.saved  # type: ignore[attr-defined]
+                saved = node.saved if taken is None else taken.saved[node]  # type: ignore[attr-defined]
                 if saved is not None:
-                    first, second, versions = saved
+                    first, second, _ = saved
                     found = [
                         [x if x is None else stand(x) for x in group] for group in (first, second)
                     ]
                     if kind is CustomNode:  # the call holds what else there is
                         found = [[x if x.__class__ in _LIFTED else None for x in g] for g in found]
                     self.saved[node] = found
-                    if versions:
-                        self.versions[node] = len(versions)
 
 
-__all__ = ["HookCounts", "Outline", "Stand"]
+def outlined(taken: Snapshot) -> Outline:
+    """The outline of a run that has ended."""
+    walk = Walk(taken.roots, taken.captures, dict.fromkeys(taken.nodes, 0), taken)
+    return Outline(walk, pattern_of(walk.arrays))
+
+
+__all__ = ["Outline", "Stand", "outlined"]

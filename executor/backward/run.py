@@ -1,7 +1,8 @@
 """Running: a backward run by what was captured for it, or captured now (R4.7, R4.11, R4.41).
 
 With background compiles, a run that has to be captured runs on the eager tape, and is captured
-beside the program, from its outline. So do those that are like it, until their graph is ready.
+beside the program, from a snapshot of what it has had, or from its outline. So do those that are
+like it, until their graph is ready.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from ..tape.engine import Captures, run
 from ..tape.node import TAPE
 from .beside import BESIDE
 from .compile import compiled
-from .key import Cache, Made
+from .key import Awaited, Cache, Made
 from .making import LOCK, PROCESS, Process, capture, captured_here
-from .outline import Outline
+from .outline import Outline, outlined
 from .record import Unrecorded
-from .state import STATE, check_not_capturing
-from .walk import Roots, Walk
+from .snapshot import Roots, Snapshot, reached, taken
+from .state import STATE
+from .walk import Walk, pattern_of
 
 _MOST = 64  # graphs of one cache: an exponent that changes in each step would make one each
 _AWAITED = 8  # captures of one cache that are under way, or have failed
@@ -32,7 +34,6 @@ _AWAITED = 8  # captures of one cache that are under way, or have failed
 
 def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     """Run backwards what ``roots`` depend on; arguments and result are those of `engine.run`."""
-    check_not_capturing()
     process = PROCESS.now
     cache = _cache(process)
     if captures is None:
@@ -49,12 +50,23 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
             with _region():
                 made.run(given[0], given[1], given[3], given[2], [])
             return []
-    walk = Walk(roots, captures)
-    pattern = _pattern(walk.arrays)
+    places = reached(roots)
+    beside = STATE.compiler is compiled and knobs.background and not is_strict()
+    if beside and cache.is_new(len(places)) and cache.captures < _MOST:
+        if len(cache.awaited) >= _AWAITED:
+            return _waiting(process, roots, captures, retain_graph)
+        snapshot = taken(roots, captures, places)
+        if snapshot is not None:
+            pulled = _waiting(process, roots, captures, retain_graph)
+            # Not earlier, as it would take this run's time.
+            _ask(process, cache, snapshot, len(places))
+            return pulled
+    walk = Walk(roots, captures, places)
+    pattern = pattern_of(walk.arrays)
     found = cache.find(walk, pattern)
     hit = found is not None
     if found is None:
-        if STATE.compiler is compiled and knobs.background and not is_strict():
+        if beside:
             outline = None
             if cache.captures >= _MOST:
                 _tell_limit(cache)
@@ -62,8 +74,8 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
                 outline = Outline(walk, pattern)
             del walk
             pulled = _waiting(process, roots, captures, retain_graph)
-            if outline is not None:  # not earlier, as it would take this run's time
-                _ask(process, cache, outline)
+            if outline is not None:
+                _ask(process, cache, outline, len(places))
             return pulled
         with LOCK:
             found = cache.find(walk, pattern)  # another thread may have captured the like meanwhile
@@ -81,17 +93,21 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
     return _run(found, walk, retain_graph)
 
 
-def _ask(process: Process, cache: Cache, outline: Outline) -> None:
-    """Have a run be captured beside the program."""
-    cache.awaited.append(outline)
+def _ask(process: Process, cache: Cache, what: Snapshot | Outline, nodes: int) -> None:
+    """Have a run of so many nodes be captured beside the program."""
+    awaited = Awaited(nodes, what if isinstance(what, Outline) else None)
+    cache.awaited.append(awaited)
+    held = [what]  # until the job begins
 
     def job() -> None:
+        found = held.pop()
         if process is not PROCESS.now:
             return
+        awaited.outline = outline = outlined(found) if isinstance(found, Snapshot) else found
         with LOCK, suppress(Unrecorded):  # a run like this one has another key from now on
             if cache.find(outline, outline.pattern) is None and cache.captures < _MOST:
                 capture(process, cache, compiled, outline)
-        cache.awaited.remove(outline)  # but after another error, which would come again
+        cache.awaited.remove(awaited)  # but after another error, which would come again
 
     BESIDE.ask(job)
 
@@ -121,13 +137,6 @@ def _eager(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[
         return run(roots, captures, retain_graph=retain_graph)
     finally:
         TAPE.captured = before
-
-
-def _pattern(arrays: list[Any]) -> list[int]:
-    """For each array, which of the different ones it is."""
-    seen: dict[int, int] = {}
-    number = seen.setdefault
-    return [number(id(x), len(seen)) for x in arrays]
 
 
 def _cache(process: Process) -> Cache:

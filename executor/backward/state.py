@@ -34,16 +34,11 @@ STATE = _State()
 
 
 def nested() -> GradientError:
+    """The error for a scope that is entered while this thread captures a run (R4.6)."""
     return GradientError(
         "a backward run is asked for while another one is captured",
         hint="call backward in a hook: hooks run when the capture has ended",
     )
 
 
-def check_not_capturing() -> None:
-    """Raise GradientError if this thread captures a run (R4.6)."""
-    if STATE.capturing:
-        raise nested()
-
-
-__all__ = ["STATE", "Compiler", "check_not_capturing", "nested"]
+__all__ = ["STATE", "Compiler", "nested"]

@@ -6,13 +6,13 @@ arrays, shapes, hooks, packed data (R4.8). A run whose walk has been met before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from ...dialect.errors import GradientError
+from ...dialect.importers.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
@@ -30,8 +30,8 @@ from .hooks import (
     tensor_hook,
     unpack_hook,
 )
+from .snapshot import Roots, Snapshot, check_hooks, reached
 
-Roots = Sequence[tuple[Node, int, Any]]
 Shape = tuple[int, ...]
 _seq = attrgetter("seq")
 UNRECORDED: set[Hashable] = set()
@@ -42,6 +42,11 @@ class Walk:
     """What a backward run is given, in the order in which its nodes are walked.
 
     The nodes come in the order in which they run, leaves in front.
+
+    Args:
+        roots, captures: of the run.
+        places: its nodes, if these are known.
+        taken: what its nodes have had, of a run that has ended; of hooks there are numbers only.
 
     Attributes:
         nodes: all that the roots depend on.
@@ -57,11 +62,14 @@ class Walk:
 
     __slots__ = (
         "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "numbers", "opaque",
-        "packed", "places", "roots", "scalars", "shapes", "steps",
+        "packed", "places", "roots", "scalars", "shapes", "steps", "taken",
     )  # fmt: skip
 
-    def __init__(self, roots: Roots, captures: Captures | None) -> None:
-        self.roots, self.captures = roots, captures
+    def __init__(
+        self, roots: Roots, captures: Captures | None, places: dict[Node, int] | None = None,
+        taken: Snapshot | None = None,
+    ) -> None:  # fmt: skip
+        self.roots, self.captures, self.taken = roots, captures, taken
         self.arrays: list[Any] = []
         self.shapes: list[Shape] = []
         self.scalars: list[Any] = []
@@ -71,16 +79,7 @@ class Walk:
         self.numbers: list[float] = []
         self.opaque: list[Node] = []
         self.marks: list[tuple[int, ...]] = []
-        self.places = places = dict[Node, int].fromkeys((root[0] for root in roots), 0)
-        todo = list(places)
-        pop, push = todo.pop, todo.append
-        while todo:
-            for edge in pop().edges:
-                if edge is not None:
-                    node = edge[0]
-                    if node not in places:
-                        places[node] = 0
-                        push(node)
+        self.places = places = reached(roots) if places is None else places
         self.nodes = nodes = sorted(places, key=_seq, reverse=True)
         for k, node in enumerate(nodes):
             places[node] = k
@@ -102,7 +101,7 @@ class Walk:
         steps.append((*first, wanted))
         needed, mark = self.needed, self.marks.append
         scalars, found, packed, leaves = self.scalars, self.hooks, self.packed, self.leaves
-        numbers = self.numbers
+        numbers, taken = self.numbers, self.taken
         add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
         for node in self.nodes:
             mark((
@@ -111,7 +110,10 @@ class Walk:
             ))  # fmt: skip
             for meta in node.metas:
                 shape_of(meta[0])
-            hooks = None if node.hooked is None else hooks_of(node, found)
+            if taken is None:
+                hooks = None if node.hooked is None else hooks_of(node, found)
+            else:
+                hooks = taken.hooks(node, found)
             edges = node.edges
             if len(edges) == 1:  # the most frequent, and the shortest
                 edge = edges[0]
@@ -175,16 +177,19 @@ class Walk:
         return "number", kind.__name__, repr(x)
 
 
+def pattern_of(arrays: list[Any]) -> list[int]:
+    """For each array, which of the different ones it is."""
+    seen: dict[int, int] = {}
+    number = seen.setdefault
+    return [number(id(x), len(seen)) for x in arrays]
+
+
 def hooks_of(node: Node, found: list[Any]) -> Hashable:
     """The counts and positions of a node's hooks (R4.8); what calls them is added to ``found``."""
     hooks = node.hooked
     if hooks is None:
         return None
-    if hooks.retained:
-        raise GradientError(
-            f"compiled_autograd meets an array that retains its gradient, of {node.name}",
-            loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
-        )  # fmt: skip
+    check_hooks(node)
     outputs = []
     for key, (index, hook) in hooks.outputs.items():
         outputs.append(index)
@@ -199,13 +204,13 @@ def hooks_of(node: Node, found: list[Any]) -> Hashable:
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:
     """The lift of an op of the table; what its key is, its plan knows."""
-    saved = node.saved
+    saved = node.saved if walk.taken is None else walk.taken.saved[node]
     plan = node.plan
     if saved is None:
         raise freed(plan.op.name, node.loc)
     operands, results, versions = saved
     for version, count in versions:
-        if version.count != count:
+        if version.count != count and walk.taken is None:
             raise overwritten(version, plan.op.name, node.loc)
     arrays, shapes = walk.arrays, walk.shapes
     for x in operands:
@@ -224,6 +229,8 @@ def lift_op(node: OpNode, walk: Walk) -> Hashable:
     stamp = plan.stamp or plan.stamped()
     if plan.numbers:
         walk.numbers += [operands[k] for k in plan.numbers]
+    elif plan.any_number:  # they are told by their values
+        return stamp, tuple([repr(x) for x in operands if type(x) in NUMBERS])
     return stamp
 
 
@@ -239,10 +246,10 @@ def lift_packed(node: PackedNode, walk: Walk) -> Hashable:
 
 def lift_diff(node: DiffNode, walk: Walk) -> Hashable:
     """The lift of a differentiable subgraph: what its reverse half takes besides gradients."""
-    captures = node.captures
+    captures = node.captures if walk.taken is None else walk.taken.saved[node]
     if captures is None:
         raise freed(node.op.name, node.loc)
-    if node.versions:
+    if node.versions and walk.taken is None:
         check(node.versions, node.op.name, node.loc)
     dtypes = tuple([m[1] for m in node.metas])
     kinds: list[Hashable] = []
@@ -288,4 +295,4 @@ LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
     CustomNode: lift_custom,
 }  # fmt: skip
 
-__all__ = ["LIFTS", "UNRECORDED", "Roots", "Shape", "Walk", "hooks_of", "lift_opaque"]
+__all__ = ["LIFTS", "UNRECORDED", "Shape", "Walk", "hooks_of", "lift_opaque", "pattern_of"]

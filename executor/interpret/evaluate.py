@@ -89,7 +89,7 @@ class Evaluator:
             used, contents = uses(instr), content_uses(instr)
             used.update(instr.results)
             contents.update(instr.results)
-            dead, shapes = tuple(used - seen), tuple(contents & seen - read)
+            dead, shapes = tuple(used - seen), tuple((contents & seen) - read)
             seen |= used
             read |= contents
             step = _dropping(step, dead) if dead else step

@@ -15,7 +15,7 @@ from ...dialect.importers.handlers import METHODS
 from ...dialect.importers.tracing.leaves import register_leaf_type
 from .conversions import Conversions
 from .hooks import Handle, add
-from .node import Accumulate, Edge, Node
+from .node import WRITES, Accumulate, Edge, Node, next_seq
 from .views import CopySlices, ViewOf
 
 FLOATS = "fcV"  # kinds of dtypes that have gradients; V is bfloat16
@@ -124,6 +124,7 @@ class Array(Conversions):
         version = self.version
         version.count += 1
         version.place = place
+        WRITES.last = next_seq()
 
     def edge(self) -> Edge:
         """The node, and which of its outputs this is; None if it requires no gradient."""

@@ -26,6 +26,15 @@ OTHERS: set[str] = set()  # files of other code, which users' code has called me
 
 
 next_seq = itertools.count().__next__  # numbers nodes, upwards in each thread
+
+
+class _Writes:
+    """When arrays were last written to: nodes with a higher `seq` were made after it."""
+
+    last: float = -1
+
+
+WRITES = _Writes()
 SPECIAL: list[Any] = []  # is empty while no thread has anything special in use, as is usual
 
 
@@ -195,6 +204,7 @@ __all__ = [
     "SPECIAL",
     "TAPE",
     "USERS",
+    "WRITES",
     "Accumulate",
     "Edge",
     "Meta",

@@ -23,6 +23,7 @@ from .builder import ArrayBuilder, Unsaved
 from .node import Edge
 from .straight import Pull, straight
 
+MANY = 16  # values of a number, after which others are not told apart
 OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
 _ARRAYS = (np.ndarray, np.generic)
 _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
@@ -43,6 +44,7 @@ class Plan:
         stamp: what tells nodes apart whatever their sizes and `numbers` are; None until `stamped`.
         numbers: which operands are numbers that may be others in the next run; () until `stamped`.
         any_sizes: it is for operands and a result of any one shape.
+        any_number: it is for any numbers of the types of its numbers.
     """
 
     __slots__ = (
@@ -53,6 +55,7 @@ class Plan:
     stamp: Hashable
     numbers: tuple[int, ...]
     any_sizes: ClassVar[bool] = False
+    any_number: ClassVar[bool] = False
 
     def __init__(
         self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
@@ -263,6 +266,21 @@ class _AnySizes(Plan):
         return found
 
 
+class _AnyNumber(_AnySizes):
+    """The same, for all numbers that `may_change` in the place of the one among the operands.
+
+    Its rule is recorded from the start, and has a `pull` unless it asks for the number.
+    """
+
+    any_number = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.pull = straight(
+            self.op, {}, self._given, self.wanted, any_sizes=True, any_number=True
+        )  # fmt: skip
+
+
 class ElementwisePlans:
     """The plans of an elementwise op for real floats of the shape and dtype of the result.
 
@@ -270,7 +288,7 @@ class ElementwisePlans:
         known: a table for each sum of 1 and 2 for the operands that require gradients, 8 for arrays
             with axes, 16 and 32 for operands that are numbers. Each goes by the dtype of the
             result, then also by type and value of the number, and has None where there is no such
-            plan.
+            plan. One that has had many values has a plan for all others, by dtype and type.
     """
 
     __slots__ = ("known", "numpy", "op")
@@ -284,6 +302,10 @@ class ElementwisePlans:
         known = self.known[table]
         if key in known:
             return known[key]
+        if len(known) > MANY and type(key) is tuple:
+            found = self._any_number(table, key, operands)
+            if found is not None:
+                return found
         if len(known) >= _LIMIT:
             known.clear()
         dtype = key[0] if type(key) is tuple else key
@@ -293,6 +315,22 @@ class ElementwisePlans:
             made = _AnySizes(self.op, operands, wanted, table & 8, known, key)
         known[key] = made
         return made
+
+    def _any_number(self, table: int, key: Any, operands: Sequence[Any]) -> Plan | None:
+        """The plan for any number of the type of one among the operands; None if it has its own."""
+        dtype, kind, _ = key
+        known = self.known[table]
+        made = known.get((dtype, kind), self)
+        if made is None or self.op in _BY_VALUE or not may_change(operands[table >> 5]):
+            return None
+        if made is self:
+            made = None
+            if dtype.kind == "f":
+                wanted = [bool(table >> k & 1) for k in range(len(operands))]
+                plan = _AnyNumber(self.op, operands, wanted, table & 8, known, key)
+                made = plan if plan.pull is not None else None
+            known[dtype, kind] = made
+        return made  # type: ignore[return-value]
 
 
 _elementwise: dict[type[Op], ElementwisePlans | None] = {}
@@ -319,6 +357,6 @@ def _is_plain(op: type[Op]) -> bool:
 
 
 __all__ = [
-    "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget", "may_change",
-    "op_plans", "told_by_value",
+    "MANY", "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget",
+    "may_change", "op_plans", "told_by_value",
 ]  # fmt: skip

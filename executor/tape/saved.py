@@ -11,7 +11,7 @@ import numpy as np
 from ...dialect.errors import ArgumentError, GradientError, Loc
 from ...dialect.importers.tracing.recorder import checksum
 from .array import Array, Version
-from .node import SPECIAL, TAPE, location
+from .node import FIRST, SPECIAL, TAPE, WRITES, location
 
 Pack = Callable[[Any], Any]
 
@@ -24,6 +24,7 @@ class Contents:
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
+        WRITES.last = FIRST  # nobody says when it is written to
 
     @property
     def count(self) -> int:

@@ -40,7 +40,7 @@ _BY_NUMPY = {family.evaluate.__func__ for family in (Elementwise, Unary, Binary)
 
 def straight(
     op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
-    *, any_sizes: bool = False,
+    *, any_sizes: bool = False, any_number: bool = False,
 ) -> Pull | None:  # fmt: skip
     """The rule of an op of one result for operands of these types, as one function.
 
@@ -49,11 +49,12 @@ def straight(
         operands: numbers, for which alone the function holds, and whatever has a shape and a dtype.
         wanted: which operands need a gradient.
         any_sizes: the function shall hold for operands of all sizes that are the same.
+        any_number: it shall hold for all numbers of these types.
 
     None for a rule that cannot be recorded, or decides by contents.
     """
     try:
-        rule = record_rule(op, attrs, operands, wanted, exact=True)
+        rule = record_rule(op, attrs, operands, wanted, exact=True, any_number=any_number)
     except ProfuseError:
         return None
     if rule.found is None or len(rule.results) != 1 or rule.gradients[0] is None:

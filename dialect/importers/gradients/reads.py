@@ -15,6 +15,7 @@ from ...dataclass import dataclass
 from ...errors import ProfuseError
 from ...ir.op import Op
 from ...ir.program import Instr
+from ...ir.types import ScalarType, Type, type_of
 from ...ops.elementwise.families import Elementwise
 from ..python.journal import Journal
 from ..python.scope import Scope
@@ -61,7 +62,7 @@ class RecordedRule:
 
 def record_rule(
     op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
-    *, exact: bool = False,
+    *, exact: bool = False, any_number: bool = False,
 ) -> RecordedRule:  # fmt: skip
     """Record the gradients of the ``wanted`` operands of an op.
 
@@ -70,6 +71,8 @@ def record_rule(
         operands: numbers, and whatever has a shape and a dtype; contents do not count.
         exact: the record holds for operands of these sizes, and these numbers; else for operands of
             any sizes, and of an elementwise op for numbers of these types.
+        any_number: the record holds for any numbers of these types, which it reads as it does
+            arrays. Nothing is recorded of a rule that asks for their values.
 
     Raises TraceError for an op that has no gradient.
     """
@@ -79,9 +82,11 @@ def record_rule(
     with recording(rec):
         arrays = iter(rec.inputs)
         values = tuple(
-            rec.constant(x if exact else _general(op, x)) if type(x) in NUMBERS else next(arrays)
+            next(arrays) if type(x) not in NUMBERS
+            else rec.new_value(_number(x)) if any_number
+            else rec.constant(x if exact else _general(op, x))
             for x in operands
-        )
+        )  # fmt: skip
         results = rec.emit(op, values, attrs)
         ys = [wrap(rec, v) for v in results]
         b = _EachProduct(rec) if exact else TraceBuilder(rec)
@@ -93,10 +98,12 @@ def record_rule(
         try:
             found = tuple(pulled(b, op, attrs, [b.value(v) for v in values], ys, gs))
         except ProfuseError:
+            if any_number:
+                return nothing
             raise
         except Exception:  # a rule of the user's that is not made for traces
             return nothing
-    if rec.guards and not exact:  # else they hold by the sizes
+    if rec.guards and (any_number or not exact):  # else they hold by the sizes
         return nothing
     live = {g.value for g in found if hasattr(g, "value")}
     instrs: list[Instr] = []
@@ -133,6 +140,12 @@ def _like(x: Any) -> np.ndarray:
     """An array of the shape and dtype of an operand in next to no memory."""
     shape, dtype = x.shape, x.dtype
     return np.ndarray(shape, dtype, bytes(dtype.itemsize), strides=(0,) * len(shape))
+
+
+def _number(x: Any) -> Type:
+    """The type of a number whose value is not known."""
+    found = type_of(x)
+    return ScalarType(found.dtype) if isinstance(found, ScalarType) else found
 
 
 def _general(op: type[Op], number: Any) -> Any:

@@ -73,16 +73,21 @@ def test_hooks_run_once_in_each_run_however_it_is_run():
     assert captures == 1 and waiting >= 1 and hits + waiting == 40
 
 
-def test_r4_11_what_was_saved_is_freed_by_the_first_run():
+@pytest.mark.parametrize("rows", [4, 1 << 16])
+def test_r4_11_what_was_saved_is_freed_by_the_first_run(rows):
+    """Little memory is held until the run has been walked beside the program."""
     w = leaf(3, 2)
-    y = np.tanh(np.ones((4, 3)) @ w)
+    y = np.tanh(np.ones((rows, 3)) @ w)
     saved = weakref.ref(y.data)
     loss = (y * y).sum()
     del y
     with pf.compiled_autograd():
         loss.backward()
-    del loss
+    if rows == 4:
+        assert pf.compiled_autograd.wait(60)
     assert saved() is None
+    with pf.compiled_autograd(), pytest.raises(pf.GradientError, match="freed"):
+        loss.backward()
 
 
 def test_a_capture_that_fails_is_told_and_not_tried_again(monkeypatch):

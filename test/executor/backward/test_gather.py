@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from captured_programs import WEIGHTS, captured, compiled
 from profuse.dialect.errors import GradientError
 from profuse.executor.backward import run
+from profuse.executor.tape.node import WRITES
 
 RNG = np.random.default_rng(4)
 
@@ -258,3 +260,72 @@ def test_sizes_between_jitted_functions():
         with pf.compiled_autograd():
             total(np.tanh(spread(w, x))).sum().backward()
         np.testing.assert_allclose(w.grad, (1 / np.cosh(w.data + x) ** 2).sum(0))
+
+
+# --- writes ---------------------------------------------------------------------------------------
+
+
+def test_writes_to_what_a_subgraph_has_captured_are_refused():
+    w = pf.array(WEIGHTS, requires_grad=True)
+    f = compiled(lambda f: f(w).sum().backward())
+    for _ in range(3):
+        with captured():
+            f(w).sum().backward()
+    assert pf.compiled_autograd.state().captures == 1
+    loss = f(w).sum()
+    with pf.no_grad():
+        w += 1.0
+    with captured(), pytest.raises(GradientError, match="written to"):
+        loss.backward()
+
+
+def test_writes_that_nobody_counts_are_refused_where_contents_are_looked_at(monkeypatch):
+    monkeypatch.setattr(WRITES, "last", -1)
+    x = pf.array(WEIGHTS, requires_grad=True)
+
+    def loss():
+        with pf.detect_anomaly():
+            return (np.tanh(x) * x).sum()
+
+    for _ in range(3):
+        with captured():
+            loss().backward()
+    assert pf.compiled_autograd.state().captures == 1
+    last = loss()
+    x.data[0, 0] += 1.0
+    with captured(), pytest.raises(GradientError, match="written to"):
+        last.backward()
+
+
+def test_counts_of_writes_are_looked_at_after_writes_alone(monkeypatch):
+    x = pf.array(WEIGHTS, requires_grad=True)
+    y = pf.array(WEIGHTS, requires_grad=True)
+
+    def loss():
+        return (np.tanh(x) * x).sum()
+
+    with captured():
+        loss().backward()
+    looked = []
+
+    class Counted:
+        place = None
+
+        @property
+        def count(self):
+            looked.append(1)
+            return 0
+
+    for written in (False, True):
+        last = loss()
+        node = last.node
+        while node is not None and node.edges:
+            node.saved[2][:] = [(Counted(), 0) for _ in node.saved[2]]
+            node = node.edges[0] and node.edges[0][0]
+        if written:
+            with pf.no_grad():
+                y += 1.0
+        with captured():
+            last.backward()
+        assert bool(looked) is written
+    assert pf.compiled_autograd.state().hits == 2

@@ -10,8 +10,10 @@ import pytest
 from captured_programs import captured
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
+from profuse.executor.plans.differentiable import DiffNode
 
 RNG = np.random.default_rng(2)
+FACTORS = np.array([0.5, 1.5, -2.0])
 
 
 def leaf(*shape, dtype=np.float64):
@@ -168,6 +170,54 @@ class TestR48:
             1, 2, 2, 3, 4,
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("kind", ["tensor", "pre", "post", "accumulated"])
+    def test_r4_8_hooks_of_each_kind_are_by_their_number(self, kind):
+        def program(count):
+            def run():
+                x = leaf(3)
+                y = np.tanh(x) * 2.0
+                for _ in range(count):
+                    if kind == "tensor":
+                        y.register_hook(lambda g: None)
+                    elif kind == "pre":
+                        y.node.register_prehook(lambda gs: None)
+                    elif kind == "post":
+                        y.node.register_hook(lambda found, gs: None)
+                    else:
+                        x.register_post_accumulate_grad_hook(lambda x: None)
+                return y.sum()
+
+            return run
+
+        assert captures(*map(program, (0, 1, 2, 1, 3, 2))) == [1, 2, 3, 3, 4, 4]
+
+    @pytest.mark.parametrize("times", [lambda y: y * FACTORS, lambda y: -y])
+    def test_r4_8_which_result_of_a_node_is_read_is(self, times):
+        x = leaf(3)
+
+        @pf.jit
+        def both(x):
+            y = np.tanh(x * 2)
+            return y * x, y * y + x
+
+        def program(k):
+            return lambda: times(both(x)[k]).sum()
+
+        for k in (0, 1):
+            for _ in range(4):
+                program(k)().backward()
+                both.wait()
+        assert type(program(0)().node.edges[0][0].edges[0][0]) is DiffNode
+        found = []
+        for k in (0, 1, 0, 1):
+            x.grad = None
+            found += captures(program(k))
+            y = np.tanh(x.data * 2)
+            slope = 2 * (1 - y * y)
+            wanted = times((slope * x.data + y, 2 * y * slope + 1.0)[k])
+            np.testing.assert_allclose(x.grad, wanted, rtol=1e-12)
+        assert found == [1, 2, 2, 2]
+
     def test_r4_8_axes_and_other_attributes_are(self):
         x = leaf(3, 3)
         assert captures(
@@ -195,7 +245,9 @@ def test_r4_10_the_first_new_node_is_told_with_the_sizes_of_keys():
     captures(lambda: np.tanh(x).sum(), lambda: np.exp(x).sum())
     (reason,) = pf.compiled_autograd.state().runs[-1].reasons
     assert reason.startswith("new autograd node exp_backward")
-    assert "key size" in reason and "known there: [" in reason
+    # Keys of both are made of as much; each part of them counts.
+    size, known = re.search(r"key size (\d+); known there: \[(\d+)\]", reason).groups()
+    assert size == known and int(size) > 5
     told = [e for e in pf.events() if e.kind == "backward-miss"]
     assert told[-1].details["reasons"] == [reason]
 

@@ -281,3 +281,60 @@ def test_a_second_process_finds_the_kernels_on_disk(tmp_path, monkeypatch):
     wanted = w.grad.tobytes().hex()
     assert process() == [wanted, "2", "1", "0", "1"]
     assert process() == [wanted, "2", "0", "1", "0"]
+
+
+# --- numbers that share a plan --------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared():
+    """An array whose products with new numbers have one plan."""
+    plans.forget()
+    x = leaf(3, 2)
+    for k in range(2 * plans.MANY):
+        y = x * (k + 0.5)
+    assert y.node.plan.any_number
+    yield x
+    plans.forget()
+
+
+def test_r4_8_numbers_of_one_plan_are_constants_until_they_change(shared):
+    def program(c):
+        return (np.tanh(shared * c) * shared).sum()
+
+    assert same(program, [100.1, 100.1, 200.2, 300.3, 200.2], [shared]) == [1, 1, 2, 2, 2]
+    assert counts() == (2, 3)
+
+
+def test_numbers_of_one_plan_that_do_not_change_are_compared_without_a_walk(shared, monkeypatch):
+    def program(c):
+        return (np.tanh(shared * c) * shared).sum()
+
+    same(program, [100.1], [shared])
+    monkeypatch.setattr(run, "Walk", None)
+    found = gradients(program, [100.1, 100.1], [shared], captured)
+    monkeypatch.undo()
+    assert found == gradients(program, [100.1] * 2, [shared], contextlib.nullcontext)
+
+
+def test_numbers_of_one_plan_are_told_by_value_once_their_op_is(shared, monkeypatch):
+    monkeypatch.setattr(plans, "_BY_VALUE", set(plans._BY_VALUE))
+
+    def program(c):
+        return (np.tanh(shared * c) * shared).sum()
+
+    assert (shared * 100.1).node.plan.any_number
+    losses = {c: program(c) for c in (100.1, 200.2)}
+    assert plans.told_by_value((shared * 1.0).node.plan.op)
+    captures = []
+    for _ in range(2):
+        for c in (100.1, 200.2):
+            shared.grad = None
+            losses[c].backward(retain_graph=True)
+            wanted = shared.grad.tobytes()
+            shared.grad = None
+            with captured():
+                losses[c].backward(retain_graph=True)
+            assert shared.grad.tobytes() == wanted
+            captures.append(counts()[0])
+    assert captures == [1, 2, 2, 2]

@@ -8,7 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from captured_programs import INTERPRETED, captured
-from profuse.dialect.errors import ArgumentError, GradientError
+from profuse.dialect.errors import ArgumentError, GradientError, ProfuseError
 from profuse.dialect.ir.op import OPS
 from profuse.executor.backward.state import STATE
 from profuse.executor.tape.node import TAPE
@@ -136,6 +136,31 @@ def test_r4_6_a_rule_that_runs_backwards_is_not_captured_and_runs_eagerly(monkey
     np.testing.assert_array_equal(x.grad, [2.0, 4.0])
     assert ran == [1] and not STATE.capturing
     assert "call_backward" in pf.compiled_autograd.state().runs[-1].ir()
+
+
+def test_r4_6_a_run_that_a_rule_asks_for_is_not_captured_within_the_capture(monkeypatch):
+    """One of a graph that was there before, so that nothing of it is traced."""
+    z, told = pf.array([1.0], requires_grad=True), []
+    other = (z * 2.0).sum()
+
+    def transpose(b, attrs, xs, y, g, k):
+        if STATE.capturing:
+            try:
+                other.backward(retain_graph=True)
+            except ProfuseError as error:
+                told.append(str(error))
+                raise
+        return b.spread(b.expanded(attrs, g, xs[0]), xs[0])
+
+    monkeypatch.setattr(OPS["profuse.mean"], "transpose", transpose)
+    monkeypatch.setattr(OPS["profuse.mean"], "linear", ((0,),))
+    x = pf.array([1.0, 2.0], requires_grad=True)
+    with captured():
+        (x * x).mean().backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 4.0])
+    assert len(told) == 1 and "pf.grad" in told[0]
+    assert z.grad is None and pf.compiled_autograd.state().captures == 1
+    assert not STATE.capturing
 
 
 def test_r4_6_arrays_that_retain_their_gradient_are_refused():

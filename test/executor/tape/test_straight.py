@@ -105,12 +105,12 @@ def test_other_rules_are_recorded_for_sizes_that_come_often(anew, recorded):
     assert sorted(recorded) == ["matmul", "sum"]
 
 
-def test_numbers_that_change_are_not_recorded(anew, recorded):
+def test_numbers_that_change_are_recorded_once(anew, recorded):
     anew(OFTEN)
     x = np.linspace(0.5, 2, 3)
     for k in range(1, 3 * OFTEN):
         np.testing.assert_array_equal(slopes(lambda x, k=k: x * (k / 8), x)[0], [k / 8] * 3)
-    assert "mul" not in recorded
+    assert recorded.count("mul") == 1, "for all of them, after many"
     for _ in range(OFTEN):
         np.testing.assert_array_equal(slopes(lambda x: x * 3.25, x)[0], [3.25] * 3)
     assert recorded.count("mul") == 1

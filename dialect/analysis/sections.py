@@ -1,0 +1,161 @@
+"""A long graph cut into sections, each a graph of its own; equal parts become equal sections.
+
+What a compile takes grows with the ops, and long graphs mostly repeat themselves: a step of a loop,
+a layer. Cuts are made where few values pass and, among such places, at the same op of the part that
+is repeated: then sections between them are the same graph, and are compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+from ..dataclass import dataclass
+from ..ir.program import Block, Instr, Program
+from ..ops.backward import CallBackward
+from ..ops.create import Constant
+from ..ops.gradients import AutogradZero
+from .backward_lists import slot_lists
+from .backward_order import read_by
+from .renumber import renumbered
+
+LEAST = 512  # ops of a section, but of the last one
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a graph.
+
+    Attributes:
+        program: inputs are what it reads, in the order in which it does; outputs what is read
+            behind it.
+        inputs, outputs: which values of the whole graph these are.
+        dying: those of the inputs that nothing behind it reads.
+        slots: by number of a list (`backward_lists`), which of its elements code of users that it
+            calls is found in; ``slots`` of ops in the section are numbers among these.
+    """
+
+    program: Program
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    dying: tuple[int, ...]
+    slots: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+def sections(program: Program, least: int = LEAST) -> list[Section]:
+    """The sections of a graph, of ``least`` to twice as many ops; one for a graph of fewer.
+
+    A graph that writes to arrays stays whole, as these may share memory across a cut, and so does
+    one with gradients that may be undefined, which no graph takes as inputs, or with a constant
+    among its results. Constants belong to each section that reads them.
+    """
+    instrs = [i for i in program.body.instrs if i.op is not Constant]
+    constants = {i.results[0]: i for i in program.body.instrs if i.op is Constant}
+    if (
+        len(instrs) <= 2 * least
+        or not constants.keys().isdisjoint(program.outputs)
+        or any(i.op.writes or i.op is AutogradZero for i in program.body.walk())
+    ):
+        return [Section(program, program.inputs, program.outputs, ())]
+    reads = [read_by(i) for i in instrs]
+    last = {v: k for k, values in enumerate(reads) for v in values}
+    last |= dict.fromkeys(program.outputs, len(instrs))
+    found, start = [], 0
+    for end in _ends(instrs, least):
+        found.append(_section(program, instrs[start:end], constants, last, end))
+        start = end
+    return found
+
+
+def _ends(instrs: Sequence[Instr], least: int) -> list[int]:
+    """Behind how many ops the sections end."""
+    passing, kinds = _passing(instrs), _kinds(instrs)
+    ends, start = [], 0
+    while len(instrs) - start > 2 * least:
+        window = range(start + least, start + 2 * least)
+        start = min(window, key=lambda k: (passing[k], kinds[k - 1 : k + 3], k))
+        ends.append(start)
+    return [*ends, len(instrs)]
+
+
+def _passing(instrs: Sequence[Instr]) -> list[int]:
+    """For each place between ops, how many values that are made in front are read behind.
+
+    Places that no value may pass have more than there are values.
+    """
+    made = {r: k for k, i in enumerate(instrs) for r in i.results}
+    last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in made}
+    changes = [0] * (len(instrs) + 2)
+    for value, k in last.items():
+        # Code of users may give None, of which the check behind it makes zeros.
+        weight = len(instrs) if instrs[made[value]].op is CallBackward else 1
+        changes[made[value] + 1] += weight
+        changes[k + 1] -= weight
+    found, count = [], 0
+    for change in changes:
+        count += change
+        found.append(count)
+    return found
+
+
+def _kinds(instrs: Sequence[Instr]) -> list[int]:
+    """A number for each op: the same one for ops that are alike and read values as far in front."""
+    at: dict[int, int] = {}  # of values, where they were last made or read
+    known: dict[Any, int] = {}
+    found = []
+    for k, instr in enumerate(instrs):
+        distances = tuple(k - at[v] if v in at else -1 for v in instr.operands)
+        attrs = {name: value for name, value in instr.attrs.items() if name != "slots"}
+        key = instr.op, repr(attrs), instr.loc, distances, len(instr.blocks)
+        found.append(known.setdefault(key, len(known)))
+        at.update(dict.fromkeys((*read_by(instr), *instr.results), k))
+    return found
+
+
+def _section(
+    program: Program, instrs: Sequence[Instr], constants: dict[int, Instr], last: dict[int, int],
+    end: int,
+) -> Section:  # fmt: skip
+    made = Program(program.name)
+    values: dict[int, int] = {}
+    inputs: dict[int, int] = {}
+    into: list[Instr] = []
+
+    def fresh(value: int) -> int:
+        values[value] = made.new_value(program.type_of(value))
+        return values[value]
+
+    def known(value: int) -> int:
+        if value in values:
+            return values[value]
+        constant = constants.get(value)
+        if constant is None:
+            inputs[value] = fresh(value)
+        else:
+            into.append(renumbered(constant, known, fresh))
+        return values[value]
+
+    for instr in instrs:
+        copied = renumbered(instr, known, fresh)
+        into.append(copied)  # behind the constants that it reads
+    own = [r for i in instrs for r in i.results]
+    outputs = [v for v in own if last.get(v, -1) >= end]
+    made.body = Block(tuple(inputs.values()), into, tuple(values[v] for v in outputs))
+    dying = tuple(v for v in inputs if last[v] < end)
+    return Section(made, tuple(inputs), tuple(outputs), dying, _own_slots(made))
+
+
+def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:
+    """Number the ``slots`` anew, by list; what they have been."""
+    found: dict[int, dict[int, int]] = {}
+    for instr in program.body.walk():
+        if instr.attrs.get("slots"):
+            instr.attrs["slots"] = tuple(
+                (known := found.setdefault(which, {})).setdefault(k, len(known))
+                for which, k in zip(slot_lists(instr), instr.attrs["slots"], strict=True)
+            )
+    return {which: tuple(known) for which, known in found.items()}
+
+
+__all__ = ["LEAST", "Section", "sections"]

@@ -1,0 +1,190 @@
+"""What runs a captured graph, or a section of it: an executor, then emitted code."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+from ...dialect.analysis.backward_lists import HOOKS, INPUTS, PACKED
+from ...dialect.analysis.sections import Section
+from ...dialect.errors import InternalError
+from ...dialect.ir.program import Module
+from ...dialect.ir.types import TensorType
+from ...dialect.ops.backward import RUNNING, AccumulateGrad, CallBackward, CallHook, Frame
+from ..plans.options import Options
+from ..tiers.choice import AnyExecutor, make_executor
+from ..tiers.profiling import Executor
+from .beside import BESIDE
+from .emitted import EmittedRuns
+from .function import BackwardFunction
+
+_CALLS = (CallHook, CallBackward, AccumulateGrad)
+
+
+class Runner:
+    """Runs the graph of an executor.
+
+    Args:
+        function: what the executor belongs to.
+        executor: of the graph.
+        donated: inputs that are overwritten where nobody else holds them.
+    """
+
+    def __init__(
+        self, function: BackwardFunction, executor: AnyExecutor, donated: Sequence[int]
+    ) -> None:
+        self._function, self.executor = function, executor
+        executor.donated, executor.sole = tuple(donated), True
+        main = executor.module.main
+        # What goes through its stages beside the program; None = in the calls.
+        in_stages = isinstance(executor, Executor) and executor.options.background
+        self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
+        self._is_busy = False  # a plan is made beside the program
+        self._emitted: EmittedRuns | None = None
+        calls_users = any(instr.op in _CALLS for instr in main.body.walk())
+        if not calls_users and isinstance(executor, Executor) and main.outputs:
+            name = executor.options.name
+            self._emitted = EmittedRuns(executor, name, len(main.outputs), _in_python(self))
+            function.emits(self._emitted)
+
+    def is_ready(self) -> bool:
+        """Whether a run is better given to the graph than to the eager tape.
+
+        In the background, that is while it is profiled, and once it is compiled.
+        """
+        executor = self._in_stages
+        if executor is None or executor.optimized is not None:
+            return True
+        if self._is_busy or executor.under_way():
+            return False
+        if executor.record is not None and executor.record.ready:
+            self._ask()  # the compile was lost
+            return False
+        return True
+
+    def prepare(self) -> None:
+        """Have the executor make the plan for the next run, which would wait for that else."""
+        if self._in_stages is not None:
+            self._in_stages.plan()
+
+    def advance(self) -> None:
+        """Have it be compiled beside the program, if it has been profiled."""
+        executor = self._in_stages
+        if executor is not None and executor.optimized is None and not self._is_busy:
+            record = executor.record
+            if record is not None and record.ready and not executor.under_way():
+                self._ask()
+
+    def _ask(self) -> None:
+        """Have the plan for the next run be made beside the program."""
+        self._is_busy = True
+
+        def job() -> None:
+            try:
+                self.prepare()
+            finally:
+                self._is_busy = False
+
+        BESIDE.ask(job)
+
+    def __call__(self, given: list) -> list:
+        """Run the graph on its inputs."""
+        call = None if self._emitted is None else self._emitted.call
+        return self.in_python(given) if call is None else list(call(*given))
+
+    def in_python(self, given: list) -> list:
+        """Run it, and have code be emitted once that has been often enough."""
+        emitted = self._emitted
+        if emitted is not None and emitted.wants(given):
+            if self._in_stages is None:
+                emitted.emit()
+            else:
+                BESIDE.ask(emitted.emit)
+        return self._function._run(self.executor, given)
+
+
+def _in_python(runner: Runner) -> Callable[..., Any]:
+    """What emitted code leaves other runs to; it does not keep ``runner`` alive."""
+    known = weakref.ref(runner)
+
+    def run(*inputs: Any) -> Any:
+        called = known()
+        if called is None:
+            raise InternalError("a captured run is run whose graph is gone")
+        return tuple(called.in_python(list(inputs)))
+
+    return run
+
+
+_FRAME = (INPUTS, HOOKS, PACKED)
+
+
+class Row:
+    """How a section is run.
+
+    Attributes:
+        runner: runs its graph.
+        inputs: takes its inputs out of the values so far.
+        dying: which of these are let go.
+        slots: which leaves, hooks and packed data it uses; None for a section that uses none.
+    """
+
+    __slots__ = ("dying", "inputs", "runner", "slots")
+
+    def __init__(
+        self, runner: Runner, inputs: Sequence[int], dying: Sequence[int], section: Section
+    ) -> None:
+        self.runner, self.inputs, self.dying = runner, _picking(inputs), dying
+        slots = section.slots
+        self.slots = [slots.get(which, ()) for which in _FRAME] if slots else None
+
+    def __call__(self, values: list, frame: Frame | None) -> None:
+        """Run it: ``values`` gets what it computes, and loses what nothing else needs."""
+        given = list(self.inputs(values))
+        for k in self.dying:
+            values[k] = None
+        if self.slots is not None and frame is not None:
+            lists = frame.leaves, frame.hooks, frame.packed
+            own = zip(lists, self.slots, strict=True)
+            RUNNING.frame = Frame(*[[found[k] for k in slots] for found, slots in own])
+        values += self.runner(given)
+
+
+def in_sections(
+    function: BackwardFunction, options: Options, cut: Sequence[Section]
+) -> tuple[list[Runner], list[Row], Callable[[list], Sequence[Any]]]:
+    """The different runners of a graph, what runs it section by section, and takes its results."""
+    whole = function.module.main
+    places = {v: k for k, v in enumerate(whole.inputs)}
+    known: dict[str, Runner] = {}
+    rows: list[Row] = []
+    for section in cut:
+        module = Module(section.program)
+        text = module.to_mlir()
+        runner = known.get(text)
+        if runner is None:
+            named = replace(options, name=f"{options.name}[{len(known)}]")
+            program = section.program
+            arrays = [
+                k for k, v in enumerate(program.inputs)
+                if isinstance(program.type_of(v), TensorType)
+            ]  # fmt: skip
+            runner = known[text] = Runner(function, make_executor(module, named), arrays)
+        inputs = [places[v] for v in section.inputs]
+        rows.append(Row(runner, inputs, [places[v] for v in section.dying], section))
+        for value in section.outputs:
+            places[value] = len(places)
+    function.consists_of([runner.executor for runner in known.values()], len(cut))
+    return list(known.values()), rows, _picking([places[v] for v in whole.outputs])
+
+
+def _picking(places: Sequence[int]) -> Callable[[list], Sequence[Any]]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: [values[k] for k in places]
+
+
+__all__ = ["Row", "Runner", "in_sections"]
