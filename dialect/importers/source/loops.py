@@ -276,7 +276,7 @@ class Loop(Trial):
         self._lists: dict[str, list[Any]] = {}  # to which rounds append
         self._wanted: dict[str, Element] = {}  # what they append, where there is no array for it
         self._appended: dict[str, Appended] = {}
-        self._place: Any = None  # the number of the round
+        self._index: Any = None  # of the round
         self._wants_first = False  # the first round is to tell the sizes of what is appended
         self._held: set[str] = set()  # variables with arrays that a list holds
         self.shared = are_shared(frame, site.lists)
@@ -328,7 +328,8 @@ class Loop(Trial):
         elif known.element != element:
             self.refuse(f"elements of several kinds are appended to {name}")
         else:
-            known.array[self._place] = fitting(value, target[-1]) if element.rank else value
+            place = self._range.number_of(self._index)
+            known.array[place] = fitting(value, target[-1]) if element.rank else value
 
     def arguments(self) -> tuple[int, ...]:
         if self._wanted:
@@ -409,7 +410,7 @@ class Loop(Trial):
             self._block.args = (number, *args)
             self.enter(self._block, args)
             index = wrap(rec, number)
-        self._place = self._range.number_of(index)
+        self._index = index
         element = self._element(index)
         self.note(frame)
         return element

@@ -274,11 +274,11 @@ def test_numbers_in_arrays_that_a_round_writes_are_no_constants():
 # --- what stays Python's -------------------------------------------------------------------------
 
 
-def test_lists_that_are_filled():
+def test_lists_that_rounds_read():
     def f(x):
-        out = []
+        out = [1.0]
         for i in range(len(x)):
-            out.append(x[i] * 2)  # noqa: PERF401
+            out.append(x[i] * out[-1])
         return out
 
     left(f, (np.ones(3),), "the list out is changed by a round")
