@@ -197,7 +197,7 @@ def _register_of_numbers(op: type[Elementwise]) -> None:
     def generate(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
         if dtype not in (BOOL, I64, F64, C128) or (dtype is C128) != (module == "cmath"):
             return
-        values = [True, 0, 2, -3, 0.5, -0.25, 1.75, -0.0, 1e-300, 700.0]
+        values = [False, True, 0, 2, -3, 0.5, -0.25, 1.75, -0.0, 1e-300, 700.0]
         if dtype is C128:
             values = [1j, 0.5 - 2j, -1 + 0j, complex(-0.0, 0.5), 3 + 1e-8j]
         for args in itertools.product(values, repeat=len(op.operands)):

@@ -259,10 +259,21 @@ def test_python_computes_numbers_alone_where_no_code_is_emitted(function, args):
     assert after["evaluated_ops"] == before["evaluated_ops"]
 
 
-def test_numbers_that_are_baked_in_and_change_are_pythons():
+def test_functions_of_math_are_one_graph_for_all_numbers():
     f = pf.jit(bell_of_math, background=False)
     for k in range(40):
         assert f(k / 8) == bell_of_math(k / 8)
+    assert f.state().counters["traces"] == 1
+
+
+def gamma(x):
+    return math.gamma(x + 1.0) * x
+
+
+def test_numbers_that_are_baked_in_and_change_are_pythons():
+    f = pf.jit(gamma, background=False)
+    for k in range(40):
+        assert f(k / 8) == gamma(k / 8)
     counters = f.state().counters
     assert counters["traces"] == 8
     assert counters["python_calls"] >= 30
