@@ -184,7 +184,7 @@ class Scope:
 
     def _source(self) -> Any:
         if self._rec.source is None:
-            from ..source.loops import Source  # which few functions need
+            from ..source.source import Source  # which few functions need
 
             self._rec.source = Source(self._rec)
         return self._rec.source

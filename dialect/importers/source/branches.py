@@ -22,7 +22,7 @@ from .trial import Trial, own
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
-    from .loops import Source
+    from .source import Source
 
 _ABSENT = object()
 

@@ -28,7 +28,7 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
-    from .loops import Source
+    from .source import Source
 
 _TRIALS = 12
 

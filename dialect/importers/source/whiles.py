@@ -14,7 +14,7 @@ from .names import Site, read, same
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from .loops import Source
+    from .source import Source
 
 PYTHON, TESTED, RECORDS, INSIDE = range(4)
 

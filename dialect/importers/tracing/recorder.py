@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..python.scope import Scope
     from ..python.shadows import Shadows
     from ..python.state import StateRead
-    from ..source.loops import Source
+    from ..source.source import Source
 
 
 @dataclass(frozen=True)

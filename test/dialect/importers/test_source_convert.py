@@ -8,7 +8,7 @@ import source_styles as styles
 from profuse.dialect.importers.python.calls import CALLEE, asks_source, with_callees
 from profuse.dialect.importers.python.scope import Scope
 from profuse.dialect.importers.python.users_code import SOURCE
-from profuse.dialect.importers.source.loops import Source
+from profuse.dialect.importers.source.source import Source
 from profuse.dialect.importers.tracing.recorder import Policy, Recorder
 
 ARGUMENTS = {"f_bool": [(1, 0), (0, 0)], "f_match": [([1, 2],), (0,)], "f_posonly": [(1, 2)]}
