@@ -5,6 +5,7 @@ many programs, as graphs op by op, or as jitted functions in all tiers.
 """
 
 import argparse
+import cmath
 import copy
 import linecache
 import random
@@ -32,15 +33,16 @@ class Program:
             "    t = x[0] + 1.0",
             "    k = 0",
             "    z = y * 2.0",
+            "    c, p, q = 0.5 + 0.25j, [], [0.5]",
         ]
         self.ints = ["k"]
         self.loops = 0
         self.body(1, 0, 3 + self.random.randrange(3), False)
-        self.lines.append("    return s, t, k, z, x, y, a")
+        self.lines.append("    return s, t, k, z, x, y, a, c, p, q")
         self.text = "\n".join(self.lines) + "\n"
         self.name = f"/tmp/source_programs_{seed}.py"
         linecache.cache[self.name] = (len(self.text), None, self.text.splitlines(True), self.name)
-        space = {"np": np}
+        space = {"np": np, "cmath": cmath}
         exec(compile(self.text, self.name, "exec"), space)
         self.function = space["f"]
 
@@ -55,7 +57,8 @@ class Program:
             self.statement(depth, loops, inside)
 
     def statement(self, depth, loops, inside):
-        kinds = ["element", "scalar", "slice", "array", "int"] * 2 + ["if", "if"]
+        kinds = ["element", "scalar", "slice", "array", "int"] * 2 + ["if", "if", "complex"]
+        kinds += ["append"] * (4 if inside else 1)
         if loops < 3:
             kinds += ["for"] * (5 if not inside else 2) + ["while"]
         getattr(self, self.pick(*kinds) + "_")(depth, loops, inside)
@@ -128,6 +131,21 @@ class Program:
             f"s = ({self.vector()}).sum() * 0.25", "a = a * 0.5", "z = x.copy()",
         ))  # fmt: skip
 
+    def complex_(self, depth, loops, inside):
+        name = self.pick(*self.ints)
+        self.add(depth, self.pick(
+            f"c = c * complex({self.element()}, {name}) * 0.1 + {self.element()}",
+            f"c = (c - {name}) / (abs(c) + 2.5)", "c = c.conjugate() * (0.5 - 0.25j)",
+            f"s = {self.element()} * 0.5 + c.imag * 0.1", "c = cmath.exp(c * 0.1) - c**2 * 0.1",
+        ))  # fmt: skip
+
+    def append_(self, depth, loops, inside):
+        value = self.pick(
+            self.number(), self.number(), self.pick(*self.ints), "c", "float(s)",
+            f"{self.vector()} * 0.5", "z", "x.copy()", f"{self.vector()}.sum()", "q[-1]", "len(p)",
+        )  # fmt: skip
+        self.add(depth, f"{self.pick('p', 'p', 'q')}.append({value})")
+
     def if_(self, depth, loops, inside):
         self.add(depth, f"if {self.condition()}:")
         self.body(depth + 1, loops + 1, self.pick(1, 2), False)
@@ -177,6 +195,11 @@ def arguments(seed, size, n):
 
 def _like(one, two):
     """Equal up to rounding; a Python float may be an `np.float64` of the same value."""
+    if isinstance(two, list):
+        return (
+            isinstance(one, list) and len(one) == len(two)
+            and all(_like(a, b) for a, b in zip(one, two, strict=True))
+        )  # fmt: skip
     return np.shape(one) == np.shape(two) and np.allclose(one, two, rtol=1e-9, atol=1e-9)
 
 
