@@ -153,6 +153,7 @@ class JitFunction(TracedFunction):
                 if self._raises or not variant.may_be_pythons:
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
+                variant.failures += 1
                 return self._leave(Refused(error), args, kwargs)
             if variant.shared is not None:
                 outputs = variant.shared.put(outputs, [*given, *trace.captured])
@@ -186,6 +187,7 @@ class JitFunction(TracedFunction):
         except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
+            variant.failures += 1
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
         if variant.shared is not None:

@@ -32,6 +32,7 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
 
 
 _LONG = 128  # operations; each takes some microseconds more op by op than in Python
+_FAILURES = 3  # of runs that record types; what raises each time is Python's
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
@@ -51,6 +52,7 @@ class Variant:
         judged: the plan that `python_serves` has last looked at.
         is_pythons: what it has found.
         races: which calls Python runs sooner.
+        failures: calls that had to be Python's, as an op raised an error.
         shared: results that share memory with arguments.
     """
 
@@ -64,6 +66,7 @@ class Variant:
     judged: Plan | None = None
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
+    failures: int = 0
     shared: SharedResults | None = None
     counts_calls: ClassVar[bool] = True
 
@@ -136,6 +139,8 @@ class Variant:
         if self.gives_views:
             return True
         plan = self.executor.settled
+        if plan is None and self.failures >= _FAILURES and self.may_be_pythons:
+            return True
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False
             self.races.restart()

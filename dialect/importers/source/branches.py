@@ -16,6 +16,7 @@ from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedArray
+from . import widening
 from .decisions import Key
 from .names import Site, is_carried, same
 from .trial import Trial, own
@@ -50,6 +51,8 @@ class Taken:
 
 class Branches(Trial):
     """An ``if`` of which both branches are recorded, one after the other."""
+
+    is_loop = False
 
     def __init__(
         self, source: Source, site: Site, key: Key, frame: types.FrameType, condition: Any
@@ -123,16 +126,23 @@ class Branches(Trial):
                 kinds = " and ".join(type(side).__name__ for side in sides)
                 self.refuse(f"{name} is of type {kinds} behind its branches")
         outputs: list[list[int]] = [[], []]
-        hints = []
+        hints: list[Any] = []
+        ints = []
         for (name, _), sides in pairs.items():
             values = [self._value(k, name, side) for k, side in enumerate(sides)]
             hint = _hint(rec, values, self._blocks)
             if hint is None:
-                self.refuse(f"{name} has another type in each branch")
+                hint = _widened(rec, values, self._blocks)
+                ints.append(len(hints))
+            if hint is None:
+                why = f"{name} has another type in each branch"
+                if widening.note(self.source.open, name, [rec.hints[v] for v in values]):
+                    self.source.begin_anew(self.key, why)
+                self.refuse(why)
             hints.append(hint)
             for k, value in enumerate(values):
                 outputs[k].append(value)
-        results = _emit(rec, self._condition, self._blocks, outputs, hints)
+        results = _emit(rec, self._condition, self._blocks, outputs, hints, ints)
         for (name, place), result in zip(pairs, results, strict=True):
             made[name] = result if place is None else (*made.get(name, ()), result)
         return made
@@ -167,19 +177,24 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
     for block, value in zip(blocks, found, strict=True):
         with rec.nested(block):
             values.append(as_value(rec, value))
-    hint = _hint(rec, values, blocks)
+    hint, ints = _hint(rec, values, blocks), ()
+    if hint is None:
+        hint, ints = _widened(rec, values, blocks), (0,)
     if hint is None:
         raise trace_error("a conditional expression has values of different types")
-    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint])[0]
+    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint], ints)[0]
 
 
 def _emit(
-    rec: Recorder, condition: int, blocks: Sequence[Block], outputs: list[list[int]], hints: list
-) -> list[Any]:
-    """Record `scf.if` and return its results."""
+    rec: Recorder, condition: int, blocks: Sequence[Block], outputs: list[list[int]], hints: list,
+    ints: Sequence[int] = (),
+) -> list[Any]:  # fmt: skip
+    """Record `scf.if` and return its results; ``ints``: which may be ints in Python."""
     for block, found in zip(blocks, outputs, strict=True):
         block.outputs = tuple(found)
     results = tuple(rec.new_value(hint) for hint in hints)
+    if rec.source is not None:
+        rec.source.ints.update(results[k] for k in ints)
     made = Instr(op_named("scf.if"), (condition,), results, {}, tuple(blocks), user_loc())
     rec.append(made)
     rec.scalars.update(r for r, h in zip(results, hints, strict=True) if not rec.shape(r))
@@ -200,6 +215,19 @@ def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
             with rec.nested(blocks[k]):
                 values[k] = op("cast", wrap(rec, values[k]), dtype=F64).value
             return other
+    return None
+
+
+def _widened(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
+    """The type of a result of which one branch names an int, and the other has a float."""
+    if rec.source is None or rec.source.decisions.ints_matter:
+        return None
+    for k, other in enumerate(values[::-1]):
+        made = widening.constant(rec, values[k], rec.hints[other])
+        if made is not None:
+            with rec.nested(blocks[k]):
+                values[k] = as_value(rec, made)
+            return _hint(rec, values, blocks)
     return None
 
 

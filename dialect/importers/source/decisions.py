@@ -36,12 +36,16 @@ class Decisions:
         inside: statements that were met while the key was recorded.
         carried: names that a loop was found to carry.
         forced: loops that are recorded although their condition is Python's.
+        wider: for a loop, the floats with which variables begin that are ints in Python.
+        ints_matter: branches of which one has an int, and the other a float, are Python's.
     """
 
     found: dict[Key, Decision] = field(default_factory=dict)
     inside: dict[Key, set[Key]] = field(default_factory=dict)
     carried: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     forced: set[Key] = field(default_factory=set)
+    wider: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    ints_matter: bool = False
     restarts: int = 0
 
     def leave(self, key: Key, decision: Decision) -> bool:

@@ -110,6 +110,7 @@ class Loop(Trial):
                 self._appended[name] = Appended(
                     element, array_for(element, rounds, self._lists[name])
                 )
+                self.source.lists.add(self._appended[name].array.value)
             self._wanted, self.carry, self.mark = {}, None, self.rec.mark()
         return super().arguments()
 
@@ -209,6 +210,7 @@ class Loop(Trial):
             return
         rounds = self._range.rounds()
         blocks = (self._before, block) if self.stops else (block,)
+        self.check_ints(blocks)
         self.source.check_worth(
             self, blocks, rounds if type(rounds) is int else rec.known.get(rounds.value)
         )

@@ -10,7 +10,7 @@ import builtins
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Loc, ProfuseError, TraceError
@@ -19,6 +19,7 @@ from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, op, wrap
 from ..tracing.traced import TracedArray
+from . import widening
 from .appends import TracedRows
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
@@ -64,6 +65,8 @@ class Source:
             # Rounds are recorded one by one, and nobody knows yet how many there will be.
             rec.most_ops = min(rec.most_ops, self.policy.unrolled)
         self.open: list[Trial] = []
+        self.ints: set[int] = set()  # values that may be ints in Python, see `widening`
+        self.lists: set[int] = set()  # arrays of what is appended to lists
         self._again = False
         self._final = False
 
@@ -220,9 +223,12 @@ class Source:
     def force(self, key: Key) -> Any:
         """Start the trace anew, and record a loop whose condition or whose rounds are Python's."""
         self.decisions.forced.add(key)
+        self.begin_anew(key, "the loop has more rounds than are recorded one by one")
+
+    def begin_anew(self, key: Key, why: str) -> Any:
+        """Start the trace anew with the decisions that there are."""
         self._again = self.decisions.restart()
-        loc = Loc(key[0], key[2])
-        error = TraceError("the loop has more rounds than are recorded one by one", loc=loc)
+        error = TraceError(why, loc=Loc(key[0], key[2]))
         self.rec.refused = self.rec.refused or error
         raise error
 
@@ -245,6 +251,13 @@ class Source:
             why = error.what if isinstance(error, ProfuseError) else repr(error)
             self._note(trial, Decision(Loc(trial.key[0], trial.site.line), why))
         return self._again
+
+    def check_ints(self, outputs: Sequence[int]) -> None:
+        """Start anew if it matters that numbers may be ints in Python."""
+        why = widening.check_all(self.rec, set(self.ints), outputs) if self.ints else None
+        if why is not None:
+            self.decisions.ints_matter = True
+            self.begin_anew(("", "", 0), f"a number is an int or a float, and {why}")
 
     def check_closed(self) -> None:
         """Refuse a function that has left a recorded statement by a jump."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import TraceError
 from ...ir.dtypes import C128, F64, I64
@@ -19,9 +19,10 @@ from ...ir.types import ScalarType, TensorType
 from ..tracing.control import Carry, own_arguments
 from ..tracing.current import user_loc
 from ..tracing.mutation import is_immutable
-from ..tracing.operators import op
+from ..tracing.operators import Recording, op
 from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
+from . import widening
 from .decisions import Key
 from .names import Site, may_carry, read, same
 from .snapshot import Snapshot
@@ -55,7 +56,12 @@ class Trial:
         self.source, self.rec = source, source.rec
         self.site, self.key, self.given = site, key, given
         self.puts: dict[str, Any] | None = None
-        self.start = read(frame, site.names)
+        # A variable that Python has not bound here may hold what an earlier trial has computed.
+        self.start = {
+            name: value for name, value in read(frame, site.names).items()
+            if not isinstance(value, Recording) or self.rec.is_visible(value.value)
+        }  # fmt: skip
+        self.ints = widening.begin(self) if self.is_loop else {}
         self.live = frozenset(site.head) | frozenset(site.after)
         self.names = tuple(
             n for n in source.decisions.carried.get(key, ()) if n in self.start
@@ -71,6 +77,8 @@ class Trial:
         self.snapshot: Snapshot | None = None
         self.depth = len(self.rec.blocks)
         self.refused = self.rec.refused
+
+    is_loop: ClassVar[bool] = True
 
     # --- one trial ------------------------------------------------------------------------------
 
@@ -214,8 +222,19 @@ class Trial:
         self.rec.append(Instr(op_named(name), bounds, (), {}, blocks, user_loc()))
         return {}
 
+    def check_ints(self, blocks: tuple[Block, ...]) -> None:
+        """Refuse a loop that tells the ints of Python's that are floats here (`widening`)."""
+        names = [name for name in self.ints if name in self.names]
+        if names and self.carry is not None:
+            order = [*sorted(self.extra), *self.names]
+            places = [len(order) - order.index(name) for name in names]
+            widening.check(self.rec, blocks, places, names, self.refuse)
+
     def results(self, made: dict[str, Any]) -> None:
         """Hand the results to the names."""
+        for name, start in self.ints.items():
+            if name in made and name in self.site.after:
+                made[name] = widening.changed(made[name], start, name)
         for value in _leaves(tuple(made.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)

@@ -144,6 +144,7 @@ class While(Trial):
             return False
         self.source.open.pop()
         blocks = (self._before, self._body)
+        self.check_ints(blocks)
         self.source.check_worth(self, blocks, None)
         self.results(self.emit("scf.while", (), blocks))
         return True

@@ -314,12 +314,16 @@ class Recorder:
 
     def check_visible(self, value: int) -> None:
         """Raise TraceError if a value of a finished branch or loop body is used outside of it."""
-        home = self.home.get(value)
-        if home is None or not any(home is b for b in self.blocks):
+        if not self.is_visible(value):
             raise trace_error(
                 "a value computed inside a branch or loop body is used outside of it",
                 "return it from the function given to cond / while_loop / fori_loop",
             )
+
+    def is_visible(self, value: int) -> bool:
+        """False for a value of a finished branch or loop body."""
+        home = self.home.get(value)
+        return home is not None and any(home is block for block in self.blocks)
 
     @contextmanager
     def at(self, line: Loc | None) -> Iterator[None]:

@@ -404,6 +404,8 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         if rec.source is not None:
             rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
+        if rec.source is not None:
+            rec.source.check_ints(outputs)
         if rec.refused is not None:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(given[:count])

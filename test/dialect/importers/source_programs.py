@@ -58,7 +58,7 @@ class Program:
 
     def statement(self, depth, loops, inside):
         kinds = ["element", "scalar", "slice", "array", "int"] * 2 + ["if", "if", "complex"]
-        kinds += ["append"] * (4 if inside else 1)
+        kinds += ["append"] * (2 if inside else 1)
         if loops < 3:
             kinds += ["for"] * (5 if not inside else 2) + ["while"]
         getattr(self, self.pick(*kinds) + "_")(depth, loops, inside)
@@ -134,7 +134,7 @@ class Program:
     def complex_(self, depth, loops, inside):
         name = self.pick(*self.ints)
         self.add(depth, self.pick(
-            f"c = c * complex({self.element()}, {name}) * 0.1 + {self.element()}",
+            f"c = c * complex({self.element()}, {name}) * 0.1 + float({self.element()})",
             f"c = (c - {name}) / (abs(c) + 2.5)", "c = c.conjugate() * (0.5 - 0.25j)",
             f"s = {self.element()} * 0.5 + c.imag * 0.1", "c = cmath.exp(c * 0.1) - c**2 * 0.1",
         ))  # fmt: skip

@@ -1,0 +1,225 @@
+"""Variables that are an int in Python until a branch makes them a float: floats in a graph, as long
+as only their value matters."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+
+
+def largest(x):
+    best, place = 0, -1
+    for k in range(len(x)):
+        if x[k] > best:
+            best, place = x[k], k
+    return best, place
+
+
+def largest_of_rows(a):
+    most = 0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if a[i, j] > most:
+                most = a[i, j]
+    return most
+
+
+def between_classes(counts):
+    total, best, threshold = counts.sum(), 0, 0
+    below, weight = 0.0, 0.0
+    mean = (np.arange(len(counts)) * counts).sum()
+    for t in range(len(counts)):
+        weight += counts[t]
+        if weight == 0:
+            continue
+        rest = total - weight
+        if rest == 0:
+            break
+        below += t * counts[t]
+        between = weight * rest * (below / weight - (mean - below) / rest) ** 2
+        if between > best:
+            best, threshold = between, t
+    return threshold, best
+
+
+def sum_of_some(x):
+    total, k = 0, 0
+    while k < len(x):
+        if x[k] > 0.3:
+            total = total + x[k]
+        k += 1
+    return total
+
+
+def squares(x):
+    z = 0
+    for v in x:
+        if v > 0.2:
+            z = z * z * 0.1 + complex(v, v)
+    return z
+
+
+def rectified(x):
+    total = 0.0
+    for i in range(len(x)):
+        part = x[i] if x[i] > 0.5 else 0
+        total += part * 2 + 1
+    return total
+
+
+def filtered(x):
+    total = 0.0
+    for v in x:
+        if v > 0.5:
+            part = v
+        else:
+            part = 0
+        total = total * 0.5 + part
+    return total
+
+
+def stored(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = x[i] if x[i] > 0.5 else 0
+    return out
+
+
+X = np.random.default_rng(2).random(30)
+NATIVE = [
+    (largest, X), (largest, X.astype(np.float32)), (largest_of_rows, X.reshape(5, 6)),
+    (between_classes, np.arange(40) % 7), (sum_of_some, X), (squares, X), (rectified, X),
+    (filtered, X), (stored, X),
+]  # fmt: skip
+
+
+def same(one, two):
+    assert type(one) is type(two)
+    if isinstance(two, (tuple, list)):
+        assert len(one) == len(two)
+        for a, b in zip(one, two, strict=True):
+            same(a, b)
+    else:
+        np.testing.assert_allclose(one, two, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("function", "x"), NATIVE, ids=lambda x: getattr(x, "__name__", ""))
+def test_the_loop_is_a_kernel(function, x):
+    f = pf.jit(function, unsupported="python")
+    for _ in range(5):
+        same(f(x), function(x))
+        f.wait()
+    state = f.state()
+    assert state.tier == "optimized" and state.emitted
+    launches = state.counters["kernel_launches"]
+    same(f(x), function(x))
+    after = f.state().counters
+    assert after["kernel_launches"] > launches and after["voided_launches"] == 0
+
+
+# --- where Python's int is seen -------------------------------------------------------------------
+
+
+def chosen(x):
+    part = 0
+    for v in x:
+        part = v if v > 0.5 else 0
+    return part
+
+
+def listed(x):
+    out = []
+    for v in x:
+        out.append(v if v > 0.5 else 0)  # noqa: PERF401
+    return out
+
+
+def stored_among_ints(x):
+    out = np.zeros(len(x), int)
+    for i in range(len(x)):
+        out[i] = x[i] * 3 if x[i] > 0.5 else 0
+    return out
+
+
+def derived(x):
+    best, more = 0, 0
+    for i in range(len(x)):
+        more = best + 1
+        if i == len(x) - 1 and x[i] > 0:
+            best = x[i]
+    return best, more
+
+
+def halved(x):
+    best, total = 3, 0.0
+    for v in x:
+        total += best // 2
+        if v > 0.9:
+            best = v
+    return best, total
+
+
+def asked(x):
+    best = 0
+    for v in x:
+        if v > 2:
+            best = v
+    return isinstance(best, int)
+
+
+def index(x):
+    at, total = 0, 0.0
+    for v in x:
+        if v > 5:
+            at = v
+        total += x[at]
+    return total
+
+
+def handed_on(x):
+    best, last = 0, 0
+    for v in x:
+        last = best
+        if v > 0.5:
+            best = v
+    return last
+
+
+OTHERS = [
+    (chosen, X), (chosen, X[::-1]), (listed, X), (stored_among_ints, X), (derived, X),
+    (halved, X), (asked, X), (index, X), (handed_on, X), (handed_on, X * 0.1),
+    (largest, X * 0), (largest, -X), (largest_of_rows, -X.reshape(5, 6)), (sum_of_some, X * 0.1),
+    (sum_of_some, X[:0]), (squares, X * 0.1), (largest, np.array([0.0, np.nan, 0.5])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "x"), OTHERS, ids=lambda x: getattr(x, "__name__", ""))
+def test_pythons_int_is_a_result(function, x):
+    f = pf.jit(function, unsupported="python")
+    for _ in range(6):
+        same(f(x), function(x))
+        f.wait()
+
+
+def test_a_call_that_keeps_the_int_is_pythons():
+    f = pf.jit(largest, unsupported="python")
+    for _ in range(4):
+        same(f(X), largest(X))
+        f.wait()
+    for _ in range(3):
+        same(f(-X), largest(-X))
+    counters = f.state().counters
+    assert counters["voided_launches"] == 3
+    same(f(X), largest(X))
+    assert f.state().counters["voided_launches"] == 3
+
+
+def test_what_never_succeeds_is_not_tried_for_ever():
+    f = pf.jit(largest, unsupported="python")
+    for _ in range(8):
+        same(f(-X), largest(-X))
+        f.wait()
+    evaluated = f.state().counters["evaluated_ops"]
+    same(f(-X), largest(-X))
+    assert f.state().counters["evaluated_ops"] == evaluated
