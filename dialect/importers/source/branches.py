@@ -177,7 +177,8 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
     for block, value in zip(blocks, found, strict=True):
         with rec.nested(block):
             values.append(as_value(rec, value))
-    hint, ints = _hint(rec, values, blocks), ()
+    ints: tuple[int, ...] = ()
+    hint = _hint(rec, values, blocks)
     if hint is None:
         hint, ints = _widened(rec, values, blocks), (0,)
     if hint is None:

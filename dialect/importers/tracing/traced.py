@@ -25,7 +25,7 @@ from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
-from .operators import IN_PLACE, Recording, op, recorder_of
+from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
 from .recorder import Recorder
 from .unsupported import unsupported_method
 
@@ -443,6 +443,36 @@ def _in_place(name: str) -> Callable:
     return method
 
 
+def _as_float(x: Any) -> Any:
+    """What Python's complex numbers on the left take an operand for: an `np.float64` is a float."""
+    if type(x) is np.float64:
+        return float(x)
+    is_float = type(x) is TracedArray and not x.ndim and x.dtype == np.float64 and is_immutable(x)
+    return op("item", x) if is_float else x
+
+
+def _of_complex(method: Callable) -> Callable:
+    def call(self: TracedScalar, other: Any) -> Any:
+        return method(self, _as_float(other) if self.kind is complex else other)
+
+    return call
+
+
+def _by_complex(method: Callable) -> Callable:
+    def call(self: TracedArray, other: Any) -> Any:
+        if type(other) is complex and type(found := _as_float(self)) is TracedScalar:
+            return method(found, other)
+        return method(self, other)
+
+    return call
+
+
+for _python in ("add", "sub", "mul", "truediv", "pow", "eq", "ne"):
+    _method = getattr(TracedScalar, f"__{_python}__")
+    setattr(TracedScalar, f"__{_python}__", _of_complex(_method))
+    if _python not in COMPARISONS:
+        _method = getattr(TracedArray, f"__r{_python}__")
+        setattr(TracedArray, f"__r{_python}__", _by_complex(_method))
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 

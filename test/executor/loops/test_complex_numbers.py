@@ -241,3 +241,53 @@ def test_mixed_arithmetic_of_this_python():
         for _ in range(4):
             assert repr(f(6, z)) == repr(mixed(6, z))
     assert f.state().counters["kernel_launches"] > 0
+
+
+def largest_length(x):
+    z, most = complex(0, 0), 0
+    for v in x:
+        z = z * 1j + v
+        if abs(z) > most:
+            most = abs(z)
+    return z, most, z.real > 1
+
+
+def sum_of_quotients(x):
+    total = 0
+    for v in x:
+        total += 1 / (1 + 1j * v)
+    return total
+
+
+def squares(x):
+    z = 1j
+    for v in x:
+        z = z**2 / abs(z) + v
+    return z
+
+
+def of_one(x, z):
+    return z + x[0], x[0] + z, z * x[1], x[1] ** z, z ** x[1], z == x[0], 2j - x[0], x[0] / 1j
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (largest_length, (RANDOM.random(20),)),
+        (sum_of_quotients, (RANDOM.random(20),)),
+        (squares, (RANDOM.random(20),)),
+        (of_one, (RANDOM.random(3), 0.5 - 1j)),
+        (of_one, (RANDOM.random(3).astype(np.float32), 0.5 - 1j)),
+    ],
+)
+def test_a_complex_number_takes_an_element_on_its_right_for_a_float(function, args):
+    f = pf.jit(function, unsupported="python")
+    expected = function(*args)
+    for _ in range(5):
+        found = f(*args)
+        f.wait()
+        for one, two in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-6 if args[0].dtype == np.float32 else 1e-13)
+        kinds = [[type(x) for x in made] if type(made) is tuple else type(made)
+                 for made in (found, expected)]  # fmt: skip
+        assert kinds[0] == kinds[1]
