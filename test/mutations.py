@@ -351,6 +351,11 @@ MUTATIONS = (
         ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),
     ),
     Mutation(
+        "products of single elements are fused with sums", "lowering/buffers/bufferize.py",
+        '                        op.attributes["fastmath"] = rounded\n', "                        pass\n",
+        ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
+    ),
+    Mutation(
         "void runs keep their memory", "lowering/buffers/temporaries.py",
         "            _store(address, word)\n", "",
         ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),

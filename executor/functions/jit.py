@@ -28,7 +28,7 @@ from .. import explain
 from ..arguments.checks import check_arity, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
-from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, within
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, within
 from ..memory.donation import parameter_names
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -113,8 +113,10 @@ class JitFunction(TracedFunction):
             try:
                 with within(limit):
                     result = self._computed(variant, leaves, given, args, kwargs)
-            except SoonerInPython:
+            except SoonerInPython as why:
                 variant.executor.counters.calls -= 1  # Python counts the call
+                if is_raced and isinstance(why, TooManyRounds):
+                    race.is_pythons = True
             else:
                 if is_raced and not self._in_python.is_last:
                     race.note(time.perf_counter() - start, is_python=False)

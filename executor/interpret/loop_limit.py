@@ -6,6 +6,7 @@ wants to know something of a graph, its types or one of its results, does not wa
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 
 from ...dialect.ir.program import Module
 from ...dialect.ops.control_flow.control import LOOPS
+from ..settings.knobs import knobs
 
 
 class TooLong(Exception):
@@ -24,6 +26,10 @@ class SoonerInPython(Exception):
 
     Whoever has set the present limit runs the call in Python.
     """
+
+
+class TooManyRounds(SoonerInPython):
+    """A loop of a plan, without kernels, has gone on for so long that Python takes less time."""
 
 
 class Limit:
@@ -63,6 +69,22 @@ LIMITS = _Limits()
 """The limit of the present thread: ``current``; None = loops run to their end."""
 
 
+_PATIENCE = 0.03  # seconds that a loop of a plan without kernels takes where a limit holds
+
+
+def end_of_patience() -> float:
+    """When a loop without kernels that begins now has to hand the call to Python."""
+    if LIMITS.current is None or not knobs.demote:
+        return math.inf
+    return time.perf_counter() + _PATIENCE
+
+
+def check_patience(end: float) -> None:
+    """Raise TooManyRounds once it is so late."""
+    if time.perf_counter() > end:
+        raise TooManyRounds
+
+
 @contextmanager
 def within(limit: Limit | None) -> Iterator[None]:
     """Evaluate graphs on this thread within a limit; None = without one."""
@@ -79,4 +101,7 @@ def has_rounds(module: Module) -> bool:
     return any(i.op in LOOPS for function in functions for i in function.body.walk())
 
 
-__all__ = ["LIMITS", "Limit", "SoonerInPython", "TooLong", "has_rounds", "within"]
+__all__ = [
+    "LIMITS", "Limit", "SoonerInPython", "TooLong", "TooManyRounds", "check_patience",
+    "end_of_patience", "has_rounds", "within",
+]  # fmt: skip

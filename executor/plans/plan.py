@@ -26,6 +26,7 @@ from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
 from ..interpret.evaluate import Adapt, bound_evaluate, own
+from ..interpret.loop_limit import check_patience, end_of_patience
 from ..memory import thread_block
 from ..memory.destinations import destined
 from ..memory.donation import donations
@@ -384,13 +385,28 @@ class _Generator:
     def emit_while(self, instr: Instr, depth: int) -> None:
         before, after = instr.blocks
         self.yields(before.args, instr.operands, depth)
+        check = self.emit_patience(instr, depth)
         self.emit(depth, "while True:")
+        self.emit(depth + 1, check)
         self.block(before, depth + 1)
         self.emit(depth + 1, f"if not v{before.outputs[0]}: break")
         self.yields(after.args, before.outputs[1:], depth + 1)
         self.block(after, depth + 1)
         self.yields(before.args, after.outputs, depth + 1)
         self.yields(instr.results, before.outputs[1:], depth)
+
+    def emit_patience(self, instr: Instr, depth: int) -> str:
+        """What a round of a loop begins with: where no kernel is in it, Python may be sooner.
+
+        A branch that no profile has seen is such a place: its loops are evaluated op by op.
+        """
+        kernels = (FusionGroup, DiffGraph, CallFallback)
+        if any(i.op in kernels for block in instr.blocks for i in block.walk()):
+            return "pass"
+        end = f"end{len(self.scope)}_{depth}"
+        self.scope |= {"end_of_patience": end_of_patience, "check_patience": check_patience}
+        self.emit(depth, f"{end} = end_of_patience()")
+        return f"check_patience({end})"
 
     def emit_for(self, instr: Instr, depth: int) -> None:
         (body,) = instr.blocks
@@ -400,7 +416,9 @@ class _Generator:
         for k in () if self.overwrites is None else self.overwrites.owned(instr):
             self.scope["own_copy"] = own_copy
             self.emit(depth, f"v{carried[k]} = own_copy(v{carried[k]})")
+        check = self.emit_patience(instr, depth)
         self.emit(depth, f"for v{index} in range(v{lower}, v{upper}, v{step}):")
+        self.emit(depth + 1, check)
         self.block(body, depth + 1)
         self.yields(carried, body.outputs, depth + 1)
         self.yields(instr.results, carried, depth)

@@ -361,6 +361,15 @@ def dims(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]
             yield {"axis": axis}, (x,)
 
 
+@register("count", reference=lambda a, x: x, dtypes=(I64,), symbolic=False)
+def counts(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    for number in (0, 1, 7, 2**31 - 1):
+        yield {"symbol": "n0"}, (number,)
+    yield {"symbol": "n0", "least": 3}, (3,)
+    yield {"symbol": "n0", "equals": "7"}, (7,)
+    yield {"symbol": "n0", "equals": "s0"}, (7,)
+
+
 @register("item", reference=lambda a, x: x.item())
 def items(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     for shape in ((), (1,), (1, 1), (2,), (0,)):

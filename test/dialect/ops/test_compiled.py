@@ -32,7 +32,7 @@ REFUSED: dict[str, str] = {
     "shift_left": "b", "shift_right": "b",
     "reciprocal": "biu",
     # What they give decides on the control flow of Python code.
-    "item": "bfiu", "truth": "bfiu",
+    "item": "bfiu", "truth": "bfiu", "count": "i",
     # Left to `decompose`.
     "addmm": "bfiu",
 }  # fmt: skip

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import SUITES, cases_of, difference, load_suites, silent
+from profuse.dialect.errors import RangeError
 from profuse.dialect.ir.attrs import DYNAMIC
 from profuse.dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, I64
 from profuse.dialect.ir.op import OPS, op_named
+from profuse.dialect.ir.size_algebra import bounds
 from profuse.dialect.ir.symbolic import evaluate, symbol
 from profuse.dialect.ir.types import TENSOR, ScalarType, TensorType, type_of
 from profuse.dialect.ops.indexing.slicing import ABSENT, encode_bound, sliced
@@ -303,3 +305,16 @@ def test_views_are_views():
 
 def test_every_structural_op_has_cases():
     assert {f"profuse.{name}" for name in NAMES} <= set(SUITES)
+
+
+def test_counts_are_known_in_kernels_alone():
+    """What a number is taken for holds where a kernel has looked at it, and nowhere else."""
+    count = op_named("count")
+    attrs = count.full_attrs({"symbol": "n0", "least": 2})
+    assert count.infer([n()], attrs) == (n(),)
+    assert bounds(count.taken_for(n(), attrs).value)[0] == 2
+    equal = count.full_attrs({"symbol": "n0", "equals": "s0"})
+    assert count.taken_for(n(), equal) == n(S0) and count.taken_for(n(5), equal) == n(5)
+    for wrong, given in ((1, attrs), (2**31, attrs), (6, attrs | {"equals": "7"})):
+        with pytest.raises(RangeError):
+            count.evaluate(given, wrong)

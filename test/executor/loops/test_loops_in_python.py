@@ -171,3 +171,39 @@ def test_a_call_of_pythons_looks_at_few_numbers_of_a_trace_that_grew_too_long():
         assert f(n, 0.1) == n
     (refusals,) = f._in_python._refusals.values()
     assert all(len(refusal.guards) <= 8 for refusal in refusals)
+
+
+def rarely_long(x):
+    y = x / x.size
+    total = (np.tanh(np.exp(-y) + y * 0.1) * np.sqrt(y + 1) - np.exp(y * y)).sum()
+    if x[0] > 0.5:
+        picked = np.zeros(x.size, dtype=np.int64)
+        ends = np.sort(x)
+        i = j = 0
+        while i < x.size:
+            if ends[j] < i + 1:
+                picked[i] = j
+                i += 1
+            else:
+                j += 1
+        x = x[picked]
+    return total, x
+
+
+def test_a_loop_that_no_profile_has_seen_is_pythons_once_it_goes_on_for_long():
+    """A plan evaluates it op by op, many times as slowly as Python runs it."""
+    x = np.arange(40000.0)
+    rare = x + 0.75
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(rarely_long)
+        for _ in range(12):
+            f(x)
+            f.wait()
+        assert f.state().tier == "optimized"
+        for _ in range(3):
+            found, expected = f(rare), rarely_long(rare)
+            assert np.isclose(found[0], expected[0]) and np.array_equal(found[1], expected[1])
+        before = f.state().counters["evaluated_ops"]
+        for _ in range(3):
+            f(rare)
+        assert f.state().counters["evaluated_ops"] - before < 100

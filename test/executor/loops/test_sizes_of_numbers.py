@@ -305,3 +305,29 @@ def test_elements_of_an_array_as_it_was():
     same(f, kept_in_a_copy, (rng.random(12), k))
     k[5] = 10**12
     same(f, kept_in_a_copy, (rng.random(12), k))  # IndexError
+
+
+def steps_of_lorenz(x, y, z, dt, out):
+    for k in range(out.shape[0]):
+        x, y, z = x + dt * 10.0 * (y - x), y + dt * (x * (28.0 - z) - y), z + dt * (x * y - z * 2.5)
+        out[k, 0] = x
+        out[k, 1] = y * z - x
+        out[k, 2] = z
+    return x, y, z
+
+
+def solved_by_elements(a, b):
+    x = np.zeros_like(b)
+    for i in range(len(b)):
+        x[i] = b[i]
+        for j in range(i):
+            x[i] -= a[i, j] * x[j]
+        x[i] /= a[i, i]
+    return x
+
+
+def test_single_elements_are_rounded_as_in_python():
+    """A product that is fused with its sum would differ in the last bit, and soon in all."""
+    rng = np.random.default_rng(11)
+    native(steps_of_lorenz, 1.0, 1.0, 1.0, 1e-2, np.zeros((500, 3)), tolerance=0)
+    native(solved_by_elements, rng.random((60, 60)) + 0.1, rng.random(60), tolerance=0)
