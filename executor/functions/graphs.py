@@ -134,6 +134,7 @@ class TracedFunction(DispatchedFunction):
             if variant is not None:
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
+            self._check_lengths(key)
             start = time.perf_counter()
             made = self._recorded(args, kwargs, home)
             check_captured(made.captured, home)
@@ -220,6 +221,24 @@ class TracedFunction(DispatchedFunction):
                 f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
                 "changes from call to call: each value would be a graph of its own",
                 hint="pass it as an argument",
+            )
+
+    def _check_lengths(self, key: Key) -> None:
+        """Raise TraceError where containers have another length at each call: so would have graphs.
+
+        As for `_check_churn`, graphs in a row count that serve few calls.
+        """
+        if self._raises or len(self._variants) < _CHURN or key in self._variants:
+            return
+        latest = list(self._variants.values())[-_CHURN:]
+        lengths = {variants[0].key[0].leaves for variants in latest}
+        if len(lengths) < _CHURN or key[0].leaves in lengths:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for vs in latest for v in vs):
+            raise TraceError(
+                "the arguments hold another number of items at each call: each number would be a "
+                "graph of its own",
+                hint="pass one array: np.array(items)",
             )
 
     def _make_room(self) -> None:
