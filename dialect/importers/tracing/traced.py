@@ -338,8 +338,8 @@ class Traced(Recording):
         count = len(self)
         if self.rec.most_ops is not None and count > (_ROWS if self.ndim > 1 else _ELEMENTS):
             raise trace_error(
-                "Python iterates over the parts of a long array, each of which would have ops of its"
-                " own in the graph",
+                "Python iterates over the parts of a long array, each of which would have ops of "
+                "its own in the graph",
                 "use a for statement, or functions of whole arrays",
             )
         return (self[k] for k in range(count))
