@@ -329,7 +329,7 @@ class JitFunction(TracedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
-        if variant.trace.has_effects:
+        if variant.trace.has_effects or variant.ends_gradients:
             raise Refused()
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
