@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from ...dialect.errors import ProfuseError, TraceError
 from ...dialect.importers.python.generators import has_drawn
+from ...dialect.importers.python.users_code import wraps
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.recorder import Policy
@@ -36,8 +36,8 @@ class TracedFunction(DispatchedFunction):
     """The base class of jitted functions: it has a graph for each kind of call."""
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        wraps(self, fn)
         super().__init__(options.name, options)
-        functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
