@@ -6,12 +6,13 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...dialect.errors import ArgumentError, KnobError
+from ...dialect.ir.dtypes import NUMBERS
 from ...dialect.ir.program import Program
 from ...dialect.ir.types import ScalarType
 from ..settings.event_log import STDERR, say
@@ -110,6 +111,24 @@ def check_path(what: str, path: Any) -> None:
     """Raise ArgumentError unless ``path`` is a str or an os.PathLike."""
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"{what} needs the path of a file, not {type(path).__name__}")
+
+
+_MOST_ITEMS = 256  # of a container of numbers: each would be an input of a graph
+_MOST_ARRAYS = 4096
+_SIZED = (list, tuple, dict)
+
+
+def check_length(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise ArgumentError for a container of so many items that no graph of them pays off."""
+    for arg in (*args, *kwargs.values()):
+        if not isinstance(arg, _SIZED) or len(arg) <= _MOST_ITEMS:
+            continue
+        first = next(iter(arg.values() if isinstance(arg, dict) else arg))
+        if isinstance(first, (*NUMBERS, *_SIZED, np.generic)) or len(arg) > _MOST_ARRAYS:
+            raise ArgumentError(
+                f"a {type(arg).__name__} has so many items, each of which would be an input",
+                hint="pass one array: np.array(items)",
+            )
 
 
 def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from ...dialect.errors import ProfuseError, TraceError
 from ...dialect.importers.python.generators import has_drawn
+from ...dialect.importers.python.users_code import wraps
 from ...dialect.importers.tracing.leaves import leaf_kind
 from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.recorder import Policy
@@ -36,8 +36,8 @@ class TracedFunction(DispatchedFunction):
     """The base class of jitted functions: it has a graph for each kind of call."""
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        wraps(self, fn)
         super().__init__(options.name, options)
-        functools.update_wrapper(self, fn)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
@@ -134,6 +134,7 @@ class TracedFunction(DispatchedFunction):
             if variant is not None:
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
+            self._check_lengths(key)
             start = time.perf_counter()
             made = self._recorded(args, kwargs, home)
             check_captured(made.captured, home)
@@ -220,6 +221,24 @@ class TracedFunction(DispatchedFunction):
                 f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
                 "changes from call to call: each value would be a graph of its own",
                 hint="pass it as an argument",
+            )
+
+    def _check_lengths(self, key: Key) -> None:
+        """Raise TraceError where containers have another length at each call: so would have graphs.
+
+        As for `_check_churn`, graphs in a row count that serve few calls.
+        """
+        if self._raises or len(self._variants) < _CHURN or key in self._variants:
+            return
+        latest = list(self._variants.values())[-_CHURN:]
+        lengths = {variants[0].key[0].leaves for variants in latest}
+        if len(lengths) < _CHURN or key[0].leaves in lengths:
+            return
+        if all(v.executor.counters.current().calls < _CHURN for vs in latest for v in vs):
+            raise TraceError(
+                "the arguments hold another number of items at each call: each number would be a "
+                "graph of its own",
+                hint="pass one array: np.array(items)",
             )
 
     def _make_room(self) -> None:

@@ -25,7 +25,7 @@ from ...dialect.importers.tracing.traced import is_on_tape
 from ...dialect.importers.tracing.tracer import is_tracing, trace_inline
 from ...dialect.ir.device import HOST
 from .. import explain
-from ..arguments.checks import check_arity, check_path, check_settings
+from ..arguments.checks import check_arity, check_length, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
 from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, within
@@ -333,7 +333,7 @@ class JitFunction(TracedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs)
-        if variant.trace.has_effects:
+        if variant.trace.has_effects or variant.ends_gradients:
             raise Refused()
         if not variant.takes_tape:
             variant.takes_tape, self._plans_seen = True, -1
@@ -353,10 +353,13 @@ class JitFunction(TracedFunction):
 
     def _flattened(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, TreeDef]:
         """Leaves and structure of a call; raises `Refused` for arguments that no graph can take."""
+        may_leave = not self._raises and current() is None
         try:
+            if may_leave:
+                check_length(args, kwargs)
             return flatten_call(self._fn, args, kwargs, generators=True)
         except ProfuseError as error:
-            if self._raises or current() is not None:
+            if not may_leave:
                 raise
             refused = error
         check_arity(self._fn, self._name, args, kwargs)

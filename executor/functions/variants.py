@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...dialect.dataclass import dataclass
 from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.serialize import module_to_json
+from ...dialect.ops.queries import Item
 from ...dialect.reasons import Kind, Reason
 from ..interpret.loop_limit import has_rounds
 from ..memory.output_pool import unreadable
@@ -85,6 +87,13 @@ class Variant:
     def may_share(self) -> bool:
         """Whether results may be arrays of the caller's, or have their memory."""
         return self.may_be_pythons and not (self.trace.draws or self.executor.donated)
+
+    @cached_property
+    def ends_gradients(self) -> bool:
+        """Whether floats are taken out of arrays: constants on the tape, but not in a graph."""
+        main = self.trace.module.main
+        taken = [i.results[0] for i in main.body.walk() if i.op is Item]
+        return any(getattr(main.type_of(v), "dtype", None) not in (BOOL, I64) for v in taken)
 
     @property
     def gives_views(self) -> bool:

@@ -60,7 +60,7 @@ def source(value: ir.Value) -> ir.Value:
 def keep_in_place(func: ir.Operation) -> None:
     """Have each round of each loop of a function leave its tensors where it found them."""
     for op in reversed(list(walk(func))):  # inner ones first
-        if op.name == "scf.if":
+        if op.name == "scf.if" and op.results:  # one without results may have one branch alone
             _join_branches(op)
     for op in list(walk(func)):
         if op.name == "scf.for":

@@ -10,6 +10,7 @@ from ...errors import ArgumentError
 from ...ir.program import Block
 from ...ops.create import Constant
 from ...ops.gradients import CustomRule, key_of
+from ..python.users_code import wraps
 from ..tracing.current import current, evaluator, trace_error, user_loc
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.pytree import TreeDef, flatten, leaves_like, unflatten
@@ -89,7 +90,7 @@ class Checkpoint(CustomVjp):
         name = getattr(fn, "__name__", type(fn).__name__)
         module = getattr(fn, "__module__", None) or type(fn).__module__
         super().__init__(self._forward, self._backward, f"checkpoint of {name}", module)
-        functools.update_wrapper(self, fn)
+        wraps(self, fn)
         self.fn = fn
 
     def _forward(self, *args: Any) -> Any:

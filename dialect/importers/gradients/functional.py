@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from ...analysis.functional import functionalize
 from ...errors import ArgumentError, TraceError
 from ...ir.dtypes import F64, dtype_of
 from ...ir.program import Block, Instr, Program
+from ..python.users_code import wraps
 from ..tracing.control import own_arguments
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.inline import inline_block
@@ -180,7 +180,7 @@ class ValueAndGrad:
     def __init__(
         self, fn: Callable, wrt: Selector | Sequence[Selector], has_aux: bool, with_value: bool
     ) -> None:
-        functools.update_wrapper(self, fn)
+        wraps(self, fn)
         self.fn, self.wrt, self.has_aux, self.with_value = fn, wrt, has_aux, with_value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

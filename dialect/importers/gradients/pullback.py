@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from ...errors import ArgumentError
 from ...ir.dtypes import dtype_of
 from ...ir.program import Block, Program
 from ...ir.types import TensorType
+from ..python.users_code import wraps
 from ..tracing.current import user_loc
 from ..tracing.inline import inline_program
 from ..tracing.operators import as_value, op, recorder_of, wrap
@@ -46,7 +46,7 @@ class Forward:
     """
 
     def __init__(self, fn: Callable, wrt: Sequence[int] | None = None, budget: float = 1.0) -> None:
-        functools.update_wrapper(self, fn)
+        wraps(self, fn)
         self.fn, self.wrt, self.budget = fn, wrt, budget
 
     def __call__(self, *args: Any) -> Any:

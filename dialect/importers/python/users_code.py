@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import types
+from typing import Any
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -24,6 +25,19 @@ PREFIX = "_profuse_source_"  # of the variables of converted code
 def generated_file(what: str) -> str:
     """The file name for code that is made at run time, which is not the user's."""
     return f"{_GENERATED}{what}>"
+
+
+def wraps(wrapper: Any, fn: Any) -> None:
+    """Have an object that calls a function tell its name, text and module.
+
+    It has the public attributes of a plain function. Those of other callables, as of functions
+    that are jitted already, are their state.
+    """
+    functools.update_wrapper(wrapper, fn, updated=())
+    if type(fn) is types.FunctionType:
+        given = vars(fn).items()
+        own = type(wrapper)
+        vars(wrapper).update({k: v for k, v in given if k[0] != "_" and not hasattr(own, k)})
 
 
 @functools.lru_cache(maxsize=4096)
@@ -48,4 +62,5 @@ def is_users_module(module: types.ModuleType) -> bool:
 
 __all__ = [
     "PREFIX", "SOURCE", "generated_file", "is_users_file", "is_users_module", "is_users_name",
+    "wraps",
 ]  # fmt: skip

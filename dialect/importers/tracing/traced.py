@@ -29,6 +29,10 @@ from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
 from .recorder import Recorder
 from .unsupported import unsupported_method
 
+# Parts of arrays that are recorded one by one, unless the function has to become a graph: Python
+# computes with more in less time than it takes to make and compile a graph for each size.
+_ELEMENTS, _ROWS = 256, 2048
+
 
 @register_leaf_type
 class TracedScalar(Recording, of=ScalarType):
@@ -331,7 +335,14 @@ class Traced(Recording):
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("iteration over a 0-d array")
-        return (self[k] for k in range(len(self)))
+        count = len(self)
+        if self.rec.most_ops is not None and count > (_ROWS if self.ndim > 1 else _ELEMENTS):
+            raise trace_error(
+                "Python iterates over the parts of a long array, each of which would have ops of "
+                "its own in the graph",
+                "use a for statement, or functions of whole arrays",
+            )
+        return (self[k] for k in range(count))
 
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())

@@ -14,7 +14,7 @@ from ..host_call import HostCall
 from ..indexing.inplace import Writing
 from ..queries import Item, Truth
 from ..speculation import Guard, Identity, Subgraph
-from .control import ControlFlow
+from .control import ControlFlow, IfThenElse
 
 TO_PYTHON = (Item, Truth)
 """Ops that have a place in kernels within loops only: what they give is no result of a group."""
@@ -22,7 +22,7 @@ TO_PYTHON = (Item, Truth)
 
 def stands_in_way(cls: type[Op]) -> Kind | None:
     """Why an op in a loop keeps the loop out of kernels, whatever its types; None = it does not."""
-    if issubclass(cls, (ControlFlow, Identity)) or cls in TO_PYTHON:
+    if issubclass(cls, (ControlFlow, IfThenElse, Identity)) or cls in TO_PYTHON:
         return None
     if cls is HostCall:
         return Kind.ON_HOST

@@ -258,3 +258,23 @@ def test_windows_have_sizes_that_hold_for_all_rounds():
     f = native(windows, np.random.default_rng(8).random(30), 4)
     for n in (30, 31, 4, 5, 29):
         same(f, windows, (np.random.default_rng(n).random(n), 4))
+
+
+def distance(a, b):
+    d = np.zeros((len(a) + 1, len(b) + 1), int)
+    d[:, 0], d[0] = np.arange(len(a) + 1), np.arange(len(b) + 1)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            change = d[i, j] + (a[i] != b[j])
+            d[i + 1, j + 1] = min(d[i, j + 1] + 1, d[i + 1, j] + 1, change)
+    return d[-1, -1]
+
+
+def test_loops_with_choices_are_kernels_for_other_sizes_as_well():
+    f, rng = pf.jit(distance), np.random.default_rng(0)
+    for size in (6, 6, 6, 9, 9, 9, 12, 12, 12):
+        same(f, distance, (rng.integers(0, 3, size), rng.integers(0, 3, size)))
+    assert "round by round" not in f.explain()
+    ran = f.state().counters["evaluated_ops"]
+    same(f, distance, (rng.integers(0, 3, 9), rng.integers(0, 3, 9)))
+    assert f.state().counters["evaluated_ops"] - ran < 30  # of 81 rounds, none

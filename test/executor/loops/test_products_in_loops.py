@@ -138,3 +138,32 @@ def test_batches_stay_in_the_plan():
     for _ in range(3):
         np.testing.assert_allclose(jitted(*args), f(*args), 1e-11)
     assert any("batches of matrices" in str(r) for r in jitted.state().reasons)
+
+
+def branches_around_products(x, y, a, n):
+    m, s, t, k = len(x), x[0] * 0.5, x[0] + 1.0, 0
+    for i in range(len(y)):
+        s = (a[:, 0]).sum() * 0.25
+        if i < n:
+            if k % 2 != 0:
+                if not a[(i + 1) % m, i % m] < 0.5:
+                    t = abs(a[k % m, -(i % m) - 1]) * 0.5
+                else:
+                    x[:] = a @ x * 0.1 * 0.5
+            k = (k + 2) % 7
+    return s, t, k
+
+
+def test_products_in_branches_of_branches():
+    """For one element, what is left of a branch has no results, and there is no other one."""
+    rng = np.random.default_rng(0)
+    with pf.knobs.override(unsupported="python"):
+        f = pf.jit(branches_around_products)
+        for size in (1, 1, 1, 4, 4, 4):
+            a, y, ours = rng.random((size, size)), rng.random(size), rng.random(size)
+            theirs = ours.copy()
+            found, expected = f(ours, y, a, 2), branches_around_products(theirs, y, a, 2)
+            for one, other in zip((*found, ours), (*expected, theirs), strict=True):
+                np.testing.assert_allclose(one, other)
+    assert f.state().counters["kernel_launches"] > 0
+    assert "interpreted" not in f.explain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 import weakref
 
@@ -513,3 +514,24 @@ def test_leaves_do_not_share_gradients():
     np.exp(x + y).sum().backward()
     x.grad += 100
     np.testing.assert_allclose(y.grad, np.exp([4.0, 6.0]))
+
+
+def by_a_number(w, x):
+    h = x @ w
+    if float(h.sum()) > 0:
+        h = h * 2
+    return h.max() * float(h.sum())
+
+
+def by_a_function_of_math(w, x):
+    return (x @ w).max() * math.sqrt((x @ w)[0, 0])
+
+
+@pytest.mark.parametrize("function", [by_a_number, by_a_function_of_math])
+def test_a_jitted_function_takes_python_numbers_for_constants_as_the_tape_does(function):
+    x, f = np.arange(6.0).reshape(3, 2), pf.jit(function, unsupported="python")
+    for k in range(4):
+        ours, theirs = (pf.array(np.full((2, 2), k + 1.0), requires_grad=True) for _ in range(2))
+        f(ours, x).backward()
+        function(theirs, x).backward()
+        np.testing.assert_array_equal(ours.grad, theirs.grad)

@@ -55,6 +55,28 @@ func.func @elements(%x: tensor<8xf64>) -> tensor<8xf64> {
   return %r : tensor<8xf64>
 }
 
+// A choice of two numbers, which the branches of a fallback have become.
+// CHECK-LABEL: func.func @choices(
+// CHECK-NOT:     scf.for
+// CHECK:         %[[F:.*]] = "profuse.fusion_group"(%{{.*}}) {callee = @fusion_loop0_
+// CHECK-NEXT:    return %[[F]]
+func.func @choices(%x: tensor<8xf64>) -> tensor<8xf64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %eight = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %first = "profuse.pick"(%x) {index = 0 : i64} : (tensor<8xf64>) -> tensor<f64>
+  %y = "profuse.copy"(%x) : (tensor<8xf64>) -> tensor<8xf64>
+  %r = scf.for %i = %zero to %eight step %one iter_args(%a = %y) -> (tensor<8xf64>) : i64 {
+    %v = "profuse.pick"(%a, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %less = "profuse.lt"(%v, %first) : (tensor<f64>, tensor<f64>) -> tensor<i1>
+    %test = "profuse.truth"(%less) : (tensor<i1>) -> i1
+    %least = "profuse.if_then_else"(%test, %v, %first) : (i1, tensor<f64>, tensor<f64>) -> tensor<f64>
+    %w = "profuse.put_"(%a, %least, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %a : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}
+
 // A loop with products is one group.
 // CHECK-LABEL: func.func @product(
 // CHECK-NOT:     scf.for

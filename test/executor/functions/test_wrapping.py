@@ -1,0 +1,95 @@
+"""Functions made of others that have attributes, as jitted ones have: each has its own state."""
+
+import functools
+
+import numpy as np
+import profuse as pf
+import pytest
+
+X = np.arange(3.0)
+
+
+@pytest.fixture(autouse=True)
+def python():
+    """The default, which the other tests turn off."""
+    with pf.knobs.override(unsupported="python"):
+        yield
+
+
+def squares(x):
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("called_first", [True, False])
+def test_gradients_of_a_jitted_function(called_first):
+    f = pf.jit(squares)
+    for _ in range(3 * called_first):
+        assert f(X) == 5
+    made = (
+        (pf.grad(f), lambda g: g),
+        (pf.jit(pf.grad(f)), lambda g: g),
+        (pf.value_and_grad(f), lambda pair: pair[1]),
+        (lambda x: pf.vjp(f, x)[1](1.0)[0], lambda g: g),
+        (lambda x: pf.grad(lambda y: pf.checkpoint(f)(y))(x), lambda g: g),
+    )
+    for function, gradient in made:
+        for _ in range(4):
+            np.testing.assert_array_equal(gradient(function(X)), 2 * X)
+            assert f(X) == 5
+    assert pf.jvp(f, (X,), (X,)) == (5, 10)
+
+
+def test_a_gradient_of_a_jitted_function_says_why_it_is_refused():
+    f = pf.jit(lambda x: float(str(x[0])) * x[1])
+    f(X)
+    with pytest.raises(pf.TraceError, match="the text of an array is needed here"):
+        pf.grad(f)(X)
+
+
+def test_a_jitted_function_is_jitted_again():
+    f = pf.jit(squares)
+    g = pf.jit(f, unsupported="raise", name="again")
+    for _ in range(3):
+        assert f(X) == g(X) == 5
+    assert f.state().counters["calls"] == g.state().counters["calls"] == 3
+    assert "again" in g.explain()
+
+
+class Scaled:
+    """Its attributes have the names that a jitted function uses for its own."""
+
+    def __init__(self, factor):
+        self._flat, self._options, self._fn, self._lock, self._name = {}, None, None, None, factor
+
+    def __call__(self, x):
+        return x * self._name
+
+
+def test_attributes_of_callables_are_theirs():
+    f = pf.jit(Scaled(3))
+    for _ in range(3):
+        np.testing.assert_array_equal(f(X), 3 * X)
+
+
+def test_attributes_of_functions():
+    def f(x):
+        return x + 1
+
+    f.note, f.state, f._flat = "mine", {}, None
+    g = pf.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(g(X), X + 1)
+    assert g.note == "mine" and g.state().counters["calls"] == 3
+
+
+def test_a_wrapper_of_a_jitted_function_is_jitted():
+    f = pf.jit(squares)
+    f(X)
+
+    @pf.jit
+    @functools.wraps(f)
+    def doubled(x):
+        return 2 * f(x)
+
+    for _ in range(3):
+        assert doubled(X) == 10 and f(X) == 5
