@@ -10,7 +10,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import INTERPRETED, captured
+from captured_programs import INTERPRETED, captured, register
 from profuse.dialect.analysis.sections import sections
 from profuse.executor.backward import compile as compiling
 from profuse.executor.interpret.evaluate import Evaluator
@@ -239,21 +239,9 @@ def calls(program):
 
 @pytest.mark.parametrize("kind", ["plain", "tensor", "pre", "post", "accumulated"])
 def test_captures_are_linear_in_nodes_and_hooks(kind):
-    def after(y):
-        if kind == "tensor":
-            y.register_hook(lambda g: g)
-        elif kind == "pre":
-            y.node.register_prehook(lambda gs: None)
-        elif kind == "post":
-            y.node.register_hook(lambda found, gs: None)
-        elif kind == "accumulated":
-            leaves[-1].register_post_accumulate_grad_hook(lambda x: None)
-
-    leaves = []
-
     def capture(nodes):
-        leaves.append(x := leaf(2))
-        loss = chain(x, nodes, after)
+        x = leaf(2)
+        loss = chain(x, nodes, lambda y: register(kind, x, y))
         with captured(INTERPRETED):
             loss.backward()
 
