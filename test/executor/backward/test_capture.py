@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import profuse as pf
-from captured_programs import both, captured, compiled
+import pytest
+from captured_programs import INTERPRETED, both, captured, compiled
 
 RNG = np.random.default_rng(5)
 
@@ -158,6 +159,37 @@ def test_r4_23_reverse_halves_are_pasted_op_by_op():
     text = pf.compiled_autograd.state().runs[-1].ir("captured")
     assert "call_backward" not in text
     assert any('"profuse.mul"' in line for line in head(text))
+
+
+@pytest.mark.parametrize("compiler", [INTERPRETED, None])
+def test_r4_23_zeros_stand_for_what_a_pasted_half_leaves_undefined(compiler):
+    """Of an operand that no result depends on whose gradient there is."""
+    x, w = leaf(4), leaf(4)
+
+    @pf.jit
+    def both(x, w):
+        y = np.tanh(x * 2) * np.exp(x)
+        return y * x + x, np.exp(w * w) * y * y + w * y
+
+    for _ in range(4):
+        first, second = both(x, w)
+        (first + second).sum().backward()
+        both.wait()
+
+    def gradients():
+        x.grad = w.grad = None
+        y, _ = both(x, w)
+        assert len(y.node.metas) == 2
+        (y * y).sum().backward()
+        return x.grad, w.grad
+
+    wanted = gradients()
+    np.testing.assert_array_equal(wanted[1], np.zeros(4))
+    for _ in range(3):
+        with pf.compiled_autograd(compiler):
+            found = gradients()
+        for a, b in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_r4_19_what_a_pasted_half_gives_is_not_checked():
