@@ -140,7 +140,40 @@ def test_a_short_graph_stays_as_it_is():
     assert section.program is program and section.inputs == program.inputs
 
 
-@pytest.mark.parametrize("kind", ["writes", "undefined", "constant"])
+def test_no_cut_is_passed_by_what_may_be_undefined():
+    graph = Graph(2)
+    x, y = graph.program.inputs
+    for _ in range(100):
+        zero = graph("autograd_zero")
+        g = graph("add", graph("tanh", y), graph("exp", zero))  # undefined, if anything was
+        there = graph("any_nonzero", g, type_=BOOL_SCALAR)
+        full = graph.program.new_value(TENSOR)
+        other = Block((), [Instr(op_named("exp"), (x,), (full,))], (full,))
+        y = graph("scf.if", there, blocks=(Block((), [], (g,)), other))
+        y = graph("mul", graph("neg", y), x)
+    graph.program.body.outputs = (y,)
+    cut = sections(graph.program, 30)
+    assert len({Module(s.program).to_mlir() for s in cut}) <= 3 < len(cut)
+    undefined = {i.results[0] for i in graph.instrs if i.op.name in ("autograd_zero", "add")}
+    undefined |= {i.results[0] for i in graph.instrs if i.op.name == "exp"}
+    assert not any(undefined.intersection(s.inputs) for s in cut)
+
+
+def test_a_long_way_without_a_place_to_cut_is_one_section():
+    graph = Graph(1)
+    (x,) = graph.program.inputs
+    g = graph("call_backward", x, slots=(0,), present=(True,))
+    for _ in range(200):
+        x = graph("tanh", x)
+    y = graph("add", graph("validate_grads", g, types=()), x)
+    for _ in range(200):
+        y = graph("exp", y)
+    graph.program.body.outputs = (y,)
+    first, *others = sections(graph.program, 30)
+    assert len(first.program.body.instrs) > 200 and len(others) > 2
+
+
+@pytest.mark.parametrize("kind", ["writes", "constant"])
 def test_graphs_that_stay_whole(kind):
     program = chain(200)
     graph = Graph.__new__(Graph)
@@ -148,8 +181,6 @@ def test_graphs_that_stay_whole(kind):
     assert len(sections(program, 30)) > 1
     if kind == "writes":
         graph("copy_", program.outputs[0], program.outputs[1])
-    elif kind == "undefined":
-        graph("autograd_zero")
     else:
         program.body.outputs = (program.body.instrs[0].results[0],)
         assert program.body.instrs[0].op.name == "constant"

@@ -40,6 +40,22 @@ def compiled(run):
     return f
 
 
+def two_results(x, w):
+    """A jitted function with compiled halves; its second result alone depends on ``w``."""
+
+    @pf.jit
+    def both(x, w):
+        y = np.tanh(x * 2) * np.exp(x)
+        return y * x + x, np.exp(w * w) * y * y + w * y
+
+    for _ in range(4):
+        first, second = both(x, w)
+        (first + second).sum().backward()
+        both.wait()
+    assert len(both(x, w)[0].node.metas) == 2
+    return both
+
+
 def steps(program, count, scope, weights=WEIGHTS):
     """Gradients after each step, what was logged, and how many runs were captured."""
     log, found = [], []

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import INTERPRETED, captured, register
+from captured_programs import INTERPRETED, captured, register, two_results
 from profuse.dialect.analysis.sections import sections
 from profuse.executor.backward import compile as compiling
 from profuse.executor.interpret.evaluate import Evaluator
@@ -177,6 +177,21 @@ def test_gradients_of_users_and_packed_arrays_stand_in_sections(short):
     agree(loss, [x])
     assert len(unpacked) == len(packed) == 4 * 60
     assert state().counters["compiles"] <= 4
+
+
+def test_halves_with_undefined_gradients_stand_in_sections(short):
+    x, w = leaf(4), leaf(4)
+    both = two_results(x, w)
+
+    def loss():
+        y = x
+        for _ in range(40):
+            y = both(y * 0.5, w)[0]
+        return (y * y).sum()
+
+    agree(loss, [x, w], runs=12)
+    np.testing.assert_array_equal(w.grad, np.zeros(4))
+    assert state().counters["compiles"] <= 4 and len(function()._parts) > 1
 
 
 def test_sizes_and_numbers_that_change_are_passed_to_sections(short):
