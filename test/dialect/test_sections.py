@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,24 +10,12 @@ from profuse.dialect.analysis.backward_lists import HOOKS
 from profuse.dialect.analysis.sections import sections
 from profuse.dialect.ir.dtypes import F64
 from profuse.dialect.ir.op import op_named
-from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.program import Block, Instr, Module
 from profuse.dialect.ir.types import BOOL_SCALAR, TENSOR, ScalarType
 from profuse.executor.interpret.evaluate import Evaluator
+from small_programs import Graph
 
 INPUTS = 3
-
-
-class Graph:
-    def __init__(self, inputs=INPUTS):
-        self.program = Program("f")
-        self.program.body.args = tuple(self.program.new_value(TENSOR) for _ in range(inputs))
-        self.instrs = self.program.body.instrs
-
-    def __call__(self, name, *operands, type_=TENSOR, blocks=(), **attrs):
-        value = self.program.new_value(type_)
-        made = Instr(op_named(name), operands, (value,), attrs, blocks)
-        self.instrs.append(made)
-        return value
 
 
 def run_whole(program, inputs):
@@ -50,7 +37,7 @@ def run_in_sections(program, cut, inputs):
 
 @st.composite
 def graphs(draw):
-    graph = Graph()
+    graph = Graph(*[TENSOR] * INPUTS)
     values = list(graph.program.inputs)
     for _ in range(draw(st.integers(20, 80))):
         kind = draw(st.integers(0, 9))
@@ -90,7 +77,7 @@ def test_sections_compute_what_the_graph_computes(program, least):
 
 def chain(rounds, first=0):
     """Rounds of five ops on a value that is carried, an input that all read, and a sum."""
-    graph = Graph(2 + rounds)
+    graph = Graph(*[TENSOR] * (2 + rounds))
     x, y, *saved = graph.program.inputs
     for _ in range(first):
         y = graph("exp", y)
@@ -119,7 +106,7 @@ def test_rounds_that_repeat_are_equal_sections(first):
 
 def test_no_cut_is_passed_by_what_users_gradients_return():
     """It may be None, until it is validated."""
-    graph = Graph(2)
+    graph = Graph(TENSOR, TENSOR)
     y, b = graph.program.inputs
     for k in range(100):
         # Between the two as few values pass as elsewhere, and the op in front is an earlier kind.
@@ -141,7 +128,7 @@ def test_a_short_graph_stays_as_it_is():
 
 
 def test_no_cut_is_passed_by_what_may_be_undefined():
-    graph = Graph(2)
+    graph = Graph(TENSOR, TENSOR)
     x, y = graph.program.inputs
     for _ in range(100):
         zero = graph("autograd_zero")
@@ -160,7 +147,7 @@ def test_no_cut_is_passed_by_what_may_be_undefined():
 
 
 def test_a_long_way_without_a_place_to_cut_is_one_section():
-    graph = Graph(1)
+    graph = Graph(TENSOR)
     (x,) = graph.program.inputs
     g = graph("call_backward", x, slots=(0,), present=(True,))
     for _ in range(200):
