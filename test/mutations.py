@@ -98,9 +98,64 @@ MUTATIONS = (
         ("executor/backward/test_gather.py::test_constants_that_were_one_array_and_are_two",),
     ),
     Mutation(
-        "a generated walk does not count writes", "executor/backward/gather.py",
-        'self.emit(f"  if {tests}: return None")', 'self.emit("  pass")',
+        "a generated walk does not count writes", "executor/backward/joined.py",
+        "if nodes[oldest].seq <= WRITES.last and written(nodes):", "if False:",
         ("executor/backward/test_gather.py::test_writes_and_freed_graphs_are_refused_as_ever",),
+    ),
+    Mutation(
+        "nobody says when arrays were written to", "executor/tape/array.py",
+        "        WRITES.last = next_seq()\n", "",
+        ("executor/backward/test_gather.py::test_writes_and_freed_graphs_are_refused_as_ever",),
+    ),
+    Mutation(
+        "contents that are looked at count as never written to", "executor/tape/saved.py",
+        "        WRITES.last = FIRST  # nobody says when it is written to\n", "",
+        ("executor/backward/test_gather.py::"
+         "test_writes_that_nobody_counts_are_refused_where_contents_are_looked_at",),
+    ),
+    Mutation(
+        "numbers that share a plan are not told by value", "executor/backward/walk.py",
+        "elif plan.any_number:", "elif False:", ("executor/backward/test_numbers.py",),
+    ),
+    Mutation(
+        "which result of a node is read is no part of the key", "executor/backward/walk.py",
+        "(places[edge[0]], edge[1])", "(places[edge[0]], 0)", ("executor/backward/test_key.py",),
+    ),
+    Mutation(
+        "posthooks are no part of the key", "executor/backward/walk.py",
+        "len(hooks.accumulated), len(hooks.post))", "len(hooks.accumulated), 0)",
+        ("executor/backward/test_key.py",),
+    ),
+    Mutation(
+        "hooks count that a run has when it is walked", "executor/backward/walk.py",
+        "hooks = taken.hooks(node, found)",
+        "hooks = None if node.hooked is None else hooks_of(node, found)",
+        ("executor/backward/test_first_run.py",),
+    ),
+    Mutation(
+        "pasted halves leave gradients undefined", "executor/backward/record.py",
+        "            g = _defined(c, g, type_, c.sizes_of(c.meta_at(target, index)))\n",
+        "            pass\n", ("executor/backward/test_capture.py",),
+    ),
+    Mutation(
+        "sections keep what nothing reads any more", "executor/backward/runner.py",
+        "        for k in self.dying:\n            values[k] = None\n", "",
+        ("executor/backward/test_deep.py::test_what_is_passed_on_is_let_go",),
+    ),
+    Mutation(
+        "sections call each other's hooks", "dialect/analysis/sections.py",
+        'instr.attrs["slots"] = tuple(', "tuple(",
+        ("executor/backward/test_deep.py::test_hooks_stand_in_sections",),
+    ),
+    Mutation(
+        "what may be undefined passes cuts", "dialect/analysis/sections.py",
+        "weight = _NEVER if value in undefined else 1", "weight = 1",
+        ("dialect/test_sections.py",),
+    ),
+    Mutation(
+        "graphs that write to arrays are cut", "dialect/analysis/sections.py",
+        "or any(i.op.writes for i in program.body.walk())", "",
+        ("dialect/test_sections.py",),
     ),
     Mutation(
         "sizes that differ keep one symbol", "executor/backward/key.py",
@@ -120,8 +175,8 @@ MUTATIONS = (
     ),
     Mutation(
         "a generated walk takes numbers that changed for constants", "executor/backward/gather.py",
-        "            elif loose:\n                self.emit(f\"if x[{n}]",
-        "            elif False:\n                self.emit(f\"if x[{n}]",
+        "            elif loose or node.plan.any_number:\n",
+        "            elif False:\n",
         ("executor/backward/test_numbers.py",),
     ),
     Mutation(
@@ -203,7 +258,8 @@ MUTATIONS = (
     ),
     Mutation(
         "calls of users' code pass each other", "dialect/analysis/backward_order.py",
-        "start += max((k + 1", "start += 0 * max((k + 1",
+        "while before is not anchor and before.op not in _USERS_CODE:",
+        "while before is not anchor:",
         ("executor/backward/test_captured_hooks.py",),
     ),
     Mutation(

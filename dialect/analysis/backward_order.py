@@ -8,7 +8,7 @@ them in the order of the eager run already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import IRError
 from ..ir.program import Instr, Program
@@ -73,10 +73,6 @@ class _Order:
         """A number that is larger the later the op comes."""
         return self._at[id(instr)]
 
-    def hooks(self, kind: str) -> list[Instr]:
-        """The calls of hooks of one kind, in order."""
-        return [i for i in self if i.op is CallHook and i.attrs["hook_type"] == kind]
-
     def maker(self, value: int) -> Instr | None:
         """The op that computes a value; None for an element of a list, and for an input."""
         made = self.defs.get(value)
@@ -120,14 +116,6 @@ class _Order:
                 before = self._previous[id(before)]
             anchor = before
         self._place(instr, anchor)
-
-    def move_up(self, found: Iterable[tuple[Instr, Sequence[int]]]) -> int:
-        """Move ops behind the last one that computes one of their values; how many have moved."""
-        for instr, values in found:
-            anchor = self.latest(values)
-            if anchor is not None:
-                self.move_behind(instr, anchor)
-        return self.done()
 
     def move_before(self, instr: Instr, user: Instr) -> None:
         """Move an op, with what is its own, immediately in front of a later one."""
@@ -190,50 +178,72 @@ def read_by(instr: Instr) -> set[int]:
     return found
 
 
-def move_unpack_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of an unpack hook right in front of its first user (R4.33)."""
-    order = _Order(program, keep_order)
-    for call in order.hooks("unpack_hook"):
+def _hooks(program: Program, kind: str) -> list[Instr]:
+    """The calls of hooks of one kind, in order."""
+    calls = (i for i in program.body.instrs if i.op is CallHook)
+    return [call for call in calls if call.attrs["hook_type"] == kind]
+
+
+def _moved_up(program: Program, keep: bool, found: Sequence[tuple[Instr, Sequence[int]]]) -> int:
+    """Move ops behind the last one that computes one of their values; how many have moved."""
+    if not found:
+        return 0
+    order = _Order(program, keep)
+    for instr, values in found:
+        anchor = order.latest(values)
+        if anchor is not None:
+            order.move_behind(instr, anchor)
+    return order.done()
+
+
+def _moved_down(program: Program, keep: bool, calls: Sequence[Instr]) -> int:
+    """Move ops in front of the first one that uses their results; how many have moved."""
+    if not calls:
+        return 0
+    order = _Order(program, keep)
+    for call in calls:
         user = next(iter(order.users(call.results)), None)
         if user is not None:
             order.move_before(call, user)
     return order.done()
+
+
+def move_unpack_hooks(program: Program, keep_order: bool = False) -> int:
+    """Each call of an unpack hook right in front of its first user (R4.33)."""
+    return _moved_down(program, keep_order, _hooks(program, "unpack_hook"))
 
 
 def move_tensor_pre_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a tensor hook behind the gradient that it is given (R4.34)."""
-    order = _Order(program, keep_order)
-    return order.move_up((call, call.operands[1:]) for call in order.hooks("tensor_pre_hook"))
+    calls = _hooks(program, "tensor_pre_hook")
+    return _moved_up(program, keep_order, [(call, call.operands[1:]) for call in calls])
 
 
 def move_pre_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a prehook as early as its arguments allow (R4.35)."""
-    order = _Order(program, keep_order)
-    return order.move_up((call, call.operands[1:]) for call in order.hooks("pre_hook"))
+    calls = _hooks(program, "pre_hook")
+    return _moved_up(program, keep_order, [(call, call.operands[1:]) for call in calls])
 
 
 def move_accumulations(program: Program, keep_order: bool = False) -> int:
     """Each accumulation behind the later of its leaf and its gradient (R4.36)."""
-    order = _Order(program, keep_order)
-    found = [instr for instr in order if instr.op is AccumulateGrad]
-    return order.move_up((instr, instr.operands) for instr in found)
+    found = [instr for instr in program.body.instrs if instr.op is AccumulateGrad]
+    return _moved_up(program, keep_order, [(instr, instr.operands) for instr in found])
 
 
 def move_pre_hooks_late(program: Program, keep_order: bool = False) -> int:
     """Each call of a prehook, last to first, right in front of what uses its results (R4.37)."""
-    order = _Order(program, keep_order)
-    for call in reversed(order.hooks("pre_hook")):
-        user = next(iter(order.users(call.results)), None)
-        if user is not None:
-            order.move_before(call, user)
-    return order.done()
+    return _moved_down(program, keep_order, _hooks(program, "pre_hook")[::-1])
 
 
 def move_post_accumulate_hooks(program: Program, keep_order: bool = False) -> int:
     """Each call of a post-accumulate hook, last to first, behind its accumulation (R4.38)."""
+    calls = _hooks(program, "post_acc_grad_hook")
+    if not calls:
+        return 0
     order = _Order(program, keep_order)
     anchors: dict[int, Instr | None] = {}
-    for call in reversed(order.hooks("post_acc_grad_hook")):
+    for call in reversed(calls):
         leaf = call.operands[-1]
         if leaf not in anchors:
             added = (u for u in order.users([leaf]) if u.op is AccumulateGrad)
@@ -253,10 +263,11 @@ def move_post_hooks(program: Program, keep_order: bool = False) -> int:
     That is behind the latest of its arguments and of what else uses these, and behind the
     post-accumulate hook of an accumulation.
     """
+    calls = [call for call in _hooks(program, "post_hook") if not call.results]
+    if not calls:
+        return 0
     order = _Order(program, keep_order)
-    for call in reversed(order.hooks("post_hook")):
-        if call.results:
-            continue
+    for call in reversed(calls):
         given = call.operands[1:]
         found = [m for v in given if (m := order.maker(v)) is not None]
         found += [

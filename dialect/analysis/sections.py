@@ -7,20 +7,23 @@ is repeated: then sections between them are the same graph, and are compiled onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import field
 from typing import Any
 
 from ..dataclass import dataclass
 from ..ir.program import Block, Instr, Program
-from ..ops.backward import CallBackward
+from ..ops.backward import CallBackward, ValidateGrads
+from ..ops.control_flow.control import If
 from ..ops.create import Constant
-from ..ops.gradients import AutogradZero
+from ..ops.gradients import AnyNonzero, AutogradZero, Definedness
 from .backward_lists import slot_lists
 from .backward_order import read_by
 from .renumber import renumbered
 
 LEAST = 512  # ops of a section, but of the last one
+_NEVER = 1 << 40
+_CONSTANT = (Constant, AutogradZero)
 
 
 @dataclass(frozen=True)
@@ -47,49 +50,74 @@ def sections(program: Program, least: int = LEAST) -> list[Section]:
     """The sections of a graph, of ``least`` to twice as many ops; one for a graph of fewer.
 
     A graph that writes to arrays stays whole, as these may share memory across a cut, and so does
-    one with gradients that may be undefined, which no graph takes as inputs, or with a constant
-    among its results. Constants belong to each section that reads them.
+    one with a constant among its results. Constants belong to each section that reads them. What
+    may be undefined passes no cut, as no graph takes it as an input; so a section may be longer.
     """
-    instrs = [i for i in program.body.instrs if i.op is not Constant]
-    constants = {i.results[0]: i for i in program.body.instrs if i.op is Constant}
+    instrs = [i for i in program.body.instrs if i.op not in _CONSTANT]
+    constants = {i.results[0]: i for i in program.body.instrs if i.op in _CONSTANT}
     if (
         len(instrs) <= 2 * least
         or not constants.keys().isdisjoint(program.outputs)
-        or any(i.op.writes or i.op is AutogradZero for i in program.body.walk())
+        or any(i.op.writes for i in program.body.walk())
     ):
         return [Section(program, program.inputs, program.outputs, ())]
     reads = [read_by(i) for i in instrs]
     last = {v: k for k, values in enumerate(reads) for v in values}
     last |= dict.fromkeys(program.outputs, len(instrs))
     found, start = [], 0
-    for end in _ends(instrs, least):
+    for end in _ends(instrs, _undefined(program.body, set()), least):
         found.append(_section(program, instrs[start:end], constants, last, end))
         start = end
     return found
 
 
-def _ends(instrs: Sequence[Instr], least: int) -> list[int]:
+def _undefined(block: Block, found: set[int]) -> set[int]:
+    """The values that may be undefined, or None, which gradients of users may return."""
+    sure: dict[int, set[int]] = {}  # of a condition, what is defined where it holds
+    for instr in block.instrs:
+        for inner in instr.blocks:
+            _undefined(inner, found)
+        if issubclass(instr.op, Definedness):
+            if instr.op is AnyNonzero and len(instr.operands) == 1:
+                sure[instr.results[0]] = {*instr.operands}
+        elif instr.op is If and instr.operands[0] in sure:
+            then, other = (inner.outputs for inner in instr.blocks)
+            defined = sure[instr.operands[0]]
+            found.update(
+                r for r, x, y in zip(instr.results, then, other, strict=True)
+                if y in found or (x in found and x not in defined)
+            )  # fmt: skip
+        elif instr.op in (AutogradZero, CallBackward) or (
+            instr.op is not ValidateGrads and not found.isdisjoint(read_by(instr))
+        ):
+            found.update(instr.results)
+    return found
+
+
+def _ends(instrs: Sequence[Instr], undefined: Container[int], least: int) -> list[int]:
     """Behind how many ops the sections end."""
-    passing, kinds = _passing(instrs), _kinds(instrs)
-    ends, start = [], 0
-    while len(instrs) - start > 2 * least:
-        window = range(start + least, start + 2 * least)
-        start = min(window, key=lambda k: (passing[k], kinds[k - 1 : k + 3], k))
-        ends.append(start)
+    passing, kinds = _passing(instrs, undefined), _kinds(instrs)
+    ends, start = [], least
+    while len(instrs) - start > least:
+        window = range(start, start + least)
+        place = min(window, key=lambda k: (passing[k], kinds[k - 1 : k + 3], k))
+        if passing[place] < _NEVER:
+            ends.append(place)
+            start = place
+        start += least
     return [*ends, len(instrs)]
 
 
-def _passing(instrs: Sequence[Instr]) -> list[int]:
+def _passing(instrs: Sequence[Instr], undefined: Container[int]) -> list[int]:
     """For each place between ops, how many values that are made in front are read behind.
 
-    Places that no value may pass have more than there are values.
+    Places of which no cut may be made have `_NEVER` or more.
     """
     made = {r: k for k, i in enumerate(instrs) for r in i.results}
     last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in made}
     changes = [0] * (len(instrs) + 2)
     for value, k in last.items():
-        # Code of users may give None, of which the check behind it makes zeros.
-        weight = len(instrs) if instrs[made[value]].op is CallBackward else 1
+        weight = _NEVER if value in undefined else 1
         changes[made[value] + 1] += weight
         changes[k + 1] -= weight
     found, count = [], 0

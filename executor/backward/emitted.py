@@ -76,6 +76,8 @@ class EmittedRuns:
         self._left, self._seen = _OFTEN, PLANS.made
         if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):
             return False
+        if any(x is None for x in inputs):  # emitted code is given arrays and numbers
+            return False
         self._kinds = tuple(map(leaf_kind, inputs))
         return self.dispatcher.needs([self])
 

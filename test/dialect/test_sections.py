@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import profuse.dialect.ops  # noqa: F401  (fills OPS)
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,24 +10,12 @@ from profuse.dialect.analysis.backward_lists import HOOKS
 from profuse.dialect.analysis.sections import sections
 from profuse.dialect.ir.dtypes import F64
 from profuse.dialect.ir.op import op_named
-from profuse.dialect.ir.program import Block, Instr, Module, Program
+from profuse.dialect.ir.program import Block, Instr, Module
 from profuse.dialect.ir.types import BOOL_SCALAR, TENSOR, ScalarType
 from profuse.executor.interpret.evaluate import Evaluator
+from small_programs import Graph
 
 INPUTS = 3
-
-
-class Graph:
-    def __init__(self, inputs=INPUTS):
-        self.program = Program("f")
-        self.program.body.args = tuple(self.program.new_value(TENSOR) for _ in range(inputs))
-        self.instrs = self.program.body.instrs
-
-    def __call__(self, name, *operands, type_=TENSOR, blocks=(), **attrs):
-        value = self.program.new_value(type_)
-        made = Instr(op_named(name), operands, (value,), attrs, blocks)
-        self.instrs.append(made)
-        return value
 
 
 def run_whole(program, inputs):
@@ -50,7 +37,7 @@ def run_in_sections(program, cut, inputs):
 
 @st.composite
 def graphs(draw):
-    graph = Graph()
+    graph = Graph(*[TENSOR] * INPUTS)
     values = list(graph.program.inputs)
     for _ in range(draw(st.integers(20, 80))):
         kind = draw(st.integers(0, 9))
@@ -90,7 +77,7 @@ def test_sections_compute_what_the_graph_computes(program, least):
 
 def chain(rounds, first=0):
     """Rounds of five ops on a value that is carried, an input that all read, and a sum."""
-    graph = Graph(2 + rounds)
+    graph = Graph(*[TENSOR] * (2 + rounds))
     x, y, *saved = graph.program.inputs
     for _ in range(first):
         y = graph("exp", y)
@@ -119,7 +106,7 @@ def test_rounds_that_repeat_are_equal_sections(first):
 
 def test_no_cut_is_passed_by_what_users_gradients_return():
     """It may be None, until it is validated."""
-    graph = Graph(2)
+    graph = Graph(TENSOR, TENSOR)
     y, b = graph.program.inputs
     for k in range(100):
         # Between the two as few values pass as elsewhere, and the op in front is an earlier kind.
@@ -140,7 +127,40 @@ def test_a_short_graph_stays_as_it_is():
     assert section.program is program and section.inputs == program.inputs
 
 
-@pytest.mark.parametrize("kind", ["writes", "undefined", "constant"])
+def test_no_cut_is_passed_by_what_may_be_undefined():
+    graph = Graph(TENSOR, TENSOR)
+    x, y = graph.program.inputs
+    for _ in range(100):
+        zero = graph("autograd_zero")
+        g = graph("add", graph("tanh", y), graph("exp", zero))  # undefined, if anything was
+        there = graph("any_nonzero", g, type_=BOOL_SCALAR)
+        full = graph.program.new_value(TENSOR)
+        other = Block((), [Instr(op_named("exp"), (x,), (full,))], (full,))
+        y = graph("scf.if", there, blocks=(Block((), [], (g,)), other))
+        y = graph("mul", graph("neg", y), x)
+    graph.program.body.outputs = (y,)
+    cut = sections(graph.program, 30)
+    assert len({Module(s.program).to_mlir() for s in cut}) <= 3 < len(cut)
+    undefined = {i.results[0] for i in graph.instrs if i.op.name in ("autograd_zero", "add")}
+    undefined |= {i.results[0] for i in graph.instrs if i.op.name == "exp"}
+    assert not any(undefined.intersection(s.inputs) for s in cut)
+
+
+def test_a_long_way_without_a_place_to_cut_is_one_section():
+    graph = Graph(TENSOR)
+    (x,) = graph.program.inputs
+    g = graph("call_backward", x, slots=(0,), present=(True,))
+    for _ in range(200):
+        x = graph("tanh", x)
+    y = graph("add", graph("validate_grads", g, types=()), x)
+    for _ in range(200):
+        y = graph("exp", y)
+    graph.program.body.outputs = (y,)
+    first, *others = sections(graph.program, 30)
+    assert len(first.program.body.instrs) > 200 and len(others) > 2
+
+
+@pytest.mark.parametrize("kind", ["writes", "constant"])
 def test_graphs_that_stay_whole(kind):
     program = chain(200)
     graph = Graph.__new__(Graph)
@@ -148,8 +168,6 @@ def test_graphs_that_stay_whole(kind):
     assert len(sections(program, 30)) > 1
     if kind == "writes":
         graph("copy_", program.outputs[0], program.outputs[1])
-    elif kind == "undefined":
-        graph("autograd_zero")
     else:
         program.body.outputs = (program.body.instrs[0].results[0],)
         assert program.body.instrs[0].op.name == "constant"

@@ -11,6 +11,18 @@ WEIGHTS = np.random.default_rng(0).standard_normal((3, 5))
 INTERPRETED = lambda made: made.interpret  # noqa: E731 - one compiler, so one cache
 
 
+def register(kind, x, y):
+    """Register a hook of a kind, which changes nothing, on the leaf ``x`` or on ``y``."""
+    if kind == "tensor":
+        y.register_hook(lambda g: None)
+    elif kind == "pre":
+        y.node.register_prehook(lambda gs: None)
+    elif kind == "post":
+        y.node.register_hook(lambda found, gs: None)
+    elif kind == "accumulated":
+        x.register_post_accumulate_grad_hook(lambda x: None)
+
+
 def captured(compiler=INTERPRETED, dynamic=False):
     return pf.compiled_autograd(compiler, dynamic)
 
@@ -26,6 +38,22 @@ def compiled(run):
         run(f)
         f.wait()
     return f
+
+
+def two_results(x, w):
+    """A jitted function with compiled halves; its second result alone depends on ``w``."""
+
+    @pf.jit
+    def both(x, w):
+        y = np.tanh(x * 2) * np.exp(x)
+        return y * x + x, np.exp(w * w) * y * y + w * y
+
+    for _ in range(4):
+        first, second = both(x, w)
+        (first + second).sum().backward()
+        both.wait()
+    assert len(both(x, w)[0].node.metas) == 2
+    return both
 
 
 def steps(program, count, scope, weights=WEIGHTS):

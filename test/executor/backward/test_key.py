@@ -7,7 +7,7 @@ import re
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import captured
+from captured_programs import captured, register
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
 from profuse.executor.plans.differentiable import DiffNode
@@ -177,14 +177,7 @@ class TestR48:
                 x = leaf(3)
                 y = np.tanh(x) * 2.0
                 for _ in range(count):
-                    if kind == "tensor":
-                        y.register_hook(lambda g: None)
-                    elif kind == "pre":
-                        y.node.register_prehook(lambda gs: None)
-                    elif kind == "post":
-                        y.node.register_hook(lambda found, gs: None)
-                    else:
-                        x.register_post_accumulate_grad_hook(lambda x: None)
+                    register(kind, x, y)
                 return y.sum()
 
             return run
