@@ -22,6 +22,7 @@ from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant, Full, Iota
 from ...dialect.ops.gradients import Definedness
 from ...dialect.ops.host_call import HostCall
+from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.queries import Dim as DimOp
 from ...dialect.ops.queries import Item
@@ -126,9 +127,9 @@ def subgraph_of(
     return reader.subgraph_for(order), reader.fallback_for(order)
 
 
-def _makes_an_array(instr: Instr) -> bool:
-    """True for arrays of sizes that only the call tells: NumPy makes them."""
-    return instr.op in (Full, Iota) and bool(instr.operands)
+def _is_numpys(instr: Instr) -> bool:
+    """True for arrays of sizes, and parts of arrays, that only the call tells: NumPy makes them."""
+    return instr.op in (Full, Iota, Pick, Slice) and bool(instr.operands)
 
 
 def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
@@ -273,7 +274,7 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
-            elif instr.op is HostCall or _makes_an_array(instr):
+            elif instr.op is HostCall or _is_numpys(instr):
                 self.leaf.evaluated += bool(operands)
                 step = host_step(instr, operands, self.leaf.values)
                 self.leaf.between.append((len(self.leaf.steps), step))

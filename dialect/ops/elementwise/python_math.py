@@ -16,7 +16,7 @@ from ...ir.dtypes import C128, F64
 from ...ir.op import Attrs
 from ...ir.types import ScalarType, Type
 from ...reasons import Kind, Reason
-from . import binary, unary
+from . import binary, special, unary
 from .families import Binary, Elementwise, Unary, known_scalar
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ _ops(Unary, cmath, _UNARY)
 _ops(Unary, math, {
     **_UNARY, "expm1": unary.Expm1, "log2": unary.Log2, "log10": unary.Log10,
     "log1p": unary.Log1p, "asin": unary.Asin, "acos": unary.Acos, "atan": unary.Atan,
-    "asinh": unary.Asinh, "acosh": unary.Acosh, "atanh": unary.Atanh,
+    "asinh": unary.Asinh, "acosh": unary.Acosh, "atanh": unary.Atanh, "erf": special.Erf,
 })  # fmt: skip
 _ops(Binary, math, {
     "atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign,

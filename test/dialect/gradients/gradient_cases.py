@@ -64,6 +64,7 @@ MATH = {
     "sqrt": 0.7, "exp": 0.7, "log": 0.7, "sin": 0.7, "cos": 0.7, "tan": 0.7, "sinh": 0.7,
     "cosh": 0.7, "tanh": 0.7, "expm1": 0.7, "log2": 0.7, "log10": 0.7, "log1p": 0.7, "asin": 0.3,
     "acos": 0.3, "atan": 0.3, "asinh": 0.3, "acosh": 1.7, "atanh": 0.3,
+    "erf": 0.7,
 }  # fmt: skip
 CMATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 MATH_OF_TWO = ("atan2", "hypot", "copysign", "fmod", "pow")

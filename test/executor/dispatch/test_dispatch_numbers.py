@@ -10,7 +10,7 @@ import pytest
 
 FUNCTIONS = [
     "sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "degrees", "radians",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "degrees", "radians", "erf",
 ]  # fmt: skip
 
 
@@ -130,3 +130,30 @@ def test_arithmetic_of_ints_is_pythons():
         np.testing.assert_array_equal(g(x, n), f(x, n))
     assert g.state().counters["kernel_launches"] == launches + 3
     np.testing.assert_array_equal(g(x, 2**40), f(x, 2**40))  # left to Python
+
+
+def distance(a, b):
+    n, m = len(a), len(b)
+    d = np.full((n + 1, m + 1), np.inf)
+    d[0, 0] = 0
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            d[i, j] = abs(a[i - 1] - b[j - 1]) + min(d[i - 1, j], d[i, j - 1], d[i - 1, j - 1])
+    return d[n, m], d[n], d[1:n, m]
+
+
+def test_parts_of_results_that_sizes_tell():
+    f = pf.jit(distance)
+    rng = np.random.default_rng(0)
+    for n, m in ((9, 7), (9, 7), (9, 7), (4, 6), (4, 6), (9, 7)):
+        a, b = rng.random(n), rng.random(m)
+        for one, two in zip(f(a, b), distance(a, b), strict=True):
+            assert type(one) is type(two)
+            np.testing.assert_allclose(one, two, rtol=1e-14)
+    assert f.state().emitted
+    a, b = rng.random(9), rng.random(7)
+    launches = f.state().counters["kernel_launches"]
+    whole, row, column = f(a, b)
+    assert f.state().counters["kernel_launches"] == launches + 1
+    row[-1] = 5.0
+    assert whole == distance(a, b)[0] and column.shape == (8,)

@@ -287,7 +287,9 @@ def test_a_complex_number_takes_an_element_on_its_right_for_a_float(function, ar
         found = f(*args)
         f.wait()
         for one, two in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
-            np.testing.assert_allclose(one, two, rtol=1e-6 if args[0].dtype == np.float32 else 1e-13)
+            np.testing.assert_allclose(
+                one, two, rtol=1e-6 if args[0].dtype == np.float32 else 1e-13
+            )
         kinds = [[type(x) for x in made] if type(made) is tuple else type(made)
                  for made in (found, expected)]  # fmt: skip
         assert kinds[0] == kinds[1]
