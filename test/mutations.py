@@ -352,7 +352,7 @@ MUTATIONS = (
     ),
     Mutation(
         "products of single elements are fused with sums", "lowering/buffers/bufferize.py",
-        '                        op.attributes["fastmath"] = rounded\n', "                        pass\n",
+        'op.attributes["fastmath"] = rounded', "pass",
         ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
     ),
     Mutation(
