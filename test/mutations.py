@@ -343,7 +343,7 @@ MUTATIONS = (
     Mutation(
         "ints of loops wrap", "lowering/linalg/numbers.py",
         "    b.end_if(Scalar(over, BOOL))\n", "",
-        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_a_while_loop",),
+        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_branches",),
     ),
     Mutation(
         "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",

@@ -116,8 +116,9 @@ def _round_elements(func: ir.Operation) -> None:
 
 
 def _has_axes(op: ir.Operation) -> bool:
-    kinds = op.attributes["iterator_types"] if "iterator_types" in op.attributes else ()
-    return len(kinds) > 0 or op.name.startswith("linalg.") and op.name != "linalg.generic"
+    if op.name == "linalg.generic":
+        return len(ir.ArrayAttr(op.attributes["iterator_types"])) > 0
+    return op.name.startswith("linalg.")
 
 
 def _verify(module: ir.Module) -> None:

@@ -220,6 +220,22 @@ def test_ints_that_leave_64_bits_in_straight_rounds():
     same(f, sums_of_products, (2, 2**63 - 1))
 
 
+def sums_in_branches(n, k):
+    total = 0
+    for i in range(n):
+        if i % 3 > 0:
+            total += k * i
+        else:
+            total -= i
+    return total
+
+
+def test_ints_that_leave_64_bits_in_branches():
+    f = native(sums_in_branches, 100, 5)
+    same(f, sums_in_branches, (100, 2**60))
+    same(f, sums_in_branches, (1000, 2**53))
+
+
 def counted_above(x, limit):
     count = best = 0
     for i in range(len(x)):
