@@ -399,7 +399,7 @@ MUTATIONS = (
     Mutation(
         "ints of loops wrap", "lowering/linalg/numbers.py",
         "    b.end_if(Scalar(over, BOOL))\n", "",
-        ("executor/loops/test_number_results.py::test_ints_of_more_than_64_bits_are_exact",),
+        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_branches",),
     ),
     Mutation(
         "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",
@@ -408,7 +408,7 @@ MUTATIONS = (
     ),
     Mutation(
         "products of single elements are fused with sums", "lowering/buffers/bufferize.py",
-        '                        op.attributes["fastmath"] = rounded\n', "                        pass\n",
+        'op.attributes["fastmath"] = rounded', "pass",
         ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
     ),
     Mutation(

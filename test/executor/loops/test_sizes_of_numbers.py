@@ -220,6 +220,22 @@ def test_ints_that_leave_64_bits_in_straight_rounds():
     same(f, sums_of_products, (2, 2**63 - 1))
 
 
+def sums_in_branches(n, k):
+    total = 0
+    for i in range(n):
+        if i % 3 > 0:
+            total += k * i
+        else:
+            total -= i
+    return total
+
+
+def test_ints_that_leave_64_bits_in_branches():
+    f = native(sums_in_branches, 100, 5)
+    same(f, sums_in_branches, (100, 2**60))
+    same(f, sums_in_branches, (1000, 2**53))
+
+
 def counted_above(x, limit):
     count = best = 0
     for i in range(len(x)):
@@ -331,3 +347,22 @@ def test_single_elements_are_rounded_as_in_python():
     rng = np.random.default_rng(11)
     native(steps_of_lorenz, 1.0, 1.0, 1.0, 1e-2, np.zeros((500, 3)), tolerance=0)
     native(solved_by_elements, rng.random((60, 60)) + 0.1, rng.random(60), tolerance=0)
+
+
+def weighted(n, x, w):
+    total = 0.0
+    for i in range(len(x)):
+        total += (x[0:n] * w).sum() * x[i]
+    return total
+
+
+def test_what_runs_op_by_op_takes_numbers_as_they_are():
+    """Neither a fallback nor what is evaluated after a void run holds a number to a size."""
+    rng = np.random.default_rng(12)
+    with pf.knobs.override(unsupported="raise"):
+        f = native(weighted, 8, rng.random(20), rng.random(8))
+        for n in (5, 12, 8, 1):
+            same(f, weighted, (n, rng.random(20), rng.random(n)))
+        same(f, weighted, (1, rng.random(20), rng.random(8)))
+        same(f, weighted, (-12, rng.random(20), rng.random(8)))
+        same(f, weighted, (5, rng.random(20), rng.random(8)))  # ValueError
