@@ -407,8 +407,8 @@ MUTATIONS = (
         ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),
     ),
     Mutation(
-        "products of single elements are fused with sums", "lowering/buffers/bufferize.py",
-        'op.attributes["fastmath"] = rounded', "pass",
+        "products in loops are fused with sums", "lowering/linalg/to_linalg.py",
+        'op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>")', "pass",
         ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
     ),
     Mutation(
