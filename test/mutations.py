@@ -455,8 +455,8 @@ MUTATIONS = (
         ("dialect/importers/test_source_convert.py",),
     ),
     Mutation(
-        "Python's functions do not raise", "dialect/importers/numpy/python_numbers.py",
-        '    result = op("require", result, ~np.isnan(result) | nan, message=_DOMAIN)\n', "",
+        "Python's functions do not raise", "dialect/ops/elementwise/python_math.py",
+        'return Reason(Kind.PYTHON_RAISES, detail="where the result is no number")', "return None",
         ("executor/loops/test_user_programs.py",),
     ),
     Mutation(
@@ -1444,6 +1444,67 @@ MUTATIONS = (
         'return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept',
         "return kept",
         ("dialect/gradients/test_residuals.py::test_later_writes_do_not_reach_a_pullback",),
+    ),
+    Mutation(
+        "what a list holds may be written", "dialect/importers/source/appends.py",
+        "    array.storage.owner = array.storage.owner or _OWNER\n", "",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "lists that others have grow in kernels", "dialect/importers/source/appends.py",
+        "return frozenset(name for name in names if _references(frame, name) > _ALONE)",
+        "return frozenset()",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "arrays of several sizes are appended to one list", "dialect/importers/source/appends.py",
+        'return op("require", value, fits, message="arrays of several sizes', 'return value or ("',
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "other variables become what may be an int", "dialect/importers/source/widening.py",
+        "if value in ints and k not in allowed:", "if False:",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "an int that nothing has changed is a float", "dialect/importers/source/widening.py",
+        'made = op("require", value, op("ne", value, start), message=told)', "made = value",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "a result may be an int in Python", "dialect/importers/source/widening.py",
+        'return "it is a result" if ints.intersection(outputs) else None', "return None",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "Python's complex numbers have NumPy's products", "lowering/linalg/complexes.py",
+        'if how == "mul":\n        return _rounded_product(a, b)',
+        'if how == "mul":\n        return arith(a, b, "mul")',
+        ("executor/loops/test_complex_numbers.py::test_arithmetic_is_pythons_to_the_last_bit",),
+    ),
+    Mutation(
+        "complex numbers take elements for NumPy's", "dialect/importers/tracing/traced.py",
+        'return op("item", x) if is_float else x', "return x",
+        ("executor/loops/test_complex_numbers.py::"
+         "test_a_complex_number_takes_an_element_on_its_right_for_a_float",),
+    ),
+    Mutation(
+        "functions of numbers are infinite where Python raises", "executor/dispatch/number_ops.py",
+        'self._leave_unless(self._w.op(f"fcmp olt double {size}', '(lambda _: None)((f"{size}',
+        ("executor/dispatch/test_dispatch_numbers.py::test_errors_are_pythons",),
+    ),
+    Mutation(
+        "quotients of ints are rounded to 0", "executor/dispatch/number_ops.py",
+        """return w.op(f"sub i64 {quotient}, {w.op(f'zext i1 {below} to i64')}")""",
+        "return quotient",
+        ("executor/dispatch/test_dispatch_numbers.py::test_arithmetic_of_ints_is_pythons",),
+    ),
+    Mutation(
+        "plans of loops without kernels are taken", "executor/plans/scalar_plans.py",
+        "if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):",
+        "if False:",
+        ("executor/loops/test_loops_in_python.py::"
+         "test_a_plan_of_loops_without_a_kernel_is_pythons_at_once",),
     ),
 )  # fmt: skip
 

@@ -113,7 +113,8 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
         in_module = called_later = False
         for opcode, arg in _instructions(inner):
             if opcode == _PUSH_NULL:
-                if not in_module:
+                # Where the callee before has got its own, this is that of one among the arguments.
+                if not in_module or called_later:
                     return True
             elif opcode == _LOAD_GLOBAL:
                 value = dict.get(scope, names[arg >> 1])

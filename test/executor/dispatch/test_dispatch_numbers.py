@@ -157,3 +157,23 @@ def test_parts_of_results_that_sizes_tell():
     assert f.state().counters["kernel_launches"] == launches + 1
     row[-1] = 5.0
     assert whole == distance(a, b)[0] and column.shape == (8,)
+
+
+def test_functions_of_math_in_attributes_that_are_called_with_all_arguments():
+    class Model:
+        def __init__(self, function):
+            self.scaled = lambda x, *numbers: x * function(*numbers)
+
+    model = Model(math.exp)
+
+    def total(*args):
+        return np.sin(model.scaled(*args)).sum()
+
+    f = pf.jit(total)
+    x = np.arange(4.0)
+    for s in (0.1, 0.2, 0.3, 0.4):
+        np.testing.assert_allclose(f(x, s), total(x, s), rtol=1e-14)
+    assert f.state().counters["traces"] == 1
+    np.testing.assert_allclose(
+        pf.grad(total, wrt=1)(x, 0.5), (np.cos(x * math.exp(0.5)) * x * math.exp(0.5)).sum()
+    )
