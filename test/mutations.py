@@ -140,12 +140,12 @@ MUTATIONS = (
     Mutation(
         "sections keep what nothing reads any more", "executor/backward/runner.py",
         "        for k in self.dying:\n            values[k] = None\n", "",
-        ("executor/backward/test_deep.py::test_what_is_passed_on_is_let_go",),
+        ("executor/backward/test_deep_graphs.py::test_what_is_passed_on_is_let_go",),
     ),
     Mutation(
         "sections call each other's hooks", "dialect/analysis/sections.py",
         'instr.attrs["slots"] = tuple(', "tuple(",
-        ("executor/backward/test_deep.py::test_hooks_stand_in_sections",),
+        ("executor/backward/test_deep_graphs.py::test_hooks_stand_in_sections",),
     ),
     Mutation(
         "what may be undefined passes cuts", "dialect/analysis/sections.py",
@@ -717,12 +717,14 @@ MUTATIONS = (
         ("executor/test_memory.py::test_output_pool_over_500_sizes",),
     ),
     Mutation(
-        "nests do not learn their bounds", "lowering/cpu/codegen.py", '"ipsccp,', '"',
+        "nests do not learn their bounds", "lowering/cpu/codegen.py",
+        'KERNEL = (\n    "ipsccp,', 'KERNEL = (\n    "',
         ("lowering/test_codegen.py::test_nests_learn_their_bounds",),
     ),
     Mutation(
         "results of loops are made within", "lowering/cpu/codegen.py",
-        "instcombine<no-verify-fixpoint>,loop-mssa(licm),\"", "instcombine<no-verify-fixpoint>,\"",
+        'instcombine<no-verify-fixpoint>,loop-mssa(licm),"\n    "loop-vectorize',
+        'instcombine<no-verify-fixpoint>,"\n    "loop-vectorize',
         ("lowering/test_codegen.py::test_results_of_a_loop_are_made_after_it",),
     ),
     Mutation(

@@ -17,18 +17,14 @@ from programs import PROGRAMS
 IN_PYTHON = {
     "gpt2_with_cache": "sizes that are numbers",
     "power_iterations": "a loop that a branch leaves, around one of changing types",
-    "mandelbrot_of_complex_elements": "Python's complex numbers",
     "double_pendulum": "attributes that rounds change",
     "diffusion_by_elements": "an argument that changes places with a new array",
 }  # fmt: skip
 
 # Loops that stay out of kernels, by what stands in the way; calls of all others are native.
 IN_THE_PLAN = {
-    "adaptive_filter": "sizes that are numbers", "fft_by_halves": "an array of changing shape",
-    "sparse_product_by_rows": "sizes that contents decide",
+    "fft_by_halves": "an array of changing shape",
     "particle_filter": "an array that a branch makes",
-    "fourier_sums": "Python's complex numbers",
-    "alternating_directions": "sizes that are numbers",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ RNG = np.random.default_rng(5)
 BINARY = [
     op for op in OPS.values()
     if op.__module__.startswith("profuse") and (made := plans.elementwise_plans(op)) is not None
-    and len(op.operands) == 2
+    and len(op.operands) == 2 and not op.of_numbers
 ]  # fmt: skip
 
 
