@@ -1496,9 +1496,8 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_numbers.py::test_errors_are_pythons",),
     ),
     Mutation(
-        "quotients of ints are rounded to 0", "executor/dispatch/number_ops.py",
-        """return w.op(f"sub i64 {quotient}, {w.op(f'zext i1 {below} to i64')}")""",
-        "return quotient",
+        "quotients of ints are rounded to 0", "executor/dispatch/conditions/host_reads.py",
+        "{w.op(f'sub i64 {quotient}, 1')}", "{quotient}",
         ("executor/dispatch/test_dispatch_numbers.py::test_arithmetic_of_ints_is_pythons",),
     ),
     Mutation(

@@ -27,6 +27,7 @@ from ...dialect.ops.elementwise.binary import (
     Sub,
 )  # fmt: skip
 from ...dialect.ops.elementwise.unary import Abs, Neg
+from .conditions.host_reads import combine
 from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
 from .number_values import (
@@ -44,7 +45,7 @@ _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "
     Pow: "pow",
 }  # fmt: skip
 _OF_INTS: dict[type[Op], str] = {
-    FloorDiv: "floor_div", Remainder: "remainder", Maximum: "smax", Minimum: "smin",
+    FloorDiv: "//", Remainder: "%", Maximum: "max", Minimum: "min",
 }  # fmt: skip
 _CALLS: dict[type[Op], str] = {
     python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"
@@ -65,7 +66,7 @@ def computed_number(
     numbers = tuple([v for v in given if isinstance(v, NUMBERS) and v.kind in (int, float)])
     if all(v.kind is int for v in numbers):
         name = name or _OF_INTS.get(instr.op)
-    if name in ("floor_div", "remainder") and not _is_positive(numbers[-1]):
+    if name in ("//", "%") and not _is_positive(numbers[-1]):
         return None
     if instr.op is Abs and all(v.kind is float for v in numbers):
         name = "fabs"
@@ -138,7 +139,7 @@ class NumberWriter:
             for number in made:
                 self._require_small(number)
             if value.op in _OF_INTS.values():
-                return self._of_ints(value.op, *made)
+                return combine(self._w, value.op, *made)
             shown = ", ".join(made if len(made) == 2 else ("0", *made))
             return self._w.op(f"{'sub' if value.op == 'neg' else value.op} i64 {shown}")
         numbers = [
@@ -153,19 +154,6 @@ class NumberWriter:
         if value.op in LIBRARY:
             return self._called(value.op, numbers)
         return self._w.op(f"f{value.op} double {', '.join(numbers)}")
-
-    def _of_ints(self, name: str, a: str, b: str) -> str:
-        """A quotient rounded down, or its remainder, for a positive divisor; or an extremum."""
-        w = self._w
-        if name in ("smax", "smin"):
-            compare = w.op(f"icmp {'sgt' if name == 'smax' else 'slt'} i64 {a}, {b}")
-            return w.op(f"select i1 {compare}, i64 {a}, i64 {b}")
-        rest = w.op(f"srem i64 {a}, {b}")
-        below = w.op(f"icmp slt i64 {rest}, 0")
-        if name == "remainder":
-            return w.op(f"select i1 {below}, i64 {w.op(f'add i64 {rest}, {b}')}, i64 {rest}")
-        quotient = w.op(f"sdiv i64 {a}, {b}")
-        return w.op(f"sub i64 {quotient}, {w.op(f'zext i1 {below} to i64')}")
 
     def _called(self, name: str, numbers: list[str]) -> str:
         """A function of the C library; without a finite result, Python takes over."""

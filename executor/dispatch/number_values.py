@@ -57,8 +57,8 @@ class ComputedNumber:
 
     Attributes:
         kind: int or float.
-        op: ``add``, ``sub``, ``mul``, ``div``, ``pow``, ``neg``, of ints also ``floor_div``,
-            ``remainder``, ``smax`` and ``smin``, or a function of the C library.
+        op: ``add``, ``sub``, ``mul``, ``div``, ``pow``, ``neg``, of ints also ``//``, ``%``,
+            ``max`` and ``min``, or a function of the C library.
         operands: what it is computed of.
     """
 

@@ -53,3 +53,18 @@ def native(function, *args, tolerance=1e-12):
     assert jitted.state().counters["kernel_launches"] > before
     assert jitted.state().counters["voided_launches"] == 0
     return jitted
+
+
+def equal_results(one, two):
+    """Equal types, lengths and, up to rounding, values; arrays have memory of their own."""
+    assert type(one) is type(two)
+    if isinstance(two, (list, tuple)):
+        assert len(one) == len(two)
+        for a, b in zip(one, two, strict=True):
+            equal_results(a, b)
+    elif type(two) is int:
+        assert one == two
+    else:
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+        if isinstance(two, np.ndarray):
+            assert one.dtype == two.dtype and one.base is None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
+from native_loops import equal_results
 
 
 def largest(x):
@@ -94,26 +95,16 @@ NATIVE = [
 ]  # fmt: skip
 
 
-def same(one, two):
-    assert type(one) is type(two)
-    if isinstance(two, (tuple, list)):
-        assert len(one) == len(two)
-        for a, b in zip(one, two, strict=True):
-            same(a, b)
-    else:
-        np.testing.assert_allclose(one, two, rtol=1e-13)
-
-
 @pytest.mark.parametrize(("function", "x"), NATIVE, ids=lambda x: getattr(x, "__name__", ""))
 def test_the_loop_is_a_kernel(function, x):
     f = pf.jit(function, unsupported="python")
     for _ in range(5):
-        same(f(x), function(x))
+        equal_results(f(x), function(x))
         f.wait()
     state = f.state()
     assert state.tier == "optimized" and state.emitted
     launches = state.counters["kernel_launches"]
-    same(f(x), function(x))
+    equal_results(f(x), function(x))
     after = f.state().counters
     assert after["kernel_launches"] > launches and after["voided_launches"] == 0
 
@@ -198,28 +189,28 @@ OTHERS = [
 def test_pythons_int_is_a_result(function, x):
     f = pf.jit(function, unsupported="python")
     for _ in range(6):
-        same(f(x), function(x))
+        equal_results(f(x), function(x))
         f.wait()
 
 
 def test_a_call_that_keeps_the_int_is_pythons():
     f = pf.jit(largest, unsupported="python")
     for _ in range(4):
-        same(f(X), largest(X))
+        equal_results(f(X), largest(X))
         f.wait()
     for _ in range(3):
-        same(f(-X), largest(-X))
+        equal_results(f(-X), largest(-X))
     counters = f.state().counters
     assert counters["voided_launches"] == 3
-    same(f(X), largest(X))
+    equal_results(f(X), largest(X))
     assert f.state().counters["voided_launches"] == 3
 
 
 def test_what_never_succeeds_is_not_tried_for_ever():
     f = pf.jit(largest, unsupported="python")
     for _ in range(8):
-        same(f(-X), largest(-X))
+        equal_results(f(-X), largest(-X))
         f.wait()
     evaluated = f.state().counters["evaluated_ops"]
-    same(f(-X), largest(-X))
+    equal_results(f(-X), largest(-X))
     assert f.state().counters["evaluated_ops"] == evaluated

@@ -15,7 +15,8 @@ from random_functions import function
 # What NumPy makes of an array by itself, and Python's numbers, are detached.
 TAPED = [
     case for case in CASES
-    if case.op not in ("full", "item") and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
+    if case.op not in ("full", "item")
+    and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
 ]  # fmt: skip
 EACH = pytest.mark.parametrize("case", TAPED, ids=str)
 
