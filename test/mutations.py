@@ -1459,11 +1459,6 @@ MUTATIONS = (
         ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
     ),
     Mutation(
-        "arrays of several sizes are appended to one list", "dialect/importers/source/appends.py",
-        'return op("require", value, fits, message="arrays of several sizes', 'return value or ("',
-        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
-    ),
-    Mutation(
         "other variables become what may be an int", "dialect/importers/source/widening.py",
         "if value in ints and k not in allowed:", "if False:",
         ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
@@ -1499,13 +1494,6 @@ MUTATIONS = (
         "quotients of ints are rounded to 0", "executor/dispatch/conditions/host_reads.py",
         "{w.op(f'sub i64 {quotient}, 1')}", "{quotient}",
         ("executor/dispatch/test_dispatch_numbers.py::test_arithmetic_of_ints_is_pythons",),
-    ),
-    Mutation(
-        "plans of loops without kernels are taken", "executor/plans/scalar_plans.py",
-        "if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):",
-        "if False:",
-        ("executor/loops/test_loops_in_python.py::"
-         "test_a_plan_of_loops_without_a_kernel_is_pythons_at_once",),
     ),
 )  # fmt: skip
 
