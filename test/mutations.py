@@ -1495,6 +1495,13 @@ MUTATIONS = (
         "{w.op(f'sub i64 {quotient}, 1')}", "{quotient}",
         ("executor/dispatch/test_dispatch_numbers.py::test_arithmetic_of_ints_is_pythons",),
     ),
+    Mutation(
+        "plans of loops without kernels are taken", "executor/plans/scalar_plans.py",
+        "if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):",
+        "if False:",
+        ("executor/loops/test_loops_in_python.py::"
+         "test_a_plan_of_loops_without_a_kernel_is_pythons_at_once",),
+    ),
 )  # fmt: skip
 
 

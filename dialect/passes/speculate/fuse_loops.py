@@ -58,7 +58,7 @@ class FuseLoops(Pass):
     of their own, which the kernel holds them to. Loops that stay outside are noted with the reason.
     ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
     `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
-    stay: kernels of loops fuse products with sums.
+    stay: kernels of loops sum up in another order.
     """
 
     name: ClassVar[str] = "fuse-loops"

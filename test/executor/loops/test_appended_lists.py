@@ -213,6 +213,13 @@ def sizes_that_shrink_to_one(x, n):
     return kept
 
 
+def sizes_that_alternate(x, n):
+    kept = []
+    for k in range(n):
+        kept.append(x[: 2 - k % 2] * 2)
+    return kept
+
+
 def kinds_that_change(n):
     kept, x = [], 1
     for _ in range(n):
@@ -288,6 +295,7 @@ OTHERS = [
     (a_view_is_written_behind_the_loop, (X[:3], 20)), (a_second_name, (X,)), (in_a_tuple, (X,)),
     (read_in_the_round, (X,)), (twice_in_a_round, (X,)), (in_a_branch, (X,)), (left_early, (X,)),
     (sizes_that_change, (X[:2], 20)), (sizes_that_shrink_to_one, (X, 20)),
+    (sizes_that_alternate, (X, 20)),
     (kinds_that_change, (20,)), (large_ints, (60,)), (of_lists, (20,)), (two_loops, (X,)),
     (as_a_list, (X,)), (closed_over, (X,)), (into_an_argument, ([1.0], X)), (oscillate, (0, 0.5)),
     (states, (X[:3], 0)), (states, (X[:3], 1)), (decay, (1, 0.5)), (of_kinds, (X[:0],)),
