@@ -274,7 +274,7 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
-            elif instr.op is HostCall or _is_numpys(instr):
+            elif instr.op is HostCall or _is_numpys(instr) or self.is_of_host(instr):
                 self.leaf.evaluated += bool(operands)
                 step = host_step(instr, operands, self.leaf.values)
                 self.leaf.between.append((len(self.leaf.steps), step))
@@ -308,6 +308,10 @@ class _Reader:
             raise Refused(_in_python(instr, (instr,)))
         axes = cast("type[Permutation]", instr.op).permutation(len(made.sizes), instr.attrs)
         self.turned[instr.results[0]] = source, axes
+
+    def is_of_host(self, instr: Instr) -> bool:
+        """True for the number in an array that NumPy makes between kernels."""
+        return instr.op is Item and isinstance(self.leaf.values.get(instr.operands[0]), HostValue)
 
     def takes(self, instr: Instr, source: int) -> bool:
         """Whether emitted code can return the element of an array, which is not returned itself."""

@@ -1,10 +1,4 @@
-"""Lists to which each round of a recorded loop appends: one traced array of what is appended.
-
-A recorded body runs once, so the list itself cannot grow. Its new elements are the rows of an array
-that the body writes; behind the loop, the list's name holds a `TracedRows`, which has the elements
-the list had before and these rows. It stands for a list where that can be recorded; what else
-asks for the list has the rounds recorded one by one.
-"""
+"""What rounds of a recorded loop append to a list: which values an array of the graph can hold."""
 
 from __future__ import annotations
 
@@ -17,22 +11,21 @@ import numpy as np
 
 from ...ir.dtypes import DTYPES
 from ..numpy.creation import CREATION
+from ..tracing.control import required
 from ..tracing.mutation import Storage, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import TracedArray, TracedScalar
 
 if TYPE_CHECKING:
     from ...ir.program import Block
-    from .loops import Loop
+    from ..tracing.recorder import Recorder
 
 _OWNER = "an array that a list holds"
-_JOINS = frozenset({
-    "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block", "array_equal",
-})  # fmt: skip
+_NUMBERS = (bool, int, float, complex)
 
 
 class Element(NamedTuple):
-    """What the elements of such a list are.
+    """What the elements of a list are, or one part of each.
 
     Attributes:
         kind: ``number`` of Python's, NumPy's ``scalar``, or ``array``.
@@ -45,25 +38,41 @@ class Element(NamedTuple):
     rank: int = 0
 
 
-class Appended:
-    """One list of a recorded loop.
+class Row(NamedTuple):
+    """What is appended: one value, or a tuple of some.
 
-    Args:
-        element: what each round appends.
-        array: with one element per round, made before the loop.
+    Attributes:
+        parts: what each is.
+        is_tuple: whether they are in a tuple.
     """
 
-    def __init__(self, element: Element, array: TracedArray) -> None:
-        self.element, self.array = element, array
+    parts: tuple[Element, ...]
+    is_tuple: bool = False
 
 
-def element_of(value: Any, block: Block) -> Element | str:
-    """What an appended value is, or why it cannot be recorded; ``block``: the round.
+def row_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Row | str:
+    """What an appended value is, or why it cannot be recorded.
 
     The list holds an array itself, so nothing may write to that from here on.
+
+    Args:
+        value: what is appended.
+        rec: the trace.
+        blocks: those that a round runs, the innermost one last.
     """
+    if type(value) is not tuple:
+        found = _element_of(value, rec, blocks)
+        return found if isinstance(found, str) else Row((found,))
+    parts = [_element_of(part, rec, blocks) for part in value]
+    told = next((part for part in parts if isinstance(part, str)), None)
+    if told is not None or not parts:
+        return told or "an empty tuple is appended to a list"
+    return Row(tuple(part for part in parts if not isinstance(part, str)), is_tuple=True)
+
+
+def _element_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Element | str:
     kind = value.kind if type(value) is TracedScalar else type(value)
-    if kind in (bool, int, float, complex):
+    if kind in _NUMBERS:
         return Element("number", np.dtype(kind))
     if isinstance(value, np.generic) and value.dtype in {d.numpy for d in DTYPES}:
         return Element("scalar", value.dtype)
@@ -73,11 +82,23 @@ def element_of(value: Any, block: Block) -> Element | str:
         if not is_immutable(value):
             return "an array without axes is appended to a list"
         return Element("scalar", value.dtype)
-    made = value.rec.defs.get(value.value)
-    if made is None or made.op.aliases or made.op.writes or made.blocks or made not in block.instrs:
+    made = rec.defs.get(value.value)
+    is_new = made is not None and not (made.op.aliases or made.op.writes or made.blocks)
+    if not is_new or not any(made in block.instrs for block in blocks):
         return "an array that is not made anew in each round is appended to a list"
     hold(value)
     return Element("array", value.dtype, value.ndim)
+
+
+def is_as(value: Any, element: Element) -> bool:
+    """True for a value before the loop that the array for this element can hold as well."""
+    kind = value.kind if type(value) is TracedScalar else type(value)
+    if element.kind == "number":
+        return kind in _NUMBERS and np.dtype(kind) == element.dtype
+    if element.kind == "scalar" and isinstance(value, np.generic):
+        return bool(value.dtype == element.dtype)
+    is_traced = type(value) is TracedArray and value.dtype == element.dtype
+    return is_traced and value.ndim == element.rank and (element.rank > 0 or is_immutable(value))
 
 
 def hold(array: Any) -> None:
@@ -94,13 +115,9 @@ def is_held(value: Any) -> bool:
     return bool(value.storage.owner == _OWNER)
 
 
-def array_for(element: Element, rounds: Any, head: list[Any]) -> TracedArray:
-    """The array for what the rounds append, of zeros so far.
-
-    ``head``: the elements before, of which the last one has the sizes of an array that is appended.
-    """
-    sizes = head[-1].shape if element.rank else ()
-    return CREATION["zeros"]((rounds, *sizes), element.dtype)
+def array_for(element: Element, rows: Any, like: Any) -> TracedArray:
+    """An array of zeros with so many rows; ``like``: an array with the sizes of each row."""
+    return CREATION["zeros"]((rows, *(like.shape if element.rank else ())), element.dtype)
 
 
 def fitting(value: Any, like: Any) -> Any:
@@ -108,74 +125,7 @@ def fitting(value: Any, like: Any) -> Any:
     fits = True
     for size, wanted in zip(value.shape, like.shape, strict=True):
         fits = op("bitwise_and", op("eq", size, wanted), fits)
-    return op("require", value, fits, message="arrays of several sizes are appended to a list")
-
-
-class TracedRows:
-    """A list that a recorded loop has appended to.
-
-    Args:
-        loop: the loop.
-        head: the elements that the list had before.
-        element: what the others are.
-        array: with the others as its rows.
-    """
-
-    def __init__(self, loop: Loop, head: list[Any], element: Element, array: TracedArray) -> None:
-        self._loop, self._head, self._element, self._array = loop, head, element, array
-
-    __class__ = property(lambda self: list)
-    __hash__ = None  # type: ignore[assignment]
-
-    def _refuse(self, *_: Any) -> Any:
-        return self._loop.refuse("a list that its rounds append to is used in another way")
-
-    def stacked(self) -> Any:
-        """The array that `np.array` makes of the list."""
-        if not self._head:
-            return op("copy", self._array)
-        array = CREATION["array"]
-        rest = array(self._array)
-        return np.concatenate([array(self._head), rest])
-
-    def as_rows(self) -> tuple[str, tuple[Any, ...]]:
-        """The kind of the new elements, and the old ones with the array: see `containers`."""
-        return self._element.kind, (*self._head, self._array)
-
-    def length(self) -> Any:
-        """The number of elements, traced."""
-        new = self._array.shape[0]
-        return new + len(self._head) if self._head else new
-
-    def __len__(self) -> int:
-        return int(self.length())
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __getitem__(self, index: Any) -> Any:
-        if type(index) is not int or self._head or self._element.kind == "array":
-            return self._refuse()
-        found = self._array[index]
-        return op("item", found) if self._element.kind == "number" else found
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name, rank = function.__name__, self._element.rank
-        if name in ("stack", "vstack") and len(args) == 1 and not kwargs and rank == 1:
-            return self.stacked()
-        if name in _JOINS:
-            return self._refuse()
-        args = tuple([x.stacked() if type(x) is TracedRows else x for x in args])
-        kwargs = {k: x.stacked() if type(x) is TracedRows else x for k, x in kwargs.items()}
-        return function(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._refuse()
-
-    __iter__ = __reversed__ = __contains__ = __eq__ = __ne__ = __lt__ = __le__ = _refuse
-    __gt__ = __ge__ = __add__ = __radd__ = __iadd__ = __mul__ = __rmul__ = __imul__ = _refuse
-    __setitem__ = __delitem__ = __array__ = __array_ufunc__ = __repr__ = __str__ = _refuse
-    __format__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+    return required(value, fits, "arrays of several sizes are appended to a list")
 
 
 def _references(frame: types.FrameType, name: str) -> int:
@@ -190,19 +140,22 @@ def _alone() -> int:
 _ALONE = _alone()  # references to what one variable has
 
 
-def are_shared(frame: types.FrameType, names: Sequence[str]) -> frozenset[str]:
-    """The variables whose lists something else has, too, and may look at while a loop runs."""
-    return frozenset(name for name in names if _references(frame, name) > _ALONE)
+def own_list(frame: types.FrameType, name: str) -> list[Any] | None:
+    """The list that a variable holds; None if something else has it, and may look at it."""
+    if _references(frame, name) > _ALONE:
+        return None
+    found = frame.f_locals.get(name)
+    return found if type(found) is list else None
 
 
 __all__ = [
-    "Appended",
     "Element",
-    "TracedRows",
-    "are_shared",
+    "Row",
     "array_for",
-    "element_of",
     "fitting",
     "hold",
+    "is_as",
     "is_held",
+    "own_list",
+    "row_of",
 ]

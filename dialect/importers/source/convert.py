@@ -109,9 +109,12 @@ class _Converter(ast.NodeTransformer):
         if _is_call_of(node, frozenset({"len"}), 1):
             self.count += 1
             return _at(node, _ask("length", node.func, *node.args))
-        if _is_call_of(node, _EXTREMES, 8) and len(node.args) > 1:
+        if _is_call_of(node, _EXTREMES, 8):
             self.count += 1
             return _at(node, _ask("extreme", node.func, *node.args))
+        if _is_call_of(node, frozenset({"sum"}), 1):
+            self.count += 1
+            return _at(node, _ask("total", node.func, *node.args))
         return node
 
     def _may(self, names: frozenset[str]) -> bool:
@@ -128,7 +131,7 @@ class _Converter(ast.NodeTransformer):
             return node
         loop = self._name()
         _stops(node, loop)
-        lists = self._appended(node, loop)
+        lists = self._appended(node)
         target = stores([node.target])
         site = _site(node, names, live, target & stores(node.body), lists)
         made = _at(
@@ -140,28 +143,20 @@ class _Converter(ast.NodeTransformer):
         )
         node.iter = _at(node.iter, ast.Name(loop, ast.Load()))
         puts = names & (live.head | live.after)
-        node.body = [*_puts(node, loop, puts), *node.body]
+        node.body = [*_puts(node, loop, puts | lists), *node.body]
         node.orelse = [*_puts(node, loop, puts | lists), *node.orelse]
         return [made, node]
 
-    def _appended(self, node: ast.For, loop: str) -> frozenset[str]:
-        """Have the trace asked where a round appends to a list, and does nothing else with it."""
-        found: dict[str, Any] = {}
-        for statement in node.body:
-            call: Any = statement.value if isinstance(statement, ast.Expr) else None
-            if _is_append(call):
-                found[call.func.value.id] = call
-        inside = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
-        lists = {
-            name: call for name, call in found.items()
-            if inside.count(name) == 1 and name in self._locals and not hasattr(node, STOP)
-            and not _jumps(node)
+    def _appended(self, node: ast.For) -> frozenset[str]:
+        """The lists to which rounds append; the trace has something else stand for these."""
+        if not hasattr(node, STOP) and _jumps(node):
+            return frozenset()
+        found = {n.func.value.id for n in _own_nodes(node) if _is_append(n)}
+        bound = {
+            n.id for n in ast.walk(node)
+            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
         }  # fmt: skip
-        for name, call in lists.items():
-            where = ast.Name(loop, ast.Load()), _constant(name), ast.Name(name, ast.Load())
-            call.func = _at(call, ast.Attribute(ast.Name(SOURCE, ast.Load()), "append", ast.Load()))
-            call.args = [*(_at(call, arg) for arg in where), *call.args]
-        return frozenset(lists)
+        return frozenset(found & self._locals - bound)
 
     def visit_While(self, node: ast.While) -> Any:
         names = stores([node.test, *node.body])
@@ -228,9 +223,13 @@ def _is_append(call: Any) -> bool:
 
 def _jumps(loop: ast.For) -> bool:
     """True for a loop whose rounds may be left, as far as it is still written so."""
-    return bool(loop.orelse) or any(
-        isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(loop)
-    )
+    todo, found = [*loop.body], bool(loop.orelse)
+    while todo and not found:
+        node = todo.pop()
+        found = isinstance(node, (ast.Break, ast.Continue, ast.Return))
+        if not isinstance(node, (ast.For, ast.While, *_SCOPES)):
+            todo += ast.iter_child_nodes(node)  # type: ignore[arg-type]
+    return found
 
 
 def _plain_target(target: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...dataclass import dataclass
 from ..python.types_seen import traced_range
+from ..tracing.control import required
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedArray, TracedScalar
 
@@ -63,6 +64,30 @@ class Counted:
     def is_traced(self) -> bool:
         """True if a bound is."""
         return type(self.lower) is TracedScalar or type(self.upper) is TracedScalar
+
+
+@dataclass(eq=False)
+class Strided:
+    """``range(lower, upper, step)`` whose step is known at run time only; where it is not positive,
+    the call is Python's.
+    """
+
+    lower: Any
+    upper: Any
+    step: Any
+
+    def counted(self) -> Counted:
+        """The range of the indices."""
+        told = "the step of a range is not positive"
+        step = required(self.step, op("gt", self.step, 0), told)
+        return Counted(0, (self.upper - self.lower + step - 1) // step, 1)
+
+    def element(self, index: Any) -> Any:
+        """The number of round ``index``."""
+        return self.lower + index * self.step
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(range(_number(self.lower), _number(self.upper), _number(self.step)))
 
 
 @dataclass(eq=False)
@@ -154,7 +179,7 @@ def lazy(function: Any, args: tuple[Any, ...]) -> Any:
     return None
 
 
-def _range(args: tuple[Any, ...]) -> Counted | None:
+def _range(args: tuple[Any, ...]) -> Counted | Strided | None:
     if not any(isinstance(arg, (TracedScalar, Traced)) for arg in args) or len(args) > 3:
         return None
     bounds = [_bound(arg) for arg in args]
@@ -163,6 +188,8 @@ def _range(args: tuple[Any, ...]) -> Counted | None:
     lower, upper, step = {
         1: lambda: (0, bounds[0], 1), 2: lambda: (*bounds, 1), 3: lambda: tuple(bounds),
     }[len(args)]()  # fmt: skip
+    if type(step) is TracedScalar and step.is_open:
+        return Strided(lower, upper, step)
     if type(step) is TracedScalar:
         step = int(step.bake())
     return Counted(lower, upper, step) if step else None
@@ -190,7 +217,7 @@ def is_lazy(iterable: Any) -> bool:
     """True for one of these, and for an array whose rows may be."""
     if type(iterable) is TracedArray:
         return iterable.ndim > 0 and not iterable.rec.evaluates
-    return type(iterable) in (Counted, Rows, Enumerated, Zipped)
+    return type(iterable) in (Counted, Strided, Rows, Enumerated, Zipped)
 
 
 def as_lazy(iterable: Any) -> Any:

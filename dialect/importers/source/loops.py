@@ -1,7 +1,7 @@
 """A ``for`` that is recorded: its body runs on a traced index until the trial is right.
 
 Then `scf.for` is recorded, or `scf.while` if the loop may be left. Lists to which each round
-appends are arrays of the graph (`appends`).
+appends are arrays of the graph (`growing`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ...ir.program import Block
 from ...ir.types import INT_SCALAR
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedArray
-from .appends import Appended, Element, TracedRows, are_shared, array_for, fitting, hold, is_held
-from .appends import element_of as element_appended
+from .appends import hold, is_held, own_list
 from .decisions import Key
+from .growing import GrowingList
 from .iterables import Counted, counted_of, element_of
 from .names import Site, read
 from .trial import Trial
@@ -44,13 +44,14 @@ class Loop(Trial):
         self._block: Block | None = None
         self._before = Block()
         self._peeled = False  # the first round has been recorded on its own
-        self._lists: dict[str, list[Any]] = {}  # to which rounds append
-        self._wanted: dict[str, Element] = {}  # what they append, where there is no array for it
-        self._appended: dict[str, Appended] = {}
         self._index: Any = None  # of the round
         self._wants_first = False  # the first round is to tell the sizes of what is appended
         self._held: set[str] = set()  # variables with arrays that a list holds
-        self.shared = are_shared(frame, site.lists)
+        found = {name: own_list(frame, name) for name in site.lists}
+        self._lists = {
+            name: GrowingList(self, name, start)
+            for name, start in found.items() if start is not None
+        }  # fmt: skip
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -81,54 +82,52 @@ class Loop(Trial):
             return self._peel()
         return self._begin(frame)
 
-    def append(self, name: str, target: list[Any], value: Any) -> None:
-        """Record that a round appends to a list."""
-        if self.source.open[-1] is not self:
-            self.refuse(f"{name} is changed in a branch")
-        assert self._block is not None
-        element = element_appended(value, self._block)
-        if isinstance(element, str):
-            self.refuse(element)
-            return
-        self._lists[name] = target
-        known = self._appended.get(name)
-        if element.rank and not self._peeled:
-            self._wants_first = True
-        elif known is None:
-            self._wanted[name] = element
-        elif known.element != element:
-            self.refuse(f"elements of several kinds are appended to {name}")
-        else:
-            place = self._range.number_of(self._index)
-            known.array[place] = fitting(value, target[-1]) if element.rank else value
+    def number(self) -> Any:
+        """The number of the round that is being recorded."""
+        return self._range.number_of(self._index)
+
+    def wants_first(self) -> None:
+        """Have the first round recorded on its own, which has not been yet."""
+        self._wants_first = not self._peeled
+
+    @property
+    def is_to_be_peeled(self) -> bool:
+        """True if the next trial records the first round on its own."""
+        return self._wants_first
 
     def arguments(self) -> tuple[int, ...]:
-        if self._wanted:
+        if any(growing.is_stale for growing in self._lists.values()):
             self.rec.reset(self.mark)
             rounds = self._range.rounds()
-            for name, element in self._wanted.items():
-                self._appended[name] = Appended(
-                    element, array_for(element, rounds, self._lists[name])
-                )
-                self.source.lists.add(self._appended[name].array.value)
-            self._wanted, self.carry, self.mark = {}, None, self.rec.mark()
+            for growing in self._lists.values():
+                growing.make(rounds)
+                self.source.lists.update(array.value for array in growing.arrays)
+            self.carry, self.mark = None, self.rec.mark()
         return super().arguments()
 
     def forgotten(self) -> bool:
-        return super().forgotten() or bool(self._wanted)
+        is_stale = any(growing.is_stale for growing in self._lists.values())
+        return super().forgotten() or is_stale
+
+    def hand_back(self) -> None:
+        super().hand_back()
+        assert self.puts is not None
+        self.puts.update({name: growing.start for name, growing in self._lists.items()})
 
     def fit(self, changed: dict[str, Any], frame: types.FrameType) -> tuple[int, ...] | None:
         held = {name for name in self.names if is_held(frame.f_locals.get(name))} - self._held
         self._held |= held
         if self._wants_first:
             self._wants_first = False
-            return self.peel("the first of the arrays that are appended to a list tells the sizes")
+            return self.peel("the first round tells what a list holds to which rounds append")
         outputs = super().fit(changed, frame)
         return None if held else outputs
 
     def enter(self, block: Block, args: tuple[int, ...]) -> None:
         super().enter(block, args)
-        self._hold(self.puts or {})
+        assert self.puts is not None
+        self._hold(self.puts)
+        self.puts.update(self._lists)
 
     def _hold(self, values: dict[str, Any]) -> None:
         for name in self._held:
@@ -143,7 +142,8 @@ class Loop(Trial):
     def _peel(self) -> Any:
         """The element of the first round, which is recorded on its own."""
         self.rec.reset(self.mark)
-        self._wanted, self._appended = {}, {}
+        for growing in self._lists.values():
+            growing.forget()
         some = self._range.any()
         if type(some) is not bool and some.value not in self.rec.known:
             self.refuse(self.why)
@@ -156,7 +156,7 @@ class Loop(Trial):
     def _none(self) -> Any:
         """End a loop that has no round here, which the graph takes for granted."""
         self.source.open.pop()
-        self.results({})
+        self._results_of_none()
         raise StopIteration
 
     def _begin(self, frame: types.FrameType) -> Any:
@@ -183,6 +183,8 @@ class Loop(Trial):
             self.enter(self._block, args)
             index = wrap(rec, number)
         self._index = index
+        for growing in self._lists.values():
+            growing.begin()
         element = self._element(index)
         self.note(frame)
         return element
@@ -206,7 +208,7 @@ class Loop(Trial):
         if not self._has_rounds():
             rec.reset(self.mark)
             bool(self._range.any())  # the graph holds for this alone
-            self.results({})
+            self._results_of_none()
             return
         rounds = self._range.rounds()
         blocks = (self._before, block) if self.stops else (block,)
@@ -220,18 +222,14 @@ class Loop(Trial):
         else:
             made = self.emit("scf.for", self.bounds, blocks)
             last = None
-        lists = {
-            name: TracedRows(self, self._lists[name], found.element, found.array)
-            for name, found in self._appended.items()
-        }
         self._hold(made)
-        self.results({**made, **self._last(last), **lists})
+        self.results({**made, **self._last(last)})
 
     def _has_rounds(self) -> bool:
         """False if the loop has no round here, and the graph is to hold for this alone."""
         # Behind a first round of its own, the formula of the last index holds for no round, too.
         after = bool(self.given & frozenset(self.site.after)) and not self._peeled
-        after = after or bool(self._appended)  # a list without new elements is one of Python's
+        after = after or any(growing.needs_a_round for growing in self._lists.values())
         if not after and not self.needs_a_round():
             return True
         some = self._range.any()
@@ -242,6 +240,18 @@ class Loop(Trial):
         if after or not self.is_exact():
             self.refuse("what variables hold without a round is not known while tracing")
         return True
+
+    def _results_of_none(self) -> None:
+        for growing in self._lists.values():
+            growing.forget()
+        self.results({})
+
+    def results(self, made: dict[str, Any]) -> None:
+        super().results(made)
+        assert self.puts is not None
+        for name, growing in self._lists.items():
+            growing.close()
+            self.puts[name] = growing if growing.arrays else growing.start
 
     def _last(self, last: Any) -> dict[str, Any]:
         """What the targets hold after the last round, as far as it is read.

@@ -20,9 +20,9 @@ from ..tracing.control import cond, truth
 from ..tracing.operators import Recording, op, wrap
 from ..tracing.traced import TracedArray
 from . import widening
-from .appends import TracedRows
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
+from .growing import GrowingList
 from .iterables import Counted, as_lazy, is_lazy, lazy
 from .loops import Loop
 from .names import Site
@@ -82,7 +82,7 @@ class Source:
         is_len = function is builtins.len or function is traced_len
         if is_len and type(args[0]) is TracedArray and args[0].ndim:
             return args[0].shape[0]
-        if is_len and type(args[0]) is TracedRows:
+        if is_len and type(args[0]) is GrowingList:
             return args[0].length()
         return self.rec.callee(function)(*args)
 
@@ -109,6 +109,7 @@ class Source:
 
     def if_(self, site: tuple, condition: Any) -> Any:
         """What an ``if`` asks for its branches."""
+        condition = _tested(condition)
         if not self.is_open(condition):
             return Taken(bool(condition))
         frame = sys._getframe(1)
@@ -119,12 +120,14 @@ class Source:
 
     def choose(self, condition: Any, then: Any, other: Any) -> Any:
         """A conditional expression."""
+        condition = _tested(condition)
         if self.is_open(condition):
             return choose(self.rec, condition, then, other)
         return then() if condition else other()
 
     def both(self, first: Any, second: Any) -> Any:
         """A value that is true where ``first and second()`` is."""
+        first = _tested(first)
         if self.is_open(first):
             return cond(first, lambda: self.truth(second()), lambda: False)
         return first and second()
@@ -139,6 +142,7 @@ class Source:
 
     def either(self, first: Any, second: Any) -> Any:
         """A value that is true where ``first or second()`` is."""
+        first = _tested(first)
         if self.is_open(first):
             return cond(first, lambda: True, lambda: self.truth(second()))
         return first or second()
@@ -160,17 +164,10 @@ class Source:
             self.force(key)
         return bool(flag)
 
-    def append(self, loop: Any, name: str, target: Any, value: Any) -> None:
-        """``target.append(value)`` by a round, which does nothing else with the list."""
-        if type(loop) is not Loop or loop.runs_python:
-            target.append(value)
-        elif type(target) is not list or name in loop.shared:
-            loop.refuse(f"{name} is changed by a round")
-        else:
-            loop.append(name, target, value)
-
     def extreme(self, function: Any, *args: Any) -> Any:
         """``min(*args)`` or ``max(*args)``."""
+        if len(args) == 1:
+            return self._folded(function, {builtins.min, builtins.max}, args[0])
         is_min = function is builtins.min
         if not (is_min or function is builtins.max) or not any(map(self.is_open, args)):
             return self.rec.callee(function)(*args)
@@ -180,8 +177,18 @@ class Source:
             found = self.choose(is_better, lambda arg=arg: arg, lambda found=found: found)
         return found
 
+    def total(self, function: Any, values: Any) -> Any:
+        """``sum(values)``."""
+        return self._folded(function, {builtins.sum}, values)
+
+    def _folded(self, function: Any, known: set[Any], values: Any) -> Any:
+        if type(values) is GrowingList and function in known:
+            return values.folded(function)
+        return self.rec.callee(function)(values)
+
     def negation(self, value: Any) -> Any:
         """A value that is true where ``not value`` is."""
+        value = _tested(value)
         return op("logical_not", self.truth(value)) if self.is_open(value) else not value
 
     def is_open(self, value: Any) -> bool:
@@ -190,6 +197,7 @@ class Source:
 
     def truth(self, value: Any) -> Any:
         """The truth of a value as a Python bool, traced or not."""
+        value = _tested(value)
         if isinstance(value, Recording) and not value.rec.evaluates:
             return wrap(self.rec, truth(self.rec, value))
         return bool(value)
@@ -263,6 +271,11 @@ class Source:
         """Refuse a function that has left a recorded statement by a jump."""
         if self.open:
             self.refuse(self.open[-1], "a jump leaves it")
+
+
+def _tested(value: Any) -> Any:
+    """What has the truth of a value."""
+    return value.is_filled() if type(value) is GrowingList else value
 
 
 def _site(site: tuple, frame: types.FrameType) -> tuple[Site, Key]:

@@ -84,7 +84,8 @@ class Trial:
 
     def note(self, frame: types.FrameType) -> None:
         """Remember what Python holds before a round."""
-        self.snapshot = Snapshot(self.rec, frame.f_locals, frozenset(self.site.names))
+        free = frozenset(self.site.names) | frozenset(self.site.lists)
+        self.snapshot = Snapshot(self.rec, frame.f_locals, free)
 
     def arguments(self) -> tuple[int, ...]:
         """Forget the last trial, and make the arguments of a block for the names carried."""

@@ -27,6 +27,7 @@ from ...ops.elementwise.select import Cast
 from ...ops.elementwise.unary import Abs, Neg, Positive
 from ...ops.indexing.inplace import Writing
 from ...ops.queries import Item, ToTensor, Truth
+from ..tracing.control import required
 from ..tracing.operators import op
 
 if TYPE_CHECKING:
@@ -197,11 +198,7 @@ class _Walk:
 def changed(value: Any, start: int, name: str) -> Any:
     """A variable behind the loop, which is no longer the int with which it began."""
     told = f"{name} may still be the int with which it began"
-    is_number = not hasattr(value, "ndim")
-    made = op("require", value, op("ne", value, start), message=told)
-    if not is_number:
-        return made
-    return op("item", made, dtype=None)
+    return required(value, op("ne", value, start), told)
 
 
 __all__ = ["begin", "changed", "check", "check_all", "constant", "note"]

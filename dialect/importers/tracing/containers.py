@@ -77,17 +77,28 @@ class _Sequence(Container):
         return f"[{inner}]" if self._cls is list else f"({inner}{',' * (len(shown) == 1)})"
 
 
-def list_of_rows(kind: str, *items: Any) -> list[Any]:
-    """A list whose last elements are the rows of one array, the last item.
+def list_of_rows(meta: tuple[bool, tuple[str, ...], bool], *items: Any) -> list[Any]:
+    """A list whose last elements are the rows of arrays.
 
-    ``kind``: what these become: ``number`` of Python's, NumPy's ``scalar``, or ``array``.
+    Args:
+        meta: whether each element is a tuple of a row of each array; what rows become: ``number``
+            of Python's, NumPy's ``scalar``, or ``array``; whether rows are counted.
+        items: the elements before, the arrays, and, if rows are counted, an array of their number.
     """
-    *first, array = items
-    if type(array) is not np.ndarray:  # of the tape, or of another trace
-        return [*first, *array]
-    if kind == "number":
-        return [*first, *array.tolist()]
-    return [*first, *(array if kind == "scalar" else map(np.array, array))]
+    is_tuple, kinds, is_counted = meta
+    if is_counted:
+        *items, count = items  # type: ignore[assignment]
+        count = int(count[0])
+    first = len(items) - len(kinds)
+    arrays = [array[:count] if is_counted else array for array in items[first:]]
+    rows = [_rows(kind, array) for kind, array in zip(kinds, arrays, strict=True)]
+    return [*items[:first], *(zip(*rows, strict=True) if is_tuple else rows[0])]
+
+
+def _rows(kind: str, array: Any) -> Iterable[Any]:
+    if type(array) is not np.ndarray or kind == "scalar":  # of the tape, or of another trace
+        return array
+    return array.tolist() if kind == "number" else map(np.array, array)
 
 
 class _Rows(Container):

@@ -284,6 +284,12 @@ def truth(rec: Recorder, pred: Any) -> int:
     return rec.emit("truth", [value])[0]
 
 
+def required(value: Any, holds: Any, told: str) -> Any:
+    """An array or a number of which ``holds`` is true at run time; else the call is Python's."""
+    made = op("require", value, holds, message=told)
+    return made if hasattr(value, "ndim") else op("item", made, dtype=None)
+
+
 def _int_scalar(rec: Recorder, x: Any) -> int:
     value = as_value(rec, x)
     hint = rec.hints[value]
