@@ -29,6 +29,25 @@ def flat_key(args: tuple) -> tuple | None:
     return tuple(key)
 
 
+def sized_key(args: tuple) -> tuple | None:
+    """What tells how long a call takes: `flat_key`, with the magnitudes of sizes and of ints.
+
+    None if an argument is neither a Python number nor an np.ndarray.
+    """
+    key: list[Any] = []
+    for arg in args:
+        kind = type(arg)
+        if kind is np.ndarray:
+            key += (arg.dtype, arg.ndim, arg.size.bit_length())
+        elif kind is int:
+            key.append(arg.bit_length())
+        elif kind in NUMBERS:
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
+
+
 _MOST = 64  # items of a container that are looked at
 
 

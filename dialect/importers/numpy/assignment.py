@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import DYNAMIC
+from ..tracing.control import cond, fori_loop, required
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
@@ -55,6 +56,9 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
             x = get_item(x, item)
         _put(x, items[-1], value)
         return
+    if len(items) == x.ndim == 1 and _is_strided(items[0]) and not np.ndim(value):
+        _put_strided(x, items[0], value)
+        return
     target = get_item(x, key) if items else x  # an array without axes is written whole
     if nested and np.ndim(value) > target.ndim:
         raise ShapeError(
@@ -90,6 +94,35 @@ def _put(row: Traced, index: Any, value: Any) -> None:
         op("put_", row, value, index, index=DYNAMIC)
     else:
         op("put_", row, value, index=index)
+
+
+def _is_strided(item: Any) -> bool:
+    """True for a slice whose step only a run tells; its size is that of no kernel's array."""
+    return isinstance(item, slice) and isinstance(item.step, TracedScalar) and item.step.is_open
+
+
+def _put_strided(x: Traced, item: slice, value: Any) -> None:
+    """``x[start:stop:step] = value`` of a number, element by element; the step is positive."""
+    step = required(item.step, op("gt", item.step, 0), "the step of a slice is not positive")
+    size = x.shape[0]
+    start = _within(size, item.start, 0)
+    rounds = (_within(size, item.stop, size) - start + (step - 1)) // step
+
+    def put(k: Any, carried: tuple[()]) -> tuple[()]:
+        _put(x, start + k * step, value)
+        return carried
+
+    fori_loop(0, rounds, put, ())
+
+
+def _within(size: Any, bound: Any, default: Any) -> Any:
+    """A bound of a slice, counted from the start, and no more than the size."""
+    if bound is None:
+        return default
+    place = cond(
+        op("lt", bound, 0), lambda: op("maximum", op("add", bound, size), 0), lambda: bound
+    )
+    return op("minimum", place, size)
 
 
 def _is_same_view(rec: Recorder, one: int, two: int) -> bool:

@@ -204,7 +204,8 @@ class GrowingList:
 
     def _place_from_end(self, index: int) -> Any:
         if not self._is_open and not self._is_counted:
-            return index
+            # There was a round. What the start holds may be no element of the arrays.
+            return index if index == -1 else self._place(index)
         if self._is_open and -index > self._front and self.start:
             # Behind a first round, the last element is one of those that rounds append.
             self._loop.wants_first()
@@ -260,7 +261,7 @@ class GrowingList:
     def folded(self, function: Any) -> Any:
         """``min``, ``max`` or ``sum`` of the list, in Python's order of operations.
 
-        The call is Python's if nothing has been appended.
+        The call is Python's if the list is empty.
         """
         kinds = {("number", np.dtype(int)), ("number", np.dtype(float)), ("scalar", np.dtype("f8"))}
         row = self._row
@@ -271,8 +272,8 @@ class GrowingList:
         if self._alike() < len(self.start) or (function is sum and not is_plain):
             return self._cannot()
         count = self._new() + self._front
-        if self._is_counted:
-            count = required(count, op("gt", count, 0), "nothing is appended to a list")
+        if self._is_counted and not self.start:
+            count = required(count, op("gt", count, 0), "a list is empty")
 
         def element(index: Any) -> Any:
             found = self.arrays[0][index]

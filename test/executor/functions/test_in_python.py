@@ -252,8 +252,8 @@ def test_long_python_loops_are_not_unrolled_without_end():
         kept = []
         for _ in range(100_000):
             x = x * 1.0
-            kept.append(x)
-        return kept[-1]
+            kept.insert(0, x)
+        return kept[0]
 
     jitted = pf.jit(f)
     with pf.knobs.override(trace_ops=200):

@@ -3,6 +3,7 @@
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.executor.functions.jit import JitFunction
 from profuse.executor.functions.race import Race, Races
 
 
@@ -55,13 +56,13 @@ def test_sizes_of_one_magnitude_race_together():
 
 def test_a_plan_in_python_loses_on_small_arrays():
     def function(x):
-        return float(x.sum()), int(x[0]), x.shape[0]
+        return float(x.sum()), int(x[0]) + 1, x.shape[0]
 
     x = np.ones(3)
     with pf.knobs.override(unsupported="python", demote=1.25):
         f = pf.jit(function)
         for _ in range(40):
-            assert f(x) == (3.0, 1, 3)
+            assert f(x) == (3.0, 2, 3)
         state = f.state()
     assert state.tier == "python" and not state.emitted
     assert state.counters["python_calls"] > 20
@@ -72,10 +73,34 @@ def test_a_plan_in_python_loses_on_small_arrays():
 @pytest.mark.parametrize("setting", [{"demote": 0}, {"unsupported": "raise"}])
 def test_without_races_the_plan_runs(setting):
     def function(x):
-        return float(x.sum()), int(x[0])
+        return float(x.sum()), int(x[0]) + 1
 
     with pf.knobs.override(**{"unsupported": "python", "demote": 1.25, **setting}):
         f = pf.jit(function)
         for _ in range(30):
-            assert f(np.ones(3)) == (3.0, 1)
+            assert f(np.ones(3)) == (3.0, 2)
         assert f.state().counters["python_calls"] == 0
+
+
+def test_calls_that_python_has_won_are_looked_at_now_and_then(monkeypatch):
+    """Looking a graph up takes longer than small calls do."""
+
+    def function(x, k):
+        return float(x.sum()) * k, int(x[0]) + 1
+
+    served = []
+    serve = JitFunction._serve
+    monkeypatch.setattr(JitFunction, "_serve", lambda *args: served.append(1) or serve(*args))
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(function)
+        for _ in range(40):
+            f(np.ones(3), 2)
+        del served[:]
+        for _ in range(650):
+            assert f(np.ones(3), 2) == (6.0, 2)
+        assert len(served) == 10
+        for _ in range(10):  # of other sizes there is another race
+            assert f(np.ones(3000), 2) == (6000.0, 2)
+        assert len(served) > 15
+        assert f(np.ones(3), k=2) == (6.0, 2)
+    assert f.state().counters["calls"] == 701
