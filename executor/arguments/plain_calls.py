@@ -32,7 +32,7 @@ def flat_key(args: tuple) -> tuple | None:
 def sized_key(args: tuple) -> tuple | None:
     """What tells how long a call takes: `flat_key`, with the magnitudes of sizes and of ints.
 
-    None if an argument is neither a Python number nor an np.ndarray.
+    Other objects count by their identity. None for calls with containers.
     """
     key: list[Any] = []
     for arg in args:
@@ -43,8 +43,10 @@ def sized_key(args: tuple) -> tuple | None:
             key.append(arg.bit_length())
         elif kind in NUMBERS:
             key.append(kind)
-        else:
+        elif kind is list or kind is tuple or kind is dict:
             return None
+        else:
+            key += (kind, id(arg))
     return tuple(key)
 
 
