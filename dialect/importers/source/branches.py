@@ -19,6 +19,7 @@ from ..tracing.traced import TracedArray
 from . import widening
 from .decisions import Key
 from .names import Site, is_carried, same
+from .places import Moved
 from .trial import Trial, own
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Branches(Trial):
         self.mark = self.rec.mark()
         self._blocks: list[Block] = []
         self._held: list[dict[str, Any]] = []
+        self._moved: list[dict[Any, Moved]] = []
 
     # --- asked by converted code ----------------------------------------------------------------
 
@@ -99,6 +101,7 @@ class Branches(Trial):
         changed = self.changed(frame)
         self.forgotten()
         self._held.append({**(self.puts or {}), **changed})
+        self._moved.append(self.moved)
         self.leave()
 
     # --- results --------------------------------------------------------------------------------
@@ -106,8 +109,8 @@ class Branches(Trial):
     def _joined(self) -> dict[str, Any]:
         """What the names hold behind the statement."""
         rec = self.rec
-        made: dict[str, Any] = {}
-        pairs: dict[tuple[str, int | None], list[Any]] = {}  # by name, and place in a tuple
+        made: dict[Any, Any] = {}
+        pairs: dict[tuple[Any, int | None], list[Any]] = {}  # by name, and place in a tuple
         for name in self.site.after:
             sides = [held.get(name, _ABSENT) for held in self._held]
             if sides[0] is _ABSENT and sides[1] is _ABSENT:
@@ -125,10 +128,14 @@ class Branches(Trial):
             else:
                 kinds = " and ".join(type(side).__name__ for side in sides)
                 self.refuse(f"{name} is of type {kinds} behind its branches")
+        placed = self._placed()
+        pairs.update({(held.place.id, None): sides for held, sides in placed})
+        names = {held.place.id: held.place.name for held, _ in placed}
         outputs: list[list[int]] = [[], []]
         hints: list[Any] = []
         ints = []
         for (name, _), sides in pairs.items():
+            name = names.get(name, name)
             values = [self._value(k, name, side) for k, side in enumerate(sides)]
             hint = _hint(rec, values, self._blocks)
             if hint is None:
@@ -145,7 +152,22 @@ class Branches(Trial):
         results = _emit(rec, self._condition, self._blocks, outputs, hints, ints)
         for (name, place), result in zip(pairs, results, strict=True):
             made[name] = result if place is None else (*made.get(name, ()), result)
+        for held, _ in placed:
+            held.place.put(made.pop(held.place.id))
         return made
+
+    def _placed(self) -> list[tuple[Moved, list[Any]]]:
+        """What attributes and items hold behind each branch, where one has changed them."""
+        found = []
+        for key, moved in {**self._moved[1], **self._moved[0]}.items():
+            sides = [m[key].new if key in m else moved.old for m in self._moved]
+            if not all(map(is_carried, sides)):
+                self.refuse(f"{moved.place.name} is no array or number behind its branches")
+            is_kept = any(key not in m for m in self._moved)
+            if is_kept and type(moved.old) is TracedArray and moved.old.ndim:
+                self.refuse(f"{moved.place.name} keeps its array in one branch")
+            found.append((moved, sides))
+        return found
 
     def _value(self, side: int, name: str, held: Any) -> int:
         if type(held) is TracedArray and not held.ndim and not is_immutable(held):

@@ -43,6 +43,7 @@ class Loop(Trial):
         self._range = Counted(0, counted.rounds(), 1) if self._turned else counted
         self._block: Block | None = None
         self._before = Block()
+        self._bare = self.mark  # before arrays for lists
         self._peeled = False  # the first round has been recorded on its own
         self._index: Any = None  # of the round
         self._wants_first = False  # the first round is to tell the sizes of what is appended
@@ -97,7 +98,7 @@ class Loop(Trial):
 
     def arguments(self) -> tuple[int, ...]:
         if any(growing.is_stale for growing in self._lists.values()):
-            self.rec.reset(self.mark)
+            self.rec.reset(self._bare)
             rounds = self._range.rounds()
             for growing in self._lists.values():
                 growing.make(rounds)
@@ -137,11 +138,11 @@ class Loop(Trial):
     def _set_bounds(self) -> None:
         found = self._range
         self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, found.step))
-        self.mark = self.rec.mark()
+        self.mark = self._bare = self.rec.mark()
 
     def _peel(self) -> Any:
         """The element of the first round, which is recorded on its own."""
-        self.rec.reset(self.mark)
+        self.rec.reset(self._bare)
         for growing in self._lists.values():
             growing.forget()
         some = self._range.any()
@@ -206,7 +207,7 @@ class Loop(Trial):
         if not self.is_safe():
             self.refuse("a number becomes a NumPy scalar of few bits")
         if not self._has_rounds():
-            rec.reset(self.mark)
+            rec.reset(self._bare)
             bool(self._range.any())  # the graph holds for this alone
             self._results_of_none()
             return
@@ -229,6 +230,7 @@ class Loop(Trial):
         """False if the loop has no round here, and the graph is to hold for this alone."""
         # Behind a first round of its own, the formula of the last index holds for no round, too.
         after = bool(self.given & frozenset(self.site.after)) and not self._peeled
+        after = after or self.places.hold_arrays
         after = after or any(growing.needs_a_round for growing in self._lists.values())
         if not after and not self.needs_a_round():
             return True
@@ -244,6 +246,7 @@ class Loop(Trial):
     def _results_of_none(self) -> None:
         for growing in self._lists.values():
             growing.forget()
+        self.places.forget()
         self.results({})
 
     def results(self, made: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 A recorded body has run once, whatever the number of rounds. So all that the user's code can reach
 is noted before a round and compared afterwards: the variables of its frame and what these hold,
 cells of functions, shadows of objects from outside. Arrays that the trace knows are left out, as
-what is written to them is recorded.
+what is written to them is recorded. Attributes and items may be carried (`places`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..python.journal import ATOMS, Journal
 from ..python.users_code import PREFIX
+from .names import may_carry, same
+from .places import KINDS, Held, Key, Moved, contents
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -69,6 +71,31 @@ class Snapshot(Journal):
         for value in function.__defaults__ or ():
             yield value, function.__name__
 
+    def moved(self, given: Mapping[Key, Any]) -> dict[Key, Moved]:
+        """The attributes and items that a round has changed, as far as a loop may carry them.
+
+        They hold again what they held before; ``given``: what carried ones held instead.
+        """
+        found: dict[Key, Moved] = {}
+        for watch in self._watches:
+            if watch.kind not in KINDS:
+                continue
+            now = contents(watch.kind, watch.target)
+            held = dict(enumerate(watch.held)) if watch.kind == "list" else watch.held
+            if now.keys() != held.keys():
+                continue
+            for key, value in now.items():
+                if value is held[key]:
+                    continue
+                place = Held(watch.kind, watch.target, key, _name_of(watch, key))
+                before = given.get(place.id, held[key])
+                if not same(value, before):
+                    if not may_carry(value):
+                        continue
+                    found[place.id] = Moved(place, before, value)
+                place.put(held[key])
+        return found
+
     def changed(self, names: Mapping[str, Any]) -> str | None:
         """What a round has changed, as the subject of a sentence; None if nothing."""
         if self.iterator is not None:
@@ -86,6 +113,11 @@ class Snapshot(Journal):
                 return shadow
         told = self.undo()
         return told[0][0] if told else None
+
+
+def _name_of(watch: Any, key: Any) -> str:
+    is_item = watch.kind in ("list", "dict")
+    return f"{watch.name}[{key!r:.40}]" if is_item else f"{watch.name}.{key}"
 
 
 def _contents(cell: types.CellType) -> Any:

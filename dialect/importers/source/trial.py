@@ -22,9 +22,10 @@ from ..tracing.mutation import is_immutable
 from ..tracing.operators import Recording, op
 from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
-from . import widening
+from . import places, widening
 from .decisions import Key
 from .names import Site, may_carry, read, same
+from .places import Moved, Places
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Trial:
         self.trials = 0
         self.extra: dict[str, Any] = {}  # what is carried besides, by names that are none
         self.snapshot: Snapshot | None = None
+        self.places = Places()
+        self.moved: dict[places.Key, Moved] = {}  # by the round that has run last
         self.depth = len(self.rec.blocks)
         self.refused = self.rec.refused
 
@@ -96,11 +99,14 @@ class Trial:
         rec.reset(self.mark)
         for value in self.unknown:
             rec.known.pop(value, None)
-        if not self.names:
+        self.places.hand_back()
+        if not self.names and not self.places:
             self.carry = None
             return ()
         if self.carry is None:
-            inits = {**self.extra, **{n: self.start[n] for n in self.names}}
+            inits = {
+                **self.extra, **self.places.start, **{n: self.start[n] for n in self.names},
+            }  # fmt: skip
             leaves, tree = flatten(inits)
             self.carry = Carry(rec, leaves, tree, "the loop")
             self.mark = rec.mark()  # constants among the initial values stay
@@ -119,6 +125,7 @@ class Trial:
                                if isinstance(h, TensorType) and not h.shape)  # fmt: skip
             self.given_extra = {n: given[n] for n in self.extra}
             self.puts.update({n: given[n] for n in self.names})
+            self.places.hand(given)
 
     def changed(self, frame: types.FrameType) -> dict[str, Any]:
         """What names hold after a round, where they do not hold what they held before it.
@@ -131,6 +138,7 @@ class Trial:
         if rec.refused is not self.refused:
             self.refuse(rec.refused.what if rec.refused else "an error is caught in it")
         assert self.snapshot is not None and self.puts is not None
+        self.moved = self.snapshot.moved(self.places.given)
         changed = self.snapshot.changed(held)
         if changed:
             self.refuse(f"{changed} is changed by a round")
@@ -155,6 +163,14 @@ class Trial:
     def fit(self, changed: dict[str, Any], frame: types.FrameType) -> tuple[int, ...] | None:
         """What the body yields for the names carried; None if it has to be run anew."""
         again = self.forgotten()
+        for moved in self.moved.values():
+            if moved.place in self.places:
+                continue
+            if not may_carry(moved.old):
+                kind = type(moved.old).__name__
+                return self.peel(f"{moved.place.name} is an object of type {kind} before it")
+            self.places.add(moved)
+            self.carry, again = None, True
         for name, value in changed.items():
             if not may_carry(value):
                 self.refuse(f"{name} becomes an object of type {type(value).__name__}")
@@ -173,7 +189,9 @@ class Trial:
             return ()
         held = frame.f_locals
         rec = self.rec
-        values = {**self.advanced(), **{n: held[n] for n in self.names}}
+        values = {
+            **self.advanced(), **self.places.values(self.moved), **{n: held[n] for n in self.names},
+        }  # fmt: skip
         for name, value in values.items():
             if any(
                 type(leaf) is TracedArray and not leaf.ndim and not is_immutable(leaf)
@@ -208,6 +226,7 @@ class Trial:
         if self.peels:
             self.refuse(why)
         self.peels, self.names, self.carry = True, (), None
+        self.places.forget()
         self.why = why
 
     # --- afterwards -----------------------------------------------------------------------------
@@ -227,7 +246,7 @@ class Trial:
         """Refuse a loop that tells the ints of Python's that are floats here (`widening`)."""
         names = [name for name in self.ints if name in self.names]
         if names and self.carry is not None:
-            order = [*sorted(self.extra), *self.names]
+            order = [*sorted(self.extra), *self.places.start, *self.names]
             places = [len(order) - order.index(name) for name in names]
             widening.check(self.rec, blocks, places, names, self.refuse)
 
@@ -236,7 +255,8 @@ class Trial:
         for name, start in self.ints.items():
             if name in made and name in self.site.after:
                 made[name] = widening.changed(made[name], start, name)
-        for value in _leaves(tuple(made.values())):
+        placed = tuple(self.places.take(made))
+        for value in _leaves((*placed, *made.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
         held = {n: v for n, v in self.start.items() if n in self.live}

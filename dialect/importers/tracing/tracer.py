@@ -236,6 +236,9 @@ def trace(
                 error.guards = _guards(rec, call)
             elif rec.has_drawn:
                 note_drawn(error)
+            # A branch of a function that a recorded loop calls is no reason to leave the loop.
+            if rec.source is not None and rec.source.open and _has_branches(error, rec):
+                continue
             if rec.source is not None and rec.source.learns(error):
                 continue
             if not (call.learns(error, rec) or _has_branches(error, rec)):

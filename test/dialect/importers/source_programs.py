@@ -10,6 +10,7 @@ import copy
 import linecache
 import random
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import profuse as pf
@@ -34,16 +35,17 @@ class Program:
             "    k = 0",
             "    z = y * 2.0",
             "    c, p, q, r, w = 0.5 + 0.25j, [], [0.5], [0.25, 0.5], []",
+            "    o, d = SimpleNamespace(s=0.5, v=z, k=0), {'t': 1.0, 'z': y + 1.0}",
         ]
         self.ints = ["k"]
         self.loops = 0
         self.body(1, 0, 3 + self.random.randrange(3), False)
         told = self.pick("len(w)", "max(r)", "sum(r)", "min(r)", "r[-1]", "np.array(r)", "w[-1]")
-        self.lines.append(f"    return s, t, k, z, x, y, a, c, p, q, r, w, {told}")
+        self.lines.append(f"    return s, t, k, z, x, y, a, c, p, q, r, w, {told}, o.__dict__, d")
         self.text = "\n".join(self.lines) + "\n"
         self.name = f"/tmp/source_programs_{seed}.py"
         linecache.cache[self.name] = (len(self.text), None, self.text.splitlines(True), self.name)
-        space = {"np": np, "cmath": cmath}
+        space = {"np": np, "cmath": cmath, "SimpleNamespace": SimpleNamespace}
         exec(compile(self.text, self.name, "exec"), space)
         self.function = space["f"]
 
@@ -59,7 +61,7 @@ class Program:
 
     def statement(self, depth, loops, inside):
         kinds = ["element", "scalar", "slice", "array", "int"] * 2 + ["if", "if", "complex"]
-        kinds += ["append", "list"] * (2 if inside else 1)
+        kinds += ["append", "list", "place"] * (2 if inside else 1)
         if loops < 3:
             kinds += ["for"] * (5 if not inside else 2) + ["while"]
         getattr(self, self.pick(*kinds) + "_")(depth, loops, inside)
@@ -162,6 +164,17 @@ class Program:
             self.add(depth + 1, self.pick("r.append(s * 0.0 + 0.25)", "r.append(float(t))",
                                           "w.append((k, float(t)))", "k = k + 1"))  # fmt: skip
 
+    def place_(self, depth, loops, inside):
+        """Attributes and items that rounds change."""
+        at = self.index()
+        self.add(depth, self.pick(
+            f"o.s = o.s * 0.5 + {self.element()}", f"o.s = float({self.element()})",
+            f"o.k = (o.k + {self.pick(*self.ints)}) % 7", "o.k += 1", "o.v = o.v * 0.5 + x",
+            f"o.v[{at}] = {self.number()}", "o.v, d['z'] = d['z'], o.v * 0.5", "d['t'] *= 0.5",
+            f"d['t'] = {self.number()}", f"d['z'][{at}] += d['t']", "o.v = z", "z = o.v + d['z']",
+            f"s = o.s * 0.5 + o.v[{at}]", "t = d['t'] + o.k", "o.v *= 0.5",
+        ))  # fmt: skip
+
     def if_(self, depth, loops, inside):
         self.add(depth, f"if {self.condition()}:")
         self.body(depth + 1, loops + 1, self.pick(1, 2), False)
@@ -211,6 +224,8 @@ def arguments(seed, size, n):
 
 def _like(one, two):
     """Equal up to rounding; a Python float may be an `np.float64` of the same value."""
+    if isinstance(two, dict):
+        return list(one) == list(two) and _like([*one.values()], [*two.values()])
     if isinstance(two, list):
         return (
             isinstance(one, list) and len(one) == len(two)

@@ -271,6 +271,16 @@ def test_numbers_in_arrays_that_a_round_writes_are_no_constants():
     graphs(f, [(np.ones(3), n) for n in SIZES])
 
 
+def test_a_list_of_a_range_that_ends_before_it_begins():
+    def f(x, n):
+        kept = []
+        for i in range(1, n):
+            kept.append(x[0] * i)  # noqa: PERF401
+        return kept
+
+    graphs(f, [(np.ones(3), n) for n in (20, 1, 0, -3)])
+
+
 # --- what stays Python's -------------------------------------------------------------------------
 
 

@@ -62,7 +62,10 @@ def equal_results(one, two):
         assert len(one) == len(two)
         for a, b in zip(one, two, strict=True):
             equal_results(a, b)
-    elif type(two) is int:
+    elif isinstance(two, dict):
+        assert list(one) == list(two)
+        equal_results([*one.values()], [*two.values()])
+    elif type(two) in (int, str) or two is None:
         assert one == two
     else:
         np.testing.assert_allclose(one, two, rtol=1e-12)

@@ -494,7 +494,9 @@ OTHERS = [
     (of_kinds, (X[:1],)), (moving_mean, (X[:3],)), (maybe_nothing, (X,)), (of_two_kinds, (20,)),
     (written_through_the_list, (X[:3], 20)), (replaced_in_the_list, (20,)),
     (taken_from_the_list, (20,)), (in_an_inner_loop, (20,)), (given_to_a_function, (20,)),
-    (from_the_end, (20,)), (from_the_end, (1,)), (of_nan, (X,)), (of_nan, (X[::-1],)), (of_zeros, (20,)), (records, (X[:1],)),
+    (from_the_end, (20,)), (from_the_end, (1,)), (of_nan, (X,)), (of_nan, (X[::-1],)),
+    (of_zeros, (20,)),
+    (records, (X[:1],)),
     (in_a_branch, (X[:0],)), (peaks, (X[:2],)), (fibonacci, (120,)), (left_early, (X[-1:],)),
     (iterates, (X[:3], 0)), (path, (0,)), (sieve, (1,)),
 ]  # fmt: skip

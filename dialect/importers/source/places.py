@@ -1,0 +1,124 @@
+"""Attributes and items that rounds or branches change: they are carried like variables.
+
+`self.x += v` and `state["x"] = y` change objects of Python, of which a recorded statement knows
+what they hold: traced values are put there before a round, and read behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..python.instances import slots_of
+from ..tracing.traced import TracedArray
+
+KINDS = frozenset({"attributes", "slots", "list", "dict"})  # of what a journal notes
+Key = tuple[int, Any]
+
+
+class Held(NamedTuple):
+    """One attribute or item of an object.
+
+    Attributes:
+        kind: one of `KINDS`.
+        target: the object.
+        key: the attribute's name, or the item's key.
+        name: what the user calls it.
+    """
+
+    kind: str
+    target: Any
+    key: Any
+    name: str
+
+    @property
+    def id(self) -> Key:
+        """What tells it from others as long as the object lives."""
+        return id(self.target), self.key
+
+    def put(self, value: Any) -> None:
+        """Have it hold a value; no code of the object's class runs."""
+        if self.kind == "attributes":
+            self.target.__dict__[self.key] = value
+        elif self.kind == "slots":
+            object.__setattr__(self.target, self.key, value)
+        elif self.kind == "dict":
+            dict.__setitem__(self.target, self.key, value)
+        else:
+            list.__setitem__(self.target, self.key, value)
+
+
+def contents(kind: str, target: Any) -> dict[Any, Any]:
+    """What an object holds now, by key."""
+    if kind == "attributes":
+        return dict(target.__dict__)
+    if kind == "slots":
+        return dict(slots_of(target, type(target)))
+    return dict(target) if kind == "dict" else dict(enumerate(target))
+
+
+class Moved(NamedTuple):
+    """A place with what it held, and what it holds now."""
+
+    place: Held
+    old: Any
+    new: Any
+
+
+class Places:
+    """The places that one recorded statement carries, with what they held before it."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Held] = {}  # by the names under which they are carried
+        self._names: dict[Key, str] = {}
+        self.start: dict[str, Any] = {}
+        self.given: dict[Key, Any] = {}  # in the block that is recorded
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def __contains__(self, place: Held) -> bool:
+        return place.id in self._names
+
+    def add(self, moved: Moved) -> None:
+        """Carry one more."""
+        name = f" {len(self._of):06}"
+        self._names[moved.place.id], self._of[name] = name, moved.place
+        self.start[name] = moved.old
+
+    def hand(self, given: dict[str, Any]) -> None:
+        """Put values into the places, by the names under which they are carried."""
+        for name, place in self._of.items():
+            place.put(given[name])
+            self.given[place.id] = given[name]
+
+    def values(self, moved: dict[Key, Moved]) -> dict[str, Any]:
+        """What the places hold behind a round that has changed some of them."""
+        return {
+            name: moved[place.id].new if place.id in moved else self.given[place.id]
+            for name, place in self._of.items()
+        }
+
+    def hand_back(self) -> None:
+        """Have all hold what they held before the statement."""
+        self.hand(self.start)
+
+    def forget(self) -> None:
+        """Carry none any more."""
+        self.hand_back()
+        self.__init__()  # type: ignore[misc]
+
+    def take(self, made: dict[str, Any]) -> Iterator[Any]:
+        """Put the results of the statement into the places; returns them."""
+        for name, place in self._of.items():
+            value = made.pop(name)
+            place.put(value)
+            yield value
+
+    @property
+    def hold_arrays(self) -> bool:
+        """True if what is carried has an identity, which it keeps if there is no round."""
+        return any(type(value) is TracedArray for value in self.start.values())
+
+
+__all__ = ["KINDS", "Held", "Key", "Moved", "Places", "contents"]
