@@ -308,7 +308,7 @@ def test_lists_of_different_things():
 def test_attributes():
     class Counter:
         def __init__(self):
-            self.t = 0
+            self.t, self.log = 0, ""
 
     counter = Counter()
 
@@ -318,10 +318,18 @@ def test_attributes():
             x = x + 1
         return x
 
+    def g(x, n):
+        for _ in range(n):
+            counter.log += "."
+            x = x + 1
+        return x
+
     found = trace(f, (np.ones(3), 3), loops=Policy(), writes=True)
+    assert ops(found).count("for") == 1 and ops(found).count("add") == 2
+    found = trace(g, (np.ones(3), 3), loops=Policy(), writes=True)
     assert "for" not in ops(found)
-    assert any("the attribute counter.t is changed" in r for r in found.remarks)
-    assert counter.t == 0
+    assert any("the attribute counter.log is changed" in r for r in found.remarks)
+    assert (counter.t, counter.log) == (0, "")
 
 
 def test_cells_of_inner_functions():
