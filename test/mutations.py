@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import sys
 
+from loop_mutations import LOOP_MUTATIONS
 from mutation_runner import Mutation, main
 
 MUTATIONS = (
+    *LOOP_MUTATIONS,
     Mutation(
         "observers in blocks do not ask for gradients", "executor/settings/gradient_mode.py",
         "for instr in module.main.body.walk() if instr.op is Profile",
@@ -387,77 +389,11 @@ MUTATIONS = (
         ("executor/test_pipeline_effects.py::test_rewrites_that_need_types_happen_in_groups",),
     ),
     Mutation(
-        "a sample of a loop is a result", "executor/plans/evaluated.py",
-        "        if limit is not None and limit.over:\n            raise SoonerInPython\n", "",
-        ("executor/loops/test_loops_in_python.py",),
-    ),
-    Mutation(
-        "a void kernel of a loop is evaluated round by round", "executor/plans/kernel_call.py",
-        "        if loops and LIMITS.current is not None:\n            raise SoonerInPython\n", "",
-        ("executor/loops/test_number_results.py::test_a_void_kernel_leaves_the_call_to_python",),
-    ),
-    Mutation(
-        "ints of loops wrap", "lowering/linalg/numbers.py",
-        "    b.end_if(Scalar(over, BOOL))\n", "",
-        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_branches",),
-    ),
-    Mutation(
-        "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",
-        "    b.note(signs < 0)\n", "",
-        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),
-    ),
-    Mutation(
-        "products in loops are fused with sums", "lowering/linalg/to_linalg.py",
-        'op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>")', "pass",
-        ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
-    ),
-    Mutation(
-        "void runs keep their memory", "lowering/buffers/temporaries.py",
-        "            _store(address, word)\n", "",
-        ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),
-    ),
-    Mutation(
-        "numbers are sizes without a look", "lowering/linalg/loops.py",
-        "                self.builder.end_if(value.ne(", "                (value.ne(",
-        ("executor/loops/test_sizes_of_numbers.py",),
-    ),
-    Mutation(
-        "fallbacks take numbers for sizes", "dialect/passes/speculate/insert_guards.py",
-        "        drop_counts(fallback)\n", "",
-        ("executor/loops/test_sizes_of_numbers.py",),
-    ),
-    Mutation(
-        "ints of loops are cut off", "lowering/linalg/parts.py",
-        "        b.note(wide > int(info.max))\n", "        pass\n",
-        ("executor/loops/test_number_results.py::test_ints_that_an_array_cannot_hold_raise",),
-    ),
-    Mutation(
-        "powers of loops overflow", "lowering/linalg/numbers.py",
-        "        b.note(~found.isfinite())\n", "",
-        ("executor/loops/test_number_results.py::test_powers_raise_as_python_does",),
-    ),
-    Mutation(
         "kernels of loops without end are launched", "executor/compile/proof/rounds.py",
         "            if not bounded.issuperset(instr.operands[:3]):\n"
         "                return False\n",
         "",
         ("executor/compile/test_rounds.py",),
-    ),
-    Mutation(
-        "a number of an outer graph stays in its array", "executor/dispatch/attach.py",
-        "        leaf.numbers |= {leaf.outputs[k] for k in numbers}\n", "",
-        ("executor/loops/test_number_results.py::test_numbers_behind_a_miss_of_a_guard",),
-    ),
-    Mutation(
-        "what follows a branch that returns is lost", "dialect/importers/source/returns.py",
-        "_valued(side if _returns(side) is ALWAYS else [*side, *rest], node)",
-        "_valued(side, node)",
-        ("dialect/importers/test_source_convert.py",),
-    ),
-    Mutation(
-        "Python's functions do not raise", "dialect/ops/elementwise/python_math.py",
-        'return Reason(Kind.PYTHON_RAISES, detail="where the result is no number")', "return None",
-        ("executor/loops/test_user_programs.py",),
     ),
     Mutation(
         "Python wins races that it loses", "executor/functions/race.py",
@@ -1060,24 +996,9 @@ MUTATIONS = (
         ("executor/compile/test_cache_key.py::test_every_part_of_a_profiles_key",),
     ),
     Mutation(
-        "what a round is handed is never what it writes", "dialect/analysis/must_alias.py",
-        "return bool(loops) and loops[-1] in self._inside.get(root, ())", "return bool(loops)",
-        ("executor/loops/test_loop_forms.py",),
-    ),
-    Mutation(
         "the other end of a loop is taken for the least", "dialect/ir/size_algebra.py",
         "{name: 1 if factor > 0 else span}", "{name: span if factor > 0 else 1}",
         ("dialect/test_symbolic.py::test_bounds_inside_of_loops_hold_in_all_rounds",),
-    ),
-    Mutation(
-        "rows of products in loops may overlap", "lowering/buffers/products.py",
-        'found = emit("arith.andi", ops.i1, found, fits)', "pass",
-        ("executor/loops/test_products_in_loops.py",),
-    ),
-    Mutation(
-        "a row that is put elsewhere is taken for what it was", "lowering/buffers/merge_parts.py",
-        "if made is None or not is_part(made.operands[1], op):", "if made is None:",
-        ("executor/loops/test_loop_forms.py::test_rows_that_are_put_elsewhere",),
     ),
     Mutation(
         "what ravel copies is taken for a view", "dialect/analysis/must_alias.py",
@@ -1448,44 +1369,6 @@ MUTATIONS = (
         ("dialect/gradients/test_residuals.py::test_later_writes_do_not_reach_a_pullback",),
     ),
     Mutation(
-        "what a list holds may be written", "dialect/importers/source/appends.py",
-        "    array.storage.owner = array.storage.owner or _OWNER\n", "",
-        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
-    ),
-    Mutation(
-        "lists that others have grow in kernels", "dialect/importers/source/appends.py",
-        "return frozenset(name for name in names if _references(frame, name) > _ALONE)",
-        "return frozenset()",
-        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
-    ),
-    Mutation(
-        "other variables become what may be an int", "dialect/importers/source/widening.py",
-        "if value in ints and k not in allowed:", "if False:",
-        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
-    ),
-    Mutation(
-        "an int that nothing has changed is a float", "dialect/importers/source/widening.py",
-        'made = op("require", value, op("ne", value, start), message=told)', "made = value",
-        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
-    ),
-    Mutation(
-        "a result may be an int in Python", "dialect/importers/source/widening.py",
-        'return "it is a result" if ints.intersection(outputs) else None', "return None",
-        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
-    ),
-    Mutation(
-        "Python's complex numbers have NumPy's products", "lowering/linalg/complexes.py",
-        'if how == "mul":\n        return _rounded_product(a, b)',
-        'if how == "mul":\n        return arith(a, b, "mul")',
-        ("executor/loops/test_complex_numbers.py::test_arithmetic_is_pythons_to_the_last_bit",),
-    ),
-    Mutation(
-        "complex numbers take elements for NumPy's", "dialect/importers/tracing/traced.py",
-        'return op("item", x) if is_float else x', "return x",
-        ("executor/loops/test_complex_numbers.py::"
-         "test_a_complex_number_takes_an_element_on_its_right_for_a_float",),
-    ),
-    Mutation(
         "functions of numbers are infinite where Python raises", "executor/dispatch/number_ops.py",
         'self._leave_unless(self._w.op(f"fcmp olt double {size}', '(lambda _: None)((f"{size}',
         ("executor/dispatch/test_dispatch_numbers.py::test_errors_are_pythons",),
@@ -1494,13 +1377,6 @@ MUTATIONS = (
         "quotients of ints are rounded to 0", "executor/dispatch/conditions/host_reads.py",
         "{w.op(f'sub i64 {quotient}, 1')}", "{quotient}",
         ("executor/dispatch/test_dispatch_numbers.py::test_arithmetic_of_ints_is_pythons",),
-    ),
-    Mutation(
-        "plans of loops without kernels are taken", "executor/plans/scalar_plans.py",
-        "if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):",
-        "if False:",
-        ("executor/loops/test_loops_in_python.py::"
-         "test_a_plan_of_loops_without_a_kernel_is_pythons_at_once",),
     ),
 )  # fmt: skip
 

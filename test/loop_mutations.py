@@ -1,0 +1,212 @@
+"""Mutations of what becomes of loops; see `mutations`."""
+
+from mutation_runner import Mutation
+
+LOOP_MUTATIONS = (
+    Mutation(
+        "a sample of a loop is a result", "executor/plans/evaluated.py",
+        "        if limit is not None and limit.over:\n            raise SoonerInPython\n", "",
+        ("executor/loops/test_loops_in_python.py",),
+    ),
+    Mutation(
+        "a void kernel of a loop is evaluated round by round", "executor/plans/kernel_call.py",
+        "        if loops and LIMITS.current is not None:\n            raise SoonerInPython\n", "",
+        ("executor/loops/test_number_results.py::test_a_void_kernel_leaves_the_call_to_python",),
+    ),
+    Mutation(
+        "ints of loops wrap", "lowering/linalg/numbers.py",
+        "    b.end_if(Scalar(over, BOOL))\n", "",
+        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_branches",),
+    ),
+    Mutation(
+        "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",
+        "    b.note(signs < 0)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),
+    ),
+    Mutation(
+        "products in loops are fused with sums", "lowering/linalg/to_linalg.py",
+        'op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>")', "pass",
+        ("executor/loops/test_sizes_of_numbers.py::test_single_elements_are_rounded_as_in_python",),
+    ),
+    Mutation(
+        "void runs keep their memory", "lowering/buffers/temporaries.py",
+        "            _store(address, word)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),
+    ),
+    Mutation(
+        "numbers are sizes without a look", "lowering/linalg/loops.py",
+        "                self.builder.end_if(value.ne(", "                (value.ne(",
+        ("executor/loops/test_sizes_of_numbers.py",),
+    ),
+    Mutation(
+        "fallbacks take numbers for sizes", "dialect/passes/speculate/insert_guards.py",
+        "        drop_counts(fallback)\n", "",
+        ("executor/loops/test_sizes_of_numbers.py",),
+    ),
+    Mutation(
+        "ints of loops are cut off", "lowering/linalg/parts.py",
+        "        b.note(wide > int(info.max))\n", "        pass\n",
+        ("executor/loops/test_number_results.py::test_ints_that_an_array_cannot_hold_raise",),
+    ),
+    Mutation(
+        "powers of loops overflow", "lowering/linalg/numbers.py",
+        "        b.note(~found.isfinite())\n", "",
+        ("executor/loops/test_number_results.py::test_powers_raise_as_python_does",),
+    ),
+    Mutation(
+        "a number of an outer graph stays in its array", "executor/dispatch/attach.py",
+        "        leaf.numbers |= {leaf.outputs[k] for k in numbers}\n", "",
+        ("executor/loops/test_number_results.py::test_numbers_behind_a_miss_of_a_guard",),
+    ),
+    Mutation(
+        "what follows a branch that returns is lost", "dialect/importers/source/returns.py",
+        "_valued(side if _returns(side) is ALWAYS else [*side, *rest], node)",
+        "_valued(side, node)",
+        ("dialect/importers/test_source_convert.py",),
+    ),
+    Mutation(
+        "Python's functions do not raise", "dialect/ops/elementwise/python_math.py",
+        'return Reason(Kind.PYTHON_RAISES, detail="where the result is no number")', "return None",
+        ("executor/loops/test_user_programs.py",),
+    ),
+    Mutation(
+        "what a round is handed is never what it writes", "dialect/analysis/must_alias.py",
+        "return bool(loops) and loops[-1] in self._inside.get(root, ())", "return bool(loops)",
+        ("executor/loops/test_loop_forms.py",),
+    ),
+    Mutation(
+        "rows of products in loops may overlap", "lowering/buffers/products.py",
+        'found = emit("arith.andi", ops.i1, found, fits)', "pass",
+        ("executor/loops/test_products_in_loops.py",),
+    ),
+    Mutation(
+        "a row that is put elsewhere is taken for what it was", "lowering/buffers/merge_parts.py",
+        "if made is None or not is_part(made.operands[1], op):", "if made is None:",
+        ("executor/loops/test_loop_forms.py::test_rows_that_are_put_elsewhere",),
+    ),
+    Mutation(
+        "what a list holds may be written", "dialect/importers/source/appends.py",
+        "    array.storage.owner = array.storage.owner or _OWNER\n", "",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "lists that others have grow in kernels", "dialect/importers/source/appends.py",
+        "return frozenset(name for name in names if _references(frame, name) > _ALONE)",
+        "return frozenset()",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "other variables become what may be an int", "dialect/importers/source/widening.py",
+        "if value in ints and k not in allowed:", "if False:",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "an int that nothing has changed is a float", "dialect/importers/source/widening.py",
+        'made = op("require", value, op("ne", value, start), message=told)', "made = value",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "a result may be an int in Python", "dialect/importers/source/widening.py",
+        'return "it is a result" if ints.intersection(outputs) else None', "return None",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "Python's complex numbers have NumPy's products", "lowering/linalg/complexes.py",
+        'if how == "mul":\n        return _rounded_product(a, b)',
+        'if how == "mul":\n        return arith(a, b, "mul")',
+        ("executor/loops/test_complex_numbers.py::test_arithmetic_is_pythons_to_the_last_bit",),
+    ),
+    Mutation(
+        "complex numbers take elements for NumPy's", "dialect/importers/tracing/traced.py",
+        'return op("item", x) if is_float else x', "return x",
+        ("executor/loops/test_complex_numbers.py::"
+         "test_a_complex_number_takes_an_element_on_its_right_for_a_float",),
+    ),
+    Mutation(
+        "plans of loops without kernels are taken", "executor/plans/scalar_plans.py",
+        "if has_rounds(graph) and not any(i.op is FusionGroup for i in main.body.walk()):",
+        "if False:",
+        ("executor/loops/test_loops_in_python.py::"
+         "test_a_plan_of_loops_without_a_kernel_is_pythons_at_once",),
+    ),
+    Mutation(
+        "each round appends once", "dialect/importers/source/growing.py",
+        "if self._calls > self._most or (", "if False and (",
+        ("executor/loops/test_appended_lists.py::test_lists_of_rounds_are_native",),
+    ),
+    Mutation(
+        "lists that rounds read do not begin with what was there",
+        "dialect/importers/source/growing.py",
+        "self._front = self._alike() if self._reads else 0", "self._front = 0",
+        ("executor/loops/test_appended_lists.py::test_lists_of_rounds_are_native",),
+    ),
+    Mutation(
+        "elements before the start are at the end", "dialect/importers/source/growing.py",
+        "        return required(place, op(\"ge\", place, 0), _NO_ELEMENT)", "        return place",
+        ("executor/loops/test_appended_lists.py::test_an_element_that_is_not_there",),
+    ),
+    Mutation(
+        "elements that are not there yet are zeros", "dialect/importers/source/growing.py",
+        "        return required(place, fits, _NO_ELEMENT)", "        return place",
+        ("executor/loops/test_appended_lists.py::test_an_element_that_is_not_there",),
+    ),
+    Mutation(
+        "empty lists become arrays of what was to be appended",
+        "dialect/importers/source/growing.py",
+        "            if not self.start:\n                told =",
+        "            if False:\n                told =",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "elements of lists may be written to", "dialect/importers/source/growing.py",
+        "                hold(found)\n", "",
+        ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
+    ),
+    Mutation(
+        "arrays for lists outlast a loop that has no round",
+        "dialect/importers/source/loops.py",
+        "        if not self._has_rounds():\n            rec.reset(self._bare)",
+        "        if not self._has_rounds():\n            rec.reset(self.mark)",
+        ("dialect/importers/test_source_loops.py::"
+         "test_a_list_of_a_range_that_ends_before_it_begins",),
+    ),
+    Mutation(
+        "a range runs by any step", "dialect/importers/source/iterables.py",
+        "step = required(self.step, op(\"gt\", self.step, 0), told)", "step = self.step",
+        ("executor/loops/test_appended_lists.py::test_a_step_of_a_range_that_is_not_positive",),
+    ),
+    Mutation(
+        "attributes lose their arrays in loops without rounds",
+        "dialect/importers/source/loops.py",
+        "        after = after or self.places.hold_arrays\n", "",
+        ("executor/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
+    ),
+    Mutation(
+        "attributes lose their arrays in whiles without rounds",
+        "dialect/importers/source/whiles.py",
+        "if self.places.hold_arrays and self._is_open:", "if False:",
+        ("executor/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
+    ),
+    Mutation(
+        "branches replace arrays that they leave", "dialect/importers/source/branches.py",
+        "if is_kept and type(moved.old) is TracedArray and moved.old.ndim:", "if False:",
+        ("executor/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
+    ),
+    Mutation(
+        "loops are given up for branches of what they call",
+        "dialect/importers/tracing/tracer.py",
+        "if rec.source is not None and rec.source.open and _has_branches(error, rec):",
+        "if False:",
+        ("executor/loops/test_carried_places.py::"
+         "test_loops_that_change_attributes_and_items_are_native",),
+    ),
+    Mutation(
+        "calls that Python has won are looked at each time", "executor/functions/in_python.py",
+        "        if not self._won:\n            return False",
+        "        if True:\n            return False",
+        ("executor/functions/test_race.py::"
+         "test_calls_that_python_has_won_are_looked_at_now_and_then",),
+    ),
+)  # fmt: skip
+
+__all__ = ["LOOP_MUTATIONS"]
