@@ -384,9 +384,9 @@ def raises(x):
 
 def maybe_nothing(x):
     kept = []
-    for v in x:
-        if v > 2.0:
-            kept.append(v)
+    for i in range(len(x)):
+        if x[i] > 2.0:
+            kept.append(i)
     return kept, np.array(kept)
 
 
@@ -401,6 +401,13 @@ def beyond_the_end(x):
     kept = [1.0, 2.0]
     for i in range(len(x)):
         kept.append(kept[i + 3])
+    return kept
+
+
+def not_there_yet(x):
+    kept = [1.0, 2.0]
+    for i in range(len(x)):
+        kept.append(kept[min(2 * i + 1, 5)])
     return kept
 
 
@@ -531,7 +538,9 @@ def test_an_error_of_a_round_is_pythons():
         f(np.array([*X[:22], 0.0]))
 
 
-@pytest.mark.parametrize("function", [read_too_early, beyond_the_end, before_the_start])
+@pytest.mark.parametrize(
+    "function", [read_too_early, beyond_the_end, not_there_yet, before_the_start]
+)
 def test_an_element_that_is_not_there(function):
     f = pf.jit(function, unsupported="python")
     for _ in range(5):

@@ -177,10 +177,23 @@ def no_round_keeps_the_array(h, n):
 
 def one_branch_keeps_the_array(h, n):
     for i in range(n):
-        if h.u[1] > i:
+        if h.u[1] > 1e200 + i:
             h.u = h.u * 2
     h.u[0] = 7
     return h.u
+
+
+def one_branch_leaves_the_array(h, n):
+    for i in range(n):
+        if h.u[1] > 1e200 + i:
+            h.u = h.u * 2
+    return h.u[1]
+
+
+def no_round_leaves_the_array(h, n):
+    while h.u[0] < n - 1.5:
+        h.u = h.u * 1.5 + 1
+    return h.u[1]
 
 
 def written_before_it_is_replaced(h, n):
@@ -281,7 +294,8 @@ def holder():
 
 
 OTHERS = [
-    no_round_keeps_the_array, one_branch_keeps_the_array, written_before_it_is_replaced,
+    no_round_keeps_the_array, one_branch_keeps_the_array, one_branch_leaves_the_array,
+    no_round_leaves_the_array, written_before_it_is_replaced,
     an_older_name_is_written, two_objects_hold_it, it_holds_itself, an_int_becomes_a_float,
     an_int_grows, a_new_attribute, a_text, a_tuple, an_object_is_replaced,
     arrays_while_a_condition_holds, rows_of_a_list,
