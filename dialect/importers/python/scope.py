@@ -258,6 +258,8 @@ class Scope:
 
         def construct(*args: Any, **kwargs: Any) -> Any:
             instance: Any = object.__new__(cls)
+            if self._rec.shadows is not None:
+                self._rec.shadows.leave(instance)
             made(instance, *args, **kwargs)
             return instance
 

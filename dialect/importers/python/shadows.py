@@ -101,6 +101,7 @@ class Shadows:
         self._rec, self._slots = rec, slots
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
+        self._own: dict[int, Any] = {}  # objects that the function itself has made
         self._entries: list[_Entry] = []
         self.whole: dict[int, Any] = {}
 
@@ -117,12 +118,16 @@ class Shadows:
         known = self._made.get(id(value))
         if known is not None:
             return known[1]
-        if id(value) in self._originals:
+        if id(value) in self._originals or id(value) in self._own:
             return value
         if len(self._made) >= _MOST:
             raise TraceError("the function reaches more objects than a trace follows")
         make = self._maker(value, kind)
         return value if make is None else make(value, name)
+
+    def leave(self, value: Any) -> None:
+        """Have an object that the function itself has made stand for itself."""
+        self._own[id(value)] = value
 
     @property
     def count(self) -> int:

@@ -117,8 +117,11 @@ class Places:
 
     @property
     def hold_arrays(self) -> bool:
-        """True if what is carried has an identity, which it keeps if there is no round."""
-        return any(type(value) is TracedArray for value in self.start.values())
+        """True if arrays of the caller's are carried: where there is no round, they stay there."""
+        return any(
+            type(value) is TracedArray and value.storage is not None and bool(value.storage.owner)
+            for value in self.start.values()
+        )
 
 
 __all__ = ["KINDS", "Held", "Key", "Moved", "Places", "contents"]

@@ -121,6 +121,47 @@ def items_of_a_list(x, n):
     return s, s[0]
 
 
+class Ball:
+    """A user's object that functions make anew in each call."""
+
+    def __init__(self, y):
+        self.y, self.v = y, 0.0
+
+    def fall(self, dt):
+        self.v -= 9.81 * dt
+        self.y += self.v * dt
+
+    def update(self, dt):
+        self.fall(dt)
+        if self.y < 0:
+            self.y, self.v = -self.y, -0.9 * self.v
+
+
+def bounce(n, dt):
+    ball, heights = Ball(1.0), []
+    for _ in range(n):
+        ball.update(dt)
+        heights.append(ball.y)
+    return heights, ball.v
+
+
+def relax_until_it_stays(n, tol):
+    grid = Holder(u=np.zeros((n, n)), change=1.0, rounds=0)
+    grid.u[0] = 1
+    while grid.change > tol and grid.rounds < 200:
+        new = grid.u.copy()
+        new[1:-1, 1:-1] = 0.5 * (grid.u[2:, 1:-1] + grid.u[:-2, 1:-1])
+        grid.change = float(np.abs(new - grid.u).max())
+        grid.u = new
+        grid.rounds += 1
+    return grid.u, grid.rounds
+
+
+class Holder:
+    def __init__(self, **held):
+        vars(self).update(held)
+
+
 def equal_states(a, b):
     if hasattr(a, "__dict__"):
         equal_results(vars(a), vars(b))
@@ -136,6 +177,7 @@ NATIVE = [
     (Body.grow, (Body(),)), (Body.exchange, (Body(), 21)), (Body.count_above, (Body(), 20)),
     (Body.named, (Body(), 20)), (Body.until, (Body(), 20)), (Body.nested, (Body(), 20)),
     (Slotted.halve, (Slotted(3.0, 0), 20)), (of_its_own, (X, 20)), (items_of_a_list, (X, 20)),
+    (bounce, (50, 0.02)), (relax_until_it_stays, (6, 1e-3)),
 ]  # fmt: skip
 
 
@@ -161,11 +203,6 @@ def test_loops_that_change_attributes_and_items_are_native(function, args):
 
 
 # --- programs in which identities, kinds, or the number of rounds matter --------------------------
-
-
-class Holder:
-    def __init__(self, **held):
-        vars(self).update(held)
 
 
 def no_round_keeps_the_array(h, n):
@@ -345,6 +382,25 @@ def test_what_was_written_before_an_error_stays():
 
 
 STATE = {"t": 0.0, "n": 0}
+
+
+def of_both(x):
+    STATE["n"] += 1
+    ball = Ball(x)
+    ball.fall(0.5)
+    return ball.y
+
+
+def test_objects_of_its_own_beside_those_from_outside():
+    f = pf.jit(of_both, unsupported="python")
+    STATE.update(t=0.0, n=0)
+    for call in range(1, 6):
+        x = np.float64(5.0 + call)
+        expected = Ball(x)
+        expected.fall(0.5)
+        assert f(x) == expected.y and STATE["n"] == call
+        f.wait()
+    assert f.state().counters["python_calls"] == 0
 
 
 def of_the_module(n):
