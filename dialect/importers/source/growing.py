@@ -55,6 +55,8 @@ class GrowingList:
         self._reads = False  # rounds read the list
         self._front = 0  # rows that hold the last of what the list has before the loop
         self._is_open = True
+        self._depth = 0  # statements that are recorded where the loop ends
+        self._tail: list[Any] = []  # what is appended behind the loop
         self.is_stale = False
 
     __class__ = property(lambda self: list)
@@ -91,7 +93,7 @@ class GrowingList:
 
     def close(self) -> None:
         """End the rounds."""
-        self._is_open = False
+        self._is_open, self._depth = False, len(self._loop.source.open)
 
     @property
     def needs_a_round(self) -> bool:
@@ -101,9 +103,12 @@ class GrowingList:
     # --- what rounds do -------------------------------------------------------------------------
 
     def append(self, value: Any) -> None:
-        """Record that a round appends a value."""
+        """Record that a round appends a value; behind the loop, append it."""
         loop = self._loop
         opened = loop.source.open
+        if not self._is_open and len(opened) == self._depth:
+            self._tail.append(value)
+            return
         if not self._is_open or loop not in opened:
             self._cannot()
         inner = opened[opened.index(loop) + 1 :]
@@ -144,12 +149,12 @@ class GrowingList:
         """The number of elements, traced."""
         if self._is_open and not self._ask():
             return self._loop.number()
-        new = self._new()
-        return new + len(self.start) if self.start else new
+        new, others = self._new(), len(self.start) + len(self._tail)
+        return new + others if others else new
 
     def is_filled(self) -> Any:
         """Whether the list has elements, traced where that is not known."""
-        if self.start or (self.needs_a_round and not self._is_open):
+        if self.start or self._tail or (self.needs_a_round and not self._is_open):
             return True
         return op("gt", self.length(), 0)
 
@@ -189,6 +194,10 @@ class GrowingList:
         is_number = type(index) is int
         if not is_number and not (type(index) is TracedScalar and index.kind is int):
             return self._cannot()
+        if self._tail:
+            return (
+                self._tail[index] if is_number and -len(self._tail) <= index < 0 else self._cannot()
+            )
         if self._is_open and not self._ask():
             return self.start[-1] if self.start else self._loop.number() * 1.0
         assert self._row is not None
@@ -235,12 +244,10 @@ class GrowingList:
         """The array that `np.array` makes of the list."""
         if self._is_open:
             return self._cannot()
-        found = self._columns()
-        if self._front < len(self.start):
-            # What is in the arrays, too, is taken from there.
-            before = self.start[: len(self.start) - self._front]
-            return np.concatenate([CREATION["array"](before), CREATION["array"](found)])
-        return found
+        # What is of the start and in the arrays, too, is taken from there.
+        before = self.start[: len(self.start) - self._front]
+        parts = [before] * bool(before) + [self._columns()] + [self._tail] * bool(self._tail)
+        return np.concatenate([CREATION["array"](x) for x in parts]) if parts[1:] else parts[0]
 
     def _columns(self) -> Any:
         assert self._row is not None
@@ -269,7 +276,10 @@ class GrowingList:
             return self._cannot()
         # From Python 3.12 on, `sum` makes up for the roundings of Python's floats.
         is_plain = sys.version_info < (3, 12) or row.parts[0][:2] != ("number", np.dtype(float))
-        if self._alike() < len(self.start) or (function is sum and not is_plain):
+        alike = [*self.start, *self._tail]
+        if not all(is_as(value, row.parts[0]) for value in alike) or (
+            function is sum and not is_plain
+        ):
             return self._cannot()
         count = self._new() + self._front
         if self._is_counted and not self.start:
@@ -290,9 +300,13 @@ class GrowingList:
         best = 0 + first if function is sum else first
         for value in before[1:]:
             best = joined(best, value)
-        return fori_loop(0 if before else 1, count, lambda k, best: joined(best, element(k)), best)
+        first = 0 if before else 1
+        best = fori_loop(first, count, lambda k, best: joined(best, element(k)), best)
+        for value in self._tail:
+            best = joined(best, value)
+        return best
 
-    def as_rows(self) -> tuple[tuple[bool, tuple[str, ...], bool], tuple[Any, ...]]:
+    def as_rows(self) -> tuple[tuple[bool, tuple[str, ...], bool, int], tuple[Any, ...]]:
         """What `containers` makes a list of, as results: see `list_of_rows`."""
         if self._is_open:
             self._cannot()
@@ -300,7 +314,8 @@ class GrowingList:
         kinds = tuple(part.kind for part in self._row.parts)
         arrays = [array[self._front :] if self._front else array for array in self.arrays]
         count = (self._counter,) if self._is_counted else ()
-        return (self._row.is_tuple, kinds, self._is_counted), (*self.start, *arrays, *count)
+        meta = self._row.is_tuple, kinds, self._is_counted, len(self._tail)
+        return meta, (*self.start, *arrays, *count, *self._tail)
 
     def __len__(self) -> int:
         return int(self.length())

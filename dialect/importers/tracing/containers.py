@@ -77,22 +77,24 @@ class _Sequence(Container):
         return f"[{inner}]" if self._cls is list else f"({inner}{',' * (len(shown) == 1)})"
 
 
-def list_of_rows(meta: tuple[bool, tuple[str, ...], bool], *items: Any) -> list[Any]:
-    """A list whose last elements are the rows of arrays.
+def list_of_rows(meta: tuple[bool, tuple[str, ...], bool, int], *items: Any) -> list[Any]:
+    """A list of which some elements are the rows of arrays.
 
     Args:
-        meta: whether each element is a tuple of a row of each array; what rows become: ``number``
-            of Python's, NumPy's ``scalar``, or ``array``; whether rows are counted.
-        items: the elements before, the arrays, and, if rows are counted, an array of their number.
+        meta: whether each row is a tuple of one of each array; what rows become: ``number`` of
+            Python's, NumPy's ``scalar``, or ``array``; whether rows are counted; how many elements
+            are behind them.
+        items: the elements before, the arrays, an array of the number of rows if they are
+            counted, and the elements behind.
     """
-    is_tuple, kinds, is_counted = meta
-    if is_counted:
-        *items, count = items  # type: ignore[assignment]
-        count = int(count[0])
-    first = len(items) - len(kinds)
-    arrays = [array[:count] if is_counted else array for array in items[first:]]
+    is_tuple, kinds, is_counted, behind = meta
+    found = list(items)
+    last = [found.pop() for _ in range(behind)][::-1]
+    count = int(found.pop()[0]) if is_counted else None
+    first = len(found) - len(kinds)
+    arrays = [array if count is None else array[:count] for array in found[first:]]
     rows = [_rows(kind, array) for kind, array in zip(kinds, arrays, strict=True)]
-    return [*items[:first], *(zip(*rows, strict=True) if is_tuple else rows[0])]
+    return [*found[:first], *(zip(*rows, strict=True) if is_tuple else rows[0]), *last]
 
 
 def _rows(kind: str, array: Any) -> Iterable[Any]:

@@ -117,9 +117,12 @@ def outline_loop(
             types[number] = known
     callee = {"callee": symbol_of(func)}
     call = create(FusionGroup, inputs, callee, types, loop, loop.location)
+    owners = set(members)
     for old, new, dtype in zip(outputs, call.results, numbers, strict=True):
         if dtype is not None:
-            for user in [user for user in users(old) if op_class(user) is ToTensor]:
+            # What is a member, too, has a result of its own.
+            others = [user for user in users(old) if user not in owners]
+            for user in [user for user in others if op_class(user) is ToTensor]:
                 user.results[0].replace_all_uses_with(new)
                 user.erase()
             item = create(Item, [new], {"dtype": dtype}, [type_of(old)], loop, loop.location)

@@ -183,6 +183,18 @@ def sieve(n):
     return primes
 
 
+def lengths_of_runs(x):
+    lengths, length = [], 1
+    for i in range(1, len(x)):
+        if (x[i] > 0.5) == (x[i - 1] > 0.5):
+            length += 1
+        else:
+            lengths.append(length)
+            length = 1
+    lengths.append(length)
+    return lengths, len(lengths), lengths[-1], max(lengths), np.array(lengths)
+
+
 def mean_and_range(x):
     kept = []
     for v in x:
@@ -206,9 +218,10 @@ NATIVE = [
     (records, (RANDOM.random(40),)), (at_most_five, (RANDOM.random(23),)),
     (peaks, (RANDOM.random(40),)), (path, (20,)), (iterates, (RANDOM.random(3), 20)),
     (sieve, (60,)), (mean_and_range, (RANDOM.random(30),)),
+    (lengths_of_runs, (RANDOM.random(40),)),
 ]  # fmt: skip
 # NumPy computes with what is in these lists.
-IN_PARTS = (continued, fibonacci, mean_and_range, records)
+IN_PARTS = (continued, fibonacci, lengths_of_runs, mean_and_range, records)
 
 
 @pytest.mark.parametrize(("function", "args"), NATIVE, ids=lambda x: getattr(x, "__name__", ""))
@@ -467,6 +480,24 @@ def given_to_a_function(n):
     return kept
 
 
+def more_behind_the_loop(x):
+    kept = [0]
+    for v in x:
+        kept.append(float(v))
+    kept.append(np.float32(0.5))
+    kept.append(7)
+    return kept, kept[-1], kept[-2], np.array(kept), len(kept)
+
+
+def more_in_a_later_branch(x):
+    kept = []
+    for v in x:
+        kept.append(v)
+    if x[0] > 0.5:
+        kept.append(1.0)
+    return kept
+
+
 def from_the_end(n):
     kept = [1.0, 2.0]
     for k in range(n):
@@ -501,7 +532,9 @@ OTHERS = [
     (of_kinds, (X[:1],)), (moving_mean, (X[:3],)), (maybe_nothing, (X,)), (of_two_kinds, (20,)),
     (written_through_the_list, (X[:3], 20)), (replaced_in_the_list, (20,)),
     (taken_from_the_list, (20,)), (in_an_inner_loop, (20,)), (given_to_a_function, (20,)),
-    (from_the_end, (20,)), (from_the_end, (1,)), (of_nan, (X,)), (of_nan, (X[::-1],)),
+    (from_the_end, (20,)), (from_the_end, (1,)), (more_behind_the_loop, (X,)),
+    (more_in_a_later_branch, (X,)), (more_in_a_later_branch, (X[::-1],)),
+    (of_nan, (X,)), (of_nan, (X[::-1],)),
     (of_zeros, (20,)),
     (records, (X[:1],)),
     (in_a_branch, (X[:0],)), (peaks, (X[:2],)), (fibonacci, (120,)), (left_early, (X[-1:],)),
