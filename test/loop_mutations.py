@@ -178,13 +178,13 @@ LOOP_MUTATIONS = (
     Mutation(
         "attributes lose their arrays in loops without rounds",
         "dialect/importers/source/loops.py",
-        "        after = after or self.places.hold_arrays\n", "",
+        "after = after or self.places.hold_arrays or bool(self.fixed)", "after = after",
         ("executor/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
     ),
     Mutation(
         "attributes lose their arrays in whiles without rounds",
         "dialect/importers/source/whiles.py",
-        "if self.places.hold_arrays and self._is_open:", "if False:",
+        "if self._is_open and (self.places.hold_arrays or self.fixed):", "if False:",
         ("executor/loops/test_carried_places.py::test_other_programs_do_what_python_does",),
     ),
     Mutation(

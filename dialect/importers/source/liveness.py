@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 Names = frozenset[str]
 NONE: Names = frozenset()
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _TRIES: Any = (ast.Try, getattr(ast, "TryStar", ast.Try))
 
 
@@ -117,10 +118,23 @@ def _bound(node: ast.stmt) -> Names:
 
 def loads(*nodes: ast.AST | None) -> Names:
     """Names that are read in expressions and statements, inner functions included."""
-    return frozenset(
-        n.id for node in nodes if node is not None for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Load, ast.Del))
-    )  # fmt: skip
+    return frozenset().union(*(
+        _names(node, (ast.Load, ast.Del)) for node in nodes if node is not None
+    ))  # fmt: skip
+
+
+def _names(node: ast.AST, contexts: tuple[type, ...]) -> set[str]:
+    """Names in a node, but for those that comprehensions in it bind for themselves."""
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, contexts) else set()
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        found |= _names(child, contexts)
+    if isinstance(node, _COMPREHENSIONS):
+        for generator in node.generators:
+            found -= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
+        found |= _names(node.generators[0].iter, contexts)  # in the scope around
+    return found
 
 
 def inner_names(body: Iterable[ast.AST]) -> Names:
@@ -129,7 +143,7 @@ def inner_names(body: Iterable[ast.AST]) -> Names:
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, (*_FUNCTIONS, ast.GeneratorExp)):
-                found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                found |= _names(node, (ast.expr_context,))
                 for declared in ast.walk(node):
                     if isinstance(declared, (ast.Nonlocal, ast.Global)):
                         found.update(declared.names)

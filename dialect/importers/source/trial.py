@@ -78,6 +78,7 @@ class Trial:
         self.snapshot: Snapshot | None = None
         self.places = Places()
         self.moved: dict[places.Key, Moved] = {}  # by the round that has run last
+        self.fixed: dict[str, Any] = {}  # objects from before it, which a round leaves in names
         self.depth = len(self.rec.blocks)
         self.refused = self.rec.refused
 
@@ -138,6 +139,12 @@ class Trial:
         if rec.refused is not self.refused:
             self.refuse(rec.refused.what if rec.refused else "an error is caught in it")
         assert self.snapshot is not None and self.puts is not None
+        self.fixed = {
+            n: held[n] for n in self.site.names
+            if n in self.live and not (n in self.site.head and n in self.start)
+            and n not in self.given
+            and n in held and not may_carry(held[n]) and self.snapshot.is_outer(held[n])
+        }  # fmt: skip
         self.moved = self.snapshot.moved(self.places.given)
         changed = self.snapshot.changed(held)
         if changed:
@@ -172,6 +179,8 @@ class Trial:
             self.places.add(moved)
             self.carry, again = None, True
         for name, value in changed.items():
+            if name in self.fixed:
+                continue
             if not may_carry(value):
                 self.refuse(f"{name} becomes an object of type {type(value).__name__}")
             if name in self.names:
@@ -260,7 +269,7 @@ class Trial:
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
         held = {n: v for n, v in self.start.items() if n in self.live}
-        self.puts = {**held, **made}
+        self.puts = {**held, **made, **self.fixed}
 
     def needs_a_round(self) -> bool:
         """True if variables have the types of Python's only if there is a round."""

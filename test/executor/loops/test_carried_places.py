@@ -121,6 +121,18 @@ def items_of_a_list(x, n):
     return s, s[0]
 
 
+class World:
+    def __init__(self):
+        self.bodies, self.t = [Body() for _ in range(3)], 0.0
+
+    def run(self, n):
+        for _ in range(n):
+            for body in self.bodies:
+                body.step(0.01)
+            self.t += 0.01
+        return sum(body.x for body in self.bodies), body.v
+
+
 class Ball:
     """A user's object that functions make anew in each call."""
 
@@ -163,7 +175,11 @@ class Holder:
 
 
 def equal_states(a, b):
-    if hasattr(a, "__dict__"):
+    if isinstance(a, World):
+        assert a.t == b.t
+        for one, two in zip(a.bodies, b.bodies, strict=True):
+            equal_states(one, two)
+    elif hasattr(a, "__dict__"):
         equal_results(vars(a), vars(b))
     elif isinstance(a, Slotted):
         equal_results((a.x, a.count), (b.x, b.count))
@@ -177,7 +193,7 @@ NATIVE = [
     (Body.grow, (Body(),)), (Body.exchange, (Body(), 21)), (Body.count_above, (Body(), 20)),
     (Body.named, (Body(), 20)), (Body.until, (Body(), 20)), (Body.nested, (Body(), 20)),
     (Slotted.halve, (Slotted(3.0, 0), 20)), (of_its_own, (X, 20)), (items_of_a_list, (X, 20)),
-    (bounce, (50, 0.02)), (relax_until_it_stays, (6, 1e-3)),
+    (World.run, (World(), 20)), (bounce, (50, 0.02)), (relax_until_it_stays, (6, 1e-3)),
 ]  # fmt: skip
 
 
@@ -231,6 +247,22 @@ def no_round_leaves_the_array(h, n):
     while h.u[0] < n - 1.5:
         h.u = h.u * 1.5 + 1
     return h.u[1]
+
+
+def a_name_of_an_object(h, n):
+    last = None
+    for k in range(n):
+        last = h.me if k % 2 else h.other
+        h.x += last.x
+    return last is h, last is None
+
+
+def the_last_object(h, n):
+    last = None
+    for _ in range(n):
+        for last in (h.other, h):
+            h.x += last.x
+    return last is h, last is None
 
 
 def written_before_it_is_replaced(h, n):
@@ -332,7 +364,7 @@ def holder():
 
 OTHERS = [
     no_round_keeps_the_array, one_branch_keeps_the_array, one_branch_leaves_the_array,
-    no_round_leaves_the_array, written_before_it_is_replaced,
+    no_round_leaves_the_array, a_name_of_an_object, the_last_object, written_before_it_is_replaced,
     an_older_name_is_written, two_objects_hold_it, it_holds_itself, an_int_becomes_a_float,
     an_int_grows, a_new_attribute, a_text, a_tuple, an_object_is_replaced,
     arrays_while_a_condition_holds, rows_of_a_list,
