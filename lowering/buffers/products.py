@@ -62,7 +62,11 @@ def mark_products(func: ir.Operation) -> None:
                 a, b, acc = block.arguments
                 ir.Operation.create("linalg.yield", operands=[_add(acc, _mul(a, b), _SUM)])
         op.results[0].replace_all_uses_with(made.results[0])
+        read = [v.owner for v in list(op.operands)[:2] if not isinstance(v, ir.BlockArgument)]
         op.erase()
+        for copy in dict.fromkeys(read):  # one that nothing reads any more would still be made
+            if copy.name == "linalg.generic" and not any(True for v in copy.results for _ in v.uses):
+                copy.erase()
 
 
 def _untransposed(

@@ -240,7 +240,15 @@ def _may_join(
         return False
     if _has_sizes_of_run_time(op, cls):
         return False
-    return _is_read_by(members, op)
+    return _is_free(cls) or _is_read_by(members, op)
+
+
+def _is_free(cls: type[Op]) -> bool:
+    """True for views of memory, which are taken anew wherever they are read.
+
+    As an argument, a view has the layout of the profile, and not that of another group's result.
+    """
+    return cls.fusion is Fusion.VIEW and bool(cls.aliases) and not cls.layout_decides
 
 
 def _is_read_by(members: Sequence[ir.Operation], op: ir.Operation) -> bool:
