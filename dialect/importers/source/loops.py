@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ...ir.program import Block
 from ...ir.types import INT_SCALAR
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.traced import TracedArray
+from ..tracing.traced import TracedArray, TracedScalar
 from .appends import Appended, Element, TracedRows, are_shared, array_for, fitting, hold, is_held
 from .appends import element_of as element_appended
 from .decisions import Key
+from .exchanges import period_of
 from .iterables import Counted, counted_of, element_of
 from .names import Site, read
 from .trial import Trial
@@ -44,6 +45,10 @@ class Loop(Trial):
         self._block: Block | None = None
         self._before = Block()
         self._peeled = False  # the first round has been recorded on its own
+        self._singles = 0  # rounds that are still to be recorded on their own, with the current one
+        self._period = 1  # rounds of Python that the body has, see `exchanges`
+        self._recorded = 0  # of these, the ones that the trial has run
+        self._before_first: dict[str, Any] | None = None  # `puts` of the first of them
         self._lists: dict[str, list[Any]] = {}  # to which rounds append
         self._wanted: dict[str, Element] = {}  # what they append, where there is no array for it
         self._appended: dict[str, Appended] = {}
@@ -70,16 +75,60 @@ class Loop(Trial):
             self.start = read(frame, self.site.names)
             first = self._range
             self._range = Counted(first.lower + first.step, first.upper, first.step)
+            self._singles -= 1
+            if self._singles:
+                self.runs_python = True
+                self.hand_back()
+                return self._element(self._range.lower)
             self._set_bounds()
             return self._begin(frame)
-        outputs = self.fit(self.changed(frame), frame)
+        if self._recorded < self._period:
+            return self._next()
+        self.puts = self._before_first
+        changed = self.changed(frame)
+        if self._exchanges(changed):
+            return self._peel() if self._singles else self._begin(frame)
+        outputs = self.fit(changed, frame)
         if outputs is not None:
             self._finish(outputs)
             raise StopIteration
         if self.peels and not self._peeled:
-            self._peeled = True
+            if self._period > 1:
+                self.refuse(self.why)
+            self._peeled, self._singles = True, 1
             return self._peel()
         return self._begin(frame)
+
+    def _exchanges(self, changed: dict[str, Any]) -> bool:
+        """True if arrays change places, and the body is to have as many rounds as bring them back.
+
+        The rounds that are left over are recorded on their own, before the others.
+        """
+        if self._period > 1 or self.stops or self._lists or not self.rec.takes_writes:
+            return False
+        assert self._block is not None
+        period = period_of(changed, self.puts or {}, self._block)
+        if period == 1:
+            return False
+        rounds = self._range.rounds()
+        if type(rounds) is TracedScalar and rounds.is_open:
+            return False
+        self.rec.reset(self.mark)
+        if not self._range.any():
+            return self._none()
+        self._period, self.why = period, "arrays change places"
+        self._singles = int(self._range.rounds() % period)
+        self._set_bounds()
+        return True
+
+    def _next(self) -> Any:
+        """The element of the next round of Python's that is recorded into the same body."""
+        if len(self.rec.blocks) != self.depth + 1:
+            self.refuse("a jump leaves a branch whose condition is known at run time only")
+        self.puts = None
+        index = self._index + self._recorded * self._range.step
+        self._recorded += 1
+        return self._element(index)
 
     def append(self, name: str, target: list[Any], value: Any) -> None:
         """Record that a round appends to a list."""
@@ -137,11 +186,12 @@ class Loop(Trial):
 
     def _set_bounds(self) -> None:
         found = self._range
-        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, found.step))
+        step = found.step * self._period
+        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, step))
         self.mark = self.rec.mark()
 
     def _peel(self) -> Any:
-        """The element of the first round, which is recorded on its own."""
+        """The element of the first of the rounds that are recorded on their own."""
         self.rec.reset(self.mark)
         self._wanted, self._appended = {}, {}
         some = self._range.any()
@@ -182,7 +232,7 @@ class Loop(Trial):
             self._block.args = (number, *args)
             self.enter(self._block, args)
             index = wrap(rec, number)
-        self._index = index
+        self._index, self._recorded, self._before_first = index, 1, self.puts
         element = self._element(index)
         self.note(frame)
         return element
