@@ -32,6 +32,27 @@ def flat_key(args: tuple) -> tuple | None:
 _MOST = 64  # items of a container that are looked at
 
 
+def sized_outline(args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+    """`outline` with the magnitudes of arrays and ints; None for a call with containers.
+
+    What a container holds may be of any size.
+    """
+    sizes = []
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(arg)
+        if kind is list or kind is tuple or kind is dict:
+            return None
+        sizes.append(magnitude(arg))
+    return outline(args, kwargs), *sizes
+
+
+def magnitude(leaf: Any) -> int:
+    """How large an argument is, to the next power of 2: calls in one class take similar times."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.size.bit_length()
+    return leaf.bit_length() if type(leaf) is int else 0
+
+
 def outline(args: tuple, kwargs: dict[str, Any]) -> tuple:
     """What can be told of any call at once: `flat_key`, and of containers what types they hold.
 

@@ -16,7 +16,7 @@ from ...dialect.errors import InternalError, ProfuseError, TraceError
 from ...dialect.importers.tracing.pytree import flatten
 from ...dialect.importers.tracing.trace_guards import TraceGuard
 from ...dialect.reasons import Kind, Reason
-from ..arguments.plain_calls import outline
+from ..arguments.plain_calls import outline, sized_outline
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
@@ -85,6 +85,7 @@ class PythonCalls:
         self._flat: dict[tuple, None] = {}
         self._outlines: dict[tuple, list[None]] = {}  # -> as many calls as Python takes unseen
         self._mixed: dict[tuple, None] = {}  # outlines that calls with graphs have, too
+        self._sooner: dict[tuple, list[None]] = {}  # -> as many calls as Python runs without a race
         self.reasons: dict[str, Reason] = {}
         self.is_last = False  # the last call was one of these
 
@@ -104,6 +105,22 @@ class PythonCalls:
             return False
         left.pop()
         return True
+
+    def runs_sooner(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if Python has won the races of calls like this one, which is not looked at then."""
+        if not self._sooner:
+            return False
+        left = self._sooner.get(sized_outline(args, kwargs))  # type: ignore[arg-type]
+        if not left:
+            return False
+        left.pop()
+        return True
+
+    def note_sooner(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Note that Python has won the race of a call: to find its graph takes time as well."""
+        key = sized_outline(args, kwargs)
+        if key is not None and len(self._sooner) < _FLAT:
+            self._sooner[key] = [None] * _UNSEEN
 
     def note_outline(self, args: tuple, kwargs: dict[str, Any], *, has_graph: bool) -> None:
         """Note of a call that has been flattened whether there is a graph for it."""

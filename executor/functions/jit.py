@@ -73,7 +73,7 @@ class JitFunction(TracedFunction):
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
             python = self._in_python
-            if python.serves(key) if key is not None else self._takes_unseen(args, kwargs):
+            if python.serves(key) or self._takes_unseen(args, kwargs):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
@@ -281,7 +281,11 @@ class JitFunction(TracedFunction):
 
     def _takes_unseen(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if a call is taken for Python's at once; calls in a trace never are."""
-        return self._in_python.takes(args, kwargs) and current() is None and not self._raises
+        python = self._in_python
+        is_taken = python.takes(args, kwargs) or (
+            bool(knobs.demote) and python.runs_sooner(args, kwargs)
+        )
+        return is_taken and current() is None and not self._raises
 
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
@@ -312,7 +316,10 @@ class JitFunction(TracedFunction):
             variant = self._lookup(flat, leaves, tree, args, kwargs, home)
             return self._run_on_device(variant, leaves)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
-        return self._serve(variant, leaves, given, args, kwargs)
+        result = self._serve(variant, leaves, given, args, kwargs)
+        if self._in_python.is_last and variant.races.of(leaves).is_pythons:
+            self._in_python.note_sooner(args, kwargs)
+        return result
 
     def _check_no_generators(self, tree: TreeDef) -> None:
         """Raise `Refused` for a call on a device with a generator, which draws on the host."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from ...dialect.dataclass import dataclass
+from ..arguments.plain_calls import magnitude
 
 _KEPT = 32  # classes of sizes
 _TIMES = 4  # calls of each
@@ -86,7 +85,7 @@ class Races:
 
     def of(self, leaves: Sequence[Any]) -> Race:
         """The race of calls with arguments like these."""
-        key = tuple([_magnitude(leaf) for leaf in leaves])
+        key = tuple([magnitude(leaf) for leaf in leaves])
         race = self._races.get(key)
         if race is None:
             race = Race()
@@ -102,12 +101,6 @@ class Races:
     def lost(self) -> list[Race]:
         """Those that Python has won."""
         return [race for race in tuple(self._races.values()) if race.is_pythons]
-
-
-def _magnitude(leaf: Any) -> int:
-    if isinstance(leaf, np.ndarray):
-        return leaf.size.bit_length()
-    return leaf.bit_length() if type(leaf) is int else 0
 
 
 __all__ = ["Race", "Races"]

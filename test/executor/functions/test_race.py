@@ -69,6 +69,64 @@ def test_a_plan_in_python_loses_on_small_arrays():
     assert "Some calls run in Python" in f.explain()
 
 
+class Model:
+    def __init__(self, n):
+        self.w = np.ones(n)
+
+
+def scaled(model, x):
+    return float((x * model.w).sum()), int(x[0]), x.shape[0]
+
+
+def lookups(f, monkeypatch):
+    """A list that grows with each call of whose graph is asked."""
+    seen, find = [], f._lookup
+    monkeypatch.setattr(f, "_lookup", lambda *args: (seen.append(1), find(*args))[1])
+    return seen
+
+
+def test_python_need_not_win_each_call_anew(monkeypatch):
+    """To find the graph of a call with an object takes longer than a small function."""
+    model, x = Model(3), np.ones(3)
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(scaled)
+        for _ in range(40):
+            assert f(model, x) == (3.0, 1, 3)
+        seen = lookups(f, monkeypatch)
+        for _ in range(260):
+            assert f(model, x) == (3.0, 1, 3)
+        assert 2 <= len(seen) <= 6  # it is looked at from time to time
+        assert f.state().tier == "python" and f.state().counters["calls"] == 300
+        # Other sizes, other objects, no races.
+        for other in ((model, x[:1]), (Model(3), x)):
+            before = len(seen)
+            assert f(*other) == scaled(*other)
+            assert len(seen) > before
+        before = len(seen)
+        with pf.knobs.override(demote=0):
+            assert f(model, x) == (3.0, 1, 3)
+        assert len(seen) > before
+        model.w = np.full(3, 2.0)
+        assert f(model, x) == (6.0, 1, 3)
+
+
+def test_calls_with_containers_are_looked_at(monkeypatch):
+    """What these hold may be of any size."""
+
+    def function(xs):
+        return float(xs[0].sum()), int(xs[0][0]), len(xs)
+
+    with pf.knobs.override(unsupported="python", demote=1.25):
+        f = pf.jit(function)
+        for _ in range(40):
+            f([np.ones(3)])
+        assert f.state().tier == "python"
+        seen = lookups(f, monkeypatch)
+        for _ in range(10):
+            f([np.ones(3)])
+        assert len(seen) == 10
+
+
 @pytest.mark.parametrize("setting", [{"demote": 0}, {"unsupported": "raise"}])
 def test_without_races_the_plan_runs(setting):
     def function(x):
