@@ -78,7 +78,6 @@ class Race:
         elif min(self.plans, self.pythons) >= self._times():
             self.is_pythons = self.python < _EQUAL * self.plan
 
-
     def _times(self) -> int:
         """How many calls of each decide."""
         is_close = self.plan < self.python * _CLOSE and self.python < self.plan * _CLOSE

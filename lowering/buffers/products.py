@@ -65,7 +65,9 @@ def mark_products(func: ir.Operation) -> None:
         read = [v.owner for v in list(op.operands)[:2] if not isinstance(v, ir.BlockArgument)]
         op.erase()
         for copy in dict.fromkeys(read):  # one that nothing reads any more would still be made
-            if copy.name == "linalg.generic" and not any(True for v in copy.results for _ in v.uses):
+            if copy.name == "linalg.generic" and not any(
+                True for v in copy.results for _ in v.uses
+            ):
                 copy.erase()
 
 

@@ -29,7 +29,7 @@ def power(A, tol):
 def two_exits(A, tol):
     v = np.ones(A.shape[0])
     k = 0
-    while 1:
+    while True:
         w = A @ v
         k += 1
         w = w / np.sqrt((w * w).sum())
@@ -51,7 +51,7 @@ def from_an_inner_loop(x, most):
 
 
 def none(x, most):
-    while True:
+    while 1:
         x[0] += 1
         if x[0] > most:
             return
