@@ -104,7 +104,9 @@ class Loop(Trial):
 
         The rounds that are left over are recorded on their own, before the others.
         """
-        if self._period > 1 or self.stops or self._lists or not self.rec.takes_writes:
+        if self._period > 1 or self._lists or not self.rec.takes_writes:
+            return False
+        if self.site.stop is not None:  # a round that leaves the loop is the last of its body
             return False
         assert self._block is not None
         period = period_of(changed, self.puts or {}, self._block)

@@ -152,6 +152,34 @@ def test_a_number_of_rounds_that_contents_decide_is_python():
     assert jitted.state().tier == "python"
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_loop_that_may_be_left_between_two_exchanges(known):
+    def f(u, v, n, tol):
+        for k in range(n):
+            v[1:-1] = (u[:-2] + u[2:]) / 2
+            moved = np.abs(v - u).max()
+            u, v = v, u
+            if moved < tol:
+                break
+        return u, k
+
+    def g(u, v, n, last):
+        for k in range(n):
+            v[1:-1] = (u[:-2] + u[2:]) / 2 + k
+            u, v = v, u
+            if k == last:
+                return v
+        return u
+
+    function = g if known else f
+    jitted = pf.jit(function)
+    x = np.random.default_rng(0).standard_normal(9)
+    for n in (50, 50, 50, 49, 49, 3):
+        for end in (1e-2, 1e-3, 0) if function is f else (20, 21, 60):
+            same(jitted, function, (x, x.copy(), n, end))
+            jitted.wait()
+
+
 def test_an_exchange_that_contents_decide_is_python():
     def f(u, v, n):
         for k in range(n):
