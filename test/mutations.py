@@ -449,6 +449,32 @@ MUTATIONS = (
         ("executor/loops/test_number_results.py::test_numbers_behind_a_miss_of_a_guard",),
     ),
     Mutation(
+        "a loop is left between two exchanges, and goes on", "dialect/importers/source/loops.py",
+        "if self.site.stop is not None:  # a round", "if False:  # a round",
+        ("executor/loops/test_exchanges.py::test_a_loop_that_may_be_left_between_two_exchanges",),
+    ),
+    Mutation(
+        "a round that is left over is lost", "dialect/importers/source/loops.py",
+        "self._singles = int(self._range.rounds() % period)", "self._singles = 0",
+        ("executor/loops/test_exchanges.py::test_exchanges_are_native",),
+    ),
+    Mutation(
+        "what a loop without rounds binds stays", "dialect/importers/source/loops.py",
+        "if name not in self.start:\n                self.refuse(f\"{name} is unbound behind it\")",
+        "pass",
+        ("executor/loops/test_loop_forms.py::test_what_a_loop_without_rounds_leaves_unbound",),
+    ),
+    Mutation(
+        "an endless loop gives None", "dialect/importers/source/returns.py",
+        "            if is_endless:", "            if False:",
+        ("executor/loops/test_endless_loops.py",),
+    ),
+    Mutation(
+        "Python runs calls of any size at once", "executor/arguments/plain_calls.py",
+        "        sizes.append(magnitude(arg))", "        pass",
+        ("executor/functions/test_race.py::test_python_need_not_win_each_call_anew",),
+    ),
+    Mutation(
         "what follows a branch that returns is lost", "dialect/importers/source/returns.py",
         "_valued(side if _returns(side) is ALWAYS else [*side, *rest], node)",
         "_valued(side, node)",
