@@ -155,7 +155,7 @@ def test_a_number_of_rounds_that_contents_decide_is_python():
 @pytest.mark.parametrize("known", [False, True])
 def test_a_loop_that_may_be_left_between_two_exchanges(known):
     def f(u, v, n, tol):
-        for k in range(n):
+        for k in range(n):  # noqa: B007
             v[1:-1] = (u[:-2] + u[2:]) / 2
             moved = np.abs(v - u).max()
             u, v = v, u
