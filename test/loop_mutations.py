@@ -91,8 +91,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "lists that others have grow in kernels", "dialect/importers/source/appends.py",
-        "return frozenset(name for name in names if _references(frame, name) > _ALONE)",
-        "return frozenset()",
+        "    if _references(frame, name) > _ALONE:\n", "    if False:\n",
         ("executor/loops/test_appended_lists.py::test_other_programs_are_pythons",),
     ),
     Mutation(
@@ -102,7 +101,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "an int that nothing has changed is a float", "dialect/importers/source/widening.py",
-        'made = op("require", value, op("ne", value, start), message=told)', "made = value",
+        'return required(value, op("ne", value, start), told)', "return value",
         ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
     ),
     Mutation(
@@ -165,8 +164,8 @@ LOOP_MUTATIONS = (
     Mutation(
         "arrays for lists outlast a loop that has no round",
         "dialect/importers/source/loops.py",
-        "        if not self._has_rounds():\n            rec.reset(self._bare)",
-        "        if not self._has_rounds():\n            rec.reset(self.mark)",
+        "            self._check_unbound()\n            rec.reset(self._bare)",
+        "            self._check_unbound()\n            rec.reset(self.mark)",
         ("dialect/importers/test_source_loops.py::"
          "test_a_list_of_a_range_that_ends_before_it_begins",),
     ),
@@ -202,10 +201,31 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "calls that Python has won are looked at each time", "executor/functions/in_python.py",
-        "        if not self._won:\n            return False",
+        "        if not self._sooner:\n            return False",
         "        if True:\n            return False",
         ("executor/functions/test_race.py::"
          "test_calls_that_python_has_won_are_looked_at_now_and_then",),
+    ),
+    Mutation(
+        "a loop is left between two exchanges, and goes on", "dialect/importers/source/loops.py",
+        "if self.site.stop is not None:  # a round", "if False:  # a round",
+        ("executor/loops/test_exchanges.py::test_a_loop_that_may_be_left_between_two_exchanges",),
+    ),
+    Mutation(
+        "a round that is left over is lost", "dialect/importers/source/loops.py",
+        "self._singles = int(self._range.rounds() % period)", "self._singles = 0",
+        ("executor/loops/test_exchanges.py::test_exchanges_are_native",),
+    ),
+    Mutation(
+        "what a loop without rounds binds stays", "dialect/importers/source/loops.py",
+        "if name not in self.start:\n                self.refuse(f\"{name} is unbound behind it\")",
+        "pass",
+        ("executor/loops/test_loop_forms.py::test_what_a_loop_without_rounds_leaves_unbound",),
+    ),
+    Mutation(
+        "an endless loop gives None", "dialect/importers/source/returns.py",
+        "            if is_endless:", "            if False:",
+        ("executor/loops/test_endless_loops.py",),
     ),
 )  # fmt: skip
 

@@ -401,6 +401,11 @@ MUTATIONS = (
         ("executor/functions/test_race.py",),
     ),
     Mutation(
+        "Python runs calls of any size at once", "executor/arguments/plain_calls.py",
+        "        sizes.append(magnitude(arg))", "        pass",
+        ("executor/functions/test_race.py::test_python_need_not_win_each_call_anew",),
+    ),
+    Mutation(
         "two results share memory", "executor/plans/plan.py",
         "and uses_in(self.main.body).count(instr.operands[0]) == 1", "",
         ("executor/plans/test_result_layouts.py::test_an_array_and_its_transpose_are_arrays_of_their_own",),

@@ -29,28 +29,28 @@ def flat_key(args: tuple) -> tuple | None:
     return tuple(key)
 
 
-def sized_key(args: tuple) -> tuple | None:
-    """What tells how long a call takes: `flat_key`, with the magnitudes of sizes and of ints.
-
-    Other objects count by their identity. None for calls with containers.
-    """
-    key: list[Any] = []
-    for arg in args:
-        kind = type(arg)
-        if kind is np.ndarray:
-            key += (arg.dtype, arg.ndim, arg.size.bit_length())
-        elif kind is int:
-            key.append(arg.bit_length())
-        elif kind in NUMBERS:
-            key.append(kind)
-        elif kind is list or kind is tuple or kind is dict:
-            return None
-        else:
-            key += (kind, id(arg))
-    return tuple(key)
-
-
 _MOST = 64  # items of a container that are looked at
+
+
+def sized_outline(args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+    """`outline` with the magnitudes of arrays and ints; None for a call with containers.
+
+    What a container holds may be of any size.
+    """
+    sizes = []
+    for arg in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(arg)
+        if kind is list or kind is tuple or kind is dict:
+            return None
+        sizes.append(magnitude(arg))
+    return outline(args, kwargs), *sizes
+
+
+def magnitude(leaf: Any) -> int:
+    """How large an argument is, to the next power of 2: calls in one class take similar times."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.size.bit_length()
+    return leaf.bit_length() if type(leaf) is int else 0
 
 
 def outline(args: tuple, kwargs: dict[str, Any]) -> tuple:

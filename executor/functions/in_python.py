@@ -16,7 +16,7 @@ from ...dialect.errors import InternalError, ProfuseError, TraceError
 from ...dialect.importers.tracing.pytree import flatten
 from ...dialect.importers.tracing.trace_guards import TraceGuard
 from ...dialect.reasons import Kind, Reason
-from ..arguments.plain_calls import outline, sized_key
+from ..arguments.plain_calls import outline, sized_outline
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
@@ -84,8 +84,8 @@ class PythonCalls:
         self._refusals: dict[Hashable, list[_Refusal]] = {}
         self._flat: dict[tuple, None] = {}
         self._outlines: dict[tuple, list[None]] = {}  # -> as many calls as Python takes unseen
-        self._won: dict[tuple | None, list[None]] = {}  # of calls whose plans take longer, likewise
         self._mixed: dict[tuple, None] = {}  # outlines that calls with graphs have, too
+        self._sooner: dict[tuple, list[None]] = {}  # -> as many calls as Python runs without a race
         self.reasons: dict[str, Reason] = {}
         self.is_last = False  # the last call was one of these
 
@@ -106,24 +106,24 @@ class PythonCalls:
         left.pop()
         return True
 
-    def has_won(self, args: tuple) -> bool:
-        """True if a call is Python's because the plans of such calls take longer.
+    def runs_sooner(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if Python takes less time for calls like this one, which is not looked at then.
 
-        One in some calls is looked at, as there may be another plan.
+        One in some calls is, as there may be another plan.
         """
-        if not self._won:
+        if not self._sooner:
             return False
-        left = self._won.get(sized_key(args))
+        left = self._sooner.get(sized_outline(args, kwargs))  # type: ignore[arg-type]
         if not left:
             return False
         left.pop()
         return True
 
-    def note_won(self, args: tuple, kwargs: dict[str, Any]) -> None:
-        """Note a call that takes less time in Python than its plan takes."""
-        key = None if kwargs else sized_key(args)
-        if key is not None and (key in self._won or len(self._won) < _FLAT):
-            self._won[key] = [None] * _UNSEEN
+    def note_sooner(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Note that Python takes less time for a call: to find its graph takes time as well."""
+        key = sized_outline(args, kwargs)
+        if key is not None and (key in self._sooner or len(self._sooner) < _FLAT):
+            self._sooner[key] = [None] * _UNSEEN
 
     def note_outline(self, args: tuple, kwargs: dict[str, Any], *, has_graph: bool) -> None:
         """Note of a call that has been flattened whether there is a graph for it."""

@@ -69,7 +69,7 @@ class JitFunction(TracedFunction):
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
-        if not kwargs and self._in_python.has_won(args) and current() is None:
+        if self._in_python.runs_sooner(args, kwargs) and knobs.demote and current() is None:
             return self._leave(None, args, kwargs)
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
@@ -99,7 +99,7 @@ class JitFunction(TracedFunction):
         if self._raises:
             return self._unlimited(variant, leaves, given, args, kwargs)
         if variant.python_serves():
-            self._in_python.note_won(args, kwargs)
+            self._in_python.note_sooner(args, kwargs)
             return self._leave(None, args, kwargs)
         if variant.waits():
             self._current = variant.executor
@@ -125,7 +125,7 @@ class JitFunction(TracedFunction):
                     race.note(time.perf_counter() - start, is_python=False)
                 return result
         if race.is_pythons:
-            self._in_python.note_won(args, kwargs)
+            self._in_python.note_sooner(args, kwargs)
         start = time.perf_counter()
         result = self._leave(None, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from ...dialect.dataclass import dataclass
+from ..arguments.plain_calls import magnitude
 
 _KEPT = 32  # classes of sizes
 _TIMES = 4  # calls of each
+_CLOSE = 2.0  # the one takes less than so many times as long as the other
+_TIMES_IF_CLOSE = 12  # calls of each then: on a busy machine, few are as fast as they can be
 # A plan that takes this part of Python's time is not compared any further, by the calls of Python's
 # there have been: the first ones may have been slow.
 _CLEAR = (0.0, 0.2, 0.5, 0.7)
@@ -74,8 +75,13 @@ class Race:
                 self.is_pythons = False
         elif self.plan < self.python * _CLEAR[min(self.pythons, len(_CLEAR) - 1)]:
             self.is_pythons = False
-        elif min(self.plans, self.pythons) >= _TIMES:
+        elif min(self.plans, self.pythons) >= self._times():
             self.is_pythons = self.python < _EQUAL * self.plan
+
+    def _times(self) -> int:
+        """How many calls of each decide."""
+        is_close = self.plan < self.python * _CLOSE and self.python < self.plan * _CLOSE
+        return _TIMES_IF_CLOSE if is_close else _TIMES
 
 
 class Races:
@@ -86,7 +92,7 @@ class Races:
 
     def of(self, leaves: Sequence[Any]) -> Race:
         """The race of calls with arguments like these."""
-        key = tuple([_magnitude(leaf) for leaf in leaves])
+        key = tuple([magnitude(leaf) for leaf in leaves])
         race = self._races.get(key)
         if race is None:
             race = Race()
@@ -102,12 +108,6 @@ class Races:
     def lost(self) -> list[Race]:
         """Those that Python has won."""
         return [race for race in tuple(self._races.values()) if race.is_pythons]
-
-
-def _magnitude(leaf: Any) -> int:
-    if isinstance(leaf, np.ndarray):
-        return leaf.size.bit_length()
-    return leaf.bit_length() if type(leaf) is int else 0
 
 
 __all__ = ["Race", "Races"]

@@ -205,8 +205,10 @@ def _check_copies(func: ir.Operation) -> None:
                 _check_block(block)
 
 
-def _check_block(block: ir.Block) -> None:
+def _check_block(block: ir.Block, around: int = 0) -> None:
+    """``around``: what `_work` finds in the round of which the block is a branch."""
     most = max((_work(view.operation) for view in block.operations), default=0)
+    most = max(most, around)
     for view in block.operations:
         op = view.operation
         if op.name == "memref.copy" and ir.MemRefType(op.operands[0].type).rank > most:
@@ -214,7 +216,7 @@ def _check_block(block: ir.Block) -> None:
         if op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:
-                    _check_block(inner)
+                    _check_block(inner, most)
 
 
 def _work(op: ir.Operation) -> int:

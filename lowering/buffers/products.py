@@ -8,6 +8,7 @@ innermost one walks along rows, or keeps a sum in a register.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from mlir import ir
 
@@ -24,6 +25,7 @@ SMALL = 4096
 
 _CONTRACT = "#arith.fastmath<contract>"
 _SUM = "#arith.fastmath<reassoc,contract>"  # what NumPy sums in any order
+_COLUMNS = 4  # of a matrix that are added to a vector at a time
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
@@ -62,7 +64,13 @@ def mark_products(func: ir.Operation) -> None:
                 a, b, acc = block.arguments
                 ir.Operation.create("linalg.yield", operands=[_add(acc, _mul(a, b), _SUM)])
         op.results[0].replace_all_uses_with(made.results[0])
+        read = [v.owner for v in list(op.operands)[:2] if not isinstance(v, ir.BlockArgument)]
         op.erase()
+        for copy in dict.fromkeys(read):  # one that nothing reads any more would still be made
+            if copy.name == "linalg.generic" and not any(
+                True for v in copy.results for _ in v.uses
+            ):
+                copy.erase()
 
 
 def _untransposed(
@@ -139,7 +147,7 @@ class _Product:
         if self.k == 1:
             matrix = self.left if len(self.left.axes) == 2 else self.right
             if matrix.stride(self.k) != 1 and matrix.stride(0) == 1:
-                self._loop(self.k, {}, lambda at: self._loop(0, at, self._added))
+                self._by_columns()
             else:
                 self._loop(0, {}, self._summed)
             return 0
@@ -167,6 +175,31 @@ class _Product:
         with ir.InsertionPoint(block):
             body({**at, loop: block.arguments[0]})
             ir.Operation.create("scf.yield")
+
+    def _by_columns(self) -> None:
+        """Add columns of the matrix to the result, some at a time: it is read and stored once."""
+        ops, size = self.ops, self.sizes[self.k]
+        left_over = emit("arith.remui", ops.index, size, self._index(_COLUMNS))
+        whole = emit("arith.subi", ops.index, size, left_over)
+        for lower, upper, step in ((self._index(0), whole, _COLUMNS), (whole, size, 1)):
+            op = ir.Operation.create(
+                "scf.for", operands=[lower, upper, self._index(step)], regions=1
+            )
+            block = op.regions[0].blocks.append(ops.index)
+            with ir.InsertionPoint(block):
+                first = block.arguments[0]
+                each = [emit("arith.addi", ops.index, first, self._index(n)) for n in range(step)]
+                self._loop(0, {}, partial(self._added_up, each))
+                ir.Operation.create("scf.yield")
+
+    def _added_up(self, each: Sequence[ir.Value], at: dict[int, ir.Value]) -> None:
+        """Add some products of elements to an element of the result, in their order."""
+        found = self._element(self.out, at)
+        for k in each:
+            inside = {**at, self.k: k}
+            product = _mul(self._element(self.left, inside), self._element(self.right, inside))
+            found = _add(found, product, _CONTRACT)
+        self._store(found, at)
 
     def _element(self, array: _Array, at: dict[int, ir.Value]) -> ir.Value:
         return emit("memref.load", self.element, array.value, *(at[n] for n in array.axes))

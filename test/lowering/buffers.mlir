@@ -144,15 +144,17 @@ func.func @rows(%x: tensor<6x8xf64, {strides = "contiguous"}>) -> tensor<6x8xf64
 }
 
 // A product with a vector is a loop with its sum in a register; that of a transposed matrix adds
-// rows, and the matrix is not copied.
+// rows, four at a time and then the ninth, and the matrix is not copied.
 // CHECK-LABEL:  // vectors
 // CHECK:              scf.for {{.*}} iter_args(
 // CHECK:                arith.mulf {{.*}} fastmath<contract>
 // CHECK:                arith.addf {{.*}} fastmath<reassoc,contract>
-// CHECK:            scf.for %{{.*}} to %c9
-// CHECK-NEXT:         scf.for
+// CHECK:            scf.for %{{.*}} to %c8 step %c4
 // CHECK-NOT:            iter_args
-// CHECK:                arith.addf {{.*}} fastmath<contract>
+// CHECK-COUNT-4:        arith.addf {{.*}} fastmath<contract>
+// CHECK:            scf.for %[[COLUMN:.*]] = %c0 to %c7 step %c1
+// CHECK:              memref.load %{{.*}}[%c8, %[[COLUMN]]] : memref<9x7xf64>
+// CHECK:              arith.addf {{.*}} fastmath<contract>
 // CHECK-NOT:      call @
 func.func @vectors(%m: tensor<9x7xf64, {strides = "contiguous"}>, %x: tensor<7xf64, {strides = "contiguous"}>, %n: i64) -> tensor<7xf64> {
   %xc = "profuse.copy"(%x) : (tensor<7xf64, {strides = "contiguous"}>) -> tensor<7xf64>

@@ -15,16 +15,12 @@ from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
 IN_PYTHON = {
-    "gpt2_with_cache": "sizes that are numbers",
-    "power_iterations": "a loop that a branch leaves, around one of changing types",
     "double_pendulum": "attributes that rounds change",
-    "diffusion_by_elements": "an argument that changes places with a new array",
 }  # fmt: skip
 
 # Loops that stay out of kernels, by what stands in the way; calls of all others are native.
 IN_THE_PLAN = {
     "fft_by_halves": "an array of changing shape",
-    "particle_filter": "an array that a branch makes",
 }  # fmt: skip
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from ...ir.program import Block
 from ...ir.types import INT_SCALAR
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.traced import TracedArray
+from ..tracing.traced import TracedArray, TracedScalar
 from .appends import hold, is_held, own_list
 from .decisions import Key
+from .exchanges import period_of
 from .growing import GrowingList
 from .iterables import Counted, counted_of, element_of
 from .names import Site, read
@@ -45,6 +46,10 @@ class Loop(Trial):
         self._before = Block()
         self._bare = self.mark  # before arrays for lists
         self._peeled = False  # the first round has been recorded on its own
+        self._singles = 0  # rounds that are still to be recorded on their own, with the current one
+        self._period = 1  # rounds of Python that the body has, see `exchanges`
+        self._recorded = 0  # of these, the ones that the trial has run
+        self._before_first: dict[str, Any] | None = None  # `puts` of the first of them
         self._index: Any = None  # of the round
         self._wants_first = False  # the first round is to tell the sizes of what is appended
         self._held: set[str] = set()  # variables with arrays that a list holds
@@ -72,14 +77,27 @@ class Loop(Trial):
             self.start = read(frame, self.site.names)
             first = self._range
             self._range = Counted(first.lower + first.step, first.upper, first.step)
+            self._singles -= 1
+            if self._singles:
+                self.runs_python = True
+                self.hand_back()
+                return self._element(self._range.lower)
             self._set_bounds()
             return self._begin(frame)
-        outputs = self.fit(self.changed(frame), frame)
+        if self._recorded < self._period:
+            return self._next()
+        self.puts = self._before_first
+        changed = self.changed(frame)
+        if self._exchanges(changed):
+            return self._peel() if self._singles else self._begin(frame)
+        outputs = self.fit(changed, frame)
         if outputs is not None:
             self._finish(outputs)
             raise StopIteration
         if self.peels and not self._peeled:
-            self._peeled = True
+            if self._period > 1:
+                self.refuse(self.why)
+            self._peeled, self._singles = True, 1
             return self._peel()
         return self._begin(frame)
 
@@ -95,6 +113,39 @@ class Loop(Trial):
     def is_to_be_peeled(self) -> bool:
         """True if the next trial records the first round on its own."""
         return self._wants_first
+
+    def _exchanges(self, changed: dict[str, Any]) -> bool:
+        """True if arrays change places, and the body is to have as many rounds as bring them back.
+
+        The rounds that are left over are recorded on their own, before the others.
+        """
+        if self._period > 1 or self._lists or not self.rec.takes_writes:
+            return False
+        if self.site.stop is not None:  # a round that leaves the loop is the last of its body
+            return False
+        assert self._block is not None
+        period = period_of(changed, self.puts or {}, self._block)
+        if period == 1:
+            return False
+        rounds = self._range.rounds()
+        if type(rounds) is TracedScalar and rounds.is_open:
+            return False
+        self.rec.reset(self.mark)
+        if not self._range.any():
+            return self._none()
+        self._period, self.why = period, "arrays change places"
+        self._singles = int(self._range.rounds() % period)
+        self._set_bounds()
+        return True
+
+    def _next(self) -> Any:
+        """The element of the next round of Python's that is recorded into the same body."""
+        if len(self.rec.blocks) != self.depth + 1:
+            self.refuse("a jump leaves a branch whose condition is known at run time only")
+        self.puts = None
+        index = self._index + self._recorded * self._range.step
+        self._recorded += 1
+        return self._element(index)
 
     def arguments(self) -> tuple[int, ...]:
         if any(growing.is_stale for growing in self._lists.values()):
@@ -137,11 +188,12 @@ class Loop(Trial):
 
     def _set_bounds(self) -> None:
         found = self._range
-        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, found.step))
+        step = found.step * self._period
+        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, step))
         self.mark = self._bare = self.rec.mark()
 
     def _peel(self) -> Any:
-        """The element of the first round, which is recorded on its own."""
+        """The element of the first of the rounds that are recorded on their own."""
         self.rec.reset(self._bare)
         for growing in self._lists.values():
             growing.forget()
@@ -156,9 +208,19 @@ class Loop(Trial):
 
     def _none(self) -> Any:
         """End a loop that has no round here, which the graph takes for granted."""
+        self._check_unbound()
         self.source.open.pop()
         self._results_of_none()
         raise StopIteration
+
+    def _check_unbound(self) -> None:
+        """Refuse a loop without a round if Python would have a variable unbound behind it.
+
+        The trial has bound it, and nothing can take that back.
+        """
+        for name in self.site.after:
+            if name not in self.start:
+                self.refuse(f"{name} is unbound behind it")
 
     def _begin(self, frame: types.FrameType) -> Any:
         rec = self.rec
@@ -183,7 +245,7 @@ class Loop(Trial):
             self._block.args = (number, *args)
             self.enter(self._block, args)
             index = wrap(rec, number)
-        self._index = index
+        self._index, self._recorded, self._before_first = index, 1, self.puts
         for growing in self._lists.values():
             growing.begin()
         element = self._element(index)
@@ -207,6 +269,7 @@ class Loop(Trial):
         if not self.is_safe():
             self.refuse("a number becomes a NumPy scalar of few bits")
         if not self._has_rounds():
+            self._check_unbound()
             rec.reset(self._bare)
             bool(self._range.any())  # the graph holds for this alone
             self._results_of_none()

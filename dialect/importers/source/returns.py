@@ -66,10 +66,13 @@ class _Loops:
             if not isinstance(node, (ast.For, ast.While)) or not _leaves_by_branches(node):
                 out.append(node)
                 continue
+            is_endless = _is_endless(node)
             found = self._left(node)
             before = [assign(node, name, False) for name, _ in found]
-            behind = [placed(_if(name, [made]), made) for name, made in found]
+            behind: list[ast.stmt] = [placed(_if(name, [made]), made) for name, made in found]
             out += [*before, node, *behind]
+            if is_endless:  # what left it is a return, and nothing is reached behind it
+                out[-1] = found[-1][1]
         return out
 
     def _left(self, loop: Any) -> list[tuple[str, ast.Return]]:
@@ -95,6 +98,22 @@ class _Loops:
                 found += inner
                 out += [placed(_if(name, [ast.Break()]), made) for name, made in inner]
         return out
+
+
+def _is_endless(loop: ast.For | ast.While) -> bool:
+    """True for a ``while True`` that only returns and errors leave."""
+    if not isinstance(loop, ast.While) or not isinstance(loop.test, ast.Constant):
+        return False
+    return bool(loop.test.value) and not any(map(_breaks, loop.body))
+
+
+def _breaks(node: ast.AST) -> bool:
+    """True if a statement may leave the loop around it by a `break`."""
+    if isinstance(node, (ast.For, ast.While)):
+        return any(map(_breaks, node.orelse))
+    if isinstance(node, (ast.Break, *_SCOPES)):
+        return isinstance(node, ast.Break)
+    return any(map(_breaks, ast.iter_child_nodes(node)))
 
 
 def _leaves_by_branches(loop: ast.For | ast.While) -> bool:

@@ -63,6 +63,11 @@ class TracedScalar(Recording, of=ScalarType):
         assert self._value is not None
         return self._value
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether a guard of its own can hold the number, and not only guards of all arguments."""
+        return self.rec.derivation.expr(self.value) is not None
+
     def takes(self, other: Any) -> bool:
         """True if operators combine this with ``other``; sequences are not numbers."""
         return super().takes(other) and not isinstance(other, (list, tuple))

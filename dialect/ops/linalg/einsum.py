@@ -4,7 +4,8 @@ Operands are whatever the caller's ``emit(name, *operands, **attrs)`` takes and 
 with ``ndim``, ``dtype`` (NumPy's) and ``shape``, whose entries are ints or scalar values that
 multiply, compare and can be operands. A traced value has a ``hint`` as well: its sizes for the
 example arguments, None where they are unknown. The hints decide what the graph looks like; the
-sizes are compared only where other ones would need another graph.
+sizes are compared only where other ones would need another graph, and a guard can tell them
+(``is_derived`` of a traced size).
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def decompose_einsum(emit: Emit, subscripts: str, operands: Sequence[Any]) -> An
         _Term(x if dtype_of(x.dtype) is dtype else emit("cast", x, dtype=dtype), labels)
         for x, labels in zip(operands, inputs, strict=True)
     ]
-    sizes = _label_sizes(terms)
-    terms = [_diagonal(emit, _without_ones(emit, t, sizes), sizes) for t in terms]
+    found = _label_sizes(terms)
+    sizes = {label: size.value for label, size in found.items()}
+    terms = [_diagonal(emit, _without_ones(emit, t, found), sizes) for t in terms]
     for chosen in _path(terms, sizes, output):
         picked = [terms[k] for k in chosen]
         terms = [t for k, t in enumerate(terms) if k not in chosen]
@@ -142,6 +144,11 @@ class _Size:
     value: Any
     now: int | None
 
+    @property
+    def is_derived(self) -> bool:
+        """True if it follows from the arguments' sizes, as far as a guard knows."""
+        return getattr(self.value, "is_derived", True)
+
 
 def _sizes(term: _Term) -> dict[str, _Size]:
     """Size of each axis; of a label that stands for several axes, the last one's."""
@@ -154,7 +161,7 @@ def _axes(term: _Term) -> list[tuple[str, _Size]]:
     return [(s, _Size(*size)) for s, *size in zip(term.labels, shape, hint, strict=True)]
 
 
-def _label_sizes(terms: Sequence[_Term]) -> dict[str, Any]:
+def _label_sizes(terms: Sequence[_Term]) -> dict[str, _Size]:
     """Size of each label, of an axis that is not 1 if there is one; raises ShapeError."""
     found: dict[str, _Size] = {}
     for label, size in (axis for term in terms for axis in _axes(term)):
@@ -167,7 +174,7 @@ def _label_sizes(terms: Sequence[_Term]) -> dict[str, Any]:
                 f"operands could not be broadcast together: dimension '{label}' has sizes "
                 f"{known.now} and {size.now}"
             )
-    return {label: size.value for label, size in found.items()}
+    return found
 
 
 def _is_literal(size: Any) -> bool:
@@ -175,13 +182,22 @@ def _is_literal(size: Any) -> bool:
     return type(size) is int
 
 
-def _without_ones(emit: Emit, term: _Term, sizes: dict[str, Any]) -> _Term:
-    """``term`` without the axes of size 1 that stand for longer ones."""
-    axes = [
-        k
-        for k, (label, size) in enumerate(_axes(term))
-        if size.now == 1 and size.value != sizes[label] and size.value == 1
-    ]
+def _without_ones(emit: Emit, term: _Term, sizes: dict[str, _Size]) -> _Term:
+    """``term`` without the axes of size 1 that stand for longer ones.
+
+    Where all axes of a label are 1 now, and no guard can hold that, ops find out if they differ.
+    """
+
+    def stands_for_longer(label: str, size: _Size) -> bool:
+        whole = sizes[label]
+        if size.now != 1:
+            return False
+        is_told = size.is_derived and whole.is_derived
+        if whole.now == 1 and not is_told and term.labels.count(label) == 1:
+            return False
+        return bool(size.value != whole.value and size.value == 1)
+
+    axes = [k for k, axis in enumerate(_axes(term)) if stands_for_longer(*axis)]
     if not axes:
         return term
     labels = tuple(s for k, s in enumerate(term.labels) if k not in axes)

@@ -39,6 +39,7 @@ from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .loop_types import Refused
 from .outline_loops import joined, loops_in, outline_loop
+from .unseen import infer_unseen
 
 PREFIX = "fusion_loop"
 SEVERAL = "s"  # follows the prefix in names of functions with several loops
@@ -92,6 +93,8 @@ class FuseLoops(Pass):
                 break
             attempt = func.clone(ip=ir.InsertionPoint(func)).operation
             before = {symbol_of(f) for f in _private(module)}
+            loops = list(loops_in(attempt))
+            infer_unseen(attempt, [loops[number] for number in chosen])
             attempt = self._functionalized(attempt, chosen)
             failure = self._attempt(module, attempt, chosen, alone)
             if isinstance(failure, int):

@@ -22,6 +22,7 @@ from ...mlir.rewrite import (
     create,
     defining_op,
     is_pure,
+    is_terminator,
     op_class,
     ops_in,
     set_type,
@@ -113,8 +114,11 @@ def outline_loop(
     types = infer_function(func)
     for number, (value, dtype) in enumerate(zip(outputs, numbers, strict=True)):
         known = type_of(value)
-        if dtype is None and isinstance(known, TensorType) and known.is_complete:
-            types[number] = known
+        if dtype is None and isinstance(known, TensorType):
+            # What a block yields has the type of that which it is handed to.
+            is_tied = any(is_terminator(user) or len(user.regions) for user in users(value))
+            if known.is_complete or is_tied:
+                types[number] = known
     callee = {"callee": symbol_of(func)}
     call = create(FusionGroup, inputs, callee, types, loop, loop.location)
     owners = set(members)
@@ -153,10 +157,10 @@ def _members(
 ) -> list[ir.Operation]:
     """The loop, and before it what computes values of its block that nothing else reads.
 
-    Ops on numbers are among them whoever reads their results: what they compute may be a size.
+    Ops on numbers are among them whoever reads their results, also those of the blocks around:
+    what they compute may be a size.
     """
-    block = loop.block
-    order = {v: n for n, op in enumerate(ops_in(block)) for v in op.results}
+    order = {v: n for n, op in enumerate(_around(loop)) for v in op.results}
     taken: dict[int, ir.Operation] = {}
     members = [loop]
     waiting = list(_free_values(members))
@@ -167,11 +171,26 @@ def _members(
             continue
         if source.name in CONSTANTS or memory.is_touched(source):
             continue
+        if source.block != loop.block and not _are_numbers(source):
+            continue
         if not _may_join(source, [*taken.values(), loop], others):
             continue
         taken[order[value]] = source
         waiting += _free_values([source])
     return [*(taken[n] for n in sorted(taken)), loop]
+
+
+def _around(loop: ir.Operation) -> list[ir.Operation]:
+    """The ops of the blocks in which a loop is, up to the function's, outer ones first."""
+    found, op = list[ir.Operation](), loop
+    while op.name != "func.func":
+        found[:0] = ops_in(op.block)
+        op = op.parent.operation
+    return found
+
+
+def _are_numbers(op: ir.Operation) -> bool:
+    return all(isinstance(type_of(v), ScalarType) for v in op.results)
 
 
 def _followers(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
@@ -235,7 +254,7 @@ def _may_join(
         return _is_read_by(members, op)
     if cls is None or len(op.regions) or not is_pure(op) or issubclass(cls, Identity):
         return False
-    if all(isinstance(type_of(v), ScalarType) for v in op.results):
+    if _are_numbers(op):
         return cls.fusion in (*_WITH_LOOP, Fusion.QUERY)
     if cls.fusion not in _WITH_LOOP or not all(
         isinstance(type_of(v), TensorType) for v in op.results
@@ -243,7 +262,15 @@ def _may_join(
         return False
     if _has_sizes_of_run_time(op, cls):
         return False
-    return _is_read_by(members, op)
+    return _is_free(cls) or _is_read_by(members, op)
+
+
+def _is_free(cls: type[Op]) -> bool:
+    """True for views of memory, which are taken anew wherever they are read.
+
+    As an argument, a view has the layout of the profile, and not that of another group's result.
+    """
+    return cls.fusion is Fusion.VIEW and bool(cls.aliases) and not cls.layout_decides
 
 
 def _is_read_by(members: Sequence[ir.Operation], op: ir.Operation) -> bool:

@@ -83,6 +83,31 @@ def test_einsum_of_sizes_known_only_at_run_time():
     assert pf.jit(f, background=False)(x, y) == np.dot(x[:1], y[:1]) + np.dot(x[:2], y[:2])
 
 
+def test_einsum_of_a_size_that_is_1_now_and_no_guard_can_tell():
+    """It begins with one key: the number of these decides nothing else."""
+
+    def f(q, keys, values, n):
+        weights = np.einsum("hd,htd->ht", q, keys[:, :n])
+        return np.einsum("ht,htd->hd", weights, values[:, :n])
+
+    q, keys = RNG.random((2, 4)), RNG.random((2, 9, 4))
+    found = trace(f, (q, keys, keys + 1, 1))
+    assert not found.guards
+    for n in (1, 2, 9):
+        np.testing.assert_allclose(call(found, q, keys, keys + 1, n), f(q, keys, keys + 1, n))
+
+
+def test_einsum_of_unlike_sizes_where_both_were_1():
+    def f(x, y, m, n):
+        return np.einsum("ij,jk->ik", x[:, :m], y[:n])
+
+    x, y = RNG.random((3, 5)), RNG.random((5, 2))
+    with pf.knobs.override(unsupported="python"):
+        jitted = pf.jit(f)
+        for m, n in ((1, 1), (1, 1), (1, 5), (5, 1), (5, 5), (1, 1)):
+            np.testing.assert_allclose(jitted(x, y, m, n), f(x, y, m, n))
+
+
 @pytest.mark.parametrize("subscripts", ["i,i", "i->", "i,j->ij", "i->i", "i,i->i"])
 def test_einsum_multiplies_and_adds_up_no_bfloat16(subscripts):
     def f(x):

@@ -278,3 +278,27 @@ def test_loops_with_choices_are_kernels_for_other_sizes_as_well():
     ran = f.state().counters["evaluated_ops"]
     same(f, distance, (rng.integers(0, 3, 9), rng.integers(0, 3, 9)))
     assert f.state().counters["evaluated_ops"] - ran < 30  # of 81 rounds, none
+
+
+@pytest.mark.parametrize("n", [0, -2])
+def test_what_a_loop_without_rounds_leaves_unbound(n):
+    """The body has been tried, and has bound a constant, which Python has not."""
+
+    def constant(x, n):
+        for k in range(n):
+            x = x * 0.5 + k
+            z = 3
+        return x, z
+
+    def exchanged(x, n):
+        y = x.copy()
+        for k in range(n):
+            y[0] = x[1] + k
+            x, y = y, x
+            k = 3
+        return x, k
+
+    for function in (constant, exchanged):
+        jitted = pf.jit(function)
+        for rounds in (n, 20, n, 20, n):
+            same(jitted, function, (np.arange(5.0), rounds))

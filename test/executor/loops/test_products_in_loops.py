@@ -78,6 +78,34 @@ def test_transposed_in_the_loop():
     settled(descend, x, rng.standard_normal((50, 40)), np.zeros((6, 40)), 30)
 
 
+def test_a_transposed_matrix_is_not_copied():
+    """The generic that would transpose it is gone, and with it the memory of the copy."""
+
+    def f(a, y, n):
+        for _ in range(n):
+            y = np.tanh(a.T @ y)
+        return y
+
+    a = np.random.default_rng(2).standard_normal((40, 40)) / 40
+    jitted = settled(f, a, np.ones(40), 20)
+    text = jitted.ir("loops")
+    assert 'profuse.workspace = "0"' in text
+
+
+def test_a_view_is_read_by_the_loop_and_before_it():
+    """A kernel before the loop would hand on the transposed matrix as an array of its own."""
+
+    def f(a, y, n):
+        y = np.tanh(a.T @ np.tanh(y))
+        for _ in range(n):
+            y = np.tanh(a.T @ y)
+        return y
+
+    a = np.random.default_rng(2).standard_normal((9, 9)) / 9
+    jitted = settled(f, a, np.ones(9), 20)
+    assert jitted.state().counters["guard_misses"] == 0
+
+
 def test_parts_of_rows_and_columns():
     """LU by dots: parts whose sizes follow from the loop, down to none, of what it writes."""
 

@@ -217,6 +217,31 @@ func.func @numbers(%x: tensor<8xf64>, %n: i64) -> tensor<8xf64> {
 }
 
 
+// A branch that no run has taken, and a loop in it: its values are bare, and typed for the kernel.
+// The size that was computed before the branch goes into the kernel as well.
+// CHECK-LABEL: func.func @unseen(
+// CHECK:         scf.if
+// CHECK-NEXT:      %[[U:.*]] = "profuse.fusion_group"(%{{.*}}) {callee = @fusion_loop{{.*}}} : (tensor<4xf64>) -> !profuse.tensor
+// CHECK-NEXT:      scf.yield %[[U]] : !profuse.tensor
+// CHECK-NOT:     scf.for
+func.func @unseen(%x: tensor<4xf64>, %z: !profuse.tensor, %c: i1) -> !profuse.tensor {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %n = "profuse.dim"(%x) {axis = 0 : i64} : (tensor<4xf64>) -> i64
+  %r = scf.if %c -> !profuse.tensor {
+    %e = "profuse.exp"(%x) : (tensor<4xf64>) -> !profuse.tensor
+    %y = "profuse.full"(%zero, %n) {dtype = f64, shape = array<i64: -9223372036854775808>} : (i64, i64) -> !profuse.tensor
+    scf.for %i = %zero to %n step %one : i64 {
+      %a = "profuse.pick"(%e, %i) {index = -9223372036854775808 : i64} : (!profuse.tensor, i64) -> !profuse.tensor
+      %p = "profuse.put_"(%y, %a, %i) {index = -9223372036854775808 : i64} : (!profuse.tensor, !profuse.tensor, i64) -> !profuse.tensor
+    }
+    scf.yield %y : !profuse.tensor
+  } else {
+    scf.yield %z : !profuse.tensor
+  }
+  return %r : !profuse.tensor
+}
+
 // CHECK:       func.func private @[[STENCIL]](%[[X:.*]]: tensor<8xf64{{.*}}>, %[[N:.*]]: i64)
 // CHECK:         "profuse.copy"(%[[X]])
 // CHECK:         %[[UPPER:.*]] = "profuse.sub"(%[[N]], %{{.*}})
