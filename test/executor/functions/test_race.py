@@ -88,7 +88,7 @@ class Model:
 
 
 def scaled(model, x):
-    return float((x * model.w).sum()), int(x[0]), x.shape[0]
+    return float((x * model.w).sum()), int(x[0]) + 1, x.shape[0]
 
 
 def lookups(f, monkeypatch):
@@ -104,10 +104,10 @@ def test_python_need_not_win_each_call_anew(monkeypatch):
     with pf.knobs.override(unsupported="python", demote=1.25):
         f = pf.jit(scaled)
         for _ in range(40):
-            assert f(model, x) == (3.0, 1, 3)
+            assert f(model, x) == (3.0, 2, 3)
         seen = lookups(f, monkeypatch)
         for _ in range(260):
-            assert f(model, x) == (3.0, 1, 3)
+            assert f(model, x) == (3.0, 2, 3)
         assert 2 <= len(seen) <= 6  # it is looked at from time to time
         assert f.state().tier == "python" and f.state().counters["calls"] == 300
         # Other sizes, other objects, no races.
@@ -117,17 +117,17 @@ def test_python_need_not_win_each_call_anew(monkeypatch):
             assert len(seen) > before
         before = len(seen)
         with pf.knobs.override(demote=0):
-            assert f(model, x) == (3.0, 1, 3)
+            assert f(model, x) == (3.0, 2, 3)
         assert len(seen) > before
         model.w = np.full(3, 2.0)
-        assert f(model, x) == (6.0, 1, 3)
+        assert f(model, x) == (6.0, 2, 3)
 
 
 def test_calls_with_containers_are_looked_at(monkeypatch):
     """What these hold may be of any size."""
 
     def function(xs):
-        return float(xs[0].sum()), int(xs[0][0]), len(xs)
+        return float(xs[0].sum()), int(xs[0][0]) + 1, len(xs)
 
     with pf.knobs.override(unsupported="python", demote=1.25):
         f = pf.jit(function)
