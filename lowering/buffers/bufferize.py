@@ -23,6 +23,7 @@ from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
+from .rounds import mark_rounds
 from .signature import Signature
 from .temporaries import place_temporaries
 
@@ -90,6 +91,7 @@ def bufferize(
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _expand_math(func, slow_subnormals, fused)
+        mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
 

@@ -1,0 +1,242 @@
+"""Loops of a bufferised function whose rounds are independent, so that threads may share them.
+
+The rounds of a loop are independent if each writes arrays at places of its own, and reads what it
+writes at these places alone. A place is a round's own if, on one axis, all accesses of the array
+have the same linear expression over the loop's index, and of what the loop does not change. Nothing
+else may pass from one round to another one: a sum, for instance, would need an order.
+
+A run that ends on its way is void, and starts over: so it does not matter which of the rounds that
+ends it comes first, as long as all others end, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from ...dialect.dataclass import dataclass
+from ...dialect.mlir.rewrite import walk
+from ..linalg.loop_builder import ASSERT
+from .linear import Linear, linear
+from .repeats import ends_surely
+
+INDEPENDENT = "profuse.independent"  # of a loop: its rounds may run in any order, at one time
+ONE_THREAD = "profuse.one_thread"  # of an outermost loop: why its rounds are not independent
+
+_NUMBERS = ("arith.", "math.", "complex.", "llvm.intr.", "llvm.extractvalue", "affine.apply")
+_CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", ASSERT)
+_MEMORY = ("memref.load", "memref.store", "memref.dealloc", "memref.dim")
+_VIEWS = ("memref.subview", "memref.cast")
+_OWN = ("memref.alloc", "memref.alloca", "memref.view")  # what makes memory that nothing else names
+_MOST_FACTOR = 1 << 20
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where an operation reads or writes an array; ``place`` is None if that is not known."""
+
+    op: ir.Operation
+    place: tuple[Linear, ...] | None
+
+    @property
+    def writes(self) -> bool:
+        return self.op.name == "memref.store"
+
+
+def mark_rounds(func: ir.Operation) -> None:
+    """Mark the outermost loops with independent rounds, and outermost ones that have none inside.
+
+    The latter get the reason.
+    """
+    for block in (b for region in func.regions for b in region.blocks):
+        for loop in _loops(block):
+            reasons: list[str] = []
+            if not _mark(loop, reasons):
+                loop.attributes[ONE_THREAD] = ir.StringAttr.get(reasons[0])
+
+
+def independent_loops(func: ir.Operation) -> list[ir.Operation]:
+    """The loops of a function that are marked."""
+    return [op for op in walk(func) if INDEPENDENT in op.attributes]
+
+
+def _loops(block: ir.Block) -> Iterator[ir.Operation]:
+    """The outermost loops of a block, also those in branches."""
+    for view in block.operations:
+        op = view.operation
+        if op.name in ("scf.for", "scf.while"):
+            yield op
+        elif op.name == "scf.if":
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from _loops(inner)
+
+
+def _mark(loop: ir.Operation, reasons: list[str]) -> bool:
+    """Mark a loop or loops in it; False, and one more reason, if there are none."""
+    reason = "a while loop has no number of rounds" if loop.name == "scf.while" else _shared(loop)
+    if not reason:
+        loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
+        return True
+    reasons.append(reason)
+    inner = [x for region in loop.regions for block in region.blocks for x in _loops(block)]
+    return any([_mark(x, reasons) for x in inner])
+
+
+def _shared(loop: ir.Operation) -> str:
+    """What a round of a loop shares with another one; "" = nothing."""
+    if loop.results:
+        return "a round hands on a number to the next one"
+    body = loop.regions[0].blocks[0]
+    accesses: dict[ir.Value, list[Access]] = {}
+    may_end = False
+    for op in walk(loop):
+        if op.name in _MEMORY and op.name != "memref.dim":
+            array = op.operands[1 if op.name == "memref.store" else 0]
+            if op.name != "memref.dealloc":
+                base, place = _place(array, list(op.operands)[1 + (op.name == "memref.store") :])
+                accesses.setdefault(base, []).append(Access(op, place))
+        elif op.name.startswith(("func.call", "llvm.call")):
+            return "a round calls a library"
+        elif op.name == ASSERT:
+            may_end = True
+        elif not op.name.startswith(_NUMBERS) and op.name not in (*_CONTROL, *_VIEWS, *_OWN[:1]):
+            return f"a round has {op.name}"
+    may_end = may_end or any(is_noted(base, loop) for base in accesses)
+    if may_end and not all(ends_surely(op) for op in walk(loop) if op.name == "scf.while"):
+        return "a round may be forbidden, and another one may not end"
+    if not all(map(_is_array, accesses)):
+        return "a round takes one array or another"
+    for base, found in accesses.items():
+        if not any(a.writes for a in found):
+            continue
+        if is_in(base, loop) or is_of_round(base, loop) or is_noted(base, loop):
+            continue
+        if not base_rank(base):
+            return "a round hands on a number to the next one"
+        if not _is_own(found, body.arguments[0], loop):
+            kept = "a temporary" if not isinstance(base, ir.BlockArgument) else "an array"
+            return f"rounds write {kept} at places that others read or write"
+    return ""
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def base_rank(base: ir.Value) -> int:
+    """Number of axes of an array."""
+    return ir.MemRefType(base.type).rank
+
+
+def _is_array(base: ir.Value) -> bool:
+    """Whether a value is an argument of the function, or memory that nothing else names."""
+    if isinstance(base, ir.BlockArgument):
+        return base.owner.owner.operation.name == "func.func"
+    return base.owner.name in _OWN
+
+
+def _place(array: ir.Value, where: list[ir.Value]) -> tuple[ir.Value, tuple[Linear, ...] | None]:
+    """The array that a view is of, and where in it an element of the view is."""
+    place: list[Linear] | None = [linear(v) for v in where]
+    while not isinstance(array, ir.BlockArgument) and array.owner.name in _VIEWS:
+        op = array.owner.operation
+        if op.name == "memref.subview" and place is not None:
+            place = _in_whole(op, place)
+        array = op.operands[0]
+    return array, None if place is None else tuple(place)
+
+
+def _in_whole(op: ir.Operation, place: list[Linear]) -> list[Linear] | None:
+    """A place in a view as one in the array; None where the view leaves out axes."""
+    if ir.MemRefType(op.results[0].type).rank != ir.MemRefType(op.operands[0].type).rank:
+        return None
+    counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    given = iter(list(op.operands)[1:])
+    open_ = ir.ShapedType.get_dynamic_size()
+    offsets = [
+        linear(next(given)) if n == open_ else Linear({}, n)
+        for n in ir.DenseI64ArrayAttr(op.attributes["static_offsets"])
+    ]  # fmt: skip
+    if counts[3]:
+        return None
+    steps = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
+    return [o.plus(p, s) for o, p, s in zip(offsets, place, steps, strict=True)]
+
+
+def is_in(value: ir.Value, op: ir.Operation) -> bool:
+    """Whether a value is defined inside of an operation."""
+    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
+    while True:
+        owner = block.owner.operation
+        if owner == op:
+            return True
+        if owner.name == "func.func":
+            return False
+        block = owner.block
+
+
+def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
+    """Whether each round of a loop writes a number in memory before it reads it.
+
+    Its first use is a store, and all others follow in the same block or in blocks inside.
+    """
+    if isinstance(base, ir.BlockArgument) or base.owner.name != "memref.alloca" or base_rank(base):
+        return False
+    users = [use.owner.operation for use in base.uses]
+    if not users or not all(_encloses(loop, user) for user in users):
+        return False
+    for store in (u for u in users if u.name == "memref.store" and u.operands[1] == base):
+        order = {view.operation: k for k, view in enumerate(store.block.operations)}
+        if all(order.get(_ancestor(u, order), -1) >= order[store] for u in users):
+            return True
+    return False
+
+
+def is_noted(base: ir.Value, loop: ir.Operation) -> bool:
+    """Whether rounds do nothing with a byte in memory but note that something is forbidden."""
+    if isinstance(base, ir.BlockArgument) or base.owner.name != "memref.alloca" or base_rank(base):
+        return False
+    inside = [u for u in (use.owner.operation for use in base.uses) if _encloses(loop, u)]
+    stored = []
+    for op in (u for u in inside if u.name == "memref.load"):
+        readers = [use.owner.operation for use in op.results[0].uses]
+        if len(readers) != 1 or readers[0].name != "arith.ori":
+            return False
+        stores = [use.owner.operation for use in readers[0].results[0].uses]
+        if len(stores) != 1 or stores[0] not in inside or stores[0].name != "memref.store":
+            return False
+        stored.append(stores[0])
+    return all(u.name == "memref.load" or u in stored for u in inside)
+
+
+def _encloses(op: ir.Operation, inner: ir.Operation) -> bool:
+    while inner.name != "func.func":
+        if inner == op:
+            return True
+        inner = inner.parent.operation
+    return False
+
+
+def _ancestor(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation:
+    while op not in order and op.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
+def _is_own(found: list[Access], index: ir.Value, loop: ir.Operation) -> bool:
+    """Whether all accesses of an array have one axis on which a round has a place of its own."""
+    first = found[0].place
+    if first is None:
+        return False
+    for axis, expr in enumerate(first):
+        if not 0 < abs(expr.factor(index)) < _MOST_FACTOR:
+            continue
+        if any(v != index and is_in(v, loop) for v in expr.terms):
+            continue
+        if all(a.place is not None and a.place[axis] == expr for a in found):
+            return True
+    return False
+
+
+__all__ = ["INDEPENDENT", "ONE_THREAD", "independent_loops", "is_noted", "is_of_round", "mark_rounds"]

@@ -1,0 +1,290 @@
+"""Loops with independent rounds in functions of their own, of which threads run chunks.
+
+A loop becomes a function of what it uses and of the rounds from ``begin`` to ``end``, and the call
+of another one, which launches it. MLIR lowers both, with one argument for each part of an array's
+descriptor; then the second one gets its body: it decides on the size of chunks by the estimated
+work, stores its arguments in memory, and has the pool call a part with each chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlir import ir
+
+from ...dialect.mlir.rewrite import walk
+from ..emit.base import Ops
+from ..emit.chunks import RUN, add_run_chunks
+from ..linalg.element import emit
+from ..linalg.loop_builder import ASSERT
+from ..schedule.chunks import MOST
+from ..thread_pool import CHUNK, POOL, WORDS, WORK
+from .linear import constant_of
+from .rounds import independent_loops, is_in, is_noted, is_of_round
+from .signature import function_named
+from .work import emit_work, known_work
+
+_VIEWS = ("memref.subview", "memref.cast")
+_LEAST = 2 * CHUNK  # work of a loop that is worth two chunks
+
+
+def shared_loops(func: ir.Operation) -> list[ir.Operation]:
+    """The loops of a function that threads may share, and that may take long enough for that."""
+    return [op for op in independent_loops(func) if (known_work(op) or _LEAST) >= _LEAST]
+
+
+def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -> list[str]:
+    """Make functions of loops that threads may share; returns their names.
+
+    ``flag`` is the memory in which a void run says so; a function that may be void has that as its
+    first argument.
+    """
+    name = ir.StringAttr(func.attributes["sym_name"]).value
+    made = []
+    for number, loop in enumerate(shared_loops(func)):
+        made.append(f"{name}_rounds{number}")
+        with loop.location:
+            _Outlined(module, func, loop, made[-1], flag).make()
+    return made
+
+
+class _Outlined:
+    """One loop on its way into a function."""
+
+    def __init__(
+        self, module: ir.Module, func: ir.Operation, loop: ir.Operation, name: str,
+        flag: ir.Value | None,
+    ) -> None:  # fmt: skip
+        self.module, self.func, self.loop, self.name = module, func, loop, name
+        outside = _used(loop)
+        self.noted = [v for v in outside if _is_cell(v) and is_noted(v, loop)]
+        self.private = [v for v in outside if v not in self.noted and is_of_round(v, loop)]
+        may_end = self.noted or any(op.name == ASSERT for op in walk(loop))
+        self.flag = flag if may_end else None
+        kept = [v for v in outside if not (v in self.noted or v in self.private or _is_copied(v))]
+        for value in outside:
+            kept += [v for v in _behind(value) if v not in kept] if _is_copied(value) else []
+        first = [] if self.flag is None else [self.flag]
+        self.given = [*first, *(v for v in dict.fromkeys(kept) if v not in first)]
+        self.copied = [v for v in outside if _is_copied(v)]
+
+    def make(self) -> None:
+        launch = self.name + "_launch"
+        index, f64 = ir.IndexType.get(), ir.F64Type.get()
+        types = [v.type for v in self.given]
+        body = self._function(self.name, [*types, index, index])
+        self._function(launch, [*types, index, f64], declared=True)
+        with ir.InsertionPoint(self.loop):
+            if self.flag is not None:
+                ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
+            count = self._count()
+            operands = [*self.given, count, emit_work(self.loop)]
+            ir.Operation.create(
+                "func.call", operands=operands,
+                attributes={"callee": ir.FlatSymbolRefAttr.get(launch)},
+            )  # fmt: skip
+            if self.flag is not None:
+                _end_unless_zero(self.flag)
+        self._fill(body)
+
+    def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
+        with ir.InsertionPoint(self.module.body):
+            made = ir.Operation.create(
+                "func.func", regions=1,
+                attributes={
+                    "sym_name": ir.StringAttr.get(name),
+                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
+                    "sym_visibility": ir.StringAttr.get("private"),
+                },
+            )  # fmt: skip
+        return None if declared else made.regions[0].blocks.append(*types)  # type: ignore[return-value]
+
+    def _count(self) -> ir.Value:
+        """The number of rounds."""
+        low, high, step = list(self.loop.operands)[:3]
+        index = ir.IndexType.get()
+        count = emit("arith.subi", index, high, low)
+        if constant_of(step) != 1:
+            above = emit("arith.subi", index, step, _index(1))
+            count = emit("arith.divsi", index, emit("arith.addi", index, count, above), step)
+        return emit("arith.maxsi", index, count, _index(0))
+
+    def _fill(self, block: ir.Block) -> None:
+        """Move the loop into its function, where it goes from round to round of a chunk."""
+        *given, begin, end = block.arguments
+        new = dict(zip(self.given, given, strict=True))
+        with ir.InsertionPoint(block):
+            if self.flag is not None:
+                _end_unless_zero(new[self.flag])  # nobody needs the rounds of a void run
+            for value in self.copied:
+                self._copy(value, new)
+            for cell in (*self.private, *self.noted):
+                new[cell] = cell.owner.operation.clone().results[0]
+            for cell in self.noted:
+                ir.Operation.create("memref.store", operands=[_byte(0), new[cell]])
+            low, high, step = (new[v] for v in list(self.loop.operands)[:3])
+            index = ir.IndexType.get()
+            first, behind = (
+                emit("arith.addi", index, low, emit("arith.muli", index, n, step))
+                for n in (begin, end)
+            )
+            behind = emit("arith.minsi", index, behind, high)
+            mark = ir.Operation.create("func.return")
+        self.loop.move_before(mark)
+        for op in walk(self.loop):
+            for number, value in enumerate(op.operands):
+                if value in new:
+                    op.operands[number] = new[value]
+        for number, value in enumerate((first, behind, step)):
+            self.loop.operands[number] = value
+        with ir.InsertionPoint(mark):
+            for cell in self.noted:
+                _end_unless_zero(new[cell])
+
+    def _copy(self, value: ir.Value, new: dict[ir.Value, ir.Value]) -> None:
+        """Make a constant or a view anew in the function."""
+        if value in new:
+            return
+        op = value.owner.operation
+        for operand in op.operands:
+            if _is_copied(operand):
+                self._copy(operand, new)
+        made = op.clone()
+        for number, operand in enumerate(op.operands):
+            made.operands[number] = new[operand]
+        new[value] = made.results[0]
+
+
+def _used(loop: ir.Operation) -> list[ir.Value]:
+    """The values from outside of a loop that it uses, each once."""
+    inside = (v for op in walk(loop) for v in op.operands if not is_in(v, loop))
+    return list(dict.fromkeys([*list(loop.operands)[:3], *inside]))
+
+
+def _is_cell(value: ir.Value) -> bool:
+    return not isinstance(value, ir.BlockArgument) and value.owner.name == "memref.alloca"
+
+
+def _is_copied(value: ir.Value) -> bool:
+    """Whether functions make a value themselves, rather than get it as an argument."""
+    if isinstance(value, ir.BlockArgument):
+        return False
+    return value.owner.name in ("arith.constant", *_VIEWS)
+
+
+def _behind(value: ir.Value) -> list[ir.Value]:
+    """What has to be given so that a value can be copied."""
+    if not _is_copied(value):
+        return [value]
+    return [v for operand in value.owner.operands for v in _behind(operand)]
+
+
+def _index(value: int) -> ir.Value:
+    index = ir.IndexType.get()
+    return emit("arith.constant", index, value=ir.IntegerAttr.get(index, value))
+
+
+def _byte(value: int) -> ir.Value:
+    type_ = ir.IntegerType.get_signless(8)
+    return emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, value))
+
+
+def _end_unless_zero(flag: ir.Value) -> None:
+    """End the run here if a byte in memory is not 0."""
+    found = emit("memref.load", ir.IntegerType.get_signless(8), flag)
+    is_zero = emit(
+        "arith.cmpi", ir.IntegerType.get_signless(1), found, _byte(0),
+        predicate=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0),
+    )  # fmt: skip
+    ir.Operation.create(
+        ASSERT, operands=[is_zero], attributes={"msg": ir.StringAttr.get("void")}
+    )
+
+
+# --- in the LLVM dialect --------------------------------------------------------------------------
+
+
+def add_launches(module: ir.Module, names: Sequence[str]) -> None:
+    """Give the functions that launch shared loops their bodies."""
+    if not names:
+        return
+    add_run_chunks(module)
+    for name in names:
+        rounds = function_named(module, name)
+        rounds.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        types = [str(a.type) for a in rounds.regions[0].blocks[0].arguments][:-2]
+        rounds.attributes["arg_attrs"] = ir.ArrayAttr.get(_no_alias(types))
+        function_named(module, f"{name}_launch").erase()
+        text = ir.Module.parse(_launch(name, types), module.context)
+        for view in text.body.operations:
+            if len(view.operation.regions[0].blocks):
+                view.operation.clone(ir.InsertionPoint(module.body))
+
+
+def _no_alias(types: Sequence[str]) -> list[ir.Attribute]:
+    """Attributes of arguments: no two arrays overlap, and the second pointer of each is used."""
+    found = [ir.DictAttr.get({}) for _ in (*types, "begin", "end")]
+    for place in range(1, len(types)):
+        if types[place - 1 : place + 2] == ["!llvm.ptr", "!llvm.ptr", "i64"]:
+            found[place] = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    return found
+
+
+def _launch(name: str, types: Sequence[str]) -> str:
+    """The functions that launch a loop, and that run one chunk of it, as text.
+
+    ``types``: of the arguments of the loop's function, without those for the rounds.
+    """
+    given = [f"%a{k}" for k in range(len(types))]
+    packed = f"!llvm.struct<({', '.join(t.removeprefix('!llvm.') for t in types)})>"
+    called = ", ".join([*types, "i64", "i64"])
+    arguments = "".join(f"{a}: {t}, " for a, t in zip(given, types, strict=True))
+
+    def each(text: str) -> str:
+        """A text for each argument: its number, and its type."""
+        return "\n".join(text.format(k=k, t=t) for k, t in enumerate(types))
+
+    def call(*of: str) -> str:
+        return f"llvm.call @{name}({', '.join([*given, *of])}) : ({called}) -> ()"
+
+    place = f"%p{{k}} = llvm.getelementptr %array[0, {{k}}] : (!llvm.ptr) -> !llvm.ptr, {packed}\n"
+    return f"""
+llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORDS} x i64>
+llvm.func @{RUN}(!llvm.ptr, !llvm.ptr, i64, i64)
+llvm.func @{name}({called})
+llvm.func internal @{name}_part(%array: !llvm.ptr, %begin: i64, %end: i64) {{
+  {each(place + "%a{k} = llvm.load %p{k} : !llvm.ptr -> {t}")}
+  {call("%begin", "%end")}
+  llvm.return
+}}
+llvm.func internal @{name}_launch({arguments}%count: i64, %work: f64) {{
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %array = llvm.alloca %one x {packed} : (i64) -> !llvm.ptr
+  %pool = llvm.mlir.addressof @{POOL} : !llvm.ptr
+  %slot = llvm.getelementptr %pool[{WORK}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %chunk = llvm.load %slot : !llvm.ptr -> f64
+  %least = llvm.mlir.constant(1.0 : f64) : f64
+  %most = llvm.mlir.constant({float(MOST)} : f64) : f64
+  %wanted = llvm.fdiv %work, %chunk : f64
+  %some = llvm.intr.maxnum(%wanted, %least) : (f64, f64) -> f64
+  %few = llvm.intr.minnum(%some, %most) : (f64, f64) -> f64
+  %parts = llvm.fptosi %few : f64 to i64
+  %sum = llvm.add %count, %parts : i64
+  %above = llvm.sub %sum, %one : i64
+  %grain = llvm.udiv %above, %parts : i64
+  %whole = llvm.icmp "sge" %grain, %count : i64
+  llvm.cond_br %whole, ^alone, ^several
+^alone:
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  {call("%zero", "%count")}
+  llvm.return
+^several:
+  {each(place + "llvm.store %a{k}, %p{k} : {t}, !llvm.ptr")}
+  %part = llvm.mlir.addressof @{name}_part : !llvm.ptr
+  llvm.call @{RUN}(%part, %array, %count, %grain) : (!llvm.ptr, !llvm.ptr, i64, i64) -> ()
+  llvm.return
+}}
+"""
+
+
+__all__ = ["add_launches", "share_rounds", "shared_loops"]
