@@ -17,9 +17,10 @@ from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.mlir.rewrite import walk
-from ..linalg.loop_builder import ASSERT
+from ..linalg.loop_builder import ASSERT, NOTED
 from .linear import Linear, linear
 from .repeats import ends_surely
+from .temporaries import LOOP
 
 INDEPENDENT = "profuse.independent"  # of a loop: its rounds may run in any order, at one time
 ONE_THREAD = "profuse.one_thread"  # of an outermost loop: why its rounds are not independent
@@ -111,7 +112,9 @@ def _shared(loop: ir.Operation) -> str:
     for base, found in accesses.items():
         if not any(a.writes for a in found):
             continue
-        if is_in(base, loop) or is_of_round(base, loop) or is_noted(base, loop):
+        if is_in(base, loop) or is_private(base, loop) or is_noted(base, loop):
+            if may_end and not is_in(base, loop) and base.owner.name == "memref.view":
+                return "a round that may be forbidden has a large temporary"
             continue
         if not base_rank(base):
             return "a round hands on a number to the next one"
@@ -193,9 +196,25 @@ def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
     return False
 
 
+def is_temporary(base: ir.Value, loop: ir.Operation) -> bool:
+    """Whether memory holds a temporary of a round of a loop, or of a loop inside."""
+    if isinstance(base, ir.BlockArgument) or LOOP not in base.owner.attributes:
+        return False
+    number = base.owner.attributes[LOOP]
+    return any(
+        LOOP in op.attributes and op.attributes[LOOP] == number
+        for op in (loop, *walk(loop)) if op.name in ("scf.for", "scf.while")
+    )  # fmt: skip
+
+
+def is_private(base: ir.Value, loop: ir.Operation) -> bool:
+    """Whether each chunk of the rounds of a loop may have memory of its own for this."""
+    return is_of_round(base, loop) or is_temporary(base, loop)
+
+
 def is_noted(base: ir.Value, loop: ir.Operation) -> bool:
     """Whether rounds do nothing with a byte in memory but note that something is forbidden."""
-    if isinstance(base, ir.BlockArgument) or base.owner.name != "memref.alloca" or base_rank(base):
+    if isinstance(base, ir.BlockArgument) or NOTED not in base.owner.attributes:
         return False
     inside = [u for u in (use.owner.operation for use in base.uses) if _encloses(loop, u)]
     stored = []
@@ -239,4 +258,4 @@ def _is_own(found: list[Access], index: ir.Value, loop: ir.Operation) -> bool:
     return False
 
 
-__all__ = ["INDEPENDENT", "ONE_THREAD", "independent_loops", "is_noted", "is_of_round", "mark_rounds"]
+__all__ = ["INDEPENDENT", "ONE_THREAD", "independent_loops", "is_noted", "is_private", "mark_rounds"]

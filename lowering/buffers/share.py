@@ -20,7 +20,7 @@ from ..linalg.loop_builder import ASSERT
 from ..schedule.chunks import MOST
 from ..thread_pool import CHUNK, POOL, WORDS, WORK
 from .linear import constant_of
-from .rounds import independent_loops, is_in, is_noted, is_of_round
+from .rounds import independent_loops, is_in, is_noted, is_private
 from .signature import function_named
 from .work import emit_work, known_work
 
@@ -57,16 +57,15 @@ class _Outlined:
     ) -> None:  # fmt: skip
         self.module, self.func, self.loop, self.name = module, func, loop, name
         outside = _used(loop)
-        self.noted = [v for v in outside if _is_cell(v) and is_noted(v, loop)]
-        self.private = [v for v in outside if v not in self.noted and is_of_round(v, loop)]
+        self.noted = [v for v in outside if is_noted(v, loop)]
+        self.private = [v for v in outside if v not in self.noted and is_private(v, loop)]
         may_end = self.noted or any(op.name == ASSERT for op in walk(loop))
         self.flag = flag if may_end else None
-        kept = [v for v in outside if not (v in self.noted or v in self.private or _is_copied(v))]
-        for value in outside:
-            kept += [v for v in _behind(value) if v not in kept] if _is_copied(value) else []
+        sizes = [v for p in self.private for v in list(p.owner.operands)[2:]]
+        needed = [v for v in (*outside, *sizes) if v not in (*self.noted, *self.private)]
         first = [] if self.flag is None else [self.flag]
-        self.given = [*first, *(v for v in dict.fromkeys(kept) if v not in first)]
-        self.copied = [v for v in outside if _is_copied(v)]
+        self.given = list(dict.fromkeys([*first, *(v for n in needed for v in _behind(n))]))
+        self.copied = [v for v in needed if _is_copied(v)]
 
     def make(self) -> None:
         launch = self.name + "_launch"
@@ -118,8 +117,8 @@ class _Outlined:
                 _end_unless_zero(new[self.flag])  # nobody needs the rounds of a void run
             for value in self.copied:
                 self._copy(value, new)
-            for cell in (*self.private, *self.noted):
-                new[cell] = cell.owner.operation.clone().results[0]
+            for memory in (*self.private, *self.noted):
+                new[memory] = self._memory(memory, new)
             for cell in self.noted:
                 ir.Operation.create("memref.store", operands=[_byte(0), new[cell]])
             low, high, step = (new[v] for v in list(self.loop.operands)[:3])
@@ -138,8 +137,20 @@ class _Outlined:
         for number, value in enumerate((first, behind, step)):
             self.loop.operands[number] = value
         with ir.InsertionPoint(mark):
+            for memory in self.private:
+                if new[memory].owner.name == "memref.alloc":
+                    ir.Operation.create("memref.dealloc", operands=[new[memory]])
             for cell in self.noted:
                 _end_unless_zero(new[cell])
+
+    def _memory(self, memory: ir.Value, new: dict[ir.Value, ir.Value]) -> ir.Value:
+        """Memory of a chunk in place of some on the stack, or of a part of the workspace."""
+        made = memory.owner.operation
+        if made.name == "memref.alloca":
+            return made.clone().results[0]
+        sizes = [new[v] for v in list(made.operands)[2:]]
+        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
+        return emit("memref.alloc", memory.type, *sizes, operandSegmentSizes=segments)
 
     def _copy(self, value: ir.Value, new: dict[ir.Value, ir.Value]) -> None:
         """Make a constant or a view anew in the function."""
@@ -159,10 +170,6 @@ def _used(loop: ir.Operation) -> list[ir.Value]:
     """The values from outside of a loop that it uses, each once."""
     inside = (v for op in walk(loop) for v in op.operands if not is_in(v, loop))
     return list(dict.fromkeys([*list(loop.operands)[:3], *inside]))
-
-
-def _is_cell(value: ir.Value) -> bool:
-    return not isinstance(value, ir.BlockArgument) and value.owner.name == "memref.alloca"
 
 
 def _is_copied(value: ir.Value) -> bool:

@@ -1,0 +1,153 @@
+"""Loops with independent rounds on several threads: what is shared, with the bits of one thread."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import profuse as pf
+import pytest
+import shared_programs
+from internals import executor_of
+from profuse.lowering.cpu import pool
+from profuse.lowering.cpu.pool_block import block, set_chunk_work
+from profuse.lowering.target import host_target
+from profuse.lowering.thread_pool import CHUNK, GENERATION, supports
+from shared_programs import ARGUMENTS, DEPENDENT
+
+THREADS = (1, 2, 3, 7)
+pytestmark = pytest.mark.skipif(
+    not supports(host_target().triple), reason="no pool of threads on this system"
+)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks():
+    """Loops that are long enough for two chunks have many."""
+    set_chunk_work(CHUNK / 50)
+    yield
+    set_chunk_work(CHUNK)
+    pool.use_threads(1)
+
+
+def _jitted(name, *sizes):
+    """A program that has been called with arguments of these sizes until it runs in kernels."""
+    function = getattr(shared_programs, name)
+    jitted = pf.jit(function)
+    for size in sizes:
+        args = _args(name, size)
+        for _ in range(3):
+            jitted(*args)
+            jitted.wait()
+    return jitted
+
+
+def _args(name, size):
+    rng = np.random.default_rng(size)
+    return (rng.random((size, size)),) if name in DEPENDENT else ARGUMENTS[name](rng, size)
+
+
+def _launches(jitted, args):
+    """How many launches of the pool a call makes on two threads."""
+    assert pool.use_threads(2)
+    before = block()[GENERATION]
+    jitted(*args)
+    return block()[GENERATION] - before
+
+
+def _on_threads(jitted, args):
+    found = []
+    for count in THREADS:
+        assert pool.use_threads(count)
+        found.append(np.asarray(jitted(*args)))
+    return found
+
+
+def _check(jitted, name, size):
+    args = _args(name, size)
+    counters = jitted.state().counters
+    before = counters["kernel_launches"], counters["evaluated_ops"]
+    found = _on_threads(jitted, args)
+    counters = jitted.state().counters
+    assert counters["kernel_launches"] == before[0] + len(THREADS)
+    assert counters["evaluated_ops"] == before[1]
+    assert counters["voided_launches"] == 0
+    assert len({result.tobytes() for result in found}) == 1
+    expected = getattr(shared_programs, name)(*args)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-11, atol=1e-12)
+    assert _launches(jitted, args)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_same_bits_on_any_number_of_threads(name):
+    jitted = _jitted(name, 90)
+    (artifact,) = executor_of(jitted).result.kernels.values()
+    assert artifact.shared_steps
+    _check(jitted, name, 90)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_sizes_of_the_call(name):
+    jitted = _jitted(name, 6, 7, 8)
+    for size in (40, 41):
+        _check(jitted, name, size)
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_rounds_that_depend_on_others(name):
+    jitted = _jitted(name, 90)
+    (artifact,) = executor_of(jitted).result.kernels.values()
+    assert DEPENDENT[name] in str(jitted.ir("loops"))
+    assert _on_threads(jitted, _args(name, 90))
+    found = jitted(*_args(name, 90))
+    expected = getattr(shared_programs, name)(*_args(name, 90))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 5000, 17_999])
+@pytest.mark.parametrize("name", ["gathered", "sparse"])
+def test_a_forbidden_round_voids_the_run(name, place):
+    jitted = _jitted(name, 90)
+    args = _args(name, 90)
+    where = args[1]
+    where[place % len(where)] = 90
+    for count in THREADS:
+        assert pool.use_threads(count)
+        voided = jitted.state().counters["voided_launches"]
+        with pytest.raises(IndexError):
+            jitted(*args)
+        assert jitted.state().counters["voided_launches"] == voided + 1
+    where[place % len(where)] = 0
+    np.testing.assert_allclose(jitted(*args), getattr(shared_programs, name)(*args), rtol=1e-12)
+
+
+def test_calls_from_several_threads():
+    jitted = _jitted("forces", 90)
+    assert pool.use_threads(3)
+    args = _args("forces", 90)
+    expected = jitted(*args)
+    found = []
+
+    def call():
+        for _ in range(20):
+            found.append(jitted(*args))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    for result in found:
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_short_loops_stay_whole():
+    set_chunk_work(CHUNK)
+    jitted = _jitted("distances", 9)
+    (artifact,) = executor_of(jitted).result.kernels.values()
+    assert artifact.shared_steps == 0
+    assert not _launches(jitted, _args("distances", 9))
+    jitted = _jitted("distances", 6, 7, 8)
+    assert not _launches(jitted, _args("distances", 9))
+    assert _launches(jitted, _args("distances", 100))
