@@ -57,11 +57,6 @@ def mark_rounds(func: ir.Operation) -> None:
                 loop.attributes[ONE_THREAD] = ir.StringAttr.get(reasons[0])
 
 
-def independent_loops(func: ir.Operation) -> list[ir.Operation]:
-    """The loops of a function that are marked."""
-    return [op for op in walk(func) if INDEPENDENT in op.attributes]
-
-
 def _loops(block: ir.Block) -> Iterator[ir.Operation]:
     """The outermost loops of a block, also those in branches."""
     for view in block.operations:
@@ -258,4 +253,4 @@ def _is_own(found: list[Access], index: ir.Value, loop: ir.Operation) -> bool:
     return False
 
 
-__all__ = ["INDEPENDENT", "ONE_THREAD", "independent_loops", "is_noted", "is_private", "mark_rounds"]
+__all__ = ["INDEPENDENT", "ONE_THREAD", "is_in", "is_noted", "is_private", "mark_rounds"]

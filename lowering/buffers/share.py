@@ -20,17 +20,47 @@ from ..linalg.loop_builder import ASSERT
 from ..schedule.chunks import MOST
 from ..thread_pool import CHUNK, POOL, WORDS, WORK
 from .linear import constant_of
-from .rounds import independent_loops, is_in, is_noted, is_private
+from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
 from .signature import function_named
 from .work import emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
+_LAUNCH = "_launch"
 _LEAST = 2 * CHUNK  # work of a loop that is worth two chunks
 
 
 def shared_loops(func: ir.Operation) -> list[ir.Operation]:
     """The loops of a function that threads may share, and that may take long enough for that."""
-    return [op for op in independent_loops(func) if (known_work(op) or _LEAST) >= _LEAST]
+    return [op for op in walk(func) if INDEPENDENT in op.attributes and _is_long(op)]
+
+
+def reasons_for_one_thread(func: ir.Operation) -> tuple[str, ...]:
+    """Why loops that may take long are not shared, each reason once."""
+    found = [
+        ir.StringAttr(op.attributes[ONE_THREAD]).value
+        for op in walk(func) if ONE_THREAD in op.attributes and _is_long(op)
+    ]  # fmt: skip
+    return tuple(dict.fromkeys(found))
+
+
+def _is_long(loop: ir.Operation) -> bool:
+    """Whether a loop may take as long as two chunks.
+
+    A vector within the rounds of another loop is taken to be short.
+    """
+    work = known_work(loop) if loop.name == "scf.for" else None
+    if work is None and _depth(loop):
+        return any(op.name in ("scf.for", "scf.while") for op in walk(loop))
+    return work is None or work >= _LEAST
+
+
+def _depth(op: ir.Operation) -> int:
+    """The number of loops around an operation."""
+    found = 0
+    while op.name != "func.func":
+        op = op.parent.operation
+        found += op.name in ("scf.for", "scf.while")
+    return found
 
 
 def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -> list[str]:
@@ -40,8 +70,10 @@ def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -
     first argument.
     """
     name = ir.StringAttr(func.attributes["sym_name"]).value
-    made = []
-    for number, loop in enumerate(shared_loops(func)):
+    made, loops = [], shared_loops(func)
+    if loops:
+        add_run_chunks(module)
+    for number, loop in enumerate(loops):
         made.append(f"{name}_rounds{number}")
         with loop.location:
             _Outlined(module, func, loop, made[-1], flag).make()
@@ -68,23 +100,46 @@ class _Outlined:
         self.copied = [v for v in needed if _is_copied(v)]
 
     def make(self) -> None:
-        launch = self.name + "_launch"
         index, f64 = ir.IndexType.get(), ir.F64Type.get()
         types = [v.type for v in self.given]
         body = self._function(self.name, [*types, index, index])
-        self._function(launch, [*types, index, f64], declared=True)
-        with ir.InsertionPoint(self.loop):
-            if self.flag is not None:
-                ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
-            count = self._count()
-            operands = [*self.given, count, emit_work(self.loop)]
-            ir.Operation.create(
-                "func.call", operands=operands,
-                attributes={"callee": ir.FlatSymbolRefAttr.get(launch)},
-            )  # fmt: skip
-            if self.flag is not None:
-                _end_unless_zero(self.flag)
+        self._function(self.name + _LAUNCH, [*types, index, f64], declared=True)
+        work = emit_work(self.loop)
+        if known_work(self.loop) is None and _depth(self.loop):
+            # It may be short, and run often: a branch costs less than a call.
+            self._launch_if_long(work)
+        else:
+            with ir.InsertionPoint(self.loop):
+                self._launch(work)
         self._fill(body)
+
+    def _launch_if_long(self, work: ir.Value) -> None:
+        ops = Ops()
+        with ir.InsertionPoint(self.loop):
+            pool = ops.create(
+                "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
+            )
+            chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
+            least = emit("arith.mulf", ops.f64, chunk, ops.float_constant(2.0, ops.f64))
+            is_long = ops.compare("oge", work, least)
+            branch = ir.Operation.create("scf.if", operands=[is_long], regions=2)
+        launched, alone = (region.blocks.append() for region in branch.regions)
+        with ir.InsertionPoint(launched):
+            self._launch(work)
+            ir.Operation.create("scf.yield")
+        with ir.InsertionPoint(alone):
+            self.loop.clone()
+            ir.Operation.create("scf.yield")
+
+    def _launch(self, work: ir.Value) -> None:
+        if self.flag is not None:
+            ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
+        ir.Operation.create(
+            "func.call", operands=[*self.given, self._count(), work],
+            attributes={"callee": ir.FlatSymbolRefAttr.get(self.name + _LAUNCH)},
+        )  # fmt: skip
+        if self.flag is not None:
+            _end_unless_zero(self.flag)
 
     def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
         with ir.InsertionPoint(self.module.body):
@@ -213,15 +268,12 @@ def _end_unless_zero(flag: ir.Value) -> None:
 
 def add_launches(module: ir.Module, names: Sequence[str]) -> None:
     """Give the functions that launch shared loops their bodies."""
-    if not names:
-        return
-    add_run_chunks(module)
     for name in names:
         rounds = function_named(module, name)
         rounds.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         types = [str(a.type) for a in rounds.regions[0].blocks[0].arguments][:-2]
         rounds.attributes["arg_attrs"] = ir.ArrayAttr.get(_no_alias(types))
-        function_named(module, f"{name}_launch").erase()
+        function_named(module, name + _LAUNCH).erase()
         text = ir.Module.parse(_launch(name, types), module.context)
         for view in text.body.operations:
             if len(view.operation.regions[0].blocks):
@@ -264,7 +316,7 @@ llvm.func internal @{name}_part(%array: !llvm.ptr, %begin: i64, %end: i64) {{
   {call("%begin", "%end")}
   llvm.return
 }}
-llvm.func internal @{name}_launch({arguments}%count: i64, %work: f64) {{
+llvm.func internal @{name}{_LAUNCH}({arguments}%count: i64, %work: f64) {{
   %one = llvm.mlir.constant(1 : i64) : i64
   %array = llvm.alloca %one x {packed} : (i64) -> !llvm.ptr
   %pool = llvm.mlir.addressof @{POOL} : !llvm.ptr

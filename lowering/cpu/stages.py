@@ -69,7 +69,7 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
 def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     """The loops of a function with control flow; its outputs are never made in place of inputs."""
     from ..buffers.bufferize import bufferize
-    from ..buffers.share import shared_loops
+    from ..buffers.share import reasons_for_one_thread, shared_loops
     from ..buffers.signature import SUFFIX
     from .loops_to_llvm import annotate_loops
 
@@ -80,10 +80,11 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
             module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
         )
         annotate_loops(loops)
-        shared = len(shared_loops(loops.body.operations[0].operation))
+        func = loops.body.operations[0].operation
+        shared, reasons = len(shared_loops(func)), reasons_for_one_thread(func)
     compile_.artifact = KernelArtifact(
         signature.name, b"", signature.name + SUFFIX, signature.abi(workspace), compile_.stages,
-        compile_.seconds, calls, shared,
+        compile_.seconds, calls, shared, reasons,
     )  # fmt: skip
     compile_.signature = signature
     return loops

@@ -148,7 +148,7 @@ def in_place(x, rounds):
 
 
 def _sparse_arguments(rng, n):
-    starts = np.cumsum(np.concatenate([[0], rng.integers(0, 9, 20 * n)]))
+    starts = np.cumsum(np.concatenate([[0], rng.integers(0, 9, 200 * n)]))
     return rng.random(starts[-1]), rng.integers(0, n, starts[-1]), starts, rng.random(n)
 
 
@@ -162,7 +162,7 @@ ARGUMENTS = {
     "every_second": lambda rng, n: (rng.random((n, n)),),
     "upwards": lambda rng, n: (rng.random((n, n)),),
     "over_time": lambda rng, n: (rng.random((n, n)), 3),
-    "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 200 * n)),
+    "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 1200 * n)),
     "sparse": _sparse_arguments,
     "branching": lambda rng, n: (rng.random((n, n)),),
     "in_place": lambda rng, n: (rng.random((n, n)), 2),
@@ -214,10 +214,11 @@ def one_row(x):
     return y
 
 
+_PLACES = "rounds write an array at places that others read or write"
 DEPENDENT = {
-    "running": "hands on a number",
-    "from_before": "at places that others read or write",
-    "mirrored": "at places that others read or write",
-    "counted": "at places that others read or write",
-    "one_row": "at places that others read or write",
+    "running": "a round hands on a number to the next one",
+    "from_before": _PLACES,
+    "mirrored": _PLACES,
+    "counted": _PLACES,
+    "one_row": _PLACES,
 }

@@ -97,7 +97,8 @@ def test_sizes_of_the_call(name):
 def test_rounds_that_depend_on_others(name):
     jitted = _jitted(name, 90)
     (artifact,) = executor_of(jitted).result.kernels.values()
-    assert DEPENDENT[name] in str(jitted.ir("loops"))
+    assert not artifact.shared_steps
+    assert f"a loop runs on one thread: {DEPENDENT[name]}" in jitted.explain()
     assert _on_threads(jitted, _args(name, 90))
     found = jitted(*_args(name, 90))
     expected = getattr(shared_programs, name)(*_args(name, 90))
