@@ -1,4 +1,7 @@
-"""While loops that surely end: a number steps towards a bound that does not move."""
+"""While loops that surely end: a number steps towards a bound that does not move.
+
+In a void run, others might wait for a condition for ever, though Python would not have come to them.
+"""
 
 from __future__ import annotations
 

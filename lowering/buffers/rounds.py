@@ -5,8 +5,7 @@ writes at these places alone. A place is a round's own if, on one axis, all acce
 have the same linear expression over the loop's index, and of what the loop does not change. Nothing
 else may pass from one round to another one: a sum, for instance, would need an order.
 
-A run that ends on its way is void, and starts over: so it does not matter which of the rounds that
-ends it comes first, as long as all others end, too.
+A run that ends on its way is void, and starts over: so it does not matter which rounds have run.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from ...dialect.dataclass import dataclass
 from ...dialect.mlir.rewrite import walk
 from ..linalg.loop_builder import ASSERT, NOTED
 from .linear import Linear, linear
-from .repeats import ends_surely
 from .temporaries import LOOP
 
 INDEPENDENT = "profuse.independent"  # of a loop: its rounds may run in any order, at one time
@@ -100,8 +98,6 @@ def _shared(loop: ir.Operation) -> str:
         elif not op.name.startswith(_NUMBERS) and op.name not in (*_CONTROL, *_VIEWS, *_OWN[:1]):
             return f"a round has {op.name}"
     may_end = may_end or any(is_noted(base, loop) for base in accesses)
-    if may_end and not all(ends_surely(op) for op in walk(loop) if op.name == "scf.while"):
-        return "a round may be forbidden, and another one may not end"
     if not all(map(_is_array, accesses)):
         return "a round takes one array or another"
     for base, found in accesses.items():

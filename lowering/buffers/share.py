@@ -20,6 +20,7 @@ from ..linalg.loop_builder import ASSERT
 from ..schedule.chunks import MOST
 from ..thread_pool import CHUNK, POOL, WORDS, WORK
 from .linear import constant_of
+from .repeats import ends_surely
 from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
 from .signature import function_named
 from .work import emit_work, known_work
@@ -176,6 +177,8 @@ class _Outlined:
                 new[memory] = self._memory(memory, new)
             for cell in self.noted:
                 ir.Operation.create("memref.store", operands=[_byte(0), new[cell]])
+            if self.flag is not None:
+                self._watch(new[self.flag])
             low, high, step = (new[v] for v in list(self.loop.operands)[:3])
             index = ir.IndexType.get()
             first, behind = (
@@ -206,6 +209,23 @@ class _Outlined:
         sizes = [new[v] for v in list(made.operands)[2:]]
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
         return emit("memref.alloc", memory.type, *sizes, operandSegmentSizes=segments)
+
+    def _watch(self, flag: ir.Value) -> None:
+        """Have while loops that might not end look whether another round has made the run void."""
+        loops = [op for op in walk(self.loop) if op.name == "scf.while" and not ends_surely(op)]
+        if not loops:
+            return
+        ops = Ops()
+        address = emit("memref.extract_aligned_pointer_as_index", ops.index, flag)
+        pointer = emit("llvm.inttoptr", ops.pointer, ops.cast_index(address, ops.i64))
+        for op in loops:
+            with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]):
+                monotonic = ir.IntegerAttr.get(ops.i64, 2)
+                found = emit(
+                    "llvm.load", ops.i8, pointer, ordering=monotonic,
+                    alignment=ir.IntegerAttr.get(ops.i64, 1),
+                )  # fmt: skip
+                _end_unless(ops.equal(found, _byte(0)))
 
     def _copy(self, value: ir.Value, new: dict[ir.Value, ir.Value]) -> None:
         """Make a constant or a view anew in the function."""
@@ -254,13 +274,11 @@ def _byte(value: int) -> ir.Value:
 def _end_unless_zero(flag: ir.Value) -> None:
     """End the run here if a byte in memory is not 0."""
     found = emit("memref.load", ir.IntegerType.get_signless(8), flag)
-    is_zero = emit(
-        "arith.cmpi", ir.IntegerType.get_signless(1), found, _byte(0),
-        predicate=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0),
-    )  # fmt: skip
-    ir.Operation.create(
-        ASSERT, operands=[is_zero], attributes={"msg": ir.StringAttr.get("void")}
-    )
+    _end_unless(Ops().equal(found, _byte(0)))
+
+
+def _end_unless(holds: ir.Value) -> None:
+    ir.Operation.create(ASSERT, operands=[holds], attributes={"msg": ir.StringAttr.get("void")})
 
 
 # --- in the LLVM dialect --------------------------------------------------------------------------

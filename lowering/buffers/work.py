@@ -10,7 +10,7 @@ from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
 from ..schedule.body import cost_of
-from .linear import constant_of
+from .linear import constant_of, linear
 from .rounds import is_in
 
 Number = Union[float, ir.Value]  # an f64 where it is known only at run time
@@ -124,7 +124,15 @@ class _Estimate:
 def _cycle(loop: ir.Operation) -> float:
     """What a unit of cost takes in the rounds of a loop, as far as they are not loops."""
     scalar = ("scf.for", "scf.while", "scf.if", ASSERT)
-    return _SCALAR if loop.results or any(op.name in scalar for op in walk(loop)) else _VECTOR
+    index = loop.regions[0].blocks[0].arguments[0]
+    for op in walk(loop):
+        if op.name in scalar:
+            return _SCALAR
+        if op.name == "memref.store" and not any(
+            linear(v).factor(index) for v in list(op.operands)[2:]
+        ):
+            return _SCALAR  # rounds wait for what the one before has written
+    return _SCALAR if loop.results else _VECTOR
 
 
 def _of(name: str, a: Number, b: Number) -> Number:

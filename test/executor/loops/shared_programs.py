@@ -25,6 +25,16 @@ def stencil(x):
     return y
 
 
+def softmax(x):
+    """Each round has a row of its own for what is between."""
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        row = x[i] * 2.0
+        e = np.exp(row - row.max())
+        y[i] = e / e.sum()
+    return y
+
+
 def distances(p):
     n = p.shape[0]
     d = np.zeros((n, n))
@@ -128,12 +138,32 @@ def branching(x):
             v = x[i, j]
             if v > 0.5:
                 y[i, j] = math.log(v)
-            elif v < 0.1:
-                continue
             else:
                 y[i, j] = v * v
             if y[i, j] < -0.2:
                 y[i, j] = 0.0
+    return y
+
+
+def roots(x):
+    """Rounds that might not end, and might be forbidden."""
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        r = x[i, 0] + 1.0
+        while abs(r * r - x[i, 0]) > 1e-9:
+            r = 0.5 * (r + x[i, 0] / r)
+        y[i] = r
+    return y
+
+
+def unending(table, where):
+    """Rounds that read a large number never end."""
+    y = np.zeros(where.shape[0])
+    for i in range(where.shape[0]):
+        r = table[where[i]]
+        while r > 0.5:
+            r = r * 1.0
+        y[i] = r
     return y
 
 
@@ -148,13 +178,14 @@ def in_place(x, rounds):
 
 
 def _sparse_arguments(rng, n):
-    starts = np.cumsum(np.concatenate([[0], rng.integers(0, 9, 200 * n)]))
+    starts = np.cumsum(np.concatenate([[0], rng.integers(0, 9, 20 * n)]))
     return rng.random(starts[-1]), rng.integers(0, n, starts[-1]), starts, rng.random(n)
 
 
 ARGUMENTS = {
     "mandelbrot": lambda rng, n: (np.linspace(-2, 1, n), np.linspace(-1, 1, n), 30),
     "stencil": lambda rng, n: (rng.random((3 * n, n)),),
+    "softmax": lambda rng, n: (rng.random((3 * n, n)),),
     "distances": lambda rng, n: (rng.random((n, 3)),),
     "forces": lambda rng, n: (rng.random((n, 3)), rng.random(n)),
     "product": lambda rng, n: (rng.random((n, n // 2)), rng.random((n // 2, n))),
@@ -162,9 +193,10 @@ ARGUMENTS = {
     "every_second": lambda rng, n: (rng.random((n, n)),),
     "upwards": lambda rng, n: (rng.random((n, n)),),
     "over_time": lambda rng, n: (rng.random((n, n)), 3),
-    "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 1200 * n)),
+    "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 200 * n)),
     "sparse": _sparse_arguments,
     "branching": lambda rng, n: (rng.random((n, n)),),
+    "roots": lambda rng, n: (rng.random((n, 1)),),
     "in_place": lambda rng, n: (rng.random((n, n)), 2),
 }
 
