@@ -44,15 +44,15 @@ class Access:
 
 
 def mark_rounds(func: ir.Operation) -> None:
-    """Mark the outermost loops with independent rounds, and outermost ones that have none inside.
+    """Mark loops with independent rounds that are in no other such loop.
 
-    The latter get the reason.
+    Outermost loops get the reason where they are not marked.
     """
     for block in (b for region in func.regions for b in region.blocks):
         for loop in _loops(block):
-            reasons: list[str] = []
-            if not _mark(loop, reasons):
-                loop.attributes[ONE_THREAD] = ir.StringAttr.get(reasons[0])
+            reason = _mark(loop)
+            if reason:
+                loop.attributes[ONE_THREAD] = ir.StringAttr.get(reason)
 
 
 def _loops(block: ir.Block) -> Iterator[ir.Operation]:
@@ -67,15 +67,16 @@ def _loops(block: ir.Block) -> Iterator[ir.Operation]:
                     yield from _loops(inner)
 
 
-def _mark(loop: ir.Operation, reasons: list[str]) -> bool:
-    """Mark a loop or loops in it; False, and one more reason, if there are none."""
+def _mark(loop: ir.Operation) -> str:
+    """Mark a loop, or else loops in it; returns why the loop itself is not marked."""
     reason = "a while loop has no number of rounds" if loop.name == "scf.while" else _shared(loop)
     if not reason:
         loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
-        return True
-    reasons.append(reason)
-    inner = [x for region in loop.regions for block in region.blocks for x in _loops(block)]
-    return any([_mark(x, reasons) for x in inner])
+        return ""
+    for block in (b for region in loop.regions for b in region.blocks):
+        for inner in _loops(block):
+            _mark(inner)
+    return reason
 
 
 def _shared(loop: ir.Operation) -> str:

@@ -36,10 +36,12 @@ def shared_loops(func: ir.Operation) -> list[ir.Operation]:
 
 
 def reasons_for_one_thread(func: ir.Operation) -> tuple[str, ...]:
-    """Why loops that may take long are not shared, each reason once."""
+    """Why loops that may take long are not shared, nor any in them, each reason once."""
+    shared = shared_loops(func)
     found = [
         ir.StringAttr(op.attributes[ONE_THREAD]).value
         for op in walk(func) if ONE_THREAD in op.attributes and _is_long(op)
+        and not any(inner in shared for inner in walk(op))
     ]  # fmt: skip
     return tuple(dict.fromkeys(found))
 

