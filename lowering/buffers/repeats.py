@@ -1,6 +1,6 @@
 """While loops that surely end: a number steps towards a bound that does not move.
 
-In a void run, others might wait for a condition for ever, though Python would not have come to them.
+In a void run, others might go on for ever, though Python would not have come to them.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def _implied(condition: ir.Value) -> Iterator[ir.Operation]:
             waiting += list(op.operands)[:2]
 
 
-def _step(
-    value: ir.Value, after: ir.Block, handed: list[ir.Value], number: ir.Value
-) -> int | None:
+def _step(value: ir.Value, after: ir.Block, handed: list[ir.Value], number: ir.Value) -> int | None:
     """By how much a round moves on what the loop carries; None = that is not known."""
     if isinstance(value, ir.BlockArgument):
         return None

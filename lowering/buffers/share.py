@@ -1,9 +1,7 @@
 """Loops with independent rounds in functions of their own, of which threads run chunks.
 
 A loop becomes a function of what it uses and of the rounds from ``begin`` to ``end``, and the call
-of another one, which launches it. MLIR lowers both, with one argument for each part of an array's
-descriptor; then the second one gets its body: it decides on the size of chunks by the estimated
-work, stores its arguments in memory, and has the pool call a part with each chunk.
+of another one, which launches it (`launches`).
 """
 
 from __future__ import annotations
@@ -14,19 +12,17 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..emit.base import Ops
-from ..emit.chunks import RUN, add_run_chunks
+from ..emit.chunks import add_run_chunks
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
-from ..schedule.chunks import MOST
-from ..thread_pool import CHUNK, POOL, WORDS, WORK
+from ..thread_pool import CHUNK, POOL, WORK
+from .launches import LAUNCH
 from .linear import constant_of
 from .repeats import ends_surely
 from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
-from .signature import function_named
 from .work import emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
-_LAUNCH = "_launch"
 _LEAST = 2 * CHUNK  # work of a loop that is worth two chunks
 
 
@@ -106,43 +102,48 @@ class _Outlined:
         index, f64 = ir.IndexType.get(), ir.F64Type.get()
         types = [v.type for v in self.given]
         body = self._function(self.name, [*types, index, index])
-        self._function(self.name + _LAUNCH, [*types, index, f64], declared=True)
-        work = emit_work(self.loop)
-        if known_work(self.loop) is None and _depth(self.loop):
-            # It may be short, and run often: a branch costs less than a call.
-            self._launch_if_long(work)
-        else:
-            with ir.InsertionPoint(self.loop):
-                self._launch(work)
+        self._function(self.name + LAUNCH, [*types, index, f64], declared=True)
+        with ir.InsertionPoint(self.loop):
+            if self.flag is not None:
+                ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
+            count, work = self._count(), emit_work(self.loop)
+            if known_work(self.loop) is None:
+                self._launch_if_long(count, work)
+            else:
+                self._call(self.name + LAUNCH, count, work)
+            if self.flag is not None:
+                _end_unless_zero(self.flag)
         self._fill(body)
 
-    def _launch_if_long(self, work: ir.Value) -> None:
+    def _launch_if_long(self, count: ir.Value, work: ir.Value) -> None:
+        """Launch a loop, or run it here.
+
+        In the rounds of another loop, where it may be short and run often, it stays, too.
+        """
         ops = Ops()
-        with ir.InsertionPoint(self.loop):
-            pool = ops.create(
-                "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-            )
-            chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
-            least = emit("arith.mulf", ops.f64, chunk, ops.float_constant(2.0, ops.f64))
-            is_long = ops.compare("oge", work, least)
-            branch = ir.Operation.create("scf.if", operands=[is_long], regions=2)
+        pool = ops.create(
+            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
+        )
+        chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
+        least = emit("arith.mulf", ops.f64, chunk, ops.float_constant(2.0, ops.f64))
+        is_long = ops.compare("oge", work, least)
+        branch = ir.Operation.create("scf.if", operands=[is_long], regions=2)
         launched, alone = (region.blocks.append() for region in branch.regions)
         with ir.InsertionPoint(launched):
-            self._launch(work)
+            self._call(self.name + LAUNCH, count, work)
             ir.Operation.create("scf.yield")
         with ir.InsertionPoint(alone):
-            self.loop.clone()
+            if _depth(self.loop):
+                self.loop.clone()
+            else:
+                self._call(self.name, _index(0), count)
             ir.Operation.create("scf.yield")
 
-    def _launch(self, work: ir.Value) -> None:
-        if self.flag is not None:
-            ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
+    def _call(self, name: str, *operands: ir.Value) -> None:
         ir.Operation.create(
-            "func.call", operands=[*self.given, self._count(), work],
-            attributes={"callee": ir.FlatSymbolRefAttr.get(self.name + _LAUNCH)},
+            "func.call", operands=[*self.given, *operands],
+            attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
         )  # fmt: skip
-        if self.flag is not None:
-            _end_unless_zero(self.flag)
 
     def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
         with ir.InsertionPoint(self.module.body):
@@ -154,7 +155,7 @@ class _Outlined:
                     "sym_visibility": ir.StringAttr.get("private"),
                 },
             )  # fmt: skip
-        return None if declared else made.regions[0].blocks.append(*types)  # type: ignore[return-value]
+        return None if declared else made.regions[0].blocks.append(*types)
 
     def _count(self) -> ir.Value:
         """The number of rounds."""
@@ -283,87 +284,4 @@ def _end_unless(holds: ir.Value) -> None:
     ir.Operation.create(ASSERT, operands=[holds], attributes={"msg": ir.StringAttr.get("void")})
 
 
-# --- in the LLVM dialect --------------------------------------------------------------------------
-
-
-def add_launches(module: ir.Module, names: Sequence[str]) -> None:
-    """Give the functions that launch shared loops their bodies."""
-    for name in names:
-        rounds = function_named(module, name)
-        rounds.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-        types = [str(a.type) for a in rounds.regions[0].blocks[0].arguments][:-2]
-        rounds.attributes["arg_attrs"] = ir.ArrayAttr.get(_no_alias(types))
-        function_named(module, name + _LAUNCH).erase()
-        text = ir.Module.parse(_launch(name, types), module.context)
-        for view in text.body.operations:
-            if len(view.operation.regions[0].blocks):
-                view.operation.clone(ir.InsertionPoint(module.body))
-
-
-def _no_alias(types: Sequence[str]) -> list[ir.Attribute]:
-    """Attributes of arguments: no two arrays overlap, and the second pointer of each is used."""
-    found = [ir.DictAttr.get({}) for _ in (*types, "begin", "end")]
-    for place in range(1, len(types)):
-        if types[place - 1 : place + 2] == ["!llvm.ptr", "!llvm.ptr", "i64"]:
-            found[place] = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    return found
-
-
-def _launch(name: str, types: Sequence[str]) -> str:
-    """The functions that launch a loop, and that run one chunk of it, as text.
-
-    ``types``: of the arguments of the loop's function, without those for the rounds.
-    """
-    given = [f"%a{k}" for k in range(len(types))]
-    packed = f"!llvm.struct<({', '.join(t.removeprefix('!llvm.') for t in types)})>"
-    called = ", ".join([*types, "i64", "i64"])
-    arguments = "".join(f"{a}: {t}, " for a, t in zip(given, types, strict=True))
-
-    def each(text: str) -> str:
-        """A text for each argument: its number, and its type."""
-        return "\n".join(text.format(k=k, t=t) for k, t in enumerate(types))
-
-    def call(*of: str) -> str:
-        return f"llvm.call @{name}({', '.join([*given, *of])}) : ({called}) -> ()"
-
-    place = f"%p{{k}} = llvm.getelementptr %array[0, {{k}}] : (!llvm.ptr) -> !llvm.ptr, {packed}\n"
-    return f"""
-llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORDS} x i64>
-llvm.func @{RUN}(!llvm.ptr, !llvm.ptr, i64, i64)
-llvm.func @{name}({called})
-llvm.func internal @{name}_part(%array: !llvm.ptr, %begin: i64, %end: i64) {{
-  {each(place + "%a{k} = llvm.load %p{k} : !llvm.ptr -> {t}")}
-  {call("%begin", "%end")}
-  llvm.return
-}}
-llvm.func internal @{name}{_LAUNCH}({arguments}%count: i64, %work: f64) {{
-  %one = llvm.mlir.constant(1 : i64) : i64
-  %array = llvm.alloca %one x {packed} : (i64) -> !llvm.ptr
-  %pool = llvm.mlir.addressof @{POOL} : !llvm.ptr
-  %slot = llvm.getelementptr %pool[{WORK}] : (!llvm.ptr) -> !llvm.ptr, i64
-  %chunk = llvm.load %slot : !llvm.ptr -> f64
-  %least = llvm.mlir.constant(1.0 : f64) : f64
-  %most = llvm.mlir.constant({float(MOST)} : f64) : f64
-  %wanted = llvm.fdiv %work, %chunk : f64
-  %some = llvm.intr.maxnum(%wanted, %least) : (f64, f64) -> f64
-  %few = llvm.intr.minnum(%some, %most) : (f64, f64) -> f64
-  %parts = llvm.fptosi %few : f64 to i64
-  %sum = llvm.add %count, %parts : i64
-  %above = llvm.sub %sum, %one : i64
-  %grain = llvm.udiv %above, %parts : i64
-  %whole = llvm.icmp "sge" %grain, %count : i64
-  llvm.cond_br %whole, ^alone, ^several
-^alone:
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  {call("%zero", "%count")}
-  llvm.return
-^several:
-  {each(place + "llvm.store %a{k}, %p{k} : {t}, !llvm.ptr")}
-  %part = llvm.mlir.addressof @{name}_part : !llvm.ptr
-  llvm.call @{RUN}(%part, %array, %count, %grain) : (!llvm.ptr, !llvm.ptr, i64, i64) -> ()
-  llvm.return
-}}
-"""
-
-
-__all__ = ["add_launches", "share_rounds", "shared_loops"]
+__all__ = ["reasons_for_one_thread", "share_rounds", "shared_loops"]

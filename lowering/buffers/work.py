@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Union
 
 from mlir import ir
@@ -11,7 +12,7 @@ from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
 from ..schedule.body import cost_of
 from .linear import constant_of, linear
-from .rounds import is_in
+from .rounds import is_in, is_noted
 
 Number = Union[float, ir.Value]  # an f64 where it is known only at run time
 
@@ -24,7 +25,7 @@ _BINARY = {
     "arith.addi": "addf", "arith.subi": "subf", "arith.muli": "mulf",
     "arith.maxsi": "maximumf", "arith.minsi": "minimumf",
 }  # fmt: skip
-_FOLDS = {
+_FOLDS: dict[str, Callable[[float, float], float]] = {
     "addf": lambda a, b: a + b, "subf": lambda a, b: a - b, "mulf": lambda a, b: a * b,
     "divf": lambda a, b: a / b, "maximumf": max, "minimumf": min,
 }  # fmt: skip
@@ -128,9 +129,9 @@ def _cycle(loop: ir.Operation) -> float:
     for op in walk(loop):
         if op.name in scalar:
             return _SCALAR
-        if op.name == "memref.store" and not any(
-            linear(v).factor(index) for v in list(op.operands)[2:]
-        ):
+        if op.name != "memref.store" or is_noted(op.operands[1], loop):
+            continue
+        if not any(linear(v).factor(index) for v in list(op.operands)[2:]):
             return _SCALAR  # rounds wait for what the one before has written
     return _SCALAR if loop.results else _VECTOR
 

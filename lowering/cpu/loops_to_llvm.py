@@ -7,7 +7,8 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
-from ..buffers.share import add_launches, share_rounds
+from ..buffers.launches import add_launches
+from ..buffers.share import share_rounds
 from ..buffers.signature import Signature, add_entry, end_void_runs
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..linalg.loop_builder import ASSERT

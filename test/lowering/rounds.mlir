@@ -13,7 +13,6 @@
 // LLVM:          define internal void @rows_rounds0_part(ptr %0, i64 %1, i64 %2)
 // LLVM:            call void @rows_rounds0({{.*}}, i64 %1, i64 %2)
 // LLVM:          define internal void @rows_rounds0_launch(
-// LLVM:            call void @rows_rounds0({{.*}}, i64 0, i64 %{{.*}})
 // LLVM:            call void @profuse_run_chunks(ptr @rows_rounds0_part
 func.func @rows(%x: tensor<400x400xf64, {strides = "contiguous"}>) -> tensor<400x400xf64> {
   %xc = "profuse.copy"(%x) : (tensor<400x400xf64, {strides = "contiguous"}>) -> tensor<400x400xf64>
@@ -56,8 +55,12 @@ func.func private @short(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor<
 // CHECK:           arith.ori
 // CHECK:         } {{{.*}}profuse.independent}
 // LLVM:          define internal void @forbidden(
+// LLVM:            store i8 0, ptr %[[AT:.*]], align
+// LLVM:            fcmp oge double
+// LLVM-NEXT:       br i1
 // LLVM:            call void @forbidden_rounds[[K:[0-9]]]_launch(ptr
-// LLVM-NEXT:       %[[FLAG:.*]] = load i8
+// LLVM:            call void @forbidden_rounds[[K]](ptr {{.*}}, i64 0, i64 %{{.*}})
+// LLVM:            %[[FLAG:.*]] = load i8, ptr %[[AT]]
 // LLVM-NEXT:       icmp eq i8 %[[FLAG]], 0
 // LLVM:          define internal void @forbidden_rounds[[K]](
 // LLVM:            %[[BYTE:.*]] = alloca i8

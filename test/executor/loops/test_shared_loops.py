@@ -150,8 +150,7 @@ def test_calls_from_several_threads():
     found = []
 
     def call():
-        for _ in range(20):
-            found.append(jitted(*args))
+        found.extend(jitted(*args) for _ in range(20))
 
     threads = [threading.Thread(target=call) for _ in range(4)]
     for thread in threads:
