@@ -23,6 +23,7 @@ from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
 from .work import emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
+_TWICE = 100  # operations of a loop that may be code twice
 _LEAST = 2 * CHUNK  # work of a loop that is worth two chunks
 
 
@@ -104,21 +105,18 @@ class _Outlined:
         body = self._function(self.name, [*types, index, index])
         self._function(self.name + LAUNCH, [*types, index, f64], declared=True)
         with ir.InsertionPoint(self.loop):
-            if self.flag is not None:
-                ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
             count, work = self._count(), emit_work(self.loop)
             if known_work(self.loop) is None:
                 self._launch_if_long(count, work)
             else:
                 self._call(self.name + LAUNCH, count, work)
-            if self.flag is not None:
-                _end_unless_zero(self.flag)
         self._fill(body)
 
     def _launch_if_long(self, count: ir.Value, work: ir.Value) -> None:
         """Launch a loop, or run it here.
 
-        In the rounds of another loop, where it may be short and run often, it stays, too.
+        A call takes time of which a short loop might need no more: so the loop stays, too, unless
+        it is much code.
         """
         ops = Ops()
         pool = ops.create(
@@ -133,17 +131,22 @@ class _Outlined:
             self._call(self.name + LAUNCH, count, work)
             ir.Operation.create("scf.yield")
         with ir.InsertionPoint(alone):
-            if _depth(self.loop):
+            if _depth(self.loop) or sum(1 for _ in walk(self.loop)) <= _TWICE:
                 self.loop.clone()
             else:
                 self._call(self.name, _index(0), count)
             ir.Operation.create("scf.yield")
 
     def _call(self, name: str, *operands: ir.Value) -> None:
+        """Call the function of the loop, or the one that launches it."""
+        if self.flag is not None:
+            ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
         ir.Operation.create(
             "func.call", operands=[*self.given, *operands],
             attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
         )  # fmt: skip
+        if self.flag is not None:
+            _end_unless_zero(self.flag)
 
     def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
         with ir.InsertionPoint(self.module.body):

@@ -55,12 +55,11 @@ func.func private @short(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor<
 // CHECK:           arith.ori
 // CHECK:         } {{{.*}}profuse.independent}
 // LLVM:          define internal void @forbidden(
-// LLVM:            store i8 0, ptr %[[AT:.*]], align
 // LLVM:            fcmp oge double
 // LLVM-NEXT:       br i1
-// LLVM:            call void @forbidden_rounds[[K:[0-9]]]_launch(ptr
-// LLVM:            call void @forbidden_rounds[[K]](ptr {{.*}}, i64 0, i64 %{{.*}})
-// LLVM:            %[[FLAG:.*]] = load i8, ptr %[[AT]]
+// LLVM:            store i8 0, ptr %[[AT:.*]], align
+// LLVM-NEXT:       call void @forbidden_rounds[[K:[0-9]]]_launch(ptr
+// LLVM-NEXT:       %[[FLAG:.*]] = load i8, ptr %[[AT]]
 // LLVM-NEXT:       icmp eq i8 %[[FLAG]], 0
 // LLVM:          define internal void @forbidden_rounds[[K]](
 // LLVM:            %[[BYTE:.*]] = alloca i8
