@@ -1,9 +1,10 @@
 """Loops of a bufferised function whose rounds are independent, so that threads may share them.
 
-The rounds of a loop are independent if each writes arrays at places of its own, and reads what it
-writes at these places alone. A place is a round's own if, on one axis, all accesses of the array
-have the same linear expression over the loop's index, and of what the loop does not change. Nothing
-else may pass from one round to another one: a sum, for instance, would need an order.
+The rounds of a loop are independent if each writes arrays at places that no other one reads or
+writes. That is known where, on one axis, two accesses have the same linear expression over the
+loop's index and what the loop does not change, or such that differ by less than a step; and of two
+halves of a square. Nothing else may pass from one round to another one: a sum, for instance, would
+need an order.
 
 A run that ends on its way is void, and starts over: so it does not matter which rounds have run.
 """
@@ -17,7 +18,7 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.mlir.rewrite import walk
 from ..linalg.loop_builder import ASSERT, NOTED
-from .linear import Linear, linear
+from .linear import Linear, constant_of, linear
 from .temporaries import LOOP
 
 INDEPENDENT = "profuse.independent"  # of a loop: its rounds may run in any order, at one time
@@ -29,6 +30,8 @@ _MEMORY = ("memref.load", "memref.store", "memref.dealloc", "memref.dim")
 _VIEWS = ("memref.subview", "memref.cast")
 _OWN = ("memref.alloc", "memref.alloca", "memref.view")  # what makes memory that nothing else names
 _MOST_FACTOR = 1 << 20
+_MOST_ACCESSES = 200  # of one array: each is compared with each
+Place = tuple[Linear, ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Access:
     """Where an operation reads or writes an array; ``place`` is None if that is not known."""
 
     op: ir.Operation
-    place: tuple[Linear, ...] | None
+    place: Place | None
 
     @property
     def writes(self) -> bool:
@@ -83,7 +86,6 @@ def _shared(loop: ir.Operation) -> str:
     """What a round of a loop shares with another one; "" = nothing."""
     if loop.results:
         return "a round hands on a number to the next one"
-    body = loop.regions[0].blocks[0]
     accesses: dict[ir.Value, list[Access]] = {}
     may_end = False
     for op in walk(loop):
@@ -110,7 +112,7 @@ def _shared(loop: ir.Operation) -> str:
             continue
         if not base_rank(base):
             return "a round hands on a number to the next one"
-        if not _is_own(found, body.arguments[0], loop):
+        if not _are_apart(found, loop):
             kept = "a temporary" if not isinstance(base, ir.BlockArgument) else "an array"
             return f"rounds write {kept} at places that others read or write"
     return ""
@@ -131,7 +133,7 @@ def _is_array(base: ir.Value) -> bool:
     return base.owner.name in _OWN
 
 
-def _place(array: ir.Value, where: list[ir.Value]) -> tuple[ir.Value, tuple[Linear, ...] | None]:
+def _place(array: ir.Value, where: list[ir.Value]) -> tuple[ir.Value, Place | None]:
     """The array that a view is of, and where in it an element of the view is."""
     place: list[Linear] | None = [linear(v) for v in where]
     while not isinstance(array, ir.BlockArgument) and array.owner.name in _VIEWS:
@@ -235,19 +237,68 @@ def _ancestor(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation:
     return op
 
 
-def _is_own(found: list[Access], index: ir.Value, loop: ir.Operation) -> bool:
-    """Whether all accesses of an array have one axis on which a round has a place of its own."""
-    first = found[0].place
-    if first is None:
+def _are_apart(found: list[Access], loop: ir.Operation) -> bool:
+    """Whether no two rounds access one place of an array that one of them writes."""
+    if len(found) > _MOST_ACCESSES:
         return False
-    for axis, expr in enumerate(first):
-        if not 0 < abs(expr.factor(index)) < _MOST_FACTOR:
-            continue
-        if any(v != index and is_in(v, loop) for v in expr.terms):
-            continue
-        if all(a.place is not None and a.place[axis] == expr for a in found):
-            return True
-    return False
+    return all(
+        _apart(found[k].place, other.place, loop)
+        for k in range(len(found)) for other in found[k:] if found[k].writes or other.writes
+    )  # fmt: skip
+
+
+def _apart(a: Place | None, b: Place | None, loop: ir.Operation) -> bool:
+    """Whether accesses at two places, in different rounds, are of different elements."""
+    if a is None or b is None:
+        return False
+    axes = range(len(a))
+    return any(_never_meet(a[k], b[k], loop) for k in axes) or any(
+        _mirrored(a, b, p, q, loop) for p in axes for q in axes if p != q
+    )
+
+
+def _never_meet(a: Linear, b: Linear, loop: ir.Operation) -> bool:
+    """Whether an index of one round is no index of another one.
+
+    Both step alike from round to round, and start at the same place, or between the steps.
+    """
+    index, step = loop.regions[0].blocks[0].arguments[0], constant_of(loop.operands[2]) or 1
+    stride = abs(a.factor(index) * step)
+    if a.terms != b.terms or not 0 < stride < _MOST_FACTOR:
+        return False
+    if any(v != index and is_in(v, loop) for v in a.terms):
+        return False
+    return a.const == b.const or (a.const - b.const) % stride != 0
+
+
+def _mirrored(a: Place, b: Place, p: int, q: int, loop: ir.Operation) -> bool:
+    """Whether a place is in one half of a square, and the other one is its mirror image.
+
+    As in ``d[i, j]`` and ``d[j, i]`` for all ``j`` above ``i``: if both were one element, each of
+    two rounds would be above the other one.
+    """
+    index = loop.regions[0].blocks[0].arguments[0]
+    itself = Linear({index: 1})
+    if a[p] != itself or b[q] != itself:
+        return False
+    sides = {_side(a[q], index), _side(b[p], index)}
+    return sides in ({1}, {-1})
+
+
+def _side(other: Linear, index: ir.Value) -> int:
+    """1 for the index of an inner loop that is above that of the outer one, -1 for one below."""
+    if other.const or list(other.terms.values()) != [1]:
+        return 0
+    (value,) = other.terms
+    if not isinstance(value, ir.BlockArgument) or value.owner.owner.operation.name != "scf.for":
+        return 0
+    low, high, _ = (linear(v) for v in list(value.owner.owner.operands)[:3])
+    if value.arg_number or value == index:
+        return 0
+    itself = {index: 1}
+    if low.terms == itself and low.const >= 1:
+        return 1
+    return -1 if high.terms == itself and high.const <= 0 else 0
 
 
 __all__ = ["INDEPENDENT", "ONE_THREAD", "is_in", "is_noted", "is_private", "mark_rounds"]

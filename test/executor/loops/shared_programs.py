@@ -113,6 +113,34 @@ def over_time(x, steps):
     return x
 
 
+def symmetric(x):
+    d = np.zeros((x.shape[0], x.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(i + 1, x.shape[0]):
+            d[i, j] = math.sin(x[i, j])
+            d[j, i] = d[i, j]
+    return d
+
+
+def symmetric_from_below(x):
+    d = np.zeros((x.shape[0], x.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(i):
+            d[j, i] = math.sin(x[i, j])
+            d[i, j] = -d[j, i]
+    return d
+
+
+def interleaved(x):
+    y = np.zeros((3 * x.shape[0], x.shape[1]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[3 * i, j] = x[i, j]
+            y[3 * i + 1, j] = math.sin(x[i, j])
+            y[3 * i + 2, j] = y[3 * i, j] - y[3 * i + 1, j]
+    return y
+
+
 def gathered(x, where):
     """What is forbidden is noted in a byte of each chunk."""
     y = np.zeros(where.shape[0])
@@ -193,6 +221,9 @@ ARGUMENTS = {
     "every_second": lambda rng, n: (rng.random((n, n)),),
     "upwards": lambda rng, n: (rng.random((n, n)),),
     "over_time": lambda rng, n: (rng.random((n, n)), 3),
+    "symmetric": lambda rng, n: (rng.random((n, n)),),
+    "symmetric_from_below": lambda rng, n: (rng.random((n, n)),),
+    "interleaved": lambda rng, n: (rng.random((n, n)),),
     "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 200 * n)),
     "sparse": _sparse_arguments,
     "branching": lambda rng, n: (rng.random((n, n)),),
@@ -221,13 +252,33 @@ def from_before(x):
     return y
 
 
-def mirrored(x):
+def with_diagonal(x):
+    """Above the diagonal, each round also reads what other rounds write."""
     d = np.zeros((x.shape[0], x.shape[0]))
     for i in range(x.shape[0]):
-        for j in range(i + 1):
+        for j in range(i + 1, x.shape[0]):
+            d[i, j] = math.sin(x[i, j])
+            d[j, i] = d[i, j] + d[j, j]
+        d[i, i] = x[i, i]
+    return d
+
+
+def both_sides(x):
+    d = np.zeros((x.shape[0], x.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
             d[i, j] = math.sin(x[i, j])
             d[j, i] = d[i, j]
     return d
+
+
+def overlapping(x):
+    y = np.zeros((3 * x.shape[0] + 4, x.shape[1]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[3 * i, j] = x[i, j]
+            y[3 * i + 3, j] = math.sin(x[i, j])
+    return y
 
 
 def counted(x):
@@ -250,7 +301,9 @@ _PLACES = "rounds write an array at places that others read or write"
 DEPENDENT = {
     "running": "a round hands on a number to the next one",
     "from_before": _PLACES,
-    "mirrored": _PLACES,
+    "with_diagonal": _PLACES,
+    "both_sides": _PLACES,
+    "overlapping": _PLACES,
     "counted": _PLACES,
     "one_row": _PLACES,
 }
