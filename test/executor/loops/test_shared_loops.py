@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import numpy as np
@@ -12,7 +13,7 @@ from internals import executor_of
 from profuse.lowering.cpu import pool
 from profuse.lowering.cpu.pool_block import block, set_chunk_work
 from profuse.lowering.target import host_target
-from profuse.lowering.thread_pool import CHECKED, CHUNK, GENERATION, supports
+from profuse.lowering.thread_pool import CHECKED, CHUNK, GENERATION, LAUNCH, supports
 from shared_programs import ARGUMENTS, DEPENDENT
 
 THREADS = (1, 2, 3, 7)
@@ -64,13 +65,34 @@ def _on_threads(jitted, args):
     return found
 
 
+_PART = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+def _backwards(_pool, part, array, count, _grain):
+    """A launch in place of the pool's: each round is a chunk, and the last one is the first."""
+    for number in reversed(range(count)):
+        _PART(part)(array, number, number + 1)
+
+
+def _backward(jitted, args):
+    pool.use_threads(1)
+    block()[LAUNCH] = ctypes.cast(_backwards, ctypes.c_void_p).value
+    try:
+        return np.asarray(jitted(*args))
+    finally:
+        block()[LAUNCH] = 0
+
+
 def _check(jitted, name, size):
     args = _args(name, size)
     counters = jitted.state().counters
     before = counters["kernel_launches"], counters["evaluated_ops"]
-    found = _on_threads(jitted, args)
+    found = [*_on_threads(jitted, args), _backward(jitted, args)]
     counters = jitted.state().counters
-    assert counters["kernel_launches"] == before[0] + len(THREADS)
+    assert counters["kernel_launches"] == before[0] + len(found)
     assert counters["evaluated_ops"] == before[1]
     assert counters["voided_launches"] == 0
     assert len({result.tobytes() for result in found}) == 1
@@ -99,9 +121,9 @@ def test_rounds_that_depend_on_others(name):
     args = _args(name, 90)
     assert f"a loop runs on one thread: {DEPENDENT[name]}" in jitted.explain()
     assert _launches(jitted, args) <= 1  # the array of zeros
-    found = jitted(*args)
     expected = getattr(shared_programs, name)(*args)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+    for found in (jitted(*args), _backward(jitted, args)):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("place", [0, 3000, -1])
