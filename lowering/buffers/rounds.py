@@ -26,8 +26,9 @@ ONE_THREAD = "profuse.one_thread"  # of an outermost loop: why its rounds are no
 
 _NUMBERS = ("arith.", "math.", "complex.", "llvm.intr.", "llvm.extractvalue", "affine.apply")
 _CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", ASSERT)
-_MEMORY = ("memref.load", "memref.store", "memref.dealloc", "memref.dim")
+_ACCESSES = {"memref.load": 0, "memref.store": 1}  # -> the number of the operand that is accessed
 _VIEWS = ("memref.subview", "memref.cast")
+_OTHERS = ("memref.alloc", "memref.dealloc", "memref.dim")
 _OWN = ("memref.alloc", "memref.alloca", "memref.view")  # what makes memory that nothing else names
 _MOST_FACTOR = 1 << 20
 _MOST_ACCESSES = 200  # of one array: each is compared with each
@@ -89,16 +90,15 @@ def _shared(loop: ir.Operation) -> str:
     accesses: dict[ir.Value, list[Access]] = {}
     may_end = False
     for op in walk(loop):
-        if op.name in _MEMORY and op.name != "memref.dim":
-            array = op.operands[1 if op.name == "memref.store" else 0]
-            if op.name != "memref.dealloc":
-                base, place = _place(array, list(op.operands)[1 + (op.name == "memref.store") :])
-                accesses.setdefault(base, []).append(Access(op, place))
+        if op.name in _ACCESSES:
+            first = _ACCESSES[op.name]
+            base, place = _place(op.operands[first], list(op.operands)[first + 1 :])
+            accesses.setdefault(base, []).append(Access(op, place))
         elif op.name.startswith(("func.call", "llvm.call")):
             return "a round calls a library"
         elif op.name == ASSERT:
             may_end = True
-        elif not op.name.startswith(_NUMBERS) and op.name not in (*_CONTROL, *_VIEWS, *_OWN[:1]):
+        elif not op.name.startswith(_NUMBERS) and op.name not in (*_CONTROL, *_VIEWS, *_OTHERS):
             return f"a round has {op.name}"
     may_end = may_end or any(is_noted(base, loop) for base in accesses)
     if not all(map(_is_array, accesses)):
