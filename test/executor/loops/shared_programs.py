@@ -141,6 +141,28 @@ def interleaved(x):
     return y
 
 
+def powers(z, c, times):
+    """Complex numbers, one of them from outside of the loop."""
+    y = np.zeros(z.shape, np.complex128)
+    w = c[0] * 0.5
+    for i in range(z.shape[0]):
+        v = z[i] * 0.1
+        for _ in range(times):
+            v = v * v + w
+        y[i] = v
+    return y
+
+
+def small_numbers(x, k):
+    y = np.zeros(x.shape, np.int8)
+    z = np.zeros(x.shape, np.float32)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] % k
+            z[i, j] = y[i, j] > 3
+    return z
+
+
 def gathered(x, where):
     """What is forbidden is noted in a byte of each chunk."""
     y = np.zeros(where.shape[0])
@@ -224,6 +246,8 @@ ARGUMENTS = {
     "symmetric": lambda rng, n: (rng.random((n, n)),),
     "symmetric_from_below": lambda rng, n: (rng.random((n, n)),),
     "interleaved": lambda rng, n: (rng.random((n, n)),),
+    "powers": lambda rng, n: (rng.random(4 * n) + 1j * rng.random(4 * n), rng.random(3) + 0j, 9),
+    "small_numbers": lambda rng, n: (rng.integers(0, 100, (n, n)), 7),
     "gathered": lambda rng, n: (rng.random(n), rng.integers(-n, n, 200 * n)),
     "sparse": _sparse_arguments,
     "branching": lambda rng, n: (rng.random((n, n)),),

@@ -115,6 +115,21 @@ def test_same_bits_on_any_number_of_threads(name):
     _check(jitted, name, 40)
 
 
+@pytest.mark.parametrize("name", ["stencil", "distances", "softmax", "symmetric"])
+def test_arguments_with_gaps(name):
+    jitted = pf.jit(getattr(shared_programs, name))
+    for size in (*SIZES, 40):
+        (x,) = _args(name, size)
+        x = np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
+        for _ in range(3):
+            found = jitted(x)
+            jitted.wait()
+    assert _launches(jitted, (x,))
+    expected = getattr(shared_programs, name)(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    np.testing.assert_array_equal(_backward(jitted, (x,)), found)
+
+
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_rounds_that_depend_on_others(name):
     jitted = _jitted(name, *SIZES)
