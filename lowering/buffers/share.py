@@ -20,10 +20,10 @@ from .launches import LAUNCH
 from .linear import constant_of
 from .repeats import ends_surely
 from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
-from .work import emit_work, known_work
+from .work import emit_most_work, emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
-_TWICE = 100  # operations of a loop that may be code twice
+_TWICE = 200  # operations of a loop that may be code twice
 _LEAST = 2 * CHUNK  # work of a loop that is worth two chunks
 
 
@@ -49,18 +49,19 @@ def _is_long(loop: ir.Operation) -> bool:
     A vector within the rounds of another loop is taken to be short.
     """
     work = known_work(loop) if loop.name == "scf.for" else None
-    if work is None and _depth(loop):
+    if work is None and _outermost(loop) != loop:
         return any(op.name in ("scf.for", "scf.while") for op in walk(loop))
     return work is None or work >= _LEAST
 
 
-def _depth(op: ir.Operation) -> int:
-    """The number of loops around an operation."""
-    found = 0
+def _outermost(loop: ir.Operation) -> ir.Operation:
+    """The outermost loop that a loop is, or is in."""
+    op = loop
     while op.name != "func.func":
+        if op.name in ("scf.for", "scf.while"):
+            loop = op
         op = op.parent.operation
-        found += op.name in ("scf.for", "scf.while")
-    return found
+    return loop
 
 
 def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -> list[str]:
@@ -70,14 +71,59 @@ def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -
     first argument.
     """
     name = ir.StringAttr(func.attributes["sym_name"]).value
-    made, loops = [], shared_loops(func)
+    loops = shared_loops(func)
     if loops:
         add_run_chunks(module)
-    for number, loop in enumerate(loops):
-        made.append(f"{name}_rounds{number}")
-        with loop.location:
-            _Outlined(module, func, loop, made[-1], flag).make()
-    return made
+    # What a loop uses alone is seen while there is no copy of it.
+    outlined = [
+        _Outlined(module, func, loop, f"{name}_rounds{k}", flag) for k, loop in enumerate(loops)
+    ]
+    of_outer: dict[ir.Operation, list[ir.Operation]] = {}
+    for loop in loops:
+        if known_work(loop) is None:
+            of_outer.setdefault(_outermost(loop), []).append(loop)
+    undecided = [
+        loop for outer, inner in of_outer.items()
+        if not _decide_before(outer, inner) for loop in inner
+    ]  # fmt: skip
+    for one in outlined:
+        with one.loop.location:
+            one.make(may_be_short=one.loop in undecided)
+    return [one.name for one in outlined]
+
+
+def _decide_before(outer: ir.Operation, loops: Sequence[ir.Operation]) -> bool:
+    """Have an outermost loop run as it is where none of some loops in it would be shared.
+
+    Not even a branch takes time in its rounds then. False if it is too much code to be there twice.
+    """
+    if sum(1 for _ in walk(outer)) > _TWICE:
+        return False
+    work = emit_most_work(loops, outer)
+    with ir.InsertionPoint(outer), outer.location:
+        branch = ir.Operation.create(
+            "scf.if", results=[r.type for r in outer.results], operands=[_is_enough(work)],
+            regions=2,
+        )  # fmt: skip
+        for result, replaced in zip(outer.results, branch.results, strict=True):
+            result.replace_all_uses_with(replaced)
+        launched, alone = (region.blocks.append() for region in branch.regions)
+        with ir.InsertionPoint(alone):
+            ir.Operation.create("scf.yield", operands=list(outer.clone().results))
+        with ir.InsertionPoint(launched):
+            end = ir.Operation.create("scf.yield", operands=list(outer.results))
+        outer.move_before(end)
+    return True
+
+
+def _is_enough(work: ir.Value) -> ir.Value:
+    """Whether work is enough for two chunks."""
+    ops = Ops()
+    name = ir.FlatSymbolRefAttr.get(POOL)
+    pool = ops.create("llvm.mlir.addressof", ops.pointer, global_name=name)
+    chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
+    least = emit("arith.mulf", ops.f64, chunk, ops.float_constant(2.0, ops.f64))
+    return ops.compare("oge", work, least)
 
 
 class _Outlined:
@@ -99,42 +145,28 @@ class _Outlined:
         self.given = list(dict.fromkeys([*first, *(v for n in needed for v in _behind(n))]))
         self.copied = [v for v in needed if _is_copied(v)]
 
-    def make(self) -> None:
+    def make(self, may_be_short: bool) -> None:
+        """Put calls in the place of the loop; ``may_be_short``: it may not be worth a launch."""
         index, f64 = ir.IndexType.get(), ir.F64Type.get()
         types = [v.type for v in self.given]
         body = self._function(self.name, [*types, index, index])
         self._function(self.name + LAUNCH, [*types, index, f64], declared=True)
         with ir.InsertionPoint(self.loop):
             count, work = self._count(), emit_work(self.loop)
-            if known_work(self.loop) is None:
+            if may_be_short:
                 self._launch_if_long(count, work)
             else:
                 self._call(self.name + LAUNCH, count, work)
         self._fill(body)
 
     def _launch_if_long(self, count: ir.Value, work: ir.Value) -> None:
-        """Launch a loop, or run it here.
-
-        A call takes time of which a short loop might need no more: so the loop stays, too, unless
-        it is much code.
-        """
-        ops = Ops()
-        pool = ops.create(
-            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-        )
-        chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
-        least = emit("arith.mulf", ops.f64, chunk, ops.float_constant(2.0, ops.f64))
-        is_long = ops.compare("oge", work, least)
-        branch = ir.Operation.create("scf.if", operands=[is_long], regions=2)
+        branch = ir.Operation.create("scf.if", operands=[_is_enough(work)], regions=2)
         launched, alone = (region.blocks.append() for region in branch.regions)
         with ir.InsertionPoint(launched):
             self._call(self.name + LAUNCH, count, work)
             ir.Operation.create("scf.yield")
         with ir.InsertionPoint(alone):
-            if _depth(self.loop) or sum(1 for _ in walk(self.loop)) <= _TWICE:
-                self.loop.clone()
-            else:
-                self._call(self.name, _index(0), count)
+            self._call(self.name, _index(0), count)
             ir.Operation.create("scf.yield")
 
     def _call(self, name: str, *operands: ir.Value) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Union
 
 from mlir import ir
@@ -47,8 +47,16 @@ def known_work(loop: ir.Operation) -> float | None:
 
 def emit_work(loop: ir.Operation) -> ir.Value:
     """The estimate for a loop as an f64, which is computed before the loop."""
-    with ir.InsertionPoint(loop), loop.location:
-        return _value(_Estimate(loop, emits=True).of_loop(loop))
+    return emit_most_work([loop], loop)
+
+
+def emit_most_work(loops: Sequence[ir.Operation], outer: ir.Operation) -> ir.Value:
+    """The largest estimate for one of several loops inside of another, computed before that one."""
+    most: Number = 0.0
+    with ir.InsertionPoint(outer), outer.location:
+        for loop in loops:
+            most = _of("maximumf", most, _Estimate(outer, emits=True).of_inner(loop))
+        return _value(most)
 
 
 class _Estimate:
@@ -58,17 +66,30 @@ class _Estimate:
         self.loop, self.emits = loop, emits
         self.known: dict[ir.Value, Number | None] = {}
 
+    def of_inner(self, loop: ir.Operation) -> Number:
+        """The estimate for a loop that is the outer one, or in it."""
+        around = [loop]
+        while around[-1] != self.loop:
+            around.append(around[-1].parent.operation)
+        for op in reversed(around[1:]):
+            if op.name == "scf.for":
+                self._rounds(op)
+        return self.of_loop(loop)
+
     def of_loop(self, loop: ir.Operation) -> Number:
+        rounds = self._rounds(loop)
+        return _of("mulf", rounds, self._of_block(loop.regions[0].blocks[0], _cycle(loop)))
+
+    def _rounds(self, loop: ir.Operation) -> Number:
+        """How many rounds a loop has; sets its index to that of the round in the middle."""
         low, high, step = (self._before(v) for v in list(loop.operands)[:3])
-        block = loop.regions[0].blocks[0]
         rounds: Number = _MANY
         middle = None
         if low is not None and high is not None and step is not None:
             rounds = _of("maximumf", _of("divf", _of("subf", high, low), step), 0.0)
-            # The round in the middle stands for all, as in a triangle.
-            middle = _of("mulf", _of("addf", low, high), 0.5)
-        self.known[block.arguments[0]] = middle
-        return _of("mulf", rounds, self._of_block(block, _cycle(loop)))
+            middle = _of("mulf", _of("addf", low, high), 0.5)  # stands for all, as in a triangle
+        self.known[loop.regions[0].blocks[0].arguments[0]] = middle
+        return rounds
 
     def _of_block(self, block: ir.Block, cycle: float) -> Number:
         total: Number = 0.0
@@ -151,4 +172,4 @@ def _value(number: Number) -> ir.Value:
     return emit("arith.constant", type_, value=ir.FloatAttr.get(type_, number))
 
 
-__all__ = ["emit_work", "known_work"]
+__all__ = ["emit_most_work", "emit_work", "known_work"]

@@ -80,3 +80,28 @@ func.func private @forbidden(%x: tensor<8xf64, {strides = "contiguous"}>, %at: t
   }
   return %r : tensor<?xf64, {dims = ["s0"]}>
 }
+
+// A loop of unknown size is there twice, and its rounds are not: a chunk has a number of its own for
+// the sum of a row.
+// CHECK-LABEL: // sums
+// LLVM-LABEL:  // sums
+// LLVM:          define internal void @sums(
+// LLVM:            fcmp oge double
+// LLVM:          define internal void @sums_rounds[[S:[0-9]]](
+// LLVM:            alloca double
+// LLVM:            store double 0.000000e+00
+// LLVM:          define internal void @sums_rounds[[S]]_part(
+func.func private @sums(%x: tensor<?x?xf64, {dims = ["s0", "s1"], strides = "contiguous"}>) -> tensor<?x?xf64, {dims = ["s0", "s1"]}> {
+  %xc = "profuse.copy"(%x) : (tensor<?x?xf64, {dims = ["s0", "s1"], strides = "contiguous"}>) -> tensor<?x?xf64, {dims = ["s0", "s1"]}>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %n = "profuse.dim"(%x) {axis = 0 : i64} : (tensor<?x?xf64, {dims = ["s0", "s1"], strides = "contiguous"}>) -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %xc) -> (tensor<?x?xf64, {dims = ["s0", "s1"]}>) : i64 {
+    %v = "profuse.pick"(%x, %i) {index = -9223372036854775808 : i64} : (tensor<?x?xf64, {dims = ["s0", "s1"], strides = "contiguous"}>, i64) -> tensor<?xf64, {dims = ["s1"]}>
+    %s = "profuse.sum"(%v) {axes = array<i64: 0>, keepdims = false} : (tensor<?xf64, {dims = ["s1"]}>) -> tensor<f64>
+    %e = "profuse.div"(%v, %s) : (tensor<?xf64, {dims = ["s1"]}>, tensor<f64>) -> tensor<?xf64, {dims = ["s1"]}>
+    %w = "profuse.pick_scatter"(%a, %e, %i) {index = -9223372036854775808 : i64} : (tensor<?x?xf64, {dims = ["s0", "s1"]}>, tensor<?xf64, {dims = ["s1"]}>, i64) -> tensor<?x?xf64, {dims = ["s0", "s1"]}>
+    scf.yield %w : tensor<?x?xf64, {dims = ["s0", "s1"]}>
+  }
+  return %r : tensor<?x?xf64, {dims = ["s0", "s1"]}>
+}
