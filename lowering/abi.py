@@ -108,6 +108,7 @@ class KernelArtifact:
         seconds: stage name -> seconds spent.
         library_calls: calls of library products per run (a batch counts once).
         shared_steps: steps that several threads may share.
+        one_thread: why loops that may take long are not shared, each reason once.
     """
 
     name: str
@@ -118,6 +119,7 @@ class KernelArtifact:
     seconds: dict[str, float] = field(default_factory=dict)
     library_calls: int = 0
     shared_steps: int = 0
+    one_thread: tuple[str, ...] = ()
 
     def header(self) -> dict[str, Any]:
         """All but the object code, as JSON data; see `from_header`."""
@@ -129,15 +131,18 @@ class KernelArtifact:
             "seconds": self.seconds,
             "library_calls": self.library_calls,
             "shared_steps": self.shared_steps,
+            "one_thread": list(self.one_thread),
         }
 
     @classmethod
     def from_header(cls, data: dict[str, Any], object: bytes) -> KernelArtifact:
         """The artifact of a `header` and its object code."""
+        kept = {key: value for key, value in data.items() if key not in ("abi", "one_thread")}
         return cls(
             object=object,
             abi=abi_from_json(data["abi"]),
-            **{key: value for key, value in data.items() if key != "abi"},
+            one_thread=tuple(data.get("one_thread", ())),
+            **kept,
         )
 
     def to_json(self) -> str:

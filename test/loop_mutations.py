@@ -80,6 +80,16 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_products_in_loops.py",),
     ),
     Mutation(
+        "rounds that read what others write are shared", "lowering/buffers/rounds.py",
+        "if not _are_apart(found, loop):", "if False:",
+        ("executor/loops/test_shared_loops.py::test_rounds_that_depend_on_others",),
+    ),
+    Mutation(
+        "chunks forget what their rounds have noted", "lowering/buffers/share.py",
+        "                _end_unless_zero(new[cell])", "                pass",
+        ("executor/loops/test_shared_loops.py::test_a_forbidden_round_voids_the_run",),
+    ),
+    Mutation(
         "a row that is put elsewhere is taken for what it was", "lowering/buffers/merge_parts.py",
         "if made is None or not is_part(made.operands[1], op):", "if made is None:",
         ("executor/loops/test_loop_forms.py::test_rows_that_are_put_elsewhere",),

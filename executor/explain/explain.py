@@ -131,4 +131,5 @@ def _guard(guard: Guard, result: CompileResult | None, behavior: str) -> list[st
     lines += [f"  {verdict}"] if verdict else []
     times = result.times.get(guard.callee) if result and kernel else None
     lines += [f"  measured: {times}"] if times else []
+    lines += [f"  a loop runs on one thread: {why}" for why in getattr(kernel, "one_thread", ())]
     return [*lines, *(f"  {n}: {usage}" for n, usage in getattr(kernel, "usage", {}).items())]

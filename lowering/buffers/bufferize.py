@@ -23,7 +23,8 @@ from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
-from .signature import Signature
+from .rounds import mark_rounds
+from .signature import Signature, function_named
 from .temporaries import place_temporaries
 
 MOST_WRITES = 64
@@ -87,9 +88,10 @@ def bufferize(
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
-    func = made.body.operations[0].operation
+    func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
         _expand_math(func, slow_subnormals, fused)
+        mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
 

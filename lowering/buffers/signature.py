@@ -56,6 +56,12 @@ class Signature:
             workspace=str(workspace),
         )  # fmt: skip
 
+    def flag_of(self, func: ir.Operation) -> ir.Value | None:
+        """The memory in which a void run of the function on memrefs says so, if it may be void."""
+        specs = [*self.inputs, *self.outputs]
+        places = [k for k, spec in enumerate(specs) if spec.kind == "violation"]
+        return func.regions[0].blocks[0].arguments[places[0]] if places else None
+
     def memrefs(self) -> list[ir.MemRefType]:
         """Types of the memory of inputs and outputs."""
         inputs = zip(self.types, self.inputs, strict=True)
@@ -104,7 +110,7 @@ def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str
 
     ``mark`` is an attribute that the function gets in LLVM IR.
     """
-    function = _function(module, signature.name)
+    function = function_named(module, signature.name)
     specs = [*signature.inputs, *signature.outputs]
     ranks = [len(spec.dims) for spec in specs] + [1]
     shown, place = [], 0
@@ -125,29 +131,40 @@ def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str
     _emit_entry(module, signature, abi, specs)
 
 
-def _function(module: ir.Module, name: str) -> ir.Operation:
+def function_named(module: ir.Module, name: str) -> ir.Operation:
+    """The function or declaration of a module that has this name."""
     return next(
         op.operation for op in module.body.operations
         if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name
     )  # fmt: skip
 
 
-def end_void_runs(module: ir.Module, signature: Signature) -> None:
-    """Have a function whose run is void say so and return, where an assertion has failed.
+def end_void_runs(module: ir.Module, signature: Signature, shared: Sequence[str] = ()) -> None:
+    """Have functions whose run is void say so and return, where an assertion has failed.
 
-    Lowering has made a call of ``abort`` of that, behind one that prints a text.
+    Lowering has made a call of ``abort`` of that, behind one that prints a text. The functions of
+    the names ``shared`` get the memory for the flag as their first argument.
     """
-    function = _function(module, signature.name)
-    blocks = list(function.regions[0].blocks)
-    ends = [b for b in blocks if b.operations[len(b.operations) - 1].name == "llvm.unreachable"]
-    if not ends:
-        return
     place = 1  # of the pointer that accesses go through
     for spec in [*signature.inputs, *signature.outputs]:
         if spec.kind == "violation":
             break
         place += 3 + 2 * len(spec.dims)
-    flag, byte = blocks[0].arguments[place], ir.IntegerType.get_signless(8)
+    for name, number in [(signature.name, place), *((name, 1) for name in shared)]:
+        _end_in(function_named(module, name), number)
+    for op in [view.operation for view in module.body.operations]:
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        if name in ("abort", "puts") or name.startswith("assert_msg"):
+            op.erase()
+
+
+def _end_in(function: ir.Operation, number: int) -> None:
+    """End void runs of one function, which has the flag at the address in this argument."""
+    blocks = list(function.regions[0].blocks)
+    ends = [b for b in blocks if b.operations[len(b.operations) - 1].name == "llvm.unreachable"]
+    if not ends:
+        return
+    flag, byte = blocks[0].arguments[number], ir.IntegerType.get_signless(8)
     for block in ends:
         for op in reversed([view.operation for view in block.operations]):
             op.erase()
@@ -156,10 +173,6 @@ def end_void_runs(module: ir.Module, signature: Signature) -> None:
             ir.Operation.create("llvm.store", operands=[true, flag])
             ir.Operation.create("llvm.return")
     _weigh(blocks, ends)
-    for op in [view.operation for view in module.body.operations]:
-        name = ir.StringAttr(op.attributes["sym_name"]).value
-        if name in ("abort", "puts") or name.startswith("assert_msg"):
-            op.erase()
 
 
 _USUAL = 1 << 16

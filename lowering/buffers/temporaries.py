@@ -13,6 +13,7 @@ from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
 
+LOOP = "profuse.loop"  # number of a loop, and, of a temporary, of the loop whose rounds need it
 STACK_BYTES = 4096  # largest size of a temporary on the stack
 ALIGNMENT = 64
 _VIEWS = frozenset(
@@ -72,6 +73,7 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
                 offset = _value(total, values)
                 place = emit("memref.view", type_, memory, offset, *extents)
                 total = total + (bytes_ + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+        _mark(place.owner.operation, _loop_around(op))
         op.results[0].replace_all_uses_with(place)
         op.erase()
     return total, held
@@ -83,6 +85,27 @@ _OPEN = ir.ShapedType.get_dynamic_size()
 def _start(block: ir.Block) -> ir.Operation:
     """The first operation of the function: what is placed before it is there everywhere."""
     return block.operations[0].operation
+
+
+def _loop_around(op: ir.Operation) -> ir.Operation | None:
+    while op.name not in ("scf.for", "scf.while"):
+        if op.name == "func.func":
+            return None
+        op = op.parent.operation
+    return op
+
+
+def _mark(place: ir.Operation, loop: ir.Operation | None) -> None:
+    """Say that no round of a loop needs what another one has left in a temporary."""
+    if loop is None:
+        return
+    if LOOP not in loop.attributes:
+        root = loop
+        while root.name != "func.func":
+            root = root.parent.operation
+        numbers = sum(op.name.startswith("scf.") and LOOP in op.attributes for op in walk(root))
+        loop.attributes[LOOP] = _integer(numbers)
+    place.attributes[LOOP] = loop.attributes[LOOP]
 
 
 def _escapes(value: ir.Value) -> bool:

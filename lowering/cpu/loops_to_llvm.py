@@ -7,7 +7,9 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
-from ..buffers.signature import Signature, add_entry, end_void_runs
+from ..buffers.launches import add_launches
+from ..buffers.share import share_rounds
+from ..buffers.signature import Signature, add_entry, end_void_runs, function_named
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..linalg.loop_builder import ASSERT
 from ..stages import run_passes
@@ -113,9 +115,13 @@ def _is_short(loop: ir.Operation) -> bool:
 
 def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> None:
     """Lower a function on memrefs to the LLVM dialect, and add its entry; raises LoweringError."""
+    with ir.Location.unknown():
+        func = function_named(module, signature.name)
+        shared = share_rounds(module, func, signature.flag_of(func))
     run_passes(BUFFERS_TO_LLVM, module, "loops on memory do not lower to LLVM")
     with ir.Location.unknown():
-        end_void_runs(module, signature)
+        end_void_runs(module, signature, shared)
+        add_launches(module, shared)
         add_entry(module, signature, abi, OF_LOOPS)
 
 

@@ -69,7 +69,8 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
 def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     """The loops of a function with control flow; its outputs are never made in place of inputs."""
     from ..buffers.bufferize import bufferize
-    from ..buffers.signature import SUFFIX
+    from ..buffers.share import reasons_for_one_thread, shared_loops
+    from ..buffers.signature import SUFFIX, function_named
     from .loops_to_llvm import annotate_loops
 
     if compile_.exact:
@@ -79,9 +80,11 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
             module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
         )
         annotate_loops(loops)
+        func = function_named(loops, signature.name)
+        shared, reasons = len(shared_loops(func)), reasons_for_one_thread(func)
     compile_.artifact = KernelArtifact(
         signature.name, b"", signature.name + SUFFIX, signature.abi(workspace), compile_.stages,
-        compile_.seconds, calls,
+        compile_.seconds, calls, shared, reasons,
     )  # fmt: skip
     compile_.signature = signature
     return loops

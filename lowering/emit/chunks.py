@@ -24,11 +24,11 @@ from ..thread_pool import LAUNCH, POOL, WORDS, WORK
 from .base import OVER_BLOCKS, Ops, Sizes, noalias
 from .steps import StepFunction, memory_of
 
-_RUN = "profuse_run_chunks"
+RUN = "profuse_run_chunks"
 _IN_REGISTERS = 64  # accumulators of a result; more are merged row by row
 _SUPPORT = f"""
 llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORDS} x i64>
-llvm.func internal @{_RUN}(
+llvm.func internal @{RUN}(
     %part: !llvm.ptr, %array: !llvm.ptr, %count: i64, %grain: i64) attributes {{no_inline}} {{
   %zero = llvm.mlir.constant(0 : i64) : i64
   %all = llvm.icmp "sge" %grain, %count : i64
@@ -57,6 +57,13 @@ llvm.func internal @{_RUN}(
   llvm.return
 }}
 """
+
+
+def add_run_chunks(module: ir.Module) -> None:
+    """Add the function `RUN`, which hands chunks to the pool or else runs them itself."""
+    text = ir.Module.parse(_SUPPORT, module.context)
+    for view in text.body.operations:
+        view.operation.clone(ir.InsertionPoint.at_block_begin(module.body))
 
 
 class _Chosen(NamedTuple):
@@ -109,7 +116,7 @@ class ChunkEmitter:
         ir.Operation.create(
             "llvm.call", operands=[address, array, count, grain],
             attributes={
-                "callee": ir.FlatSymbolRefAttr.get(_RUN),
+                "callee": ir.FlatSymbolRefAttr.get(RUN),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             },
@@ -125,12 +132,9 @@ class ChunkEmitter:
                 ir.Operation.create("scf.yield")
 
     def _support(self) -> None:
-        if self._has_support:
-            return
-        self._has_support = True
-        text = ir.Module.parse(_SUPPORT)
-        for view in text.body.operations:
-            view.operation.clone(ir.InsertionPoint.at_block_begin(self.module.body))
+        if not self._has_support:
+            self._has_support = True
+            add_run_chunks(self.module)
 
     # --- the divided loop and sizes of chunks ----------------------------------------------------
 

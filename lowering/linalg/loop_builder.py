@@ -27,6 +27,7 @@ from .generic import Place
 from .scalar import Scalar, constant, load, store
 
 ASSERT = "cf.assert"  # that ends a run
+NOTED = "profuse.noted"  # of a byte in which rounds note that something is forbidden
 _LINEAR = ("arith.constant", "arith.addi", "arith.subi", "arith.index_cast", "llvm.extractvalue",
            "llvm.intr.sadd.with.overflow", "llvm.intr.ssub.with.overflow")  # fmt: skip
 
@@ -141,6 +142,7 @@ class LoopBuilder(Builder):
                 scope.cell = emit(
                     "memref.alloca", ir.MemRefType.get([], type_),
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
+                    **{NOTED: ir.UnitAttr.get()},
                 )  # fmt: skip
             with ir.InsertionPoint(scope.loop):
                 nothing = emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0))

@@ -33,6 +33,11 @@ _REORDERABLE = {
 _FLOAT = {"arith.addf", "arith.mulf"}
 
 
+def cost_of(name: str) -> int:
+    """Cycles that an operation of this name takes, relative to an addition."""
+    return _COSTS.get(name, _MATH_COST if name.startswith("math.") else 1)
+
+
 def read_body(
     block: ir.Block | None,
     function: ir.Block,
@@ -138,7 +143,7 @@ class _Facts:
         for view in block.operations:
             op = view.operation
             name = op.name
-            self.cost += _COSTS.get(name, _MATH_COST if name.startswith("math.") else 1)
+            self.cost += cost_of(name)
             self.inner.update(op.results)
             for value in op.operands:
                 if value in self.arguments:

@@ -190,8 +190,27 @@ func.func @matrices(%m: tensor<?x?xf64, {dims = ["s0", "s0"], strides = ["?", "1
   return %r : tensor<?x?xf64, {dims = ["s0", "s0"]}>
 }
 
-// Of two numbers one is selected, of two arrays the memory.
+// Functions are expanded beside a product of the library, too.
+// CHECK-LABEL:  // matrices_and_exp
+// CHECK:        func.func private @scipy_cblas_dgemm(
+// CHECK:        func.func @matrices_and_exp(
+// CHECK-NOT:      math.exp
+// CHECK:          call @scipy_cblas_dgemm(
+// CHECK-NOT:      math.exp
 // CHECK-LABEL:  // choice
+func.func @matrices_and_exp(%m: tensor<64x64xf64, {strides = "contiguous"}>, %n: i64) -> tensor<64x64xf64> {
+  %c = "profuse.copy"(%m) : (tensor<64x64xf64, {strides = "contiguous"}>) -> tensor<64x64xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %c) -> (tensor<64x64xf64>) : i64 {
+    %p = "profuse.matmul"(%m, %a) : (tensor<64x64xf64, {strides = "contiguous"}>, tensor<64x64xf64>) -> tensor<64x64xf64>
+    %e = "profuse.exp"(%p) : (tensor<64x64xf64>) -> tensor<64x64xf64>
+    scf.yield %e : tensor<64x64xf64>
+  }
+  return %r : tensor<64x64xf64>
+}
+
+// Of two numbers one is selected, of two arrays the memory.
 // CHECK:          scf.for
 // CHECK:            arith.select {{.*}} : f64
 // CHECK:            arith.select {{.*}} : memref<8xf64>
