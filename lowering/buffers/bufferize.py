@@ -14,7 +14,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
-from ..linalg.element import RARE, emit
+from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
@@ -23,6 +23,7 @@ from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
+from .rare import set_rare_values_aside
 from .signature import Signature
 from .temporaries import place_temporaries
 
@@ -255,9 +256,7 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> None
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
-    for op in walk(func):
-        if RARE in op.attributes:
-            del op.attributes[RARE]
+    set_rare_values_aside(func)
 
 
 __all__ = ["MARK", "bufferize", "has_loops"]

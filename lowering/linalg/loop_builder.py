@@ -9,6 +9,8 @@ a loop at once, or at least before its first round.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -64,6 +66,7 @@ class LoopBuilder(Builder):
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
         self._is_bounded = False  # whether a run may be void
+        self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
 
     # --- scopes ------------------------------------------------------------------------------
 
@@ -151,9 +154,24 @@ class LoopBuilder(Builder):
     def end_if(self, found: Scalar) -> None:
         """End the run of the kernel here, as a void one, if ``found`` is true."""
         self._is_bounded = True
+        if self._found is not None:
+            self._found.append(found)
+            return
         ir.Operation.create(
             ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")}
         )
+
+    @contextmanager
+    def only_if(self, taken: Scalar) -> Iterator[None]:
+        """Emit what counts if ``taken`` is true: for what is found else, the run does not end."""
+        assert self._found is None
+        found = self._found = []
+        try:
+            yield
+        finally:
+            self._found = None
+        if found:
+            self.end_if(functools.reduce(operator.or_, found) & taken)
 
     def settle(self, scope: Scope) -> None:
         """End the run behind a loop whose rounds have noted something."""

@@ -21,7 +21,7 @@ from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.binary import Add, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
@@ -32,10 +32,12 @@ from .environment import Environment, located
 from .loop_builder import LoopBuilder
 from .numbers import lower_number
 from .parts import PARTS
+from .ranges import bounded_ints
 from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
 _HOLDER = "profuse.holder"
+_LITTLE = 4  # operations on both sides of a branch, beside which a misprediction is long
 
 
 def has_control_flow(function: Program) -> bool:
@@ -51,6 +53,7 @@ class LoopEnvironment(Environment):
     def __init__(self, function: Program, builder: Builder) -> None:
         super().__init__(function, builder)
         self.loops = 0
+        self.bounded = bounded_ints(function)
 
     def run(self, instr: Instr) -> None:
         if instr.op is Count:
@@ -86,7 +89,8 @@ class LoopEnvironment(Environment):
                 return found
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
-            return lower_number(self.builder, instr.op, attrs, types, operands, args)
+            bounded = instr.results[0] in self.bounded
+            return lower_number(self.builder, instr.op, attrs, types, operands, args, bounded)
         return super().lower(instr, attrs, types, args)
 
     # --- values that blocks pass on ----------------------------------------------------------
@@ -257,6 +261,9 @@ class LoopEnvironment(Environment):
     def _if(self, instr: Instr) -> None:
         b = self.builder
         condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
+        if self._is_little(instr):
+            self._both_sides(instr, condition)
+            return
         holder = ir.Operation.create(_HOLDER, regions=2)
         types: list[Type] = []
         blocks = []
@@ -279,6 +286,41 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
+
+    def _is_little(self, instr: Instr) -> bool:
+        """Whether both sides only compute a few ints, of which some may leave 64 bits.
+
+        A CPU that has predicted the wrong side loses more than the other side takes. Without ways
+        out of the run LLVM sees to that itself.
+        """
+        inner = [i for block in instr.blocks for i in block.instrs if i.op is not Constant]
+        return (
+            len(inner) <= _LITTLE
+            and all(i.op in (Add, Sub, Mul, Neg, FloorDiv) for i in inner)
+            and all(self._is_free(i) for i in inner if i.op is FloorDiv)
+            and any(i.results[0] not in self.bounded for i in inner)
+        )
+
+    def _is_free(self, instr: Instr) -> bool:
+        """Whether a division is a shift."""
+        divisor = getattr(self.types.get(instr.operands[1]), "value", None)
+        return isinstance(divisor, int) and divisor > 0 and not divisor & (divisor - 1)
+
+    def _both_sides(self, instr: Instr, condition: Scalar) -> None:
+        """Compute both sides of a branch; what the one forbids that is not taken is allowed."""
+        b = self.builder
+        found: list[list[ir.Value]] = []
+        types: list[Type] = []
+        for side, taken in zip(instr.blocks, (condition, ~condition), strict=True):
+            with b.only_if(taken):
+                self._block(side)
+            if found:
+                self._check(side.outputs, types)
+            types = self._types(side.outputs)
+            found.append([self._raw(v) for v in side.outputs])
+        for value, type_, first, second in zip(instr.results, types, *found, strict=True):
+            raw = emit("arith.select", first.type, condition.value, first, second)
+            self._adopt(value, type_, raw)
 
 
 def _is_straight(body: Block, types: Sequence[Type]) -> bool:

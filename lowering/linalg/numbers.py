@@ -25,10 +25,11 @@ _EXACT = 2**53  # ints up to here are floats of 64 bits
 
 def lower_number(
     b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
-    args: Sequence[Any],
+    args: Sequence[Any], bounded: bool = False,
 ) -> Any:  # fmt: skip
     """The number that an op computes of numbers; a run in which Python may raise is void.
 
+    ``bounded``: an int is known to stay within 64 bits (`bounded_ints`).
     Raises LoweringError where that cannot be told from the number.
     """
     result, reason = types[0], op.can_lower_types(operands, attrs)
@@ -43,13 +44,19 @@ def lower_number(
     if len(ints) == len(args) and all(ints):
         given = [b.scalar(x).cast(I64) for x in args]
         if result.dtype is I64 and op in (Add, Sub, Mul, Neg):
-            return _checked(b, op, *given)
+            return (_unchecked if bounded else _checked)(b, op, *given)
         if op is Div:
             for x in given:
                 b.note((x > _EXACT) | (x < -_EXACT))
-        if op is FloorDiv:
+        if op is FloorDiv and not bounded:
             b.note(given[0].eq(-(2**63)))
     return op.lower(b, attrs, types, *args)
+
+
+def _unchecked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:
+    if y is None:
+        return -x
+    return x + y if op is Add else x - y if op is Sub else x * y
 
 
 def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:

@@ -1,0 +1,192 @@
+"""Values that elements rarely need (`math.emitter.K.rarely`), in loops over memory.
+
+A loop that may become SIMD code gets a test of all its rounds in front, and a version without these
+values; elsewhere a branch goes around what computes them. `emit.rare` sees to nests.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import RARE, emit, int_type
+from ..linalg.loop_builder import ASSERT
+
+_MAX_TEST = 24  # most operations of a test; constants and addresses are free
+_VIEWS = ("memref.subview", "memref.cast", "memref.expand_shape", "memref.collapse_shape")
+_MOVED = ("arith.", "math.")
+
+
+def set_rare_values_aside(func: ir.Operation) -> None:
+    """Compute values that are marked with `RARE` only where they are needed, and take the marks."""
+    for loop in [op for op in walk(func) if op.name == "scf.for"]:
+        selects = _marked(loop.regions[0].blocks[0])
+        if not selects or not _may_be_simd(loop):
+            continue
+        _version(loop, selects)
+        for select in selects:  # a branch would keep the loop from becoming SIMD code
+            if not _calls(select):
+                del select.attributes[RARE]
+    for op in [op for op in walk(func) if RARE in op.attributes]:
+        _branch(op)
+
+
+def _marked(block: ir.Block) -> list[ir.Operation]:
+    return [v.operation for v in block.operations if RARE in v.operation.attributes]
+
+
+def _operations(loop: ir.Operation) -> list[ir.Operation]:
+    return [view.operation for view in loop.regions[0].blocks[0].operations]
+
+
+def _defined(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value, ir.BlockArgument) else value.owner.operation
+
+
+def _may_be_simd(loop: ir.Operation) -> bool:
+    """Whether rounds of a loop neither branch nor wait for the float of the one before."""
+    *inside, end = _operations(loop)
+    if any(len(op.regions) or op.name == ASSERT for op in inside):
+        return False
+    for value in end.operands:
+        made = _defined(value)
+        if isinstance(value.type, (ir.F32Type, ir.F64Type)) and not (
+            made is not None and "reassoc" in str(made.attributes.get("fastmath", ""))
+        ):
+            return False
+        if isinstance(value.type, ir.ComplexType):
+            return False
+    return True
+
+
+def _chain(select: ir.Operation) -> list[ir.Operation]:
+    """What only the rare value of a select needs, last first."""
+    found: list[ir.Operation] = []
+    waiting = [select.operands[1]]
+    inside = {select}
+    while waiting:
+        op = _defined(waiting.pop())
+        if op is None or op in inside or op.block != select.block:
+            continue
+        if not op.name.startswith(_MOVED):
+            continue
+        if all(use.owner.operation in inside for r in op.results for use in r.uses):
+            inside.add(op)
+            found.append(op)
+            waiting += op.operands
+    return found
+
+
+def _calls(select: ir.Operation) -> bool:
+    """Whether the rare value is one of libm's."""
+    return any(op.name.startswith("math.") for op in _chain(select))
+
+
+def _branch(select: ir.Operation) -> None:
+    """Put a branch in the place of a select."""
+    chain = _chain(select)
+    order = {op: k for k, op in enumerate(v.operation for v in select.block.operations)}
+    condition, rare, usual = select.operands
+    with ir.InsertionPoint(select), select.location:
+        branch = ir.Operation.create(
+            "scf.if", results=[rare.type], operands=[condition], regions=2
+        )  # fmt: skip
+    with ir.InsertionPoint(branch.regions[0].blocks.append()), select.location:
+        last = ir.Operation.create("scf.yield", operands=[rare])
+    for op in sorted(chain, key=order.__getitem__):
+        op.move_before(last)
+    with ir.InsertionPoint(branch.regions[1].blocks.append()), select.location:
+        ir.Operation.create("scf.yield", operands=[usual])
+    select.results[0].replace_all_uses_with(branch.results[0])
+    select.erase()
+
+
+def _version(loop: ir.Operation, selects: list[ir.Operation]) -> None:
+    """Put a test and two versions in the place of a loop, if the test is short."""
+    test = _test(loop, {op.operands[0] for op in selects})
+    if test is None:
+        return
+    truth = int_type(1)
+    with ir.InsertionPoint(loop), loop.location:
+        never = emit("arith.constant", truth, value=ir.IntegerAttr.get(truth, 0))
+        tests = ir.Operation.create(
+            "scf.for", results=[truth], operands=[*list(loop.operands)[:3], never], regions=1
+        )
+    block = tests.regions[0].blocks.append(ir.IndexType.get(), truth)
+    copies: dict[ir.Value, ir.Value] = {loop.regions[0].blocks[0].arguments[0]: block.arguments[0]}
+    with ir.InsertionPoint(block), loop.location:
+        for op in test:
+            copy = op.clone(ir.InsertionPoint.current)
+            for number, value in enumerate(op.operands):
+                copy.operands[number] = copies.get(value, value)
+            copies.update(zip(op.results, copy.results, strict=True))
+        found = block.arguments[1]
+        for condition in dict.fromkeys(op.operands[0] for op in selects):
+            found = emit("arith.ori", truth, found, copies.get(condition, condition))
+        ir.Operation.create("scf.yield", operands=[found])
+    with ir.InsertionPoint(loop), loop.location:
+        choice = ir.Operation.create(
+            "scf.if", results=[r.type for r in loop.results], operands=[tests.results[0]], regions=2
+        )
+    for old, new in zip(loop.results, choice.results, strict=True):
+        old.replace_all_uses_with(new)
+    whole, usual = (region.blocks.append() for region in choice.regions)
+    with ir.InsertionPoint(usual), loop.location:
+        copy = loop.clone(ir.InsertionPoint.current)
+        ir.Operation.create("scf.yield", operands=list(copy.results))
+    for select in _marked(copy.regions[0].blocks[0]):
+        select.results[0].replace_all_uses_with(select.operands[2])
+        select.erase()
+    with ir.InsertionPoint(whole), loop.location:
+        end = ir.Operation.create("scf.yield", operands=list(loop.results))
+    loop.move_before(end)
+
+
+def _test(loop: ir.Operation, conditions: set[ir.Value]) -> list[ir.Operation] | None:
+    """What computes conditions of all rounds before the first round; None = that cannot be."""
+    body = loop.regions[0].blocks[0]
+    carried = list(body.arguments)[1:]
+    stores = [op for op in _operations(loop) if op.name == "memref.store"]
+    found: set[ir.Operation] = set()
+    waiting = list(conditions)
+    while waiting:
+        value = waiting.pop()
+        if value in carried:
+            return None
+        op = _defined(value)
+        if op is None or op in found or op.block != body:
+            continue
+        if op.name == "memref.load":
+            if not all(_apart(op, store) for store in stores):
+                return None
+        elif not op.name.startswith("arith.") and op.name not in ("math.absf", "math.fma"):
+            return None
+        found.add(op)
+        waiting += op.operands
+    if sum(op.name not in ("arith.constant", "memref.load") for op in found) > _MAX_TEST:
+        return None
+    return [op for op in _operations(loop) if op in found]
+
+
+def _apart(load: ir.Operation, store: ir.Operation) -> bool:
+    """Whether no round reads what an earlier one has written."""
+    if load.operands[0] == store.operands[1]:
+        return list(load.operands)[1:] == list(store.operands)[2:]
+    one, other = _memory(load.operands[0]), _memory(store.operands[1])
+    return one is not None and other is not None and one != other
+
+
+def _memory(value: ir.Value) -> ir.Value | None:
+    """The memory of which a value is a part; None = it cannot be told."""
+    op = _defined(value)
+    while op is not None and op.name in _VIEWS:
+        value = op.operands[0]
+        op = _defined(value)
+    if op is None:
+        assert isinstance(value, ir.BlockArgument)
+        return value if value.owner.owner.operation.name == "func.func" else None
+    # Temporaries that are in use at the same time have different places in the workspace.
+    return value if op.name in ("memref.alloc", "memref.alloca", "memref.view") else None
+
+
+__all__ = ["set_rare_values_aside"]
