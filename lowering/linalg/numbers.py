@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BOOL, F64, I64
+from ...dialect.ir.dtypes import BOOL, F64, I64, U64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
 from ...dialect.ops.control_flow.native import raises_for_infinities
@@ -63,6 +63,12 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     """A sum, a difference or a product of two i64."""
     if y is None:
         x, y, op = x.const(0), x, Sub
+    if op is Mul:
+        for factor, other in ((y, x), (x, y)):
+            if isinstance(factor.known, int) and factor.known:
+                # Waiting for the product would take longer than looking at its operand.
+                b.note(_leaves(other, factor.known))
+                return x * y
     if not b.is_straight:
         return _ending(b, _WITH_OVERFLOW[op], x, y)
     if op is Mul:
@@ -74,6 +80,14 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     signs = (x ^ found) & (y ^ found) if op is Add else (x ^ y) & (x ^ found)
     b.note(signs < 0)
     return found
+
+
+def _leaves(x: Scalar, factor: int) -> Scalar:
+    """Whether a product with a number other than 0 leaves 64 bits."""
+    ends = (-(2**63), 2**63 - 1)
+    least, most = ends if factor > 0 else reversed(ends)
+    low, high = -(least // -factor), min(most // factor, ends[1])
+    return Scalar((x - low).value, U64) > high - low
 
 
 _WITH_OVERFLOW: dict[type[Op], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}
