@@ -63,14 +63,19 @@ def _chain(select: ir.Operation) -> list[ir.Operation]:
     """What only the rare value of a select needs, last first."""
     found: list[ir.Operation] = []
     waiting = [select.operands[1]]
-    inside = {select}
+    inside: set[ir.Operation] = set()
+
+    def is_inside(use: ir.OpOperand) -> bool:
+        op = use.owner.operation
+        return op in inside or (op == select and use.operand_number == 1)
+
     while waiting:
         op = _defined(waiting.pop())
         if op is None or op in inside or op.block != select.block:
             continue
         if not op.name.startswith(_MOVED):
             continue
-        if all(use.owner.operation in inside for r in op.results for use in r.uses):
+        if all(is_inside(use) for result in op.results for use in result.uses):
             inside.add(op)
             found.append(op)
             waiting += op.operands
