@@ -27,8 +27,12 @@ def set_rare_values_aside(func: ir.Operation) -> None:
         for select in selects:  # a branch would keep the loop from becoming SIMD code
             if not _calls(select):
                 del select.attributes[RARE]
+    groups: dict[ir.Value, list[ir.Operation]] = {}
     for op in [op for op in walk(func) if RARE in op.attributes]:
-        _branch(op)
+        del op.attributes[RARE]
+        groups.setdefault(op.operands[0], []).append(op)
+    for selects in reversed(groups.values()):  # what is in the way of a rare value moves with it
+        _branch(selects)
 
 
 def _marked(block: ir.Block) -> list[ir.Operation]:
@@ -87,23 +91,81 @@ def _calls(select: ir.Operation) -> bool:
     return any(op.name.startswith("math.") for op in _chain(select))
 
 
-def _branch(select: ir.Operation) -> None:
-    """Put a branch in the place of a select."""
-    chain = _chain(select)
-    order = {op: k for k, op in enumerate(v.operation for v in select.block.operations)}
-    condition, rare, usual = select.operands
-    with ir.InsertionPoint(select), select.location:
+def _branch(selects: list[ir.Operation]) -> None:
+    """Put a branch in the place of selects of one condition and what lies between them.
+
+    A branch for each would be little enough for LLVM to take back.
+    """
+    block, last = selects[-1].block, selects[-1]
+    order = {view.operation: number for number, view in enumerate(block.operations)}
+    between = _between(selects)
+    if between is None:
+        for select in selects:
+            _branch([select])
+        return
+    chain = {op for select in between if select in selects for op in _chain(select)}
+    condition = last.operands[0]
+    results = [
+        result for op in between for result in op.results
+        if any(use.owner.operation not in between for use in result.uses)
+    ]  # fmt: skip
+    with ir.InsertionPoint(last), last.location:
         branch = ir.Operation.create(
-            "scf.if", results=[rare.type], operands=[condition], regions=2
-        )  # fmt: skip
-    with ir.InsertionPoint(branch.regions[0].blocks.append()), select.location:
-        last = ir.Operation.create("scf.yield", operands=[rare])
-    for op in sorted(chain, key=order.__getitem__):
-        op.move_before(last)
-    with ir.InsertionPoint(branch.regions[1].blocks.append()), select.location:
-        ir.Operation.create("scf.yield", operands=[usual])
-    select.results[0].replace_all_uses_with(branch.results[0])
-    select.erase()
+            "scf.if", results=[r.type for r in results], operands=[condition], regions=2
+        )
+    rare, usual = (region.blocks.append() for region in branch.regions)
+    for old, new in zip(results, branch.results, strict=True):
+        old.replace_all_uses_except(new, between)
+    copies: dict[ir.Value, ir.Value] = {}
+    with ir.InsertionPoint(rare), last.location:
+        for op in between:
+            if op in selects:
+                copies[op.results[0]] = copies.get(op.operands[1], op.operands[1])
+                continue
+            copy = op.clone(ir.InsertionPoint.current)
+            for number, value in enumerate(op.operands):
+                copy.operands[number] = copies.get(value, value)
+            copies.update(zip(op.results, copy.results, strict=True))
+        ir.Operation.create("scf.yield", operands=[copies[r] for r in results])
+    first = rare.operations[0].operation
+    for op in sorted(chain.difference(between), key=order.__getitem__):
+        op.move_before(first)
+    with ir.InsertionPoint(usual), last.location:
+        end = ir.Operation.create("scf.yield", operands=results)
+    for op in between:
+        op.move_before(end)
+    for select in selects:
+        select.results[0].replace_all_uses_with(select.operands[2])
+    for op in reversed(between):
+        if not any(True for result in op.results for _ in result.uses):
+            op.erase()
+
+
+def _between(selects: list[ir.Operation]) -> list[ir.Operation] | None:
+    """The operations that depend on selects and on which the last one depends, itself included.
+
+    None = not all of them can be moved to where the last one is.
+    """
+    last = selects[-1]
+    affected: list[ir.Operation] = []
+    for view in last.block.operations:
+        op = view.operation
+        if op in selects or any(_defined(value) in affected for value in op.operands):
+            affected.append(op)
+        if op == last:
+            break
+    needed = [last]
+    for op in reversed(affected[:-1]):
+        if any(use.owner.operation in needed for result in op.results for use in result.uses):
+            needed.append(op)
+    found = needed[::-1]
+    if not all(op.name.startswith(_MOVED) for op in found) or not set(selects) <= set(found):
+        return None
+    for op in affected:
+        # What is used before the last select has no value yet where the branch is.
+        if op not in found and any(_defined(value) in found for value in op.operands):
+            return None
+    return found
 
 
 def _version(loop: ir.Operation, selects: list[ir.Operation]) -> None:
