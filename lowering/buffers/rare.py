@@ -104,12 +104,15 @@ def _branch(selects: list[ir.Operation]) -> None:
             _branch([select])
         return
     chain = {op for select in between if select in selects for op in _chain(select)}
-    condition = last.operands[0]
     results = [
         result for op in between for result in op.results
         if any(use.owner.operation not in between for use in result.uses)
     ]  # fmt: skip
     with ir.InsertionPoint(last), last.location:
+        # Else LLVM would compute functions of libm in any case, which it takes for cheap.
+        truth = int_type(1)
+        never = emit("arith.constant", truth, value=ir.IntegerAttr.get(truth, 0))
+        condition = emit("llvm.intr.expect", truth, last.operands[0], never)
         branch = ir.Operation.create(
             "scf.if", results=[r.type for r in results], operands=[condition], regions=2
         )

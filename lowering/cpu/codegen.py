@@ -27,7 +27,7 @@ KERNEL = (
 # again (correlated-propagation). Rounds that branch are unrolled, for CPUs predict branches apart.
 LOOPS = (
     "ipsccp,function("
-    "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,correlated-propagation,"
+    "lower-expect,sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,correlated-propagation,"
     "simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
