@@ -14,11 +14,12 @@ from ...dialect.ir.dtypes import BOOL, F64, I64, U64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
 from ...dialect.ops.control_flow.native import raises_for_infinities
-from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
-from ...dialect.ops.elementwise.unary import Neg
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Pow, Sub
+from ...dialect.ops.elementwise.compare import Compare, ShiftLeft
+from ...dialect.ops.elementwise.unary import Abs, Neg
 from .element import emit, int_type, storage_type
 from .loop_builder import LoopBuilder
-from .scalar import Scalar
+from .scalar import Scalar, constant
 
 _EXACT = 2**53  # ints up to here are floats of 64 bits
 
@@ -50,7 +51,41 @@ def lower_number(
                 b.note((x > _EXACT) | (x < -_EXACT))
         if op is FloorDiv and not bounded:
             b.note(given[0].eq(-(2**63)))
+        if op in (ShiftLeft, Pow, Abs) and result.dtype is I64:
+            b.note(_is_too_large(op, given, operands))
+    elif issubclass(op, Compare) and any(ints):
+        # Python compares an int with a float as they are; here the int becomes a float.
+        for x, type_, is_int in zip(args, operands, ints, strict=True):
+            if is_int and type_.value is None:  # type: ignore[union-attr]
+                number = b.scalar(x).cast(I64)
+                b.note((number > _EXACT) | (number < -_EXACT))
     return op.lower(b, attrs, types, *args)
+
+
+def _is_too_large(op: type[Op], given: Sequence[Scalar], operands: Sequence[Type]) -> Scalar:
+    """Whether a shift, a power or an absolute value of an i64 leaves 64 bits."""
+    x = given[0]
+    if op is Abs:
+        return x.eq(-(2**63))
+    known = getattr(operands[1], "value", None)
+    if not isinstance(known, int) or known < 0:
+        raise LoweringError(f"{op.full_name()} of ints by one that is known at run time only")
+    if op is ShiftLeft:
+        return x.shl(known).shr(known).ne(x)
+    if known < 2:
+        return constant(False, BOOL)
+    most = _root(2**63 - 1, known)
+    least = -_root(2**63, known) if known % 2 else -most
+    return (x > most) | (x < least)
+
+
+def _root(number: int, degree: int) -> int:
+    """The largest int whose power of this degree is no larger than a number."""
+    found = 0
+    for bit in reversed(range(64 // degree + 1)):
+        if (found | 1 << bit) ** degree <= number:
+            found |= 1 << bit
+    return found
 
 
 def _unchecked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:
