@@ -65,6 +65,7 @@ class LoopBuilder(Builder):
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
+        self.lines: dict[ir.Value, tuple[Scalar, int, int]] = {}  # ints: number, factor, addend
         self._is_bounded = False  # whether a run may be void
         self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
 
@@ -171,7 +172,12 @@ class LoopBuilder(Builder):
         finally:
             self._found = None
         if found:
-            self.end_if(functools.reduce(operator.or_, found) & taken)
+            any_found = functools.reduce(operator.or_, found)
+            rare = emit("llvm.intr.expect", int_type(1), any_found.value, constant(False, BOOL).value)
+            aside = ir.Operation.create("scf.if", operands=[rare], regions=2)
+            with ir.InsertionPoint(aside.regions[0].blocks.append()):
+                self.end_if(taken)
+                ir.Operation.create("scf.yield")
 
     def settle(self, scope: Scope) -> None:
         """End the run behind a loop whose rounds have noted something."""

@@ -98,12 +98,14 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     """A sum, a difference or a product of two i64."""
     if y is None:
         x, y, op = x.const(0), x, Sub
-    if op is Mul:
-        for factor, other in ((y, x), (x, y)):
-            if isinstance(factor.known, int) and factor.known:
-                # Waiting for the product would take longer than looking at its operand.
-                b.note(_leaves(other, factor.known))
-                return x * y
+    line = _line(b, op, x, y)
+    if line is not None:
+        # Waiting for the result would take longer than looking at what it is made of.
+        base, factor, addend = line
+        b.note(_leaves(base, factor, addend))
+        found = _unchecked(b, op, x, y)
+        b.lines[found.value] = line
+        return found
     if not b.is_straight:
         return _ending(b, _WITH_OVERFLOW[op], x, y)
     if op is Mul:
@@ -117,11 +119,29 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     return found
 
 
-def _leaves(x: Scalar, factor: int) -> Scalar:
-    """Whether a product with a number other than 0 leaves 64 bits."""
-    ends = (-(2**63), 2**63 - 1)
+def _line(
+    b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar
+) -> tuple[Scalar, int, int] | None:  # fmt: skip
+    """A result as number * factor + addend, if it is known to be so for a factor other than 1."""
+    if op is not Sub and isinstance(x.known, int):
+        x, y = y, x
+    if not isinstance(y.known, int):
+        return None
+    base, factor, addend = b.lines.get(x.value, (x, 1, 0))
+    if op is Mul:
+        factor, addend = factor * y.known, addend * y.known
+    else:
+        addend += y.known if op is Add else -y.known
+    return (base, factor, addend) if factor not in (0, 1) else None
+
+
+def _leaves(x: Scalar, factor: int, addend: int) -> Scalar:
+    """Whether x * factor + addend leaves 64 bits; the factor is not 0."""
+    ends = (-(2**63) - addend, 2**63 - 1 - addend)
     least, most = ends if factor > 0 else reversed(ends)
-    low, high = -(least // -factor), min(most // factor, ends[1])
+    low, high = max(-(least // -factor), -(2**63)), min(most // factor, 2**63 - 1)
+    if low > high:
+        return constant(True, BOOL)
     return Scalar((x - low).value, U64) > high - low
 
 
