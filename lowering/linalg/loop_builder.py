@@ -173,7 +173,9 @@ class LoopBuilder(Builder):
             self._found = None
         if found:
             any_found = functools.reduce(operator.or_, found)
-            rare = emit("llvm.intr.expect", int_type(1), any_found.value, constant(False, BOOL).value)
+            rare = emit(
+                "llvm.intr.expect", int_type(1), any_found.value, constant(False, BOOL).value
+            )
             aside = ir.Operation.create("scf.if", operands=[rare], regions=2)
             with ir.InsertionPoint(aside.regions[0].blocks.append()):
                 self.end_if(taken)

@@ -21,11 +21,13 @@ from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, FloorDiv, Mul, Sub
+from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.compare import Compare
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
 from ...dialect.ops.queries import Count
+from .branches import is_little, is_within
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
@@ -37,7 +39,6 @@ from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
 _HOLDER = "profuse.holder"
-_LITTLE = 4  # operations on both sides of a branch, beside which a misprediction is long
 
 
 def has_control_flow(function: Program) -> bool:
@@ -54,6 +55,7 @@ class LoopEnvironment(Environment):
         super().__init__(function, builder)
         self.loops = 0
         self.bounded = bounded_ints(function)
+        self.compared: dict[int, Instr] = {}  # the results of comparisons so far
 
     def run(self, instr: Instr) -> None:
         if instr.op is Count:
@@ -87,6 +89,8 @@ class LoopEnvironment(Environment):
             found = PARTS[instr.op](self.builder, attrs, types, *args)
             if found is not None:
                 return found
+        if issubclass(instr.op, Compare):
+            self.compared[instr.results[0]] = instr
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
             bounded = instr.results[0] in self.bounded
@@ -261,7 +265,11 @@ class LoopEnvironment(Environment):
     def _if(self, instr: Instr) -> None:
         b = self.builder
         condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
-        if self._is_little(instr):
+        within = is_within(self, instr)
+        if within is not None:
+            self._adopt(instr.results[0], ScalarType(BOOL), store(within))
+            return
+        if is_little(self, instr):
             self._both_sides(instr, condition)
             return
         holder = ir.Operation.create(_HOLDER, regions=2)
@@ -286,25 +294,6 @@ class LoopEnvironment(Environment):
         holder.erase()
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
-
-    def _is_little(self, instr: Instr) -> bool:
-        """Whether both sides only compute a few ints, of which some may leave 64 bits.
-
-        A CPU that has predicted the wrong side loses more than the other side takes. Without ways
-        out of the run LLVM sees to that itself.
-        """
-        inner = [i for block in instr.blocks for i in block.instrs if i.op is not Constant]
-        return (
-            len(inner) <= _LITTLE
-            and all(i.op in (Add, Sub, Mul, Neg, FloorDiv) for i in inner)
-            and all(self._is_free(i) for i in inner if i.op is FloorDiv)
-            and any(i.results[0] not in self.bounded for i in inner)
-        )
-
-    def _is_free(self, instr: Instr) -> bool:
-        """Whether a division is a shift."""
-        divisor = getattr(self.types.get(instr.operands[1]), "value", None)
-        return isinstance(divisor, int) and divisor > 0 and not divisor & (divisor - 1)
 
     def _both_sides(self, instr: Instr, condition: Scalar) -> None:
         """Compute both sides of a branch; what the one forbids that is not taken is allowed."""
