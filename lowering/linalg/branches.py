@@ -31,7 +31,7 @@ def is_little(env: LoopEnvironment, instr: Instr) -> bool:
         len(inner) <= _LITTLE
         and all(i.op in (Add, Sub, Mul, Neg, FloorDiv) for i in inner)
         and all(_is_shift(env, i) for i in inner if i.op is FloorDiv)
-        and any(i.results[0] not in env.bounded for i in inner)
+        and any(i.results[0] not in env.ranges.bounded for i in inner)
     )
 
 

@@ -66,6 +66,7 @@ class LoopBuilder(Builder):
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
         self.lines: dict[ir.Value, tuple[Scalar, int, int]] = {}  # ints: number, factor, addend
+        self.within: dict[ir.Value, tuple[int, int]] = {}  # of ints that an op reads: their ends
         self._is_bounded = False  # whether a run may be void
         self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
 
@@ -204,6 +205,9 @@ class LoopBuilder(Builder):
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
         index = self.scalar(where).cast(I64)
+        low, high = self.within.get(index.value, (-1, 0))
+        if low >= 0 and high < bounds(size)[0]:
+            return emit("arith.index_cast", ir.IndexType.get(), index.value)
         key = (where if isinstance(where, Sym) else index.value, size)
         if key not in self._places:
             if self.is_straight and not self._is_linear(index.value):

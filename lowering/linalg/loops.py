@@ -34,7 +34,7 @@ from .environment import Environment, located
 from .loop_builder import LoopBuilder
 from .numbers import lower_number
 from .parts import PARTS
-from .ranges import bounded_ints
+from .ranges import Ranges
 from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
@@ -54,7 +54,7 @@ class LoopEnvironment(Environment):
     def __init__(self, function: Program, builder: Builder) -> None:
         super().__init__(function, builder)
         self.loops = 0
-        self.bounded = bounded_ints(function)
+        self.ranges = Ranges(function)
         self.compared: dict[int, Instr] = {}  # the results of comparisons so far
 
     def run(self, instr: Instr) -> None:
@@ -85,6 +85,11 @@ class LoopEnvironment(Environment):
         self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
+        self.builder.within = {
+            self.values[v].value: (range_.low, range_.high)
+            for v, range_ in self.ranges.operands.get(id(instr), {}).items()
+            if isinstance(self.values[v], Scalar)
+        }
         if instr.op in PARTS:
             found = PARTS[instr.op](self.builder, attrs, types, *args)
             if found is not None:
@@ -93,7 +98,7 @@ class LoopEnvironment(Environment):
             self.compared[instr.results[0]] = instr
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
-            bounded = instr.results[0] in self.bounded
+            bounded = instr.results[0] in self.ranges.bounded
             return lower_number(self.builder, instr.op, attrs, types, operands, args, bounded)
         return super().lower(instr, attrs, types, args)
 

@@ -30,7 +30,7 @@ def lower_number(
 ) -> Any:  # fmt: skip
     """The number that an op computes of numbers; a run in which Python may raise is void.
 
-    ``bounded``: an int is known to stay within 64 bits (`bounded_ints`).
+    ``bounded``: an int is known to stay within 64 bits (`Ranges.bounded`).
     Raises LoweringError where that cannot be told from the number.
     """
     result, reason = types[0], op.can_lower_types(operands, attrs)
