@@ -220,7 +220,10 @@ class Module:
     def run(self, pipeline: str) -> None:
         """Run passes, given as text as for LLVM's ``opt``; raises InternalError."""
         options = self._api.LLVMCreatePassBuilderOptions()
-        failed = self._api.LLVMRunPasses(self._module, pipeline.encode(), self._machine, options)
+        with code_generation("force-ordered-reductions"):
+            failed = self._api.LLVMRunPasses(
+                self._module, pipeline.encode(), self._machine, options
+            )
         self._api.LLVMDisposePassBuilderOptions(options)
         self._check(_message(failed), "LLVM cannot optimise the generated IR")
 

@@ -18,6 +18,7 @@ from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
+from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
@@ -87,6 +88,7 @@ def bufferize(
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
+        carry_parts(func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):

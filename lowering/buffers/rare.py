@@ -54,11 +54,9 @@ def _may_be_simd(loop: ir.Operation) -> bool:
         return False
     for value in end.operands:
         made = _defined(value)
-        if isinstance(value.type, (ir.F32Type, ir.F64Type)) and not (
-            made is not None and "reassoc" in str(made.attributes.get("fastmath", ""))
+        if isinstance(value.type, (ir.F32Type, ir.F64Type)) and (
+            made is None or made.name not in ("arith.addf", "arith.subf")
         ):
-            return False
-        if isinstance(value.type, ir.ComplexType):
             return False
     return True
 

@@ -13,6 +13,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.op import Op
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import inside_loop
 from ...dialect.ir.symbolic import FAR, LOOP
@@ -21,8 +22,9 @@ from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.binary import Add, Mul, Pow, Sub
 from ...dialect.ops.elementwise.compare import Compare
+from ...dialect.ops.elementwise.families import Elementwise, MathUnary
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
@@ -336,8 +338,32 @@ def _is_straight(body: Block, types: Sequence[Type]) -> bool:
             v for v in instr.operands[2:] if v in inside
         ):
             return False
-    numbers = [t for t in types if not (isinstance(t, TensorType) and t.rank)]
-    return all(_dtype(t).is_int or _dtype(t) is BOOL for t in numbers)
+    for arg, value, type_ in zip(body.args[1:], body.outputs, types, strict=True):
+        if isinstance(type_, TensorType) and type_.rank:
+            continue
+        if not (_dtype(type_).is_int or _dtype(type_) is BOOL or _is_sum(body, arg, value)):
+            return False
+    return True
+
+
+def _is_sum(body: Block, arg: int, value: int) -> bool:
+    """Whether rounds only add to a float, and compute functions meanwhile."""
+    readers = [i for i in body.instrs for v in i.operands if v == arg]
+    read = [i for i in body.instrs for v in i.operands if v == value]
+    return (
+        len(readers) == 1
+        and not read
+        and readers[0].op in (Add, Sub)
+        and readers[0].results[0] == value
+        and (readers[0].op is Add or readers[0].operands[0] == arg)
+        and any(
+            i.op is Pow or issubclass(i.op, MathUnary) or _is_of_math(i.op) for i in body.instrs
+        )
+    )
+
+
+def _is_of_math(op: type[Op]) -> bool:
+    return issubclass(op, Elementwise) and op.of_numbers
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:
