@@ -48,14 +48,18 @@ def _defined(value: ir.Value) -> ir.Operation | None:
 
 
 def _may_be_simd(loop: ir.Operation) -> bool:
-    """Whether rounds of a loop neither branch nor wait for the float of the one before."""
+    """Whether rounds of a loop neither branch nor do more to a float than to add to it."""
     *inside, end = _operations(loop)
     if any(len(op.regions) or op.name == ASSERT for op in inside):
         return False
-    for value in end.operands:
+    carried = list(loop.regions[0].blocks[0].arguments)[1:]
+    for arg, value in zip(carried, end.operands, strict=True):
         made = _defined(value)
-        if isinstance(value.type, (ir.F32Type, ir.F64Type)) and (
-            made is None or made.name not in ("arith.addf", "arith.subf")
+        if isinstance(value.type, (ir.F32Type, ir.F64Type)) and not (
+            made is not None
+            and made.name in ("arith.addf", "arith.subf")
+            and arg in list(made.operands)
+            and len(list(arg.uses)) == 1
         ):
             return False
     return True
@@ -203,8 +207,11 @@ def _version(loop: ir.Operation, selects: list[ir.Operation]) -> None:
         copy = loop.clone(ir.InsertionPoint.current)
         ir.Operation.create("scf.yield", operands=list(copy.results))
     for select in _marked(copy.regions[0].blocks[0]):
+        chain = _chain(select)
         select.results[0].replace_all_uses_with(select.operands[2])
         select.erase()
+        for op in chain:
+            op.erase()
     with ir.InsertionPoint(whole), loop.location:
         end = ir.Operation.create("scf.yield", operands=list(loop.results))
     loop.move_before(end)

@@ -356,14 +356,13 @@ def _is_sum(body: Block, arg: int, value: int) -> bool:
         and readers[0].op in (Add, Sub)
         and readers[0].results[0] == value
         and (readers[0].op is Add or readers[0].operands[0] == arg)
-        and any(
-            i.op is Pow or issubclass(i.op, MathUnary) or _is_of_math(i.op) for i in body.instrs
-        )
+        and any(_is_function(i.op) for i in body.instrs)
     )
 
 
-def _is_of_math(op: type[Op]) -> bool:
-    return issubclass(op, Elementwise) and op.of_numbers
+def _is_function(op: type[Op]) -> bool:
+    """Whether an op takes so long that a vector of them pays."""
+    return issubclass(op, (MathUnary, Pow)) or (issubclass(op, Elementwise) and op.of_numbers)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:
