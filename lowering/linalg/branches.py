@@ -27,8 +27,10 @@ def is_little(env: LoopEnvironment, instr: Instr) -> bool:
     of the run LLVM sees to that itself.
     """
     inner = [i for block in instr.blocks for i in block.instrs if i.op is not Constant]
+    made = [*instr.results, *(r for i in inner for r in i.results)]
     return (
         len(inner) <= _LITTLE
+        and all(isinstance(env.function.type_of(v), ScalarType) for v in made)
         and all(i.op in (Add, Sub, Mul, Neg, FloorDiv) for i in inner)
         and all(_is_shift(env, i) for i in inner if i.op is FloorDiv)
         and any(i.results[0] not in env.ranges.bounded for i in inner)
