@@ -124,3 +124,19 @@ def test_an_infinite_argument_in_such_a_sum_raises_as_in_python():
     x[50] = np.inf
     with pytest.raises(ValueError, match=r"math domain error|expected a finite input"):
         jitted(x)
+
+
+def gathered(x, k):
+    total = 0.0
+    for i in range(len(k)):
+        total += np.exp(x[k[i]])
+    return total
+
+
+def test_an_index_out_of_range_in_such_a_sum_raises_as_in_numpy():
+    x, k = np.linspace(0.5, 3, 40), np.arange(39)
+    jitted = native(gathered, x, k)
+    for last in (39, -40, 40, -41):
+        k[20] = last
+        same(jitted, gathered, (x, k))
+    assert jitted.state().counters["voided_launches"] == 2
