@@ -199,16 +199,41 @@ def test_an_index_that_conditions_do_not_keep_on_its_axis_is_tested():
     same(jitted, shifted_by, (a, -2))
 
 
-def test_a_counter_that_doubles_is_tested():
-    def doubled(x, a):
-        for _ in range(len(a)):
-            x += x
-            x += 1
+def test_indices_behind_conditions():
+    """The other side of a condition is not on the axis."""
+
+    def chosen(a, k):
+        total = 0.0
+        for i in range(len(k)):
+            at = k[i].item()
+            if at < len(a) and at >= 0:
+                total += a[at]
+            elif at > -3:
+                total -= a[at % 4]
+            if at < len(a):
+                if at >= 0:
+                    total += a[at]
+                else:
+                    total += 2.0 * a[at]
+        return total
+
+    a, k = np.arange(30.0), np.arange(30)
+    jitted = native(chosen, a, k)
+    for last in (29, 30, 400, -1, -30, -31, -(2**62)):
+        k[-1] = last
+        same(jitted, chosen, (a, k))
+
+
+def test_what_grows_by_its_half_is_tested():
+    def grown(n):
+        x = 2
+        for _ in range(n):
+            x += x // 2
         return x
 
-    jitted = native(doubled, 1, np.ones(30))
-    for n in (61, 62, 63, 64, 70):
-        same(jitted, doubled, (1, np.ones(n)))
+    jitted = native(grown, 30)
+    for n in (104, 106, 107, 108, 109, 120):
+        same(jitted, grown, (n,))
 
 
 def between(x, low, high, n):
