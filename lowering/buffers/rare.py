@@ -29,7 +29,6 @@ def set_rare_values_aside(func: ir.Operation) -> None:
                 del select.attributes[RARE]
     groups: dict[ir.Value, list[ir.Operation]] = {}
     for op in [op for op in walk(func) if RARE in op.attributes]:
-        del op.attributes[RARE]
         groups.setdefault(op.operands[0], []).append(op)
     for selects in reversed(groups.values()):  # what is in the way of a rare value moves with it
         _branch(selects)
@@ -166,6 +165,8 @@ def _between(selects: list[ir.Operation]) -> list[ir.Operation] | None:
     found = needed[::-1]
     if not all(op.name.startswith(_MOVED) for op in found) or not set(selects) <= set(found):
         return None
+    if any(RARE in op.attributes for op in found if op not in selects):
+        return None  # which have a branch of their own
     for op in affected:
         # What is used before the last select has no value yet where the branch is.
         if op not in found and any(_defined(value) in found for value in op.operands):
