@@ -160,7 +160,7 @@ os.register_at_fork(after_in_child=_in_forked_child)
 
 @contextmanager
 def code_generation(*options: str) -> Iterator[None]:
-    """Whoever has LLVM generate code does so in here, since its options belong to the process.
+    """Whoever has LLVM run passes or generate code does so in here: its options are the process's.
 
     Args:
         options: names of flags of LLVM's that are set meanwhile.
@@ -217,10 +217,16 @@ class Module:
         self._api.LLVMContextDispose(self._context)
         self._api.LLVMDisposeTargetMachine(self._machine)
 
-    def run(self, pipeline: str) -> None:
-        """Run passes, given as text as for LLVM's ``opt``; raises InternalError."""
+    def run(self, pipeline: str, *flags: str) -> None:
+        """Run passes, given as text as for LLVM's ``opt``; raises InternalError.
+
+        ``flags``: names of flags of LLVM's that are set meanwhile.
+        """
         options = self._api.LLVMCreatePassBuilderOptions()
-        failed = self._api.LLVMRunPasses(self._module, pipeline.encode(), self._machine, options)
+        with code_generation(*flags):
+            failed = self._api.LLVMRunPasses(
+                self._module, pipeline.encode(), self._machine, options
+            )
         self._api.LLVMDisposePassBuilderOptions(options)
         self._check(_message(failed), "LLVM cannot optimise the generated IR")
 

@@ -19,6 +19,27 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_branches",),
     ),
     Mutation(
+        "powers of ints in loops wrap", "lowering/linalg/numbers.py",
+        "return (x > most) | (x < least)", "return constant(False, BOOL)",
+        ("executor/loops/test_ints_of_loops.py::test_ints_that_leave_64_bits",),
+    ),
+    Mutation(
+        "whatever grows is a counter", "lowering/linalg/ranges.py",
+        "    if a.is_counter and b.within(-_STEP, _STEP):", "    if a.is_counter:",
+        ("executor/loops/test_ints_of_loops.py::test_what_grows_by_its_half_is_tested",),
+    ),
+    Mutation(
+        "what the side not taken would forbid ends a run", "lowering/linalg/loop_builder.py",
+        "                self.end_if(taken)", "                self.end_if(constant(True, BOOL))",
+        ("executor/loops/test_ints_of_loops.py::"
+         "test_what_the_side_not_taken_would_forbid_is_allowed",),
+    ),
+    Mutation(
+        "a condition holds on both sides of a branch", "lowering/linalg/ranges.py",
+        "op = instr.op if truth else _OPPOSITE.get(instr.op)", "op = instr.op",
+        ("executor/loops/test_ints_of_loops.py::test_indices_behind_conditions",),
+    ),
+    Mutation(
         "ints of loops wrap in SIMD code", "lowering/linalg/numbers.py",
         "    b.note(signs < 0)\n", "",
         ("executor/loops/test_sizes_of_numbers.py::test_ints_that_leave_64_bits_in_straight_rounds",),

@@ -14,15 +14,17 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
-from ..linalg.element import RARE, emit
+from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
+from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
+from .rare import set_rare_values_aside
 from .rounds import mark_rounds
 from .signature import Signature, function_named
 from .temporaries import place_temporaries
@@ -87,6 +89,7 @@ def bufferize(
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
+        carry_parts(func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
@@ -259,9 +262,7 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> None
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
-    for op in walk(func):
-        if RARE in op.attributes:
-            del op.attributes[RARE]
+    set_rare_values_aside(func)
 
 
 __all__ = ["MARK", "bufferize", "has_loops"]

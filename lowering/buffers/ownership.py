@@ -62,11 +62,12 @@ def keep_in_place(func: ir.Operation) -> None:
     for op in reversed(list(walk(func))):  # inner ones first
         if op.name == "scf.if" and op.results:  # one without results may have one branch alone
             _join_branches(op)
-    for op in list(walk(func)):
+    # Other operations are not asked for their names: some are erased meanwhile.
+    for op in [op for op in walk(func) if op.name in ("scf.for", "scf.while")]:
         if op.name == "scf.for":
             block = op.regions[0].blocks[0]
             _keep(block, list(block.arguments)[1:])
-        elif op.name == "scf.while":
+        else:
             block = _with_places(op).regions[1].blocks[0]
             _keep(block, list(block.arguments)[: len(terminator_of(block).operands)])
 

@@ -27,13 +27,15 @@ KERNEL = (
 # again (correlated-propagation). Rounds that branch are unrolled, for CPUs predict branches apart.
 LOOPS = (
     "ipsccp,function("
-    "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,correlated-propagation,"
-    "simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
+    "lower-expect,sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "correlated-propagation,simplifycfg,loop-simplify,lcssa,loop(loop-rotate),"
     "loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
     "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,loop-load-elim,"
     "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),simplifycfg)"
 )
+# Sums of floats that are computed in vectors are added up in order, and so have the same bits.
+IN_ORDER = "force-ordered-reductions"
 OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are
 # Code without loops that are worth a vector.
 PLAIN = "default<O1>"
@@ -42,6 +44,12 @@ PLAIN = "default<O1>"
 def pipeline_of(text: str) -> str:
     """The passes for a kernel, given as LLVM IR text."""
     return LOOPS if f'"{OF_LOOPS}"' in text else KERNEL
+
+
+def optimise(module: Module, text: str) -> None:
+    """Run the passes for a kernel on its module, which was read from this text."""
+    pipeline = pipeline_of(text)
+    module.run(pipeline, *([IN_ORDER] if pipeline == LOOPS else []))
 
 
 def object_code(text: str, target: Target, pipeline: str = KERNEL) -> bytes:

@@ -111,11 +111,11 @@ def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
 
 def _to_object(text: str, compile_: _CpuCompile) -> bytes:
     from ..libllvm import Module
-    from .codegen import pipeline_of
+    from .codegen import optimise
 
     with Module(text, compile_.target) as module:
         with compile_.timed("optimise"):
-            module.run(pipeline_of(text))
+            optimise(module, text)
         with compile_.timed("object"):
             code = module.object_code()
         if compile_.keep:

@@ -20,6 +20,10 @@ def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
     """Quotient rounded down and remainder with the divisor's sign (CSE drops an unused one)."""
     if n.dtype.is_float:
         return _float_divmod(n, d)
+    shift = _power_of_two(d)
+    if n.dtype.kind == "i" and shift is not None:
+        # Bits of two's complement are rounded down, and LLVM would not find that by itself.
+        return n._op("arith.shrsi", n.const(shift)), n & (int(d.known) - 1)
     quotient, remainder, zero = _divide(n, d)
     if n.dtype.kind == "i":
         wrong = remainder.ne(0) & ((remainder ^ d) < 0)
@@ -28,6 +32,12 @@ def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
     if zero is not None:
         quotient = zero.select(0, quotient)
     return quotient, remainder
+
+
+def _power_of_two(d: Scalar) -> int | None:
+    """k for a divisor that is known to be 2**k."""
+    known = int(d.known or 0)
+    return known.bit_length() - 1 if known > 0 and not known & (known - 1) else None
 
 
 def fmod(n: Scalar, d: Scalar) -> Scalar:

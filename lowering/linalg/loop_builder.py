@@ -9,6 +9,8 @@ a loop at once, or at least before its first round.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -64,7 +66,10 @@ class LoopBuilder(Builder):
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
+        self.lines: dict[ir.Value, tuple[Scalar, int, int]] = {}  # ints: number, factor, addend
+        self.within: dict[ir.Value, tuple[int, int]] = {}  # of ints that an op reads: their ends
         self._is_bounded = False  # whether a run may be void
+        self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
 
     # --- scopes ------------------------------------------------------------------------------
 
@@ -153,9 +158,31 @@ class LoopBuilder(Builder):
     def end_if(self, found: Scalar) -> None:
         """End the run of the kernel here, as a void one, if ``found`` is true."""
         self._is_bounded = True
+        if self._found is not None:
+            self._found.append(found)
+            return
         ir.Operation.create(
             ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")}
         )
+
+    @contextmanager
+    def only_if(self, taken: Scalar) -> Iterator[None]:
+        """Emit what counts if ``taken`` is true: for what is found else, the run does not end."""
+        assert self._found is None
+        found = self._found = []
+        try:
+            yield
+        finally:
+            self._found = None
+        if found:
+            any_found = functools.reduce(operator.or_, found)
+            rare = emit(
+                "llvm.intr.expect", int_type(1), any_found.value, constant(False, BOOL).value
+            )
+            aside = ir.Operation.create("scf.if", operands=[rare], regions=2)
+            with ir.InsertionPoint(aside.regions[0].blocks.append()):
+                self.end_if(taken)
+                ir.Operation.create("scf.yield")
 
     def settle(self, scope: Scope) -> None:
         """End the run behind a loop whose rounds have noted something."""
@@ -180,6 +207,9 @@ class LoopBuilder(Builder):
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
         index = self.scalar(where).cast(I64)
+        low, high = self.within.get(index.value, (-1, 0))
+        if low >= 0 and high < bounds(size)[0]:
+            return emit("arith.index_cast", ir.IndexType.get(), index.value)
         key = (where if isinstance(where, Sym) else index.value, size)
         if key not in self._places:
             if self.is_straight and not self._is_linear(index.value):

@@ -13,6 +13,7 @@ from mlir import ir
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.op import Op
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import inside_loop
 from ...dialect.ir.symbolic import FAR, LOOP
@@ -21,17 +22,21 @@ from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Mul, Sub
+from ...dialect.ops.elementwise.binary import Add, Mul, Pow, Sub
+from ...dialect.ops.elementwise.compare import Compare
+from ...dialect.ops.elementwise.families import Elementwise, MathUnary
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
 from ...dialect.ops.queries import Count
+from .branches import is_little, is_within
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
 from .loop_builder import LoopBuilder
 from .numbers import lower_number
 from .parts import PARTS
+from .ranges import Ranges
 from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
@@ -51,6 +56,8 @@ class LoopEnvironment(Environment):
     def __init__(self, function: Program, builder: Builder) -> None:
         super().__init__(function, builder)
         self.loops = 0
+        self.ranges = Ranges(function)
+        self.compared: dict[int, Instr] = {}  # the results of comparisons so far
 
     def run(self, instr: Instr) -> None:
         if instr.op is Count:
@@ -80,13 +87,21 @@ class LoopEnvironment(Environment):
         self.types[number], self.values[number] = type_, type_.value
 
     def lower(self, instr: Instr, attrs: dict, types: tuple[Type, ...], args: list[Any]) -> Any:
+        self.builder.within = {
+            self.values[v].value: (range_.low, range_.high)
+            for v, range_ in self.ranges.operands.get(id(instr), {}).items()
+            if isinstance(self.values[v], Scalar)
+        }
         if instr.op in PARTS:
             found = PARTS[instr.op](self.builder, attrs, types, *args)
             if found is not None:
                 return found
+        if issubclass(instr.op, Compare):
+            self.compared[instr.results[0]] = instr
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
-            return lower_number(self.builder, instr.op, attrs, types, operands, args)
+            bounded = instr.results[0] in self.ranges.bounded
+            return lower_number(self.builder, instr.op, attrs, types, operands, args, bounded)
         return super().lower(instr, attrs, types, args)
 
     # --- values that blocks pass on ----------------------------------------------------------
@@ -257,6 +272,13 @@ class LoopEnvironment(Environment):
     def _if(self, instr: Instr) -> None:
         b = self.builder
         condition = b.scalar(self.values[instr.operands[0]]).cast(BOOL)
+        within = is_within(self, instr)
+        if within is not None:
+            self._adopt(instr.results[0], ScalarType(BOOL), store(within))
+            return
+        if is_little(self, instr):
+            self._both_sides(instr, condition)
+            return
         holder = ir.Operation.create(_HOLDER, regions=2)
         types: list[Type] = []
         blocks = []
@@ -280,6 +302,22 @@ class LoopEnvironment(Environment):
         for value, type_, result in zip(instr.results, types, branch.results, strict=True):
             self._adopt(value, type_, result)
 
+    def _both_sides(self, instr: Instr, condition: Scalar) -> None:
+        """Compute both sides of a branch; what the one forbids that is not taken is allowed."""
+        b = self.builder
+        found: list[list[ir.Value]] = []
+        types: list[Type] = []
+        for side, taken in zip(instr.blocks, (condition, ~condition), strict=True):
+            with b.only_if(taken):
+                self._block(side)
+            if found:
+                self._check(side.outputs, types)
+            types = self._types(side.outputs)
+            found.append([self._raw(v) for v in side.outputs])
+        for value, type_, first, second in zip(instr.results, types, *found, strict=True):
+            raw = emit("arith.select", first.type, condition.value, first, second)
+            self._adopt(value, type_, raw)
+
 
 def _is_straight(body: Block, types: Sequence[Type]) -> bool:
     """Whether LLVM may make SIMD code of rounds, as far as can be told beforehand.
@@ -300,8 +338,31 @@ def _is_straight(body: Block, types: Sequence[Type]) -> bool:
             v for v in instr.operands[2:] if v in inside
         ):
             return False
-    numbers = [t for t in types if not (isinstance(t, TensorType) and t.rank)]
-    return all(_dtype(t).is_int or _dtype(t) is BOOL for t in numbers)
+    for arg, value, type_ in zip(body.args[1:], body.outputs, types, strict=True):
+        if isinstance(type_, TensorType) and type_.rank:
+            continue
+        if not (_dtype(type_).is_int or _dtype(type_) is BOOL or _is_sum(body, arg, value)):
+            return False
+    return True
+
+
+def _is_sum(body: Block, arg: int, value: int) -> bool:
+    """Whether rounds only add to a float, and compute functions meanwhile."""
+    readers = [i for i in body.instrs for v in i.operands if v == arg]
+    read = [i for i in body.instrs for v in i.operands if v == value]
+    return (
+        len(readers) == 1
+        and not read
+        and readers[0].op in (Add, Sub)
+        and readers[0].results[0] == value
+        and (readers[0].op is Add or readers[0].operands[0] == arg)
+        and any(_is_function(i.op) for i in body.instrs)
+    )
+
+
+def _is_function(op: type[Op]) -> bool:
+    """Whether an op takes so long that a vector of them pays."""
+    return issubclass(op, (MathUnary, Pow)) or (issubclass(op, Elementwise) and op.of_numbers)
 
 
 def _change_places(body: Block, types: Sequence[Type]) -> bool:

@@ -10,25 +10,27 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BOOL, F64, I64
+from ...dialect.ir.dtypes import BOOL, F64, I64, U64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
 from ...dialect.ops.control_flow.native import raises_for_infinities
-from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
-from ...dialect.ops.elementwise.unary import Neg
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Pow, Sub
+from ...dialect.ops.elementwise.compare import Compare, ShiftLeft
+from ...dialect.ops.elementwise.unary import Abs, Neg
 from .element import emit, int_type, storage_type
 from .loop_builder import LoopBuilder
-from .scalar import Scalar
+from .scalar import Scalar, constant
 
 _EXACT = 2**53  # ints up to here are floats of 64 bits
 
 
 def lower_number(
     b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
-    args: Sequence[Any],
+    args: Sequence[Any], bounded: bool = False,
 ) -> Any:  # fmt: skip
     """The number that an op computes of numbers; a run in which Python may raise is void.
 
+    ``bounded``: an int is known to stay within 64 bits (`Ranges.bounded`).
     Raises LoweringError where that cannot be told from the number.
     """
     result, reason = types[0], op.can_lower_types(operands, attrs)
@@ -43,19 +45,67 @@ def lower_number(
     if len(ints) == len(args) and all(ints):
         given = [b.scalar(x).cast(I64) for x in args]
         if result.dtype is I64 and op in (Add, Sub, Mul, Neg):
-            return _checked(b, op, *given)
+            return (_unchecked if bounded else _checked)(b, op, *given)
         if op is Div:
             for x in given:
                 b.note((x > _EXACT) | (x < -_EXACT))
-        if op is FloorDiv:
+        if op is FloorDiv and not bounded:
             b.note(given[0].eq(-(2**63)))
+        if op in (ShiftLeft, Pow, Abs) and result.dtype is I64:
+            b.note(_is_too_large(op, given, operands))
+    elif issubclass(op, Compare) and any(ints):
+        # Python compares an int with a float as they are; here the int becomes a float.
+        for x, type_, is_int in zip(args, operands, ints, strict=True):
+            if is_int and type_.value is None:  # type: ignore[union-attr]
+                number = b.scalar(x).cast(I64)
+                b.note((number > _EXACT) | (number < -_EXACT))
     return op.lower(b, attrs, types, *args)
+
+
+def _is_too_large(op: type[Op], given: Sequence[Scalar], operands: Sequence[Type]) -> Scalar:
+    """Whether a shift, a power or an absolute value of an i64 leaves 64 bits."""
+    x = given[0]
+    if op is Abs:
+        return x.eq(-(2**63))
+    known = getattr(operands[1], "value", None)
+    if not isinstance(known, int) or known < 0:
+        raise LoweringError(f"{op.full_name()} of ints by one that is known at run time only")
+    if op is ShiftLeft:
+        return x.shl(known).shr(known).ne(x)
+    if known < 2:
+        return constant(False, BOOL)
+    most = _root(2**63 - 1, known)
+    least = -_root(2**63, known) if known % 2 else -most
+    return (x > most) | (x < least)
+
+
+def _root(number: int, degree: int) -> int:
+    """The largest int whose power of this degree is no larger than a number."""
+    found = 0
+    for bit in reversed(range(64 // degree + 1)):
+        if (found | 1 << bit) ** degree <= number:
+            found |= 1 << bit
+    return found
+
+
+def _unchecked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:
+    if y is None:
+        return -x
+    return x + y if op is Add else x - y if op is Sub else x * y
 
 
 def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:
     """A sum, a difference or a product of two i64."""
     if y is None:
         x, y, op = x.const(0), x, Sub
+    line = _line(b, op, x, y)
+    if line is not None:
+        # Waiting for the result would take longer than looking at what it is made of.
+        base, factor, addend = line
+        b.note(_leaves(base, factor, addend))
+        found = _unchecked(b, op, x, y)
+        b.lines[found.value] = line
+        return found
     if not b.is_straight:
         return _ending(b, _WITH_OVERFLOW[op], x, y)
     if op is Mul:
@@ -67,6 +117,32 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     signs = (x ^ found) & (y ^ found) if op is Add else (x ^ y) & (x ^ found)
     b.note(signs < 0)
     return found
+
+
+def _line(
+    b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar
+) -> tuple[Scalar, int, int] | None:  # fmt: skip
+    """A result as number * factor + addend, if it is known to be so for a factor other than 1."""
+    if op is not Sub and isinstance(x.known, int):
+        x, y = y, x
+    if not isinstance(y.known, int):
+        return None
+    base, factor, addend = b.lines.get(x.value, (x, 1, 0))
+    if op is Mul:
+        factor, addend = factor * y.known, addend * y.known
+    else:
+        addend += y.known if op is Add else -y.known
+    return (base, factor, addend) if factor not in (0, 1) else None
+
+
+def _leaves(x: Scalar, factor: int, addend: int) -> Scalar:
+    """Whether x * factor + addend leaves 64 bits; the factor is not 0."""
+    ends = (-(2**63) - addend, 2**63 - 1 - addend)
+    least, most = ends if factor > 0 else reversed(ends)
+    low, high = max(-(least // -factor), -(2**63)), min(most // factor, 2**63 - 1)
+    if low > high:
+        return constant(True, BOOL)
+    return Scalar((x - low).value, U64) > high - low
 
 
 _WITH_OVERFLOW: dict[type[Op], str] = {Add: "sadd", Sub: "ssub", Mul: "smul"}

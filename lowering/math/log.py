@@ -61,8 +61,8 @@ def tail(k: K, f: ir.Value) -> ir.Value:
     return k.sub(k.mul(s, k.fma(z, k.polynomial(z, LOG_F64), half)), half)
 
 
-def reduce_log(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """e and f, for finite x > 0, subnormal ones included."""
+def reduce_log(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """e and f, for finite x > 0, subnormal ones included, and whether x is unusual."""
     form = k.format
     lift = form.mantissa + 2
     subnormal, unusual = k.lt(x, form.smallest_normal), k.unusual(x)
@@ -70,7 +70,7 @@ def reduce_log(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     biased, significand = split(k, lifted)
     bias = k.const(form.bias)
     bias = k.if_unusual(unusual, k.select(subnormal, form.bias + lift, bias), bias)
-    return k.sub(k.to_float(biased), bias), k.exact_sub(significand, 1.0)
+    return k.sub(k.to_float(biased), bias), k.exact_sub(significand, 1.0), unusual
 
 
 def at_limits(k: K, x: ir.Value, result: ir.Value, pole: float) -> ir.Value:
@@ -86,23 +86,23 @@ def log_of(k: K, e: ir.Value, f: ir.Value, rest: ir.Value) -> ir.Value:
 
 
 def log(k: K, x: ir.Value) -> ir.Value:
-    e, f = reduce_log(k, x)
+    e, f, unusual = reduce_log(k, x)
     result = log_of(k, e, f, tail(k, f))
-    return k.if_unusual(k.unusual(x), at_limits(k, x, result, 0.0), result)
+    return k.if_unusual(unusual, at_limits(k, x, result, 0.0), result)
 
 
 def log_base(
     k: K, x: ir.Value, per_octave: tuple[float, float], factor: tuple[float, float]
 ) -> ir.Value:
     """e * per_octave + log(1 + f) * factor, both constants in two parts."""
-    e, f = reduce_log(k, x)
+    e, f, unusual = reduce_log(k, x)
     high, low = factor
     low_part = k.mul(f, low)
     if per_octave[1]:
         low_part = k.fma(e, per_octave[1], low_part)
     result = k.fma(f, high, k.fma(tail(k, f), high, low_part))
     result = k.fma(e, per_octave[0], result)
-    return k.if_unusual(k.unusual(x), at_limits(k, x, result, 0.0), result)
+    return k.if_unusual(unusual, at_limits(k, x, result, 0.0), result)
 
 
 def log2(k: K, x: ir.Value) -> ir.Value:

@@ -148,7 +148,7 @@ def two_product(k: K, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 def log_two_parts(k: K, a: ir.Value) -> tuple[ir.Value, ir.Value]:
     """log(a) for finite a > 0 as an unevaluated sum, relative error about 2**-64."""
-    e, f = reduce_log(k, a)
+    e, f, _ = reduce_log(k, a)
     divisor = k.exact_add(f, 2.0)
     divisor_error = k.exact_sub(f, k.exact_sub(divisor, 2.0))
     reciprocal = k.div(1.0, divisor)

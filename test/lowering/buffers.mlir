@@ -418,3 +418,70 @@ func.func @kept(%x: tensor<8xf64, {strides = "contiguous"}>, %k: tensor<8xi64, {
   }
   return %r#0, %r#1 : tensor<8xf64>, tensor<f64>
 }
+
+// A float to which rounds only add, while they compute a function: a test of all rounds, the loop with
+// what huge arguments need, behind a branch, and the loop without it.
+// CHECK-LABEL:  // sines
+// CHECK:          %[[ANY:.*]] = scf.for {{.*}} -> (i1)
+// CHECK:          scf.if %[[ANY]]
+// CHECK:            scf.for {{.*}} -> (f64)
+// CHECK:              %[[RARE:.*]] = llvm.intr.expect
+// CHECK:              scf.if %[[RARE]] -> (f64) {
+// CHECK-NEXT:           math.sin
+// CHECK:          } else {
+// CHECK:            scf.for {{.*}} -> (f64)
+// CHECK-NOT:          math.sin
+// CHECK:          return
+func.func @sines(%x: tensor<64xf64, {strides = "contiguous"}>) -> tensor<f64> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %many = "profuse.constant"() {value = 64 : i64} : () -> i64
+  %start = "profuse.constant"() {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %r = scf.for %i = %zero to %many step %one iter_args(%s = %start) -> (tensor<f64>) : i64 {
+    %v = "profuse.pick"(%x, %i) {index = -9223372036854775808 : i64} : (tensor<64xf64, {strides = "contiguous"}>, i64) -> tensor<f64>
+    %w = "profuse.sin"(%v) : (tensor<f64>) -> tensor<f64>
+    %t = "profuse.add"(%s, %w) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    scf.yield %t : tensor<f64>
+  }
+  return %r : tensor<f64>
+}
+
+// Both sides of a little branch of ints are computed; the product is tested by its operand, and the
+// run ends only where the side is taken. A division by 2 is a shift, and rounds are counted untested.
+// CHECK-LABEL:  // halved
+// CHECK:          scf.while
+// CHECK:            arith.andi %{{.*}}, %c1_i64
+// CHECK:            arith.shrsi
+// CHECK:            %[[FAR:.*]] = arith.cmpi ugt
+// CHECK:            %[[RARE:.*]] = llvm.intr.expect %[[FAR]]
+// CHECK:            scf.if %[[RARE]] {
+// CHECK:              cf.assert
+// CHECK:            arith.select
+// CHECK-NOT:        overflow
+// CHECK:          return
+func.func @halved(%n: i64) -> (tensor<i64>, tensor<i64>) {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %two = "profuse.constant"() {value = 2 : i64} : () -> i64
+  %three = "profuse.constant"() {value = 3 : i64} : () -> i64
+  %r:2 = scf.while (%k = %n, %steps = %zero) : (i64, i64) -> (i64, i64) {
+    %go = "profuse.ne"(%k, %one) : (i64, i64) -> i1
+    scf.condition(%go) %k, %steps : i64, i64
+  } do {
+  ^bb0(%k: i64, %steps: i64):
+    %rest = "profuse.remainder"(%k, %two) : (i64, i64) -> i64
+    %even = "profuse.eq"(%rest, %zero) : (i64, i64) -> i1
+    %next = scf.if %even -> (i64) {
+      %half = "profuse.floor_div"(%k, %two) : (i64, i64) -> i64
+      scf.yield %half : i64
+    } else {
+      %more = "profuse.mul"(%three, %k) : (i64, i64) -> i64
+      scf.yield %more : i64
+    }
+    %counted = "profuse.add"(%steps, %one) : (i64, i64) -> i64
+    scf.yield %next, %counted : i64, i64
+  }
+  %a = "profuse.to_tensor"(%r#0) : (i64) -> tensor<i64>
+  %b = "profuse.to_tensor"(%r#1) : (i64) -> tensor<i64>
+  return %a, %b : tensor<i64>, tensor<i64>
+}

@@ -203,7 +203,10 @@ def _followers(loop: ir.Operation, memory: Memory) -> list[ir.Operation]:
     is_behind = False
     late: set[ir.Operation] = set()  # ops behind the loop that stay there
     for op in ops_in(loop.block):
-        if op == loop:
+        type_ = constant_type(op.results[0]) if op.name in CONSTANTS else None
+        if type_ is not None and is_embedded(type_):
+            known[op.results[0]] = type_  # each function has constants of its own
+        elif op == loop:
             is_behind = True
         elif is_behind:
             if inside.isdisjoint(op.operands) or not _follows(op, inside, late, known, memory):
