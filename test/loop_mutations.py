@@ -101,12 +101,12 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_products_in_loops.py",),
     ),
     Mutation(
-        "rounds that read what others write are shared", "lowering/buffers/rounds.py",
+        "rounds that read what others write are shared", "lowering/buffers/sharing/rounds.py",
         "if not _are_apart(found, loop):", "if False:",
         ("executor/loops/test_shared_loops.py::test_rounds_that_depend_on_others",),
     ),
     Mutation(
-        "chunks forget what their rounds have noted", "lowering/buffers/share.py",
+        "chunks forget what their rounds have noted", "lowering/buffers/sharing/share.py",
         "                _end_unless_zero(new[cell])", "                pass",
         ("executor/loops/test_shared_loops.py::test_a_forbidden_round_voids_the_run",),
     ),

@@ -25,7 +25,7 @@ from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
 from .products import lower_products, mark_products
 from .rare import set_rare_values_aside
-from .rounds import mark_rounds
+from .sharing.rounds import mark_rounds
 from .signature import Signature, function_named
 from .temporaries import place_temporaries
 

@@ -7,8 +7,8 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
-from ..buffers.launches import add_launches
-from ..buffers.share import share_rounds
+from ..buffers.sharing.launches import add_launches
+from ..buffers.sharing.share import share_rounds
 from ..buffers.signature import Signature, add_entry, end_void_runs, function_named
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..linalg.loop_builder import ASSERT

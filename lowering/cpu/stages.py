@@ -69,7 +69,7 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
 def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     """The loops of a function with control flow; its outputs are never made in place of inputs."""
     from ..buffers.bufferize import bufferize
-    from ..buffers.share import reasons_for_one_thread, shared_loops
+    from ..buffers.sharing.share import reasons_for_one_thread, shared_loops
     from ..buffers.signature import SUFFIX, function_named
     from .loops_to_llvm import annotate_loops
 

@@ -7,10 +7,10 @@ from typing import Union
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
-from ..linalg.element import emit
-from ..linalg.loop_builder import ASSERT
-from ..schedule.body import cost_of
+from ....dialect.mlir.rewrite import walk
+from ...linalg.element import emit
+from ...linalg.loop_builder import ASSERT
+from ...schedule.body import cost_of
 from .linear import constant_of, linear
 from .rounds import is_in, is_noted
 

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from ...dialect.dataclass import dataclass
-from ...dialect.mlir.rewrite import walk
-from ..linalg.loop_builder import ASSERT, NOTED
+from ....dialect.dataclass import dataclass
+from ....dialect.mlir.rewrite import walk
+from ...linalg.loop_builder import ASSERT, NOTED
+from ..temporaries import LOOP
 from .linear import Linear, constant_of, linear
-from .temporaries import LOOP
 
 INDEPENDENT = "profuse.independent"  # of a loop: its rounds may run in any order, at one time
 ONE_THREAD = "profuse.one_thread"  # of an outermost loop: why its rounds are not independent

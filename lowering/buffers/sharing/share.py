@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import walk
-from ..emit.base import Ops
-from ..emit.chunks import add_run_chunks
-from ..linalg.element import emit
-from ..linalg.loop_builder import ASSERT
-from ..thread_pool import CHUNK, POOL, WORK
+from ....dialect.mlir.rewrite import walk
+from ...emit.base import Ops
+from ...emit.chunks import add_run_chunks
+from ...linalg.element import emit
+from ...linalg.loop_builder import ASSERT
+from ...thread_pool import CHUNK, POOL, WORK
 from .launches import LAUNCH
 from .linear import constant_of
 from .repeats import ends_surely

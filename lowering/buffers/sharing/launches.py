@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ..emit.chunks import RUN
-from ..schedule.chunks import MOST
-from ..thread_pool import POOL, WORDS, WORK
-from .signature import function_named
+from ...emit.chunks import RUN
+from ...schedule.chunks import MOST
+from ...thread_pool import POOL, WORDS, WORK
+from ..signature import function_named
 
 LAUNCH = "_launch"  # ends the name of the function that launches a loop
 

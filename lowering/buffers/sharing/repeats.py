@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from ...dialect.mlir.rewrite import terminator_of
+from ....dialect.mlir.rewrite import terminator_of
 from .linear import constant_of
 
 _NE, _SLT, _SLE, _SGT, _SGE = 1, 2, 3, 4, 5  # of arith.cmpi

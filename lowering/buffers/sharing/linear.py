@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mlir import ir
 
-from ...dialect.dataclass import dataclass
+from ....dialect.dataclass import dataclass
 
 _SUMS = {
     "arith.addi": 1, "arith.subi": -1,

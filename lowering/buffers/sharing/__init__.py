@@ -1,0 +1,1 @@
+"""Loops of bufferised functions whose rounds are independent: found, weighed, shared by threads."""
