@@ -97,8 +97,11 @@ def is_as(value: Any, element: Element) -> bool:
         return kind in _NUMBERS and np.dtype(kind) == element.dtype
     if element.kind == "scalar" and isinstance(value, np.generic):
         return bool(value.dtype == element.dtype)
-    is_traced = type(value) is TracedArray and value.dtype == element.dtype
-    return is_traced and value.ndim == element.rank and (element.rank > 0 or is_immutable(value))
+    if type(value) is not TracedArray or value.dtype != element.dtype or value.ndim != element.rank:
+        return False
+    # What the caller has may be written to while the loop runs.
+    is_its_own = value.storage is None or value.storage.owner in (None, _OWNER)
+    return is_its_own if element.rank else is_immutable(value)
 
 
 def hold(array: Any) -> None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _JOINS = frozenset({
     "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block", "array_equal",
 })  # fmt: skip
-
-
 _NO_ELEMENT = "a list has no element of this number"
 
 
@@ -81,7 +79,10 @@ class GrowingList:
             array = array_for(element, rows + self._front if self._front else rows, last)
             for place, value in enumerate(start[len(start) - self._front :]):
                 part = value[k] if self._row.is_tuple else value
-                array[place] = fitting(part, last) if element.rank else part
+                if element.rank:
+                    hold(part)
+                    part = fitting(part, last)
+                array[place] = part
             self.arrays.append(array)
         if self._is_counted:
             self._counter = CREATION["zeros"](1, np.int64)

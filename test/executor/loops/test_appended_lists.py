@@ -446,6 +446,23 @@ def written_through_the_list(x, n):
     return kept
 
 
+def the_first_one_is_written_meanwhile(x, n):
+    kept = [x]
+    for k in range(n):
+        x[0] = k
+        kept.append(kept[0] * 2)
+    return kept
+
+
+def one_of_its_own_is_written_meanwhile(x, n):
+    y = x + 1
+    kept = [y]
+    for k in range(n):
+        y[0] = k
+        kept.append(kept[0] * 2)
+    return kept
+
+
 def replaced_in_the_list(n):
     kept = [1.0]
     for k in range(n):
@@ -530,7 +547,10 @@ OTHERS = [
     (as_a_list, (X,)), (closed_over, (X,)), (into_an_argument, ([1.0], X)), (oscillate, (0, 0.5)),
     (states, (X[:3], 0)), (states, (X[:3], 1)), (decay, (1, 0.5)), (of_kinds, (X[:0],)),
     (of_kinds, (X[:1],)), (moving_mean, (X[:3],)), (maybe_nothing, (X,)), (of_two_kinds, (20,)),
-    (written_through_the_list, (X[:3], 20)), (replaced_in_the_list, (20,)),
+    (written_through_the_list, (X[:3], 20)),
+    (the_first_one_is_written_meanwhile, (X[:3], 20)),
+    (one_of_its_own_is_written_meanwhile, (X[:3], 20)),
+    (replaced_in_the_list, (20,)),
     (taken_from_the_list, (20,)), (in_an_inner_loop, (20,)), (given_to_a_function, (20,)),
     (from_the_end, (20,)), (from_the_end, (1,)), (more_behind_the_loop, (X,)),
     (more_in_a_later_branch, (X,)), (more_in_a_later_branch, (X[::-1],)),
