@@ -64,6 +64,13 @@ def revision() -> str:
     return f"{commit}+{hashlib.sha256(changes.encode()).hexdigest()[:8]}" if changes else commit
 
 
+def _command() -> str:
+    """The script that runs, below the root of the checkout."""
+    path = Path(sys.argv[0]).resolve()
+    root = Path(__file__).parents[1]
+    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name
+
+
 def environment() -> dict[str, str]:
     """What the figures depend on besides the code."""
     versions = {}
@@ -75,7 +82,7 @@ def environment() -> dict[str, str]:
     return {
         "processor": processor(),
         "date": time.strftime("%Y-%m-%d"),
-        "command": " ".join(["python", *sys.argv]),
+        "command": " ".join(["python", _command(), *sys.argv[1:]]),
         "python": platform.python_version(),
         "revision": revision(),
         **versions,

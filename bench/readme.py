@@ -7,6 +7,7 @@ of nothing else, so that the same files give the same pages.
         --peers numpy jax torch.compile --json bench/results/kernels.json
     python bench/gradients.py --threads 1 all --again --json bench/results/gradients.json
     python bench/gradients.py --bytes bench/results/gradients-bytes.json    # on any machine
+    (cd bench && python -m programs --json results/programs.json)
     python bench/readme.py              # writes README.md, docs/measurements.md, docs/images
     python bench/readme.py --check      # writes nothing; fails where a page says something else
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gradients import judged
-from harness import blocks, plot
+from harness import blocks, plot, program_tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -60,6 +61,7 @@ BLOCKS = (
         lambda found: blocks.gradients(found, judged(list(found["rows"].values()))),
     ),
     Block("docs/measurements.md", "gradients-bytes", blocks.gradient_bytes),
+    Block("docs/measurements.md", "programs", program_tables.programs),
 )
 
 

@@ -49,9 +49,10 @@ LONGEST = 20.0  # seconds until a program is taken for one that stays where it i
 
 @dataclass
 class Row:
-    """What was measured of one program."""
+    """What was measured of one program; ``kind``: ``loops`` over elements, or ``arrays``."""
 
     name: str
+    kind: str
     ours: float
     numpy: float
     ratio: tuple[float, float, float]
@@ -61,6 +62,16 @@ class Row:
     top: float
     python_ops: float
     reasons: list[str]
+
+    @property
+    def is_native(self) -> bool:
+        """True if nine tenths of the time are spent in kernels and libraries, or emitted code."""
+        return self.tier == "optimized" and self.python_ops * OP <= 0.1 * self.ours
+
+    def figures(self) -> dict[str, object]:
+        """What is written to files: reasons name lines of this checkout."""
+        told = {k: v for k, v in vars(self).items() if k not in ("reasons", "numba_refusal")}
+        return {**told, "native": self.is_native}
 
 
 class Jitted:
@@ -140,7 +151,8 @@ def measured(program: Program, rounds: int, peers: bool) -> Row:
     ratios = statistics.quantiles([t[0] / t[1] for t in times], n=4)
     done = max(jit.count("calls") - before, 1)
     return Row(
-        program.name, statistics.median(t[1] for t in times),
+        program.name, "loops" if ".loops." in program.prepare.__module__ else "arrays",
+        statistics.median(t[1] for t in times),
         statistics.median(t[0] for t in times), tuple(ratios),  # type: ignore[arg-type]
         statistics.median(t[2] / t[1] for t in times) if compiled is not None else None, refusal,
         jit.tier, top, (jit.count("evaluated_ops") - evaluated) / done,
@@ -182,7 +194,7 @@ def main() -> None:
     mean = statistics.geometric_mean(row.ratio[1] for row in rows)
     slow = sum(row.ratio[1] < 0.9 for row in rows)
     top = sorted(row.top for row in rows)
-    native = sum(row.tier == "optimized" and row.python_ops * OP <= 0.1 * row.ours for row in rows)
+    native = sum(row.is_native for row in rows)
     print(
         f"NumPy / ours {mean:.2f}, {slow} of {len(rows)} below 0.9; {native} native; "
         f"top tier after {statistics.median(top):.2f} s, {top[-1]:.2f} s at most"
@@ -191,7 +203,7 @@ def main() -> None:
     if beside:
         mean = statistics.geometric_mean(beside)
         print(f"numba / ours {mean:.2f}, in the {len(beside)} programs that numba compiles")
-    write_results(given.json, programs=[vars(row) for row in rows])
+    write_results(given.json, rows={row.name: row.figures() for row in rows})
 
 
 if __name__ == "__main__":
