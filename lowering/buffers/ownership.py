@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ...dialect.mlir.nesting import is_inside
 from ...dialect.mlir.rewrite import terminator_of, walk
 from ..linalg.element import emit
 
@@ -83,7 +84,7 @@ def _join_branches(op: ir.Operation) -> None:
         bases = [root(v) for v in values]
         if bases[0] == bases[1]:
             continue
-        before = [base for base in bases if base.type == type_ and not _is_inside(base, op)]
+        before = [base for base in bases if base.type == type_ and not is_inside(base, op)]
         if len(before) == 2 or (not before and not type_.has_static_shape):
             continue
         if before:
@@ -95,18 +96,6 @@ def _join_branches(op: ir.Operation) -> None:
             if base != place:
                 with ir.InsertionPoint(end), end.location:
                     end.operands[number] = emit(MATERIALIZE, type_, value, place)
-
-
-def _is_inside(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether a value is defined in a branch of an operation."""
-    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
-    while True:
-        owner = block.owner.operation
-        if owner == op:
-            return True
-        if owner.name == "func.func":
-            return False
-        block = owner.block
 
 
 def _with_places(op: ir.Operation) -> ir.Operation:

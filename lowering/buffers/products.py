@@ -18,6 +18,7 @@ from ...dialect.mlir.rewrite import walk
 from ..emit.base import Ops
 from ..linalg.element import emit
 from ..linalg.products import LOOPS
+from .signature import private_function
 
 PRODUCT = "profuse.product"
 SMALL = 4096
@@ -343,14 +344,7 @@ def _declare(module: ir.Module, name: str, types: Sequence[ir.Type]) -> None:
         if "sym_name" in attributes and ir.StringAttr(attributes["sym_name"]).value == name:
             return
     with ir.InsertionPoint.at_block_begin(module.body):
-        ir.Operation.create(
-            "func.func", regions=1,
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
-                "sym_visibility": ir.StringAttr.get("private"),
-            },
-        )  # fmt: skip
+        private_function(name, types)
 
 
 def _mul(a: ir.Value, b: ir.Value) -> ir.Value:

@@ -139,6 +139,18 @@ def function_named(module: ir.Module, name: str) -> ir.Operation:
     )  # fmt: skip
 
 
+def private_function(name: str, types: Sequence[ir.Type]) -> ir.Operation:
+    """A function without results and without a body, at the insertion point."""
+    return ir.Operation.create(
+        "func.func", regions=1,
+        attributes={
+            "sym_name": ir.StringAttr.get(name),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
+            "sym_visibility": ir.StringAttr.get("private"),
+        },
+    )  # fmt: skip
+
+
 def end_void_runs(module: ir.Module, signature: Signature, shared: Sequence[str] = ()) -> None:
     """Have functions whose run is void say so and return, where an assertion has failed.
 

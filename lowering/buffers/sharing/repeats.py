@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
+from ....dialect.mlir.nesting import is_inside
 from ....dialect.mlir.rewrite import terminator_of
 from .linear import constant_of
 
@@ -34,7 +35,7 @@ def ends_surely(loop: ir.Operation) -> bool:
         for number, bound, sign in ((a, b, predicate), (b, a, _MIRRORED.get(predicate))):
             if sign not in (_SLT, _SGT) or not _is_argument(number, before):
                 continue
-            if _is_inside(bound, loop):
+            if is_inside(bound, loop):
                 continue
             step = _step(yielded[number.arg_number], after, handed, number)
             if step == (1 if sign == _SLT else -1):
@@ -94,15 +95,6 @@ def _step(value: ir.Value, after: ir.Block, handed: list[ir.Value], number: ir.V
 
 def _is_argument(value: ir.Value, block: ir.Block) -> bool:
     return isinstance(value, ir.BlockArgument) and value.owner == block
-
-
-def _is_inside(value: ir.Value, loop: ir.Operation) -> bool:
-    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
-    while block.owner.operation.name != "func.func":
-        if block.owner.operation == loop:
-            return True
-        block = block.owner.operation.block
-    return False
 
 
 __all__ = ["ends_surely"]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from mlir import ir
 
 from ....dialect.dataclass import dataclass
+from ....dialect.mlir.nesting import encloses, is_inside
 from ....dialect.mlir.rewrite import walk
 from ...linalg.loop_builder import ASSERT, NOTED
 from ..temporaries import LOOP
@@ -106,8 +107,8 @@ def _shared(loop: ir.Operation) -> str:
     for base, found in accesses.items():
         if not any(a.writes for a in found):
             continue
-        if is_in(base, loop) or is_private(base, loop) or is_noted(base, loop):
-            if may_end and not is_in(base, loop) and base.owner.name == "memref.view":
+        if is_inside(base, loop) or is_private(base, loop) or is_noted(base, loop):
+            if may_end and not is_inside(base, loop) and base.owner.name == "memref.view":
                 return "a round that may be forbidden has a large temporary"
             continue
         if not base_rank(base):
@@ -161,18 +162,6 @@ def _in_whole(op: ir.Operation, place: list[Linear]) -> list[Linear] | None:
     return [o.plus(p, s) for o, p, s in zip(offsets, place, steps, strict=True)]
 
 
-def is_in(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether a value is defined inside of an operation."""
-    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
-    while True:
-        owner = block.owner.operation
-        if owner == op:
-            return True
-        if owner.name == "func.func":
-            return False
-        block = owner.block
-
-
 def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
     """Whether each round of a loop writes a number in memory before it reads it.
 
@@ -181,7 +170,7 @@ def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
     if isinstance(base, ir.BlockArgument) or base.owner.name != "memref.alloca" or base_rank(base):
         return False
     users = [use.owner.operation for use in base.uses]
-    if not users or not all(_encloses(loop, user) for user in users):
+    if not users or not all(encloses(loop, user) for user in users):
         return False
     for store in (u for u in users if u.name == "memref.store" and u.operands[1] == base):
         order = {view.operation: k for k, view in enumerate(store.block.operations)}
@@ -210,7 +199,7 @@ def is_noted(base: ir.Value, loop: ir.Operation) -> bool:
     """Whether rounds do nothing with a byte in memory but note that something is forbidden."""
     if isinstance(base, ir.BlockArgument) or NOTED not in base.owner.attributes:
         return False
-    inside = [u for u in (use.owner.operation for use in base.uses) if _encloses(loop, u)]
+    inside = [u for u in (use.owner.operation for use in base.uses) if encloses(loop, u)]
     stored = []
     for op in (u for u in inside if u.name == "memref.load"):
         readers = [use.owner.operation for use in op.results[0].uses]
@@ -221,14 +210,6 @@ def is_noted(base: ir.Value, loop: ir.Operation) -> bool:
             return False
         stored.append(stores[0])
     return all(u.name == "memref.load" or u in stored for u in inside)
-
-
-def _encloses(op: ir.Operation, inner: ir.Operation) -> bool:
-    while inner.name != "func.func":
-        if inner == op:
-            return True
-        inner = inner.parent.operation
-    return False
 
 
 def _ancestor(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation:
@@ -266,7 +247,7 @@ def _never_meet(a: Linear, b: Linear, loop: ir.Operation) -> bool:
     stride = abs(a.factor(index) * step)
     if a.terms != b.terms or not 0 < stride < _MOST_FACTOR:
         return False
-    if any(v != index and is_in(v, loop) for v in a.terms):
+    if any(v != index and is_inside(v, loop) for v in a.terms):
         return False
     return a.const == b.const or (a.const - b.const) % stride != 0
 
@@ -301,4 +282,4 @@ def _side(other: Linear, index: ir.Value) -> int:
     return -1 if high.terms == itself and high.const <= 0 else 0
 
 
-__all__ = ["INDEPENDENT", "ONE_THREAD", "is_in", "is_noted", "is_private", "mark_rounds"]
+__all__ = ["INDEPENDENT", "ONE_THREAD", "is_noted", "is_private", "mark_rounds"]

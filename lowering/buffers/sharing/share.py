@@ -10,16 +10,18 @@ from collections.abc import Sequence
 
 from mlir import ir
 
+from ....dialect.mlir.nesting import is_inside
 from ....dialect.mlir.rewrite import walk
 from ...emit.base import Ops
 from ...emit.chunks import add_run_chunks
 from ...linalg.element import emit
 from ...linalg.loop_builder import ASSERT
 from ...thread_pool import CHUNK, POOL, WORK
+from ..signature import private_function
 from .launches import LAUNCH
 from .linear import constant_of
 from .repeats import ends_surely
-from .rounds import INDEPENDENT, ONE_THREAD, is_in, is_noted, is_private
+from .rounds import INDEPENDENT, ONE_THREAD, is_noted, is_private
 from .work import emit_most_work, emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
@@ -182,14 +184,7 @@ class _Outlined:
 
     def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
         with ir.InsertionPoint(self.module.body):
-            made = ir.Operation.create(
-                "func.func", regions=1,
-                attributes={
-                    "sym_name": ir.StringAttr.get(name),
-                    "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
-                    "sym_visibility": ir.StringAttr.get("private"),
-                },
-            )  # fmt: skip
+            made = private_function(name, types)
         return None if declared else made.regions[0].blocks.append(*types)
 
     def _count(self) -> ir.Value:
@@ -281,7 +276,7 @@ class _Outlined:
 
 def _used(loop: ir.Operation) -> list[ir.Value]:
     """The values from outside of a loop that it uses, each once."""
-    inside = (v for op in walk(loop) for v in op.operands if not is_in(v, loop))
+    inside = (v for op in walk(loop) for v in op.operands if not is_inside(v, loop))
     return list(dict.fromkeys([*list(loop.operands)[:3], *inside]))
 
 

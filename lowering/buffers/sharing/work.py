@@ -7,12 +7,13 @@ from typing import Union
 
 from mlir import ir
 
+from ....dialect.mlir.nesting import is_inside
 from ....dialect.mlir.rewrite import walk
 from ...linalg.element import emit
 from ...linalg.loop_builder import ASSERT
 from ...schedule.body import cost_of
 from .linear import constant_of, linear
-from .rounds import is_in, is_noted
+from .rounds import is_noted
 
 Number = Union[float, ir.Value]  # an f64 where it is known only at run time
 
@@ -120,7 +121,7 @@ class _Estimate:
         constant = constant_of(value)
         if constant is not None:
             return float(constant)
-        if not is_in(value, self.loop):
+        if not is_inside(value, self.loop):
             return self._outside(value)
         if isinstance(value, ir.BlockArgument):
             return None
