@@ -153,4 +153,7 @@ def to_llvm_ir(module: ir.Module) -> str:
     """LLVM IR text of a module that is entirely in the LLVM dialect."""
     from mlir.dialects import llvm
 
-    return llvm.translate_module_to_llvmir(module.operation)
+    text: str = llvm.translate_module_to_llvmir(module.operation)
+    # MLIR says of all that it indexes that no unsigned sum of address and offset wraps, which is
+    # not so of negative strides: LLVM takes an array whose first offset is -1 to be at address 0.
+    return text.replace("getelementptr inbounds nuw ", "getelementptr inbounds ")

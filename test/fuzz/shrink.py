@@ -28,7 +28,11 @@ def needed(mode: str) -> tuple[str, ...]:
 
 def failure(program: Program, mode: str) -> Finding | None:
     """What goes wrong in this mode; None also for programs that miss a name in NumPy."""
-    if any(isinstance(o.error, NameError) for o in Reference(program).outcomes):
+    try:
+        outcomes = Reference(program).outcomes
+    except NameError:  # in what is around the function
+        return None
+    if any(isinstance(o.error, NameError) for o in outcomes):
         return None
     found = check(program, needed(mode), Counter())
     return next((f for f in found if f.mode == mode), None)

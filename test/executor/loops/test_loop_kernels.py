@@ -326,3 +326,21 @@ def test_a_function_that_returns_from_its_loop_is_part_of_a_kernel():
         np.testing.assert_array_equal(f(x, least), each(x, least))
     counters = f.state().counters
     assert counters["kernels_compiled"] == 1 and counters["python_calls"] == 0
+
+
+def sums_of_rows(y):
+    total = y * 2
+    for i in range(1, len(total)):
+        total[i] += total[i - 1]
+    return total
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.float64])
+def test_arrays_that_go_backwards(dtype):
+    """LLVM must not be told that no offset is negative: it read bytes at address -1."""
+    y = np.arange(36).reshape(6, 2, 3).astype(dtype)[::-1, ::-1, ::-1]
+    f = pf.jit(sums_of_rows)
+    with pf.knobs.override(unroll_rounds=2):
+        for _ in range(4):
+            np.testing.assert_array_equal(f(y), sums_of_rows(y))
+    assert f.state().counters["kernel_launches"] > 0
