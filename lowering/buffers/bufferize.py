@@ -93,7 +93,7 @@ def bufferize(
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
-        _expand_math(func, slow_subnormals, fused)
+        signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
@@ -251,8 +251,9 @@ def _write_copies(func: ir.Operation) -> None:
         op.erase()
 
 
-def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> None:
-    """Functions inline, as in other kernels, so that results are the same."""
+def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool:
+    """Functions inline, as in other kernels, for the same results; False: there are none."""
+    found = False
     for op in list(walk(func)):
         if op.name.startswith("math."):
             with ir.InsertionPoint(op), op.location:
@@ -262,7 +263,9 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> None
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
+                found = True
     set_rare_values_aside(func)
+    return found
 
 
 __all__ = ["MARK", "bufferize", "has_loops"]

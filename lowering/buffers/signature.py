@@ -42,6 +42,7 @@ class Signature:
         self.inputs = [_spec(t, a) for t, a in zip(self.types, shown, strict=False)]
         self.result_types = [ir.RankedTensorType(t) for t in type_.results]
         self.outputs = [_spec(t, a) for t, a in zip(self.result_types, returned, strict=True)]
+        self.has_functions = False  # sines and the like are computed in its loops
         self.freed = 0  # temporaries that a void run may leave, whose addresses begin the workspace
         self.strides = tuple(
             (k, axis) for k, spec in enumerate(self.inputs) if spec.strides != CONTIGUOUS
@@ -105,10 +106,12 @@ def _texts(attribute: ir.Attribute) -> list[str]:
 # --- the entry --------------------------------------------------------------------------------
 
 
-def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str) -> None:
+def add_entry(
+    module: ir.Module, signature: Signature, abi: KernelABI, marks: Sequence[str]
+) -> None:
     """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers.
 
-    ``mark`` is an attribute that the function gets in LLVM IR.
+    ``marks`` are attributes that the function gets in LLVM IR.
     """
     function = function_named(module, signature.name)
     specs = [*signature.inputs, *signature.outputs]
@@ -126,7 +129,7 @@ def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, mark: str
         if str(key).startswith("profuse."):
             del function.attributes[key]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(shown)
-    function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(mark)])
+    function.attributes["passthrough"] = ir.ArrayAttr.get([*map(ir.StringAttr.get, marks)])
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     _emit_entry(module, signature, abi, specs)
 

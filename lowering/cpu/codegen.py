@@ -34,8 +34,10 @@ LOOPS = (
     "correlated-propagation,gvn,simplifycfg,loop-simplify,lcssa,loop-vectorize,loop-load-elim,"
     "instcombine<no-verify-fixpoint>,loop-unroll<O3>,loop-mssa(licm),simplifycfg)"
 )
-# Sums of floats that are computed in vectors are added up in order, and so have the same bits.
+# Sums of floats that are computed in vectors are added up in order, and so have the same bits. It
+# is worth that for functions only: elements of columns are gathered in more time than it saves.
 IN_ORDER = "force-ordered-reductions"
+OF_FUNCTIONS = "profuse-functions"  # the attribute of functions whose loops compute such
 OF_LOOPS = "profuse-loops"  # the attribute of functions for which these passes are
 # Code without loops that are worth a vector.
 PLAIN = "default<O1>"
@@ -49,7 +51,7 @@ def pipeline_of(text: str) -> str:
 def optimise(module: Module, text: str) -> None:
     """Run the passes for a kernel on its module, which was read from this text."""
     pipeline = pipeline_of(text)
-    module.run(pipeline, *([IN_ORDER] if pipeline == LOOPS else []))
+    module.run(pipeline, *([IN_ORDER] if f'"{OF_FUNCTIONS}"' in text else []))
 
 
 def object_code(text: str, target: Target, pipeline: str = KERNEL) -> bytes:

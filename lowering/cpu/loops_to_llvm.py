@@ -13,7 +13,7 @@ from ..buffers.signature import Signature, add_entry, end_void_runs, function_na
 from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
 from ..linalg.loop_builder import ASSERT
 from ..stages import run_passes
-from .codegen import OF_LOOPS
+from .codegen import OF_FUNCTIONS, OF_LOOPS
 
 # In order: integer powers become calls of functions with a loop; structured loops become branches;
 # math with an LLVM intrinsic becomes that, the rest a call of libm; then each remaining dialect.
@@ -122,7 +122,8 @@ def lower_buffers(module: ir.Module, signature: Signature, abi: KernelABI) -> No
     with ir.Location.unknown():
         end_void_runs(module, signature, shared)
         add_launches(module, shared)
-        add_entry(module, signature, abi, OF_LOOPS)
+        marks = [OF_LOOPS, *([OF_FUNCTIONS] if signature.has_functions else [])]
+        add_entry(module, signature, abi, marks)
 
 
 def to_llvm_dialect(module: ir.Module) -> None:
