@@ -12,6 +12,7 @@ from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise.binary import Add, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.compare import Ge, Gt, Le, Lt
 from ...dialect.ops.elementwise.unary import Neg
+from .division import power_of_two
 from .scalar import Scalar
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def is_little(env: LoopEnvironment, instr: Instr) -> bool:
 
 def _is_shift(env: LoopEnvironment, division: Instr) -> bool:
     divisor = _known(env, division.operands[1])
-    return isinstance(divisor, int) and divisor > 0 and not divisor & (divisor - 1)
+    return isinstance(divisor, int) and power_of_two(divisor) is not None
 
 
 def _known(env: LoopEnvironment, value: int) -> Any:

@@ -20,7 +20,7 @@ def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
     """Quotient rounded down and remainder with the divisor's sign (CSE drops an unused one)."""
     if n.dtype.is_float:
         return _float_divmod(n, d)
-    shift = _power_of_two(d)
+    shift = power_of_two(int(d.known or 0))
     if n.dtype.kind == "i" and shift is not None:
         # Bits of two's complement are rounded down, and LLVM would not find that by itself.
         return n._op("arith.shrsi", n.const(shift)), n & (int(d.known) - 1)
@@ -34,10 +34,9 @@ def floor_divmod(n: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
     return quotient, remainder
 
 
-def _power_of_two(d: Scalar) -> int | None:
-    """k for a divisor that is known to be 2**k."""
-    known = int(d.known or 0)
-    return known.bit_length() - 1 if known > 0 and not known & (known - 1) else None
+def power_of_two(number: int) -> int | None:
+    """k for 2**k; None for other numbers."""
+    return number.bit_length() - 1 if number > 0 and not number & (number - 1) else None
 
 
 def fmod(n: Scalar, d: Scalar) -> Scalar:

@@ -218,8 +218,7 @@ class GrowingList:
             return index if index == -1 else self._place(index)
         if self._is_open and -index > self._front and self.start:
             # Behind a first round, the last element is one of those that rounds append.
-            self._loop.wants_first()
-            if -index > len(self.start) or not self._loop.is_to_be_peeled:
+            if not self._loop.wants_first() or -index > len(self.start):
                 self._loop.refuse(f"{self._name} has elements of several kinds")
             return 0
         place = self._new() + (self._front + index)

@@ -105,13 +105,9 @@ class Loop(Trial):
         """The number of the round that is being recorded."""
         return self._range.number_of(self._index)
 
-    def wants_first(self) -> None:
-        """Have the first round recorded on its own, which has not been yet."""
+    def wants_first(self) -> bool:
+        """Have the first round recorded on its own; False if it has been already."""
         self._wants_first = not self._peeled
-
-    @property
-    def is_to_be_peeled(self) -> bool:
-        """True if the next trial records the first round on its own."""
         return self._wants_first
 
     def _exchanges(self, changed: dict[str, Any]) -> bool:
