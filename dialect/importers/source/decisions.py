@@ -10,6 +10,7 @@ from ...errors import Loc, TraceError
 
 Key = tuple[Any, ...]
 _RESTARTS = 40  # of one trace; then its loops are Python's
+_RECORDED = 12_000  # ops of all starts of one trace, as the call waits for them
 
 
 @dataclass(eq=False)
@@ -47,18 +48,23 @@ class Decisions:
     wider: dict[Key, dict[str, Any]] = field(default_factory=dict)
     ints_matter: bool = False
     restarts: int = 0
+    recorded: int = 0
 
-    def leave(self, key: Key, decision: Decision) -> bool:
-        """Leave a statement to Python from now on; False if the trace may not start anew."""
+    def leave(self, key: Key, decision: Decision, recorded: int) -> bool:
+        """Leave a statement to Python from now on; False if the trace may not start anew.
+
+        ``recorded``: so many ops this start has recorded.
+        """
         for inner in self.inside.get(key, ()):
             self.found.pop(inner, None)  # its reasons may have been those of this one
         self.found[key] = decision
-        return self.restart()
+        return self.restart(recorded)
 
-    def restart(self) -> bool:
+    def restart(self, recorded: int) -> bool:
         """Count a trace that begins anew; False if it may not."""
         self.restarts += 1
-        return self.restarts <= _RESTARTS
+        self.recorded += recorded
+        return self.restarts <= _RESTARTS and self.recorded <= _RECORDED
 
 
 __all__ = ["Decision", "Decisions", "Key"]

@@ -10,13 +10,14 @@
                                          if stop: break
 
 So that a trace can record both branches where the condition is traced. `convert` gives the last
-line its meaning. Jumps in `try` and `with`, and ones with statements behind them on some paths
-only, stay as they are.
+line its meaning. What follows a branch that jumps on some of its paths is written once for each
+side of it. Jumps in `try` and `with`, and many such branches one after the other, stay as they are.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..python.users_code import PREFIX
 STOP = "stop"  # attribute of a loop's node: the variable that says that it is left
 FLAG = f"{PREFIX}stop"  # what such variables are called, with a number behind it
 NEVER, MAYBE, ALWAYS = range(3)  # whether a list of statements jumps
+_DOUBLINGS = 4  # of what follows such branches in one loop
 
 
 class Jumps:
@@ -51,7 +53,7 @@ class Jumps:
 
     def _loop(self, node: Any) -> list[ast.stmt]:
         """A loop, rewritten, with what goes before it and behind it."""
-        if not _is_simple(node.body):
+        if not _is_simple(node.body) or _doublings(node.body) > _DOUBLINGS:
             return [node]
         self._count += 1
         flag = f"{FLAG}{self._count}"
@@ -96,7 +98,7 @@ def _kind(node: ast.AST) -> int:
 
 
 def _is_simple(body: Sequence[ast.stmt]) -> bool:
-    """True if all jumps are at the end of branches, and nothing is skipped on some paths alone."""
+    """True if all jumps are at the end of branches."""
     for k, node in enumerate(body):
         kind = _kind(node)
         if kind == NEVER:
@@ -105,10 +107,18 @@ def _is_simple(body: Sequence[ast.stmt]) -> bool:
             return k == len(body) - 1
         if not isinstance(node, ast.If) or not _is_simple(node.body) or not _is_simple(node.orelse):
             return False
-        sides = _ends(node.body), _ends(node.orelse)
-        if MAYBE in sides and k < len(body) - 1:
-            return False
     return True
+
+
+def _doublings(body: Sequence[ast.stmt], is_followed: bool = False) -> int:
+    """How often `_without_jumps` writes what follows a branch twice."""
+    count = 0
+    for k, node in enumerate(body):
+        if isinstance(node, ast.If) and _kind(node):
+            sides, behind = (node.body, node.orelse), is_followed or k < len(body) - 1
+            count += behind and ALWAYS not in map(_ends, sides)
+            count += sum(_doublings(side, behind) for side in sides)
+    return count
 
 
 def _ends(body: Sequence[ast.stmt]) -> int:
@@ -137,11 +147,10 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
         if not isinstance(node, ast.If) or not _kind(node):
             out.append(node)
             continue
-        rest = list(body[k + 1 :])
-        sides = []
-        for side in (node.body, node.orelse):
+        rest, sides = list(body[k + 1 :]), []
+        for side, behind in ((node.body, rest), (node.orelse, copy.deepcopy(rest))):
             ends = _ends(side)
-            made, leaves = _without_jumps(side if ends == ALWAYS else [*side, *rest], flag)
+            made, leaves = _without_jumps(side if ends == ALWAYS else [*side, *behind], flag)
             sides.append(made)
             left |= leaves
         node.body = sides[0] or [ast.copy_location(ast.Pass(), node)]

@@ -89,7 +89,7 @@ class Source:
     def loop(self, site: tuple, target: Any, iterable: Any) -> Any:
         """What a ``for`` runs over in the place of ``iterable``."""
         frame = sys._getframe(1)
-        found, key = _site(site, frame)
+        found, key = self._begun(site, frame)
         if type(iterable) is range:
             is_long = len(iterable) > self.policy.rounds
             if not is_long and key not in self.decisions.forced:
@@ -104,7 +104,7 @@ class Source:
     def while_(self, site: tuple) -> While:
         """What a ``while`` asks before each round."""
         frame = sys._getframe(1)
-        found, key = _site(site, frame)
+        found, key = self._begun(site, frame)
         return While(self, found, key, frame)
 
     def if_(self, site: tuple, condition: Any) -> Any:
@@ -113,7 +113,7 @@ class Source:
         if not self.is_open(condition):
             return Taken(bool(condition))
         frame = sys._getframe(1)
-        found, key = _site(site, frame)
+        found, key = self._begun(site, frame)
         if self.decided(key) is not None:
             return Taken(bool(condition))
         return Branches(self, found, key, frame, condition)
@@ -225,7 +225,7 @@ class Source:
         raise error
 
     def _note(self, trial: Trial, decision: Decision) -> None:
-        self._again = self.decisions.leave(trial.key, decision)
+        self._again = self.decisions.leave(trial.key, decision, self.rec.recorded)
         self._final |= decision.error is not None
 
     def force(self, key: Key) -> Any:
@@ -235,7 +235,7 @@ class Source:
 
     def begin_anew(self, key: Key, why: str) -> Any:
         """Start the trace anew with the decisions that there are."""
-        self._again = self.decisions.restart()
+        self._again = self.decisions.restart(self.rec.recorded)
         error = TraceError(why, loc=Loc(key[0], key[2]))
         self.rec.refused = self.rec.refused or error
         raise error
@@ -267,6 +267,15 @@ class Source:
             self.decisions.ints_matter = True
             self.begin_anew(("", "", 0), f"a number is an int or a float, and {why}")
 
+    def _begun(self, site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
+        """A statement that begins, and what decisions call it."""
+        found, code = Site(*site), frame.f_code
+        key = (code.co_filename, code.co_name, found.line, found.column)
+        for trial in self.open:
+            if trial.key == key and trial.frame == id(frame):
+                self.refuse(self.open[-1], "a jump leaves it")
+        return found, key
+
     def check_closed(self) -> None:
         """Refuse a function that has left a recorded statement by a jump."""
         if self.open:
@@ -276,12 +285,6 @@ class Source:
 def _tested(value: Any) -> Any:
     """What has the truth of a value."""
     return value.is_filled() if type(value) is GrowingList else value
-
-
-def _site(site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
-    """A statement, and what decisions call it."""
-    found, code = Site(*site), frame.f_code
-    return found, (code.co_filename, code.co_name, found.line, found.column)
 
 
 __all__ = ["Source"]

@@ -56,6 +56,7 @@ class Trial:
     ) -> None:  # fmt: skip
         self.source, self.rec = source, source.rec
         self.site, self.key, self.given = site, key, given
+        self.frame = id(frame)  # which stays one frame's as long as the statement runs
         self.puts: dict[str, Any] | None = None
         # A variable that Python has not bound here may hold what an earlier trial has computed.
         self.start = {

@@ -127,6 +127,7 @@ class Recorder:
         self.derivation = Derivation(self)
         self._resolved = 0
         self._appended = 0
+        self.recorded = 0  # ops, with those of trials that have been given up
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
         self.capture_inputs: list[int] = []
@@ -274,6 +275,7 @@ class Recorder:
         Raises TraceError if the graph gets too long.
         """
         self._appended += 1
+        self.recorded += 1
         if self.most_ops is not None and self._appended > self.most_ops:
             raise trace_error(
                 f"the graph has more than {self.most_ops} ops here, as each round of a Python loop "

@@ -115,6 +115,65 @@ def test_break_and_continue_at_the_end_of_branches():
             assert made(x, n) == f(x, n)
 
 
+def test_jumps_on_some_paths_of_a_branch():
+    def f(n):
+        out = []
+        for i in range(n):
+            if i % 7 == 0:
+                out.append("a")
+            elif i % 3 == 0:
+                continue
+            else:
+                out.append("b")
+            if i % 5 == 0:
+                if i == 10:
+                    break
+            elif i % 5 == 1:
+                continue
+            out.append("c")
+            if i % 2:
+                out.append("d")
+                continue
+            out.append(i)
+        return out
+
+    made = converted(f)
+    assert "stop1" in " ".join(made.__code__.co_varnames)
+    assert [made(n) for n in range(16)] == [f(n) for n in range(16)]
+
+
+def test_many_such_branches_stay_as_they_are():
+    def f(n):
+        total = 0
+        for i in range(n):
+            if i < 1:
+                pass
+            elif i == 2:
+                continue
+            if i < 2:
+                pass
+            elif i == 3:
+                continue
+            if i < 3:
+                pass
+            elif i == 4:
+                continue
+            if i < 4:
+                pass
+            elif i == 5:
+                continue
+            if i < 5:
+                pass
+            elif i == 6:
+                break
+            total += i
+        return total
+
+    made = converted(f)
+    assert [made(n) for n in range(10)] == [f(n) for n in range(10)]
+    assert not any("stop" in name for name in made.__code__.co_varnames)
+
+
 def test_jumps_that_are_left_as_they_are():
     def f(n):
         total = 0

@@ -6,6 +6,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import BoundsError, TraceError
+from profuse.dialect.importers.source.decisions import Decisions
+from profuse.dialect.importers.source.source import Source
 from profuse.dialect.importers.tracing.recorder import Policy
 from profuse.dialect.importers.tracing.tracer import trace
 from profuse.executor.interpret.evaluate import evaluate
@@ -409,6 +411,33 @@ def test_a_jump_that_is_pythons():
         return x
 
     graphs(f, [(np.ones(3), 4, True), (np.ones(3), 4, False), (np.ones(3), 0, True)])
+
+
+def test_a_jump_out_of_a_branch_is_noticed_in_the_next_round(monkeypatch):
+    asked = []
+    begun = Source.if_
+    monkeypatch.setattr(Source, "if_", lambda *args: asked.append(1) or begun(*args))
+
+    def f(x, rounds):
+        total = 0.0
+        for _ in rounds:
+            try:
+                if x[0] > 3:
+                    continue
+            finally:
+                total += 1
+            total += x[1]
+        return total
+
+    with pytest.raises(TraceError, match="truth of an array's contents"):
+        trace(f, (np.ones(3), [None] * 500), loops=Policy())
+    assert len(asked) < 20
+
+
+def test_a_trace_starts_anew_as_often_as_its_ops_allow():
+    long, short = Decisions(), Decisions()
+    assert [long.restart(5000) for _ in range(4)] == [True, True, False, False]
+    assert [short.restart(10) for _ in range(41)] == [True] * 40 + [False]
 
 
 def test_a_return_under_a_traced_condition():
