@@ -110,12 +110,17 @@ class Launcher:
         kinds = [out.kind for out in self.abi.outputs]
         made = placed.outputs
         self._spare = [f.whole for f in spared if f is not None]
-        voids = [f.array for f, kind in zip(made, kinds, strict=True) if kind == "violation"]
         return Outcome(
             [f.array for f, kind in zip(made, kinds, strict=True) if kind != "violation"],
-            any(bool(v.view(np.uint8).any()) for v in voids),
+            self.has_voided(placed),
             wrong,
         )
+
+    def has_voided(self, placed: Placed) -> bool:
+        """True if the last launch on these inputs has left its results to NumPy."""
+        rows = zip(placed.outputs, self.abi.outputs, strict=True)
+        voids = [frame.array for frame, out in rows if out.kind == "violation"]
+        return any(bool(v.view(np.uint8).any()) for v in voids)
 
     def place(
         self,

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
 from ...interpret.evaluate import as_kernels_give_it, own
-from ...interpret.loop_limit import Limit
+from ...interpret.loop_limit import Limit, TooLong
 from .cost import evaluation
 from .inputs import Setting, overlaid, shape_of, smallest_size, strides_of, values
 from .launch import Launcher
 from .reference import Reference
-from .rounds import has_loops
+from .rounds import has_loops, may_not_end
 from .verdict import Times
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ LEAST = 1e-4
 """Seconds: shorter kernels are not compared, as calls of several ops take about as long."""
 _LEAST_ESTIMATED = 1e-5  # seconds of estimated evaluation below which nothing is run
 _MOST_ESTIMATED = 1.0  # seconds of estimated evaluation above which nothing is run
+_MOST_UNKNOWN = 0.1  # seconds in which loops have to end of which nothing else tells that they do
 _ROUNDS = 7
 # After a first, second and each later round, a kernel that takes at most this part of the
 # evaluation's time is measured no further. Libraries of products that wait for threads of their
@@ -74,45 +75,59 @@ def measure(
     from ....lowering.cpu.pool import launch_address
     from ....lowering.cpu.pool_block import usual_chunks
 
-    reference = Reference(function, module, limit=Limit(_MOST_ESTIMATED))
+    limit = Limit(_MOST_UNKNOWN)
+    reference = Reference(function, module, limit=limit)
 
     def evaluate() -> None:
         for out in reference(args):
             # A view is no result yet: what it shows has to be copied.
             own(as_kernels_give_it(out), args)
 
-    if has_loops(function):
+    if may_not_end(function):
         try:
             evaluate()
         except Exception:
             return None  # it raises for these values, or it may not end
     with usual_chunks():
-        placed = Launcher(artifact).place(args, strides, setting.sizes)
+        launcher = Launcher(artifact)
+        placed = launcher.place(args, strides, setting.sizes)
         placed.launch()
+        if has_loops(function) and launcher.has_voided(placed):
+            return None  # it has not computed
         can_share = bool(artifact.shared_steps) and not launch_address()
         try:
-            return compared(placed.launch, evaluate, _clock, can_share=can_share)
+            return compared(placed.launch, evaluate, _clock, limit, can_share=can_share)
         except Exception:
             return None  # NumPy raises for these values, so that there is nothing to compare
 
 
 def compared(
-    launch: Callable[[], Any], evaluate: Callable[[], Any], clock: Clock, *, can_share: bool = False
-) -> Times | None:
+    launch: Callable[[], Any], evaluate: Callable[[], Any], clock: Clock,
+    limit: Limit | None = None, *, can_share: bool = False,
+) -> Times | None:  # fmt: skip
     """The least times of both; None for a kernel that takes less than `LEAST`.
 
     A kernel that is much faster is measured once, one that is not slower three times. So only those
-    that may be demoted take all rounds.
+    that may be demoted take all rounds. ``limit``: of the evaluation's loops, which end as soon as
+    the kernel is known to be much faster.
     """
     kernel = evaluated = float("inf")
+    is_whole = True
     for number in range(1, _ROUNDS + 1):
         kernel = min(kernel, _timed(launch, clock))
         if kernel < LEAST:
             return None
-        evaluated = min(evaluated, _timed(evaluate, clock))
+        if limit is not None:
+            limit.seconds = kernel / _KEPT[0]
+        begun = clock()
+        try:
+            evaluate()
+        except TooLong:
+            is_whole = False
+        evaluated = min(evaluated, clock() - begun)
         if kernel <= evaluated * _KEPT[min(number, len(_KEPT)) - 1]:
             break
-    return Times(kernel, evaluated, number, can_share)
+    return Times(kernel, evaluated, number, can_share, is_whole)
 
 
 def _timed(run: Callable[[], Any], clock: Clock) -> float:

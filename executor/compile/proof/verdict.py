@@ -60,18 +60,21 @@ class Times:
         rounds: number of times that both were measured, in turn.
         can_share: True if other threads, which did not help while it was measured, may run a part
             of a launch.
+        is_whole: False = an evaluation ended before the last round of its loops, as the kernel was
+            known to be much faster.
     """
 
     kernel: float
     evaluated: float
     rounds: int
     can_share: bool = False
+    is_whole: bool = True
 
     def __str__(self) -> str:
         """``a launch takes 1.33 ms, op-by-op evaluation 0.19 ms (least of 7 runs)``."""
         return (
             f"a launch takes {self.kernel * 1e3:.2f} ms, op-by-op evaluation "
-            f"{self.evaluated * 1e3:.2f} ms (least of {self.rounds} "
+            f"{'' if self.is_whole else 'more than '}{self.evaluated * 1e3:.2f} ms (least of {self.rounds} "
             f"run{'s' * (self.rounds != 1)})"
         )
 
@@ -86,8 +89,8 @@ class Times:
     @classmethod
     def from_json(cls, data: list[Any]) -> Times:
         """What `to_json` gave; raises TypeError or ValueError for anything else."""
-        kernel, evaluated, rounds, can_share = data
-        return cls(float(kernel), float(evaluated), int(rounds), bool(can_share))
+        kernel, evaluated, rounds, can_share, is_whole = data
+        return cls(float(kernel), float(evaluated), int(rounds), bool(can_share), bool(is_whole))
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:

@@ -16,6 +16,7 @@ from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.proof.measure import LEAST, compared
 from profuse.executor.compile.proof.verdict import Times
 from profuse.executor.compile.worker import Pool
+from profuse.executor.interpret.loop_limit import Limit, TooLong
 from profuse.executor.plans.demote import demote
 from profuse.lowering.cpu.pool_block import set_chunk_work
 from profuse.lowering.thread_pool import CHECKED, CHUNK
@@ -80,6 +81,24 @@ def test_only_what_may_be_demoted_takes_all_rounds(kernel, evaluated, runs):
     times = machine.compared()
     assert machine.runs == [runs, runs] and times.rounds == runs
     assert (times.kernel, times.evaluated) == pytest.approx((kernel, evaluated))
+
+
+def test_loops_of_an_evaluation_end_once_the_kernel_is_much_faster():
+    machine, limit = Machine(1.0, 100.0), Limit(1000.0)
+
+    def evaluate():
+        if limit.seconds < 100.0:
+            machine.now += limit.seconds
+            raise TooLong
+        machine.work(1)
+
+    times = compared(lambda: machine.work(0), evaluate, machine.clock, limit)
+    assert machine.now < 10 and times.slowdown() < 0.3
+    assert "more than 4000.00 ms" in str(times)
+    assert Times.from_json(times.to_json()) == times
+    slow = Machine(3.0, 1.0)
+    times = compared(lambda: slow.work(0), lambda: slow.work(1), slow.clock, limit)
+    assert times.slowdown() == pytest.approx(3.0) and "more than" not in str(times)
 
 
 def test_short_kernels_are_not_compared():
