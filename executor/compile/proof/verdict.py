@@ -72,9 +72,10 @@ class Times:
 
     def __str__(self) -> str:
         """``a launch takes 1.33 ms, op-by-op evaluation 0.19 ms (least of 7 runs)``."""
+        least = "" if self.is_whole else "more than "
         return (
             f"a launch takes {self.kernel * 1e3:.2f} ms, op-by-op evaluation "
-            f"{'' if self.is_whole else 'more than '}{self.evaluated * 1e3:.2f} ms (least of {self.rounds} "
+            f"{least}{self.evaluated * 1e3:.2f} ms (least of {self.rounds} "
             f"run{'s' * (self.rounds != 1)})"
         )
 

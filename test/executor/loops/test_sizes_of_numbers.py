@@ -113,7 +113,7 @@ def smoothed_parts(x, widths, after):
 
 
 def test_void_runs_leave_no_memory_behind():
-    """A run ends in the middle of a round, whose temporary has been allocated, at a size below 0."""
+    """A run ends at a size below 0, in a round whose temporary has been allocated."""
     rng = np.random.default_rng(4)
     x, widths = rng.random(100_000), np.full(3, 90_000)
     f = native(smoothed_parts, x, widths, np.array([1, 2, 3]), tolerance=1e-12)
