@@ -177,14 +177,19 @@ class Program:
 
     def if_(self, depth, loops, inside):
         self.add(depth, f"if {self.condition()}:")
-        self.body(depth + 1, loops + 1, self.pick(1, 2), False)
-        if inside and self.pick(True, False, False):
-            self.add(depth + 1, self.pick("break", "continue"))
+        self.branch(depth, loops, inside, self.pick(1, 2), self.pick(True, False, False))
+        if self.pick(True, False, False, False):
+            self.add(depth, f"elif {self.condition()}:")
+            self.branch(depth, loops, inside, 1, self.pick(True, False))
         if self.pick(True, False):
             self.add(depth, "else:")
-            self.body(depth + 1, loops + 1, 1, False)
-            if inside and self.pick(True, False, False, False):
-                self.add(depth + 1, self.pick("break", "continue"))
+            self.branch(depth, loops, inside, 1, self.pick(True, False, False, False))
+
+    def branch(self, depth, loops, inside, count, jumps):
+        # Branches in branches of a loop's body may jump as well, with statements behind them.
+        self.body(depth + 1, loops + 1, count, inside and self.pick(True, False))
+        if inside and jumps:
+            self.add(depth + 1, self.pick("break", "continue"))
 
     def for_(self, depth, loops, inside):
         self.loops += 1
