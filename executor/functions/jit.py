@@ -109,9 +109,7 @@ class JitFunction(TracedFunction):
             return self._unlimited(variant, leaves, given, args, kwargs)
         race = variant.races.of(leaves)
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
-            # What has been drawn could not be taken back in all cases.
-            limited = variant.has_rounds and not variant.trace.draws
-            limit = Limit(_PATIENCE, truncates=True) if limited else None
+            limit = Limit(_PATIENCE, truncates=True) if variant.has_rounds else None
             start = time.perf_counter()
             try:
                 with within(limit):
@@ -190,7 +188,11 @@ class JitFunction(TracedFunction):
             with lent(trace):
                 outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
         except SoonerInPython:
-            raise
+            if drawing is None or drawing.undo():
+                raise
+            # Other threads have drawn since: Python would draw other numbers.
+            with within(None), lent(trace):
+                outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
         except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers

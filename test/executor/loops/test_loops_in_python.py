@@ -6,6 +6,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.functions import jit
+from profuse.executor.functions.drawing import Drawing
 from profuse.executor.interpret.loop_limit import LIMITS
 
 
@@ -39,6 +40,32 @@ def test_a_long_loop_is_profiled_by_its_first_rounds_and_run_in_python():
     np.testing.assert_allclose(f(x, 200), smooth(x, 200), rtol=1e-12)
     assert counts(f, "calls", "python_calls", "compiles", "kernel_launches") == (2, 1, 1, 1)
     assert f.state().tier == "optimized"
+
+
+def noisy(rng, n):
+    noise, x, out = rng.normal(size=n), 0.0, np.zeros(n)
+    for i in range(n):
+        x = 0.9 * x + noise[i]
+        out[i] = x
+    return out
+
+
+def test_what_a_sample_of_rounds_has_drawn_is_taken_back():
+    f, ours, theirs = pf.jit(noisy), np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(ours, 300), noisy(theirs, 300))
+        assert ours.bit_generator.state == theirs.bit_generator.state
+    assert counts(f, "python_calls", "profiled_runs", "kernel_launches") == (1, 1, 2)
+    assert counts(f, "evaluated_ops")[0] < 200
+
+
+def test_where_others_have_drawn_since_the_graph_goes_on(monkeypatch):
+    monkeypatch.setattr(Drawing, "undo", lambda self: False)
+    f, ours, theirs = pf.jit(noisy), np.random.default_rng(3), np.random.default_rng(3)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(ours, 300), noisy(theirs, 300))
+        assert ours.bit_generator.state == theirs.bit_generator.state
+    assert counts(f, "python_calls", "profiled_runs", "kernel_launches") == (0, 1, 3)
 
 
 def lu(a):
