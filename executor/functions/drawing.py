@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -14,6 +15,8 @@ from ...dialect.importers.python.generators import reentrant, restores
 from ...dialect.importers.python.journal import same_state
 from ...dialect.importers.tracing.trace_guards import evaluate
 from ...dialect.importers.tracing.tracer import Trace
+
+_MOST = 1 << 27  # bytes of what the rounds of a loop draw; more is drawn by Python, one by one
 
 
 class Drawing:
@@ -54,6 +57,8 @@ class Drawing:
             for draw, generator in zip(self._draws, self._generators, strict=True):
                 args = [_value(x, inputs, drawn) for x in draw.args]
                 kwargs = {key: _value(x, inputs, drawn) for key, x in draw.kwargs.items()}
+                if draw.of_rounds and 8 * math.prod(kwargs["size"]) > _MOST:
+                    raise MemoryError("what all rounds of a loop draw is too much at once")
                 drawn.append(getattr(generator, draw.method)(*args, **kwargs))
                 if _kind(drawn[-1]) != draw.kind:
                     raise InternalError("a random generator has returned another kind of result")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .identities import Identities, has_identities
 from .users_code import PREFIX, SOURCE, is_users_name
 
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
@@ -59,7 +60,7 @@ def with_callees(
         found = code
         callees = _calls_attributes(code, function)
         loops = branches or (loops and _has_loops(code))
-        if callees or loops:
+        if callees or loops or any(map(has_identities, _codes(code))):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 found = _compiled(code, function, callees, loops, branches) or code
         if len(_made) >= _KEPT:
@@ -205,7 +206,7 @@ def _compiled(
                 loops = convert(node, branches)
             if callees:
                 node = _Callees().visit(node)
-            return _code_of(node, code, function) if callees or loops else None
+            return _code_of(Identities().visit(node), code, function)
     return None
 
 

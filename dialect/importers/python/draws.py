@@ -6,7 +6,8 @@ is an input of the graph, and `Drawing` calls the methods, in the order of the p
 graph runs. That is the same as where they stand, because what a draw is given is known at the start
 of the call: sizes and numbers that follow from the arguments, constants, arrays that are arguments
 or are captured, results of earlier draws. Nothing is drawn while tracing: dtypes and shapes are
-those of the same call on a generator made for it. All other draws are refused.
+those of the same call on a generator made for it. What the rounds of a loop draw is one draw for
+all of them (`round_draws`). All other draws are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ METHODS: dict[str, int] = {
 }  # fmt: skip
 _BEFORE_OUT = {"random": 2, "standard_normal": 2, "standard_exponential": 3}
 _OF_ARRAYS = frozenset({"choice", "permutation"})  # a number in place of an array is a size
-_HINT = "draw them outside and pass them as an argument"
+HINT = "draw them outside and pass them as an argument"
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.dtype, np.generic)
 # What these compute of Python's numbers is what Python computes.
 _EXACT = frozenset({"add", "sub", "mul", "neg"})
@@ -89,6 +90,7 @@ class Draw:
         kind: of the result, as of `leaves.leaf_kind`.
         argument: position or name of the argument that the generator is; None = it is the same
             object in all calls.
+        of_rounds: it is what all rounds of a loop draw, which may be more than memory has.
     """
 
     generator: Any
@@ -98,6 +100,7 @@ class Draw:
     value: int
     kind: Any
     argument: int | str | None = None
+    of_rounds: bool = False
 
 
 def draws_of(bound: Any) -> Callable | None:
@@ -123,16 +126,26 @@ def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str,
     from ..tracing.operators import wrap
 
     what = f"Generator.{name}"
-    if len(rec.blocks) > 1:
-        raise trace_error(
-            f"{what} is called in a branch, in the body of a loop or in a function that is "
-            "differentiated: which numbers are drawn must not depend on what runs",
-            _HINT,
-        )
     if rec.catching():
-        raise trace_error(f"{what} is called where the function would catch its errors", _HINT)
+        raise trace_error(f"{what} is called where the function would catch its errors", HINT)
     if "out" in kwargs or len(args) > _BEFORE_OUT.get(name, len(args)):
-        raise trace_error(f"{what} is called with out=", _HINT)
+        raise trace_error(f"{what} is called with out=", HINT)
+    if len(rec.blocks) > 1:
+        from .round_draws import drawn_by_rounds  # few functions draw in loops
+
+        return drawn_by_rounds(rec, owner, name, args, kwargs)
+    value = record(rec, owner, name, args, kwargs)
+    if isinstance(rec.hints[value], ScalarType):
+        return wrap(rec, value)
+    # The function may write to what it has drawn, but not to an input.
+    copy = rec.emit("copy", [value])[0]
+    rec.drawn_copies[copy] = value
+    return wrap(rec, copy)
+
+
+def record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> int:
+    """Record a draw; returns the input of the graph that has its result."""
+    what = f"Generator.{name}"
     found = [_place(rec, x, what) for x in args]
     named = {k: _place(rec, x, what) for k, x in kwargs.items()}
     _check_shape(name, found, named, what)
@@ -149,12 +162,7 @@ def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str,
     shape = None if size is None else _sizes(size[0])
     if shape is not None and len(shape) == np.ndim(made):
         rec.drawn_shapes[value] = shape
-    if isinstance(rec.hints[value], ScalarType):
-        return wrap(rec, value)
-    # The function may write to what it has drawn, but not to an input.
-    copy = rec.emit("copy", [value])[0]
-    rec.drawn_copies[copy] = value
-    return wrap(rec, copy)
+    return value
 
 
 def _sizes(size: Any) -> tuple[int | Sym, ...] | None:
@@ -183,7 +191,7 @@ def _check_shape(
         if first is not None and np.ndim(first[1]) == 0:
             decide.append(first)
     if any(x is not None and _holds_contents(x[0]) for x in decide):
-        raise trace_error(f"{what} is given a size that is known only at run time", _HINT)
+        raise trace_error(f"{what} is given a size that is known only at run time", HINT)
 
 
 def _holds_contents(place: Any) -> bool:
@@ -198,17 +206,24 @@ def _result(rec: Recorder, made: Any, what: str, given: Sequence[Any]) -> tuple[
         number: Any = type_of(made)
         return rec.new_value(ScalarType(number.dtype), home=rec.program.body), type(made)
     if type(made) is not np.ndarray or not made.flags.c_contiguous or not made.flags.owndata:
-        raise trace_error(f"{what} returns a NumPy scalar, or no array of its own", _HINT)
+        raise trace_error(f"{what} returns a NumPy scalar, or no array of its own", HINT)
     if any(isinstance(x, np.ndarray) and np.may_share_memory(made, x) for x in given):
-        raise trace_error(f"{what} returns a part of its argument", _HINT)
+        raise trace_error(f"{what} returns a part of its argument", HINT)
     try:
         dtype = dtype_of(made.dtype)
     except DTypeError as error:
-        raise trace_error(f"{what}: {error.what}", _HINT) from None
+        raise trace_error(f"{what}: {error.what}", HINT) from None
     if not made.dtype.isnative:
-        raise trace_error(f"{what} returns an array of foreign byte order", _HINT)
+        raise trace_error(f"{what} returns an array of foreign byte order", HINT)
     value = rec.new_value(TensorType(dtype, made.shape), home=rec.program.body)
     return value, (made.dtype, made.ndim)
+
+
+def places_of(rec: Recorder, args: Any, what: str) -> Any:
+    """Where calls find the arguments of a draw, in a tuple or dict as these are."""
+    if isinstance(args, dict):
+        return {key: _place(rec, x, what)[0] for key, x in args.items()}
+    return tuple(_place(rec, x, what)[0] for x in args)
 
 
 def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
@@ -228,7 +243,7 @@ def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     if kind is np.ndarray and id(x) in rec.created:
         kept = x.copy()
         return kept, kept
-    raise trace_error(f"{what} is given an object of type {kind.__name__}", _HINT)
+    raise trace_error(f"{what} is given an object of type {kind.__name__}", HINT)
 
 
 def _number(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
@@ -254,7 +269,7 @@ def _is_exact(expr: Expr) -> bool:
 def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     value = x.value
     if any(instr.op.writes for block in rec.blocks for instr in block.walk()):
-        raise trace_error(f"{what} is given an array after the function has written to one", _HINT)
+        raise trace_error(f"{what} is given an array after the function has written to one", HINT)
     if value in rec.leaf_of:
         number = rec.leaf_of[value]
         return Input(number), rec.leaves[number]
@@ -271,7 +286,7 @@ def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
 
 def _computed(what: str) -> TraceError:
     return trace_error(
-        f"{what} is given what the function has computed: draws come before the graph", _HINT
+        f"{what} is given what the function has computed: draws come before the graph", HINT
     )
 
 
@@ -307,7 +322,7 @@ def settle(
             if is_plain_generator(item):
                 fixed[id(item)] = item
     if (places or draws) and names & _READ:
-        raise TraceError("the function may read the state of a random generator", hint=_HINT)
+        raise TraceError("the function may read the state of a random generator", hint=HINT)
     for place in places.keys() & fixed.keys():
         raise TraceError(
             f"the random generator of argument {places[place]!r} is also one that the function "
@@ -328,5 +343,6 @@ def settle(
 
 
 __all__ = [
-    "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "settle",
+    "HINT", "METHODS", "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "places_of",
+    "record", "settle",
 ]  # fmt: skip

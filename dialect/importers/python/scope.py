@@ -20,6 +20,7 @@ from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_source, with_callees
+from .identities import IS, is_bool
 from .substitutes import BUILTINS, conversion, substitute
 from .users_code import SOURCE, is_users_file, is_users_name
 
@@ -44,6 +45,7 @@ class Globals(dict):
         super().__init__(real)
         dict.__setitem__(self, "__builtins__", scope.builtins)
         dict.__setitem__(self, CALLEE, scope.callee)
+        dict.__setitem__(self, IS, is_bool)
         self.scope, self.real = scope, real
         self.start = dict(self)
         self.seen: set[str] = set()

@@ -53,6 +53,8 @@ class Loop(Trial):
         self._index: Any = None  # of the round
         self._wants_first = False  # the first round is to tell the sizes of what is appended
         self._held: set[str] = set()  # variables with arrays that a list holds
+        self.draws: dict[int, int] = {}  # generator -> draws of a round, where it is more than one
+        self._draws_again = False
         found = {name: own_list(frame, name) for name in site.lists}
         self._lists = {
             name: GrowingList(self, name, start)
@@ -105,6 +107,20 @@ class Loop(Trial):
         """The number of the round that is being recorded."""
         return self._range.number_of(self._index)
 
+    @property
+    def rounds(self) -> Any:
+        """The number of rounds that are recorded as one."""
+        return self._range.rounds()
+
+    @property
+    def runs_each_round_once(self) -> bool:
+        """False if the loop may be left, or its body has several rounds of Python's."""
+        return self.site.stop is None and self._period == 1
+
+    def draws_again(self, generator: int, count: int) -> None:
+        """Note that a round draws so often, which the trial has to know from the start."""
+        self.draws[generator], self._draws_again = count, True
+
     def wants_first(self) -> bool:
         """Have the first round recorded on its own; False if it has been already."""
         self._wants_first = not self._peeled
@@ -154,7 +170,8 @@ class Loop(Trial):
         return super().arguments()
 
     def forgotten(self) -> bool:
-        is_stale = any(growing.is_stale for growing in self._lists.values())
+        is_stale = any(growing.is_stale for growing in self._lists.values()) or self._draws_again
+        self._draws_again = False
         return super().forgotten() or is_stale
 
     def hand_back(self) -> None:

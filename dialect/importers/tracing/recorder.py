@@ -47,6 +47,7 @@ from .trace_guards import Constant, Expr, TraceGuard, passed
 if TYPE_CHECKING:
     from ..python.draws import Draw
     from ..python.journal import Journal
+    from ..python.round_draws import RoundDraws
     from ..python.scope import Scope
     from ..python.shadows import Shadows
     from ..python.state import StateRead
@@ -82,6 +83,7 @@ class Mark:
     remarks: dict[str, None]
     appended: int
     suppressing: int
+    draws: int
 
 
 class Recorder:
@@ -146,6 +148,7 @@ class Recorder:
         self.writes_new = False  # it would help: traced values are written to such an array
         self.takes_draws = False  # draws from generators are inputs
         self.draws: list[Draw] = []  # in the order of the program
+        self.drawn_in_loops: dict[int, RoundDraws] = {}  # by id of the bit generator
         self.has_drawn = False  # also where a draw has failed
         self.drawn_examples: dict[int, Any] = {}  # input -> what a draw might give
         self.drawn_copies: dict[int, int] = {}  # what the function gets -> the input
@@ -350,6 +353,7 @@ class Recorder:
         return Mark(
             tuple(self.blocks), len(self.blocks[-1].instrs), dict(self.known), list(self.guards),
             dict(self.written), dict(self.remarks), self._appended, self.suppressing,
+            len(self.draws),
         )  # fmt: skip
 
     def reset(self, mark: Mark) -> None:
@@ -365,6 +369,7 @@ class Recorder:
         self.known, self.guards = dict(mark.known), list(mark.guards)
         self.written, self.remarks = dict(mark.written), dict(mark.remarks)
         self._appended, self.suppressing = mark.appended, mark.suppressing
+        del self.draws[mark.draws :]
         self.derivation = Derivation(self)
 
     def cached(self, key: tuple, make: Callable[[], int]) -> int:

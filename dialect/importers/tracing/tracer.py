@@ -265,6 +265,7 @@ def _has_branches(error: Exception, rec: Recorder) -> bool:
     if rec.policy is None or "branches" in rec.memory:
         return False
     rec.memory["branches"] = True
+    rec.memory.pop("loops", None)  # decisions on statements which are others now
     return True
 
 

@@ -236,7 +236,7 @@ def _like(one, two):
             isinstance(one, list) and len(one) == len(two)
             and all(_like(a, b) for a, b in zip(one, two, strict=True))
         )  # fmt: skip
-    return np.shape(one) == np.shape(two) and np.allclose(one, two, rtol=1e-9, atol=1e-9)
+    return np.shape(one) == np.shape(two) and np.allclose(one, two, 1e-9, 1e-9, equal_nan=True)
 
 
 def outcome(function, args):
