@@ -27,6 +27,7 @@ from ..tiers.profiling import Options
 from .device_arguments import check_captured, stand_ins
 from .dispatched import DispatchedFunction
 from .in_python import PythonCalls, Refused, is_lasting
+from .new_objects import NewObjects
 from .variants import Key, Variant, argument_names
 
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
@@ -42,6 +43,7 @@ class TracedFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._in_python = PythonCalls(fn, self._name, self._own)
+        self._new_objects = NewObjects()
 
     @property
     def _raises(self) -> bool:
@@ -81,7 +83,14 @@ class TracedFunction(DispatchedFunction):
             raise Refused(lasts=not known.guards)
         check_arity(self._fn, self._name, args, kwargs)
         try:
-            return self._trace(key, leaves, args, kwargs)
+            self._new_objects.check(key[0])
+        except TraceError as error:
+            self._in_python.tell(error)
+            raise Refused(error) from None
+        made = None
+        try:
+            made = self._trace(key, leaves, args, kwargs)
+            return made
         except ProfuseError as error:
             if isinstance(error, TraceError) and not error.is_undone:
                 raise  # a run in Python would have the effects of the trace once more
@@ -91,6 +100,8 @@ class TracedFunction(DispatchedFunction):
                 raise refused from None
         except Refused as error:
             refused = error
+        finally:
+            self._new_objects.note(key[0], made)
         refused.key = key
         raise refused
 

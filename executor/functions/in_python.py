@@ -148,13 +148,14 @@ class PythonCalls:
 
     def note(self, key: Hashable, error: ProfuseError) -> None:
         """Leave calls of a kind to Python from now on: a trace was refused with ``error``."""
-        reason = self._reason(error)
+        reason = self.tell(error)
         with self._lock:
             known = self._refusals.setdefault(key, [])
             guards = tuple(error.guards)[:_LOOKED_AT] if isinstance(error, TraceError) else ()
             known.append(_Refusal(guards if len(known) < _GUARDED else (), reason))
 
-    def _reason(self, error: ProfuseError) -> Reason:
+    def tell(self, error: ProfuseError) -> Reason:
+        """Tell why a trace was refused, once."""
         reason = Reason.of_error(Kind.NO_GRAPH, error, subject=self._name)
         with self._lock:
             is_new = reason.told not in self.reasons

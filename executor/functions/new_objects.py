@@ -1,0 +1,72 @@
+"""Calls whose arguments are, or hold, other objects each time: a graph for each would serve once.
+
+An object is part of the structure of a call, and a trace takes much longer than Python takes for a
+call. So where new objects come again and again, Python runs the calls, and only one in many is
+looked at again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from ...dialect.errors import TraceError
+from ...dialect.importers.tracing.pytree import TreeDef
+from .variants import Variant
+
+_IN_A_ROW = 8  # traces for new objects, of which none serves more calls than this
+_REFUSED = 4  # so many of these is one that was refused, and would be again
+_WAIT = 64  # calls until the next trace; then four times as many
+_LONGER = 4
+
+
+class NewObjects:
+    """The latest traces of one function, by the objects that they were made for."""
+
+    def __init__(self) -> None:
+        self._latest: deque[tuple[list[Any], Variant | None]] = deque(maxlen=_IN_A_ROW)
+        self._left = self._wait = _WAIT
+
+    def check(self, tree: TreeDef) -> None:
+        """Raise TraceError if it does not pay to trace a call of this structure."""
+        held = _objects(tree)
+        if not held or not self._are_in_vain({id(x) for x in held}):
+            return
+        self._left -= 1
+        if self._left <= 0:
+            self._wait *= _LONGER
+            self._left = self._wait
+            return
+        kinds = ", ".join(sorted({type(x).__name__ for x in held}))
+        raise TraceError(
+            f"the arguments are, or hold, other objects at each call ({kinds}): each call would "
+            "have a graph of its own",
+            hint="pass the arrays and numbers, or use the same objects again",
+        )
+
+    def _are_in_vain(self, held: set[int]) -> bool:
+        """True if the latest traces were for other objects each, and serve hardly a call."""
+        row = 0
+        for found, made in reversed(self._latest):
+            if not found or any(id(x) in held for x in found) or _serves(made):
+                return False
+            row += 1 if made is not None else _REFUSED
+            if row >= _IN_A_ROW:
+                return True
+        return False
+
+    def note(self, tree: TreeDef, made: Variant | None) -> None:
+        """Note a trace, and its graph; None = it was refused."""
+        self._latest.append((_objects(tree), made))
+
+
+def _objects(tree: TreeDef) -> list[Any]:
+    """The objects of a structure that equal nothing but themselves."""
+    return [x for x in tree.statics() if type(x).__eq__ is object.__eq__]
+
+
+def _serves(made: Variant | None) -> bool:
+    return made is not None and made.executor.counters.current().calls >= _IN_A_ROW
+
+
+__all__ = ["NewObjects"]

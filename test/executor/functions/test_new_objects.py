@@ -1,0 +1,72 @@
+"""Calls with other objects each time are Python's, and those with objects that stay have graphs."""
+
+import numpy as np
+import profuse as pf
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def python():
+    with pf.knobs.override(unsupported="python"):
+        yield
+
+
+class Body:
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+
+def moved(bodies, dt):
+    return sum(b.x + b.v * dt for b in bodies)
+
+
+def advance(bodies, dt):
+    for b in bodies:
+        b.x += b.v * dt
+        b.name = f"at {b.x}"
+
+
+def counts(f):
+    found = f.state().counters
+    return found["calls"], found["python_calls"]
+
+
+def test_graphs_for_new_objects_end():
+    f = pf.jit(moved)
+    for k in range(60):
+        bodies = [Body(np.full(3, k), np.ones(3)), Body(np.zeros(3), np.ones(3))]
+        np.testing.assert_array_equal(f(bodies, 0.5), moved(bodies, 0.5))
+    assert counts(f) == (60, 52)
+    assert "other objects at each call (Body)" in f.explain()
+
+
+def test_refused_traces_end_sooner():
+    f = pf.jit(advance)
+    for k in range(20):
+        bodies, others = ([Body(float(k), 1.0), Body(0.0, 2.0)] for _ in range(2))
+        f(bodies, 0.5), advance(others, 0.5)
+        assert [vars(b) for b in bodies] == [vars(b) for b in others]
+    assert counts(f) == (20, 20)
+    assert f.state().counters["traces"] == 0 and "other objects" in f.explain()
+
+
+def test_one_call_in_many_is_traced_again():
+    f, bodies = pf.jit(moved), [Body(np.ones(3), np.ones(3))]
+    for _ in range(20):
+        f([Body(np.ones(3), np.ones(3))], 0.5)
+    before = f.state().counters["python_calls"]
+    for _ in range(200):
+        f(bodies, 0.5)  # which stay
+    assert f.state().counters["python_calls"] - before < 64
+    assert f.state().tier == "optimized"
+
+
+def test_objects_that_are_used_again_have_graphs_each():
+    f = pf.jit(moved)
+    every = [[Body(np.full(3, k), np.ones(3))] for k in range(14)]
+    for _ in range(9):
+        for bodies in every[:8]:
+            f(bodies, 0.5)
+    for bodies in every:
+        np.testing.assert_array_equal(f(bodies, 0.5), moved(bodies, 0.5))
+    assert counts(f)[1] == 0
