@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, TraceError
 from ...dialect.importers.python.generators import has_drawn
@@ -27,8 +27,10 @@ from ..tiers.profiling import Options
 from .device_arguments import check_captured, stand_ins
 from .dispatched import DispatchedFunction
 from .in_python import PythonCalls, Refused, is_lasting
-from .new_objects import NewObjects
 from .variants import Key, Variant, argument_names
+
+if TYPE_CHECKING:
+    from .new_objects import NewObjects
 
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
@@ -43,7 +45,7 @@ class TracedFunction(DispatchedFunction):
         self._variants: dict[Hashable, list[Variant]] = {}
         self._looks = itertools.count(1)
         self._in_python = PythonCalls(fn, self._name, self._own)
-        self._new_objects = NewObjects()
+        self._new_objects: NewObjects | None = None
 
     @property
     def _raises(self) -> bool:
@@ -82,8 +84,10 @@ class TracedFunction(DispatchedFunction):
         if known is not None:
             raise Refused(lasts=not known.guards)
         check_arity(self._fn, self._name, args, kwargs)
+        objects = self._objects_of(key[0])
         try:
-            self._new_objects.check(key[0])
+            if objects is not None:
+                objects.check(key[0])
         except TraceError as error:
             self._in_python.tell(error)
             raise Refused(error) from None
@@ -101,9 +105,18 @@ class TracedFunction(DispatchedFunction):
         except Refused as error:
             refused = error
         finally:
-            self._new_objects.note(key[0], made)
+            if objects is not None:
+                objects.note(key[0], made)
         refused.key = key
         raise refused
+
+    def _objects_of(self, tree: TreeDef) -> NewObjects | None:
+        """The latest traces by their objects; None where no call has had any."""
+        if self._new_objects is None and tree.statics():
+            from .new_objects import NewObjects
+
+            self._new_objects = NewObjects()
+        return self._new_objects
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.

@@ -9,7 +9,7 @@ tells the line that made them so.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError, TraceError
@@ -20,6 +20,9 @@ from ..arguments.plain_calls import outline, sized_outline
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
+
+if TYPE_CHECKING:
+    from .recursion import Recursion
 
 _GUARDED = 3  # refusals per kind of call that hold for some numbers alone; the next holds for all
 # A trace that gets too long has a guard for each round. The first ones tell calls apart: to look at
@@ -88,6 +91,7 @@ class PythonCalls:
         self._sooner: dict[tuple, list[None]] = {}  # -> as many calls as Python runs without a race
         self.reasons: dict[str, Reason] = {}
         self.is_last = False  # the last call was one of these
+        self.recursion: Recursion | None = None  # where a trace has recursed too deeply
 
     def serves(self, flat: tuple | None) -> bool:
         """True if all calls with this flat key are Python's."""
@@ -164,6 +168,12 @@ class PythonCalls:
             log("python", self._name, str(error))
         return reason
 
+    def _note_recursion(self) -> None:
+        from .recursion import Recursion  # few functions recurse
+
+        with self._lock:
+            self.recursion = self.recursion or Recursion()
+
     def call(
         self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any], *,
         meanwhile: bool = False,
@@ -177,11 +187,19 @@ class PythonCalls:
         self._counters.python_calls += 1
         self.is_last = not meanwhile
         error = refused.error if refused is not None else None
+        if refused is not None and isinstance(refused.raised, RecursionError):
+            self._note_recursion()
         try:
-            result = self._fn(*args, **kwargs)
+            if self.recursion is None:
+                result = self._fn(*args, **kwargs)
+            else:
+                with self.recursion.run():
+                    result = self._fn(*args, **kwargs)
         except ProfuseError:
             raise
         except Exception as raised:
+            if isinstance(raised, RecursionError):
+                self._note_recursion()
             if error is not None and not is_lasting(error) and _tells(error, raised):
                 raise error from None
             raise

@@ -69,6 +69,9 @@ class JitFunction(TracedFunction):
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
+        recursion = self._in_python.recursion
+        if recursion is not None and recursion.is_open:
+            return self._fn(*args, **kwargs)
         if self._in_python.runs_sooner(args, kwargs) and knobs.demote and current() is None:
             return self._leave(None, args, kwargs)
         key = None if kwargs else flat_key(args)
@@ -309,6 +312,8 @@ class JitFunction(TracedFunction):
         leaves, tree = self._flattened(args, kwargs)
         if is_tracing(leaves):
             return self._call_traced(leaves, tree, args, kwargs)
+        if self._in_python.recursion is not None and current() is not None:
+            raise Refused()  # the trace of one level would trace the next
         if is_on_tape(leaves):
             return self._call_on_tape(leaves, tree)
         given = leaves

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .identities import Identities, has_identities
-from .users_code import PREFIX, SOURCE, is_users_name
+from .users_code import IS, PREFIX, SOURCE, is_users_name
 
 CALLEE = "__profuse_callee__"  # a global name that user code cannot have by accident
 _KEPT = 1024  # code objects remembered
@@ -60,7 +59,7 @@ def with_callees(
         found = code
         callees = _calls_attributes(code, function)
         loops = branches or (loops and _has_loops(code))
-        if callees or loops or any(map(has_identities, _codes(code))):
+        if callees or loops or any(map(_has_identities, _codes(code))):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 found = _compiled(code, function, callees, loops, branches) or code
         if len(_made) >= _KEPT:
@@ -72,6 +71,15 @@ def with_callees(
 def asks_source(code: types.CodeType) -> bool:
     """True for a code object whose loops ask the trace."""
     return any(SOURCE in inner.co_names for inner in _codes(code))
+
+
+def asks_identities(code: types.CodeType) -> bool:
+    """True for a code object that compares with True or False by ``is``, and asks about it."""
+    return any(IS in inner.co_names for inner in _codes(code))
+
+
+def _has_identities(code: types.CodeType) -> bool:
+    return _IS_OP in code.co_code[::2] and any(type(x) is bool for x in code.co_consts)
 
 
 def _has_loops(code: types.CodeType) -> bool:
@@ -92,6 +100,7 @@ _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
+_IS_OP = _OPS["IS_OP"]
 _BACK = frozenset(code for name, code in _OPS.items() if "BACKWARD" in name)
 _METHOD_FLAG = sys.version_info >= (3, 12)  # LOAD_ATTR has a bit for it since then
 
@@ -206,7 +215,11 @@ def _compiled(
                 loops = convert(node, branches)
             if callees:
                 node = _Callees().visit(node)
-            return _code_of(Identities().visit(node), code, function)
+            if any(map(_has_identities, _codes(code))):
+                from .identities import Identities  # few functions have any
+
+                node = Identities().visit(node)
+            return _code_of(node, code, function)
     return None
 
 
@@ -250,4 +263,4 @@ def _code_of(
     return None
 
 
-__all__ = ["CALLEE", "asks_source", "with_callees"]
+__all__ = ["CALLEE", "asks_identities", "asks_source", "with_callees"]

@@ -7,17 +7,13 @@ such comparisons is compiled anew, and asks `is_bool`.
 from __future__ import annotations
 
 import ast
-import dis
-import types
 from typing import Any
 
 from ..tracing.operators import op
 from ..tracing.traced import TracedScalar
-from .users_code import PREFIX
+from .users_code import IS, PREFIX
 
-IS = "__profuse_is__"  # a global name that user code cannot have by accident
 _MATCHED = f"{PREFIX}matched"  # the variable of a value that ``case True:`` captures
-_IS_OP = dis.opmap["IS_OP"]
 
 
 def is_bool(value: Any, constant: bool, differs: bool = False) -> Any:
@@ -25,11 +21,6 @@ def is_bool(value: Any, constant: bool, differs: bool = False) -> Any:
     if type(value) is TracedScalar and value.kind is bool:
         return value if constant is not differs else op("eq", value, False)
     return (value is constant) is not differs
-
-
-def has_identities(code: types.CodeType) -> bool:
-    """True unless no code compares with True or False by ``is``."""
-    return _IS_OP in code.co_code[::2] and any(type(x) is bool for x in code.co_consts)
 
 
 class Identities(ast.NodeTransformer):
@@ -72,4 +63,4 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is bool
 
 
-__all__ = ["IS", "Identities", "has_identities", "is_bool"]
+__all__ = ["Identities", "is_bool"]

@@ -19,10 +19,9 @@ import numpy as np
 from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
-from .calls import CALLEE, asks_source, with_callees
-from .identities import IS, is_bool
+from .calls import CALLEE, asks_identities, asks_source, with_callees
 from .substitutes import BUILTINS, conversion, substitute
-from .users_code import SOURCE, is_users_file, is_users_name
+from .users_code import IS, SOURCE, is_users_file, is_users_name
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -45,7 +44,6 @@ class Globals(dict):
         super().__init__(real)
         dict.__setitem__(self, "__builtins__", scope.builtins)
         dict.__setitem__(self, CALLEE, scope.callee)
-        dict.__setitem__(self, IS, is_bool)
         self.scope, self.real = scope, real
         self.start = dict(self)
         self.seen: set[str] = set()
@@ -165,6 +163,10 @@ class Scope:
         code = with_callees(fn, self._rec.policy is not None, "branches" in self._rec.memory)
         if asks_source(code):
             table.provide(SOURCE, self._source())
+        if asks_identities(code):
+            from .identities import is_bool  # few functions ask
+
+            table.provide(IS, is_bool)
         self.codes.append(code)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.

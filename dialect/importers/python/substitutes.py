@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..tracing.current import current, trace_error
+from ..tracing.operators import Recording
 from .caught import catches
 from .generators import is_generator, is_plain_generator
 from .types_seen import traced_len, traced_range, traced_type
@@ -43,6 +44,8 @@ _OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "
 # Functions of NumPy that change how it treats floating-point errors, for the whole thread.
 _SETS_ERRORS = frozenset({"seterr", "seterrcall"})
 _TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
+# Their functions pass on errors of arrays that they are given.
+_CAREFUL = frozenset({"builtins", "numpy", "scipy"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
 
 # By value: the function that the user names -> what a traced function calls in its place.
@@ -100,7 +103,40 @@ def substitute(value: Any) -> Any:
         if found is not None:
             return found
     why = refusal(value)
-    return value if why is None else _refuser(value, *why)
+    if why is not None:
+        return _refuser(value, *why)
+    return _wary(value) if _is_of_an_extension(value) else value
+
+
+def _is_of_an_extension(value: Any) -> bool:
+    """True for a function of somebody's extension module, in C or the like."""
+    if not isinstance(value, types.BuiltinFunctionType):
+        return False
+    owner = value.__self__
+    root = owner.__name__.partition(".")[0] if isinstance(owner, types.ModuleType) else ""
+    return bool(root) and root not in sys.stdlib_module_names and root not in _CAREFUL
+
+
+def _wary(original: Callable) -> Callable:
+    """A function that gets no traced value: some crash where an array raises an error."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_traced, (*args, *kwargs.values()))):
+            raise trace_error(
+                f"{original.__module__}.{original.__name__} is not written in Python: it needs the "
+                "contents of arrays, which are not known while tracing",
+                "call it outside of the function",
+            )
+        return original(*args, **kwargs)
+
+    return call
+
+
+def _is_traced(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_is_traced, value))
+    return issubclass(type(value), Recording) and not value.rec.evaluates
 
 
 @functools.cache

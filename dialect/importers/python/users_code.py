@@ -19,6 +19,7 @@ def _library_folders() -> tuple[str, ...]:
 _LIBRARIES = _library_folders()
 _GENERATED = "<profuse: "
 SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
+IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
 PREFIX = "_profuse_source_"  # of the variables of converted code
 
 

@@ -191,8 +191,15 @@ class Traced(Recording):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # NumPy's functions return scalars for rank 0; arrays of rank 0 are made as such.
-        return np.ndarray if self.ndim or self.storage else self.dtype.type
+        if self.ndim:
+            return np.ndarray
+        if self.rec.evaluates:
+            return np.ndarray if self.storage else self.dtype.type
+        # NumPy's functions return scalars for rank 0; arrays of rank 0 are made as such, and stay
+        # so when they are written. An element that an index has picked is no view.
+        made = self.rec.defs.get(self.value)
+        is_written = self.storage is not None and not (made is not None and made.op.aliases)
+        return np.ndarray if is_written or not is_immutable(self) else self.dtype.type
 
     @property
     def hint(self) -> Shape:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _TABLES = (
     ops, assignment, creation, joins, linalg, methods, reductions, selection, ufuncs,
 )  # fmt: skip
+_RESTARTS = 16  # of one trace for what it assigns; a call that needs more has no graph
 
 
 @dataclass
@@ -296,6 +297,7 @@ class _Call:
         self.lifts_new, self.lazy_sizes = False, True
         self.plain: TraceError | None = None
         self.memory: dict[str, Any] = {}  # see `Recorder.memory`
+        self.restarts = 0
 
     @property
     def leaves(self) -> list[Any]:
@@ -334,6 +336,12 @@ class _Call:
         new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
         found = [place for place in new if _kind_of(place) is not None]
         if found:
+            self.restarts += 1
+            if self.restarts > _RESTARTS:
+                raise TraceError(
+                    "each trace assigns attributes or items of other objects than the one before",
+                    hint="make the objects outside of the function",
+                )
             self.slots += found
             self.values += [place.find() for place in found]
             raise _Again
