@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.importers.tracing.pytree import static_of
 from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
@@ -118,7 +119,7 @@ class _Finder:
         if spec[0] == "leaf":
             self.found.values.append(self._leaf(position, next(self._kinds)))
         elif spec[0] == "static":
-            self.found.tests.append(Test(("static", position, Held(spec[2])), 1))
+            self.found.tests.append(Test(("static", position, Held(static_of(spec))), 1))
         elif spec[0] in _CONTAINERS or spec[0] == "namedtuple":
             kind, meta, items = _CONTAINERS.get(spec[0], spec[1]), spec[1], spec[2]
             keys = meta if kind is dict else range(len(items))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...dialect.errors import TraceError
 from ...dialect.importers.tracing.pytree import TreeDef
+from ...dialect.importers.tracing.static_objects import is_compared_by_value
 from .variants import Variant
 
 _IN_A_ROW = 8  # traces for new objects, of which none serves more calls than this
@@ -62,7 +63,11 @@ class NewObjects:
 
 def _objects(tree: TreeDef) -> list[Any]:
     """The objects of a structure that equal nothing but themselves."""
-    return [x for x in tree.statics() if type(x).__eq__ is object.__eq__]
+    return [x for x in tree.statics() if type(x).__eq__ is object.__eq__ or _is_users(x)]
+
+
+def _is_users(x: Any) -> bool:
+    return not is_compared_by_value(type(x))
 
 
 def _serves(made: Variant | None) -> bool:

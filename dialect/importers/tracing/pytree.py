@@ -21,6 +21,7 @@ from ..python.generators import is_generator, is_plain_generator
 from ..python.types_seen import LazyRange
 from .containers import CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
+from .static_objects import Generator, Same, in_structure, real
 
 LEAF = ("leaf",)
 _LONGEST_TEXT = 300  # of a call's arguments, in characters
@@ -258,7 +259,7 @@ def _static(value: Any, path: str) -> tuple:
             hint="draw them outside and pass them as an argument",
         )
     try:
-        hash(value)
+        found = in_structure(value)
     except TypeError:
         raise ArgumentError(
             f"{where}objects of type {type(value).__name__} are not supported: neither arrays, "
@@ -266,41 +267,19 @@ def _static(value: Any, path: str) -> tuple:
             hint="pass arrays, numbers, tuples, lists, dicts or dataclasses of them, or name the "
             "parts of such objects by profuse.register_pytree",
         ) from None
-    return ("static", type(value), value)
-
-
-class _Generator:
-    """A generator in a structure, equal to any other: which one it is, calls look up.
-
-    ``number``: of the different generators among the arguments.
-    """
-
-    __slots__ = ("number", "value")
-
-    def __init__(self, number: int, value: Any) -> None:
-        self.number, self.value = number, value
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is _Generator and self.number == other.number
-
-    def __hash__(self) -> int:
-        return hash((_Generator, self.number))
-
-    def __repr__(self) -> str:
-        return type(self.value).__name__
+    return ("static", type(value), found)
 
 
 def _generator(value: Any, met: list[Any]) -> tuple:
     number = next((k for k, other in enumerate(met) if value is other), len(met))
     if number == len(met):
         met.append(value)
-    return ("static", type(value), _Generator(number, value))
+    return ("static", type(value), Generator(number, value))
 
 
 def static_of(spec: tuple) -> Any:
     """The object that is part of a structure."""
-    found = spec[2]
-    return found.value if type(found) is _Generator else found
+    return real(spec[2])
 
 
 def _build(spec: tuple, leaves: Iterator[Any]) -> Any:
@@ -340,7 +319,7 @@ def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:
         return spec
     kind, meta, children = spec
     if kind == "static":
-        return kind, meta, new(static_of(spec))
+        return kind, meta, Same(new(static_of(spec)))
     return kind, meta, tuple([_with_statics(child, new) for child in children])
 
 
