@@ -319,7 +319,9 @@ def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:
         return spec
     kind, meta, children = spec
     if kind == "static":
-        return kind, meta, Same(new(static_of(spec)))
+        held = static_of(spec)
+        made = new(held)
+        return spec if made is held else (kind, meta, Same(made))
     return kind, meta, tuple([_with_statics(child, new) for child in children])
 
 

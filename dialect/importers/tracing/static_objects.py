@@ -1,8 +1,8 @@
 """Objects that are part of a structure: which ones are equal, and so share a graph.
 
-Texts, dtypes, enums and other values of libraries are, where Python says so. An object of the user's
-classes is equal to itself alone: what its ``__eq__`` compares need not be all that the function
-reads, and neither that nor its ``__hash__`` is called here.
+Texts, dtypes, enums and other values of libraries are, where Python says so. An object of a class
+of the user's is equal to itself alone: what its ``__eq__`` compares need not be all that the
+function reads, and neither that nor its ``__hash__`` is called here.
 """
 
 from __future__ import annotations
