@@ -30,7 +30,7 @@ from .in_python import PythonCalls, Refused, is_lasting
 from .variants import Key, Variant, argument_names
 
 if TYPE_CHECKING:
-    from .new_objects import NewObjects
+    from .in_vain import NewNumbers, NewObjects
 
 _CHURN = 8  # graphs in a row that serve fewer calls than this, and are outdated
 
@@ -46,6 +46,7 @@ class TracedFunction(DispatchedFunction):
         self._looks = itertools.count(1)
         self._in_python = PythonCalls(fn, self._name, self._own)
         self._new_objects: NewObjects | None = None
+        self._new_numbers: dict[Key, NewNumbers] = {}
 
     @property
     def _raises(self) -> bool:
@@ -88,6 +89,7 @@ class TracedFunction(DispatchedFunction):
         try:
             if objects is not None:
                 objects.check(key[0])
+            self._check_numbers(key)
         except TraceError as error:
             self._in_python.tell(error)
             raise Refused(error) from None
@@ -113,10 +115,22 @@ class TracedFunction(DispatchedFunction):
     def _objects_of(self, tree: TreeDef) -> NewObjects | None:
         """The latest traces by their objects; None where no call has had any."""
         if self._new_objects is None and tree.statics():
-            from .new_objects import NewObjects
+            from .in_vain import NewObjects
 
             self._new_objects = NewObjects()
         return self._new_objects
+
+    def _check_numbers(self, key: Key) -> None:
+        """Raise TraceError where graphs for single numbers do not pay."""
+        known = self._variants.get(key, ())
+        if len(known) < _CHURN:
+            return
+        found = self._new_numbers.get(key)
+        if found is None:
+            from .in_vain import NewNumbers
+
+            found = self._new_numbers.setdefault(key, NewNumbers())
+        found.check(known)
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.

@@ -1,4 +1,4 @@
-"""Calls with other objects each time are Python's, and those with objects that stay have graphs."""
+"""Calls with other objects or numbers each time are Python's; those that come again have graphs."""
 
 import numpy as np
 import profuse as pf
@@ -69,4 +69,38 @@ def test_objects_that_are_used_again_have_graphs_each():
             f(bodies, 0.5)
     for bodies in every:
         np.testing.assert_array_equal(f(bodies, 0.5), moved(bodies, 0.5))
+    assert counts(f)[1] == 0
+
+
+def above(image, i, j, value):
+    found = 0
+    try:
+        if image[i][j] >= value:
+            found = 1
+    except Exception:
+        pass
+    return found
+
+
+def test_graphs_for_single_numbers_end():
+    f, image = pf.jit(above), np.random.default_rng(0).random((12, 12))
+    for i in range(12):
+        for j in range(12):
+            assert f(image, i, j, 0.5) == above(image, i, j, 0.5)
+    counters = f.state().counters
+    assert counters["traces"] <= 10 and counters["python_calls"] >= 130
+    assert "changes from call to call" in f.explain()
+
+
+def scaled(x, n):
+    return x * 2 if n % 2 else x + n
+
+
+def test_numbers_that_come_again_have_graphs():
+    f, x = pf.jit(scaled), np.ones(3)
+    for _ in range(9):
+        for n in range(8):
+            np.testing.assert_array_equal(f(x, n), scaled(x, n))
+    for n in range(16):
+        np.testing.assert_array_equal(f(x, n), scaled(x, n))
     assert counts(f)[1] == 0

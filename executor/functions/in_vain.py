@@ -1,13 +1,14 @@
-"""Calls whose arguments are, or hold, other objects each time: a graph for each would serve once.
+"""Calls with other objects, or other numbers, each time: a graph for each would serve once.
 
-An object is part of the structure of a call, and a trace takes much longer than Python takes for a
-call. So where new objects come again and again, Python runs the calls, and only one in many is
-looked at again.
+An object is part of the structure of a call, a number that decides what is recorded holds for its
+graph, and a trace takes much longer than Python takes for a call. So where new ones come again and
+again, Python runs the calls, and only one in many is traced.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from ...dialect.errors import TraceError
@@ -15,10 +16,46 @@ from ...dialect.importers.tracing.pytree import TreeDef
 from ...dialect.importers.tracing.static_objects import is_compared_by_value
 from .variants import Variant
 
-_IN_A_ROW = 8  # traces for new objects, of which none serves more calls than this
+_IN_A_ROW = 8  # traces of which none serves as many calls
 _REFUSED = 4  # so many of these is one that was refused, and would be again
 _WAIT = 64  # calls until the next trace; then four times as many
 _LONGER = 4
+
+
+class _Patience:
+    """Tells of the calls that might be traced which one is: one of 64, then one of 256, …"""
+
+    def __init__(self) -> None:
+        self._left = self._wait = _WAIT
+
+    def is_over(self) -> bool:
+        """Whether this call is traced."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._wait *= _LONGER
+        self._left = self._wait
+        return True
+
+
+class NewNumbers:
+    """Whether calls of one structure are traced for new numbers."""
+
+    def __init__(self) -> None:
+        self._patience = _Patience()
+
+    def check(self, known: Sequence[Variant]) -> None:
+        """Raise TraceError if it does not pay to trace one more call beside the known graphs."""
+        latest = known[-_IN_A_ROW:]
+        in_vain = all(v.trace.guards and not _serves(v) for v in latest)
+        if len(latest) < _IN_A_ROW or not in_vain or self._patience.is_over():
+            return
+        guard = latest[-1].trace.guards[-1]
+        raise TraceError(
+            f"{guard.text} is needed as a number and changes from call to call: each value would "
+            "be a graph of its own",
+            loc=guard.loc, hint="pass an array with all values, and compute with it at once",
+        )  # fmt: skip
 
 
 class NewObjects:
@@ -26,17 +63,13 @@ class NewObjects:
 
     def __init__(self) -> None:
         self._latest: deque[tuple[list[Any], Variant | None]] = deque(maxlen=_IN_A_ROW)
-        self._left = self._wait = _WAIT
+        self._patience = _Patience()
 
     def check(self, tree: TreeDef) -> None:
         """Raise TraceError if it does not pay to trace a call of this structure."""
         held = _objects(tree)
-        if not held or not self._are_in_vain({id(x) for x in held}):
-            return
-        self._left -= 1
-        if self._left <= 0:
-            self._wait *= _LONGER
-            self._left = self._wait
+        in_vain = bool(held) and self._are_in_vain({id(x) for x in held})
+        if not in_vain or self._patience.is_over():
             return
         kinds = ", ".join(sorted({type(x).__name__ for x in held}))
         raise TraceError(
@@ -74,4 +107,4 @@ def _serves(made: Variant | None) -> bool:
     return made is not None and made.executor.counters.current().calls >= _IN_A_ROW
 
 
-__all__ = ["NewObjects"]
+__all__ = ["NewNumbers", "NewObjects"]
