@@ -139,7 +139,10 @@ class Journal:
         if issubclass(kind, partial):
             return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
         if not is_users_class(kind):
-            return []
+            if not is_of_a_library(value, kind):
+                return []
+            self._note("attributes", value, dict(vars(value)), name)
+            return [(v, f"{name}.{k}") for k, v in vars(value).items() if type(v) in _MUTABLE]
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
         attributes = getattr(value, "__dict__", None)
         if attributes is not None:
@@ -381,6 +384,19 @@ def is_users_class(cls: type) -> bool:
     return _is_users(cls) or cls in _STATES or hasattr(cls, "__dataclass_fields__")
 
 
+def is_of_a_library(value: Any, kind: type) -> bool:
+    """True for an object with attributes, of a class of an installed package.
+
+    There is no shadow of it, as code of the package may do anything with it. So what a function
+    reads of it is compared at each call, and what it writes to it is Python's.
+    """
+    if not kind.__flags__ & HEAP_TYPE or issubclass(kind, type) or kind.__module__ == "builtins":
+        return False
+    if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
+        return False
+    return type(getattr(value, "__dict__", None)) is dict
+
+
 def _is_users(cls: type) -> bool:
     name = cls.__module__
     module = sys.modules.get(name)
@@ -397,4 +413,6 @@ _RESTORE: dict[str, Any] = {
     "generator": _generator,
 }  # fmt: skip
 
-__all__ = ["ATOMS", "Journal", "holds_tracer", "is_users_class", "same_state"]
+__all__ = [
+    "ATOMS", "Journal", "holds_tracer", "is_of_a_library", "is_users_class", "same_state",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ...errors import TraceError
 from .instances import slots_of
-from .journal import is_users_class
+from .journal import is_of_a_library, is_users_class
 from .users_code import is_users_module
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 MOST_READS = 4096  # of one trace
 _MISSING = object()
 _NUMBERS = (bool, int, float, complex)
+_FOLLOWED = (
+    int, float, complex, str, bytes, list, tuple, dict, set, frozenset, deque, type,
+    types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc,
+    np.dtype, functools.partial,
+)  # fmt: skip
 _PLAIN = (*_NUMBERS, str, bytes)
 # What a module or class holds under a name for ever, unless somebody patches it.
 _FIXED = (
@@ -224,6 +230,15 @@ def _nested(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
         todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
 
 
+def _can_be_followed(value: Any) -> bool:
+    """False for objects of packages whose state nobody sees."""
+    kind = type(value)
+    return (
+        not _may_change(value) or is_users_class(kind) or is_of_a_library(value, kind)
+        or issubclass(kind, (*_FOLLOWED, np.ndarray, np.generic))
+    )  # fmt: skip
+
+
 class _Walk:
     """Follows what the code names through the objects that it reads."""
 
@@ -294,6 +309,23 @@ class _Walk:
                     self.read(step, value, key, f"{name}.{key}")
             if self._names & {"getattr", "hasattr"}:
                 self._absent(value, name)
+        elif is_of_a_library(value, kind):
+            self._attributes(value, vars(value), name)
+            self._check_computed(value, kind, name)
+
+    def _check_computed(self, value: Any, kind: type, name: str) -> None:
+        """Raise TraceError where the code may read what a package computes of an object's state."""
+        if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+            return
+        held = vars(value)
+        for key in sorted(self._names):
+            computed = key not in held and isinstance(getattr(kind, key, None), property)
+            if computed or (key in held and not _can_be_followed(held[key])):
+                raise TraceError(
+                    f"the function may read {name}.{key}, which {kind.__module__} computes of an "
+                    "object that may change",
+                    hint="read it outside of the function and pass it as an argument",
+                )
 
     def _attributes(self, holder: Any, held: Iterable[str], name: str) -> None:
         for key in sorted(self._names & set(held)):

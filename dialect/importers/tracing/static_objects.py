@@ -8,7 +8,6 @@ function reads, and neither that nor its ``__hash__`` is called here.
 from __future__ import annotations
 
 import enum
-import functools
 import sys
 from typing import Any
 
@@ -69,7 +68,6 @@ def real(found: Any) -> Any:
     return found.value if type(found) in (Same, Generator) else found
 
 
-@functools.lru_cache(maxsize=1024)
 def is_compared_by_value(kind: type) -> bool:
     """True for classes whose ``__eq__`` tells whether objects are interchangeable."""
     if issubclass(kind, enum.Enum):
