@@ -54,12 +54,10 @@ class Generator:
 
 
 def in_structure(value: Any) -> Any:
-    """What stands for an object in a structure; raises TypeError if it is not hashable."""
+    """What stands for an object in a structure; raises TypeError for a value without a hash."""
     if is_compared_by_value(type(value)):
         hash(value)
         return value
-    if type(value).__hash__ is None:
-        raise TypeError(f"unhashable type: {type(value).__name__!r}")
     return Same(value)
 
 

@@ -63,6 +63,12 @@ class TracedScalar(Recording, of=ScalarType):
         assert self._value is not None
         return self._value
 
+    def __getattr__(self, name: str) -> Any:
+        # Methods such as `bit_length` need the number.
+        if name.startswith("_") or not hasattr(self.kind, name):
+            raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
+        return getattr(self.bake(), name)
+
     @property
     def is_derived(self) -> bool:
         """Whether a guard of its own can hold the number, and not only guards of all arguments."""

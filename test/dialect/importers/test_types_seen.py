@@ -75,3 +75,22 @@ def test_the_builtin_is_substituted_in_traced_functions():
     for flag in (True, False, True):
         for k in (2, 5):
             np.testing.assert_array_equal(g(np.ones(3), k, flag), f(np.ones(3), k, flag))
+
+
+def test_methods_of_numbers():
+    def f(x, n, y, z):
+        if not hasattr(n, "shape") and hasattr(n, "bit_length"):
+            return (
+                x * n.bit_length() + y.as_integer_ratio()[1],
+                x.shape[0].bit_length(),
+                z.conjugate(),
+            )
+        return None
+
+    jitted = pf.jit(f)
+    for args in ((np.ones(5), 9, 0.25, 1j), (np.ones(3), 2, 0.5, 2j)):
+        for a, b in zip(jitted(*args), f(*args), strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert type(a) is type(b)
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'nothing'"):
+        pf.jit(lambda n: n.nothing)(3)

@@ -81,3 +81,16 @@ def test_values_of_libraries_share_a_graph():
         for by in (fractions.Fraction(1, 2), fractions.Fraction(1, 3), fractions.Fraction(1, 2)):
             np.testing.assert_array_equal(jitted(x, kind, by), f(x, kind, by))
     assert jitted.state().counters["traces"] == 4
+
+
+class Unhashable(Keyed):
+    __hash__ = None
+
+
+def test_objects_without_a_hash_have_graphs():
+    f, x, o = pf.jit(scaled), np.ones(2), Unhashable(1, 3.0)
+    for _ in range(5):
+        np.testing.assert_array_equal(f(o, x), x * 3)
+    assert f.state().counters["traces"] == 1 and f.state().tier == "optimized"
+    o.weight = 4.0
+    np.testing.assert_array_equal(f(o, x), x * 4)
