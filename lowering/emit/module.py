@@ -29,6 +29,7 @@ from .products import Range, emit_product
 from .rare import version_loops
 from .split import split_loops
 from .steps import StepFunction, buffers_of
+from .unroll import unroll_short_loops
 from .values import Evaluator
 
 _KINDS = {Product: "product", Nest: "nest", Blocks: "blocks"}  # in the names of functions
@@ -202,6 +203,7 @@ class _ModuleEmitter:
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
         split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
+        unroll_short_loops(ops, function)
         if not self.exact:
             hoist_reciprocals(ops, function)
         version_loops(ops, function)
