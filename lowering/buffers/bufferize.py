@@ -20,6 +20,8 @@ from ..math import expand
 from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .interchange import rounds_within_blocks
+from .join import join_elementwise
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
@@ -72,6 +74,7 @@ def bufferize(
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
+        join_elementwise(func)
         chain_insertions(func)
         mark_products(func)
         keep_old_values(func)
@@ -93,6 +96,7 @@ def bufferize(
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
+        rounds_within_blocks(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
@@ -177,7 +181,7 @@ def _elements(values: ir.DenseElementsAttr, type_: ir.RankedTensorType) -> list[
     count, kind = math.prod(type_.shape), type_.element_type
     if values.is_splat:
         return [values.get_splat_value()] * count
-    if isinstance(kind, ir.IntegerType):
+    if isinstance(kind, (ir.IntegerType, ir.IndexType)):
         numbers = ir.DenseIntElementsAttr(values)
         return [ir.IntegerAttr.get(kind, numbers[k]) for k in range(count)]
     floats = ir.DenseFPElementsAttr(values)
