@@ -14,6 +14,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
+from ..emit.lengths import compare_squares
 from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
@@ -97,6 +98,7 @@ def bufferize(
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
         rounds_within_blocks(func)
+        compare_squares(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
