@@ -261,11 +261,12 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool
     """Functions inline, as in other kernels, for the same results; False: there are none."""
     found = False
     for op in list(walk(func)):
-        if op.name.startswith("math."):
+        if op.name.startswith("math.") or op.name == "arith.remf":
             with ir.InsertionPoint(op), op.location:
                 value = expand(
-                    op.name[5:], list(op.operands), slow_subnormals=slow_subnormals, fused=fused
-                )
+                    op.name.split(".")[1], list(op.operands),
+                    slow_subnormals=slow_subnormals, fused=fused,
+                )  # fmt: skip
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
