@@ -1,8 +1,8 @@
 """Rounds that compute element by element: all rounds of a block of elements before the next block.
 
 A loop around one nest, each of whose elements depends on itself alone, as that of a Mandelbrot set,
-would walk through its arrays in each round. With the rounds inside, a block stays in the first-level
-cache for all of them, and blocks are independent of each other, so that threads may share them.
+would walk through its arrays in each round. With the rounds inside, a block stays in the
+first-level cache for all of them, and blocks do not depend on each other: threads may share them.
 """
 
 from __future__ import annotations
@@ -128,9 +128,7 @@ def _blocks(loop: ir.Operation) -> bool:
     return low is None or high is None or high - low > BLOCK
 
 
-def _loop_before(
-    loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Value
-) -> scf.ForOp:
+def _loop_before(loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Value) -> scf.ForOp:
     with ir.InsertionPoint(loop), loop.location:
         made = scf.ForOp(low, high, step)
         with ir.InsertionPoint(made.body):

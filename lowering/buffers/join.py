@@ -7,7 +7,7 @@ have the same elements become one with several results: what they hand to each o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from mlir import ir
 

@@ -16,7 +16,7 @@ from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.traced import Traced
-from . import histograms, joins, linalg, selection
+from . import joins, linalg, selection
 from . import shape_functions as shapes
 from .axes import check_order, ndim
 from .registry import array_method, refuse_parameter
