@@ -151,7 +151,7 @@ LIMITS = {
     "<=": lambda r: r <= 2.0,
     ">": lambda r: r > 2.0,
     ">=": lambda r: r >= 2.0,
-    "from the left": lambda r: np.float64(2.0) > r,
+    "from the left": lambda r: np.greater(2.0, r),
 }
 
 
