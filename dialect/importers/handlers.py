@@ -24,7 +24,7 @@ CREATION: dict[str, Handler] = {}  # functions that do not dispatch on arguments
 LATE: list[Callable[[Any], Handler | None]] = []
 
 # Modules of `numpy` that few programs need. They are loaded when a trace meets what no table has.
-_SELDOM = ("applied", "index_writes", "masked_reductions", "masked_writes")
+_SELDOM = ("applied", "histograms", "index_writes", "masked_reductions", "masked_writes")
 _loaded: list[str] = []
 
 

@@ -14,12 +14,15 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
+from ..emit.lengths import compare_squares
 from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
 from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .interchange import rounds_within_blocks
+from .join import join_elementwise
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
@@ -72,6 +75,7 @@ def bufferize(
     run_passes(_FUSE, made, "loops on tensors do not simplify")
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
+        join_elementwise(func)
         chain_insertions(func)
         mark_products(func)
         keep_old_values(func)
@@ -93,6 +97,8 @@ def bufferize(
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
+        rounds_within_blocks(func)
+        compare_squares(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
@@ -177,7 +183,7 @@ def _elements(values: ir.DenseElementsAttr, type_: ir.RankedTensorType) -> list[
     count, kind = math.prod(type_.shape), type_.element_type
     if values.is_splat:
         return [values.get_splat_value()] * count
-    if isinstance(kind, ir.IntegerType):
+    if isinstance(kind, (ir.IntegerType, ir.IndexType)):
         numbers = ir.DenseIntElementsAttr(values)
         return [ir.IntegerAttr.get(kind, numbers[k]) for k in range(count)]
     floats = ir.DenseFPElementsAttr(values)
@@ -255,11 +261,12 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool
     """Functions inline, as in other kernels, for the same results; False: there are none."""
     found = False
     for op in list(walk(func)):
-        if op.name.startswith("math."):
+        if op.name.startswith("math.") or op.name == "arith.remf":
             with ir.InsertionPoint(op), op.location:
                 value = expand(
-                    op.name[5:], list(op.operands), slow_subnormals=slow_subnormals, fused=fused
-                )
+                    op.name.split(".")[1], list(op.operands),
+                    slow_subnormals=slow_subnormals, fused=fused,
+                )  # fmt: skip
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()

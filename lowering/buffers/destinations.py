@@ -45,16 +45,17 @@ def _direct(insert: ir.Operation) -> None:
     if isinstance(value, ir.BlockArgument):
         return
     made = value.owner.operation
-    if not made.name.startswith("linalg.") or len(made.results) != 1:
+    if not made.name.startswith("linalg."):
         return
-    if made.block != insert.block or _made_empty(made.operands[-1]) is None:
+    place = len(made.operands) - len(made.results) + ir.OpResult(value).result_number
+    if made.block != insert.block or _made_empty(made.operands[place]) is None:
         return
     whole = insert.name == MATERIALIZE
-    if len(list(value.uses)) != 1:
+    if len(made.results) != 1 or len(list(value.uses)) != 1:
         # Others read it, too: there it has to stay, and nothing may read the array it replaces.
         if not whole or not _may_write(made, insert, whole) or _is_read_after(made, insert):
             return
-        made.operands[len(made.operands) - 1] = target
+        made.operands[place] = target
         insert.results[0].replace_all_uses_with(value)
         insert.erase()
         return
@@ -62,13 +63,13 @@ def _direct(insert: ir.Operation) -> None:
         return
     made.move_before(insert)
     if whole:
-        made.operands[len(made.operands) - 1] = target
+        made.operands[place] = target
         insert.results[0].replace_all_uses_with(value)
         insert.erase()
         return
     with ir.InsertionPoint(made), insert.location:
         part = same_part(target, insert)
-    made.operands[len(made.operands) - 1] = part
+    made.operands[place] = part
 
 
 def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
@@ -79,7 +80,7 @@ def _may_write(made: ir.Operation, insert: ir.Operation, whole: bool) -> bool:
     for value in inside:
         if isinstance(value.type, ir.RankedTensorType) and source(value) == mine:
             return False
-    count = len(made.operands) - 1
+    count = len(made.operands) - len(made.results)
     if made.name != "linalg.generic":
         return all(source(v) != mine for v in list(made.operands)[:count])
     maps = [ir.AffineMapAttr(m) for m in ir.ArrayAttr(made.attributes["indexing_maps"])]

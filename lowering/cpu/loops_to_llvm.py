@@ -10,7 +10,7 @@ from ..abi import KernelABI
 from ..buffers.sharing.launches import add_launches
 from ..buffers.sharing.share import share_rounds
 from ..buffers.signature import Signature, add_entry, end_void_runs, function_named
-from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, iterations
+from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, STRAIGHT, iterations
 from ..linalg.loop_builder import ASSERT
 from ..stages import run_passes
 from .codegen import OF_FUNCTIONS, OF_LOOPS
@@ -50,13 +50,14 @@ def annotate_loops(module: ir.Module) -> None:
         annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{wanted}>")
     for view in module.body.operations:
         function = view.operation
-        found = annotation
+        # What was a loop has enough to do at once without being interleaved.
+        found, straight = annotation, ir.Attribute.parse(_NOT_UNROLLED, module.context)
         if IN_PLACE in function.attributes:
-            found = _independent(function, wanted)
+            found = straight = _independent(function, wanted)
             del function.attributes[IN_PLACE]
         for region in function.regions:
             for block in region.blocks:
-                _annotate(block, found)
+                _annotate(block, found, straight)
 
 
 def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
@@ -76,17 +77,24 @@ def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
     return pair[0]
 
 
-def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
-    """Annotate the innermost loops of a block; True if it contains a loop."""
+def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute) -> bool:
+    """Annotate the innermost loops of a block; True if it contains a loop.
+
+    ``straight``: for those in which loops have been unrolled.
+    """
     found = False
     for view in block.operations:
         op = view.operation
         if op.name == "scf.for":
             found = True
-            has_inner = _annotate(op.regions[0].blocks[0], annotation)
+            has_inner = _annotate(op.regions[0].blocks[0], annotation, straight)
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)
+            elif STRAIGHT in op.attributes:
+                del op.attributes[STRAIGHT]
+                if not has_inner and not _branches(op):
+                    op.attributes[ANNOTATION] = straight
             elif not has_inner and not _is_short(op) and not _branches(op):
                 op.attributes[ANNOTATION] = annotation
             elif OVER_BLOCKS in op.attributes:
@@ -95,7 +103,7 @@ def _annotate(block: ir.Block, annotation: ir.Attribute) -> bool:
         elif op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:
-                    found |= _annotate(inner, annotation)
+                    found |= _annotate(inner, annotation, straight)
     return found
 
 

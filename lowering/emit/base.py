@@ -17,6 +17,7 @@ Range = tuple[ir.Value, ir.Value]  # where a loop begins and ends
 
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
 OVER_BLOCKS = "profuse.over_blocks"  # of a loop that unrolling would make much vector code of
+STRAIGHT = "profuse.straight"  # of a loop whose inner loop has become straight code
 SCALAR = "profuse.scalar"  # of a loop that is slower with vectors
 _FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14}  # of arith.cmpf
 _EQUAL, _LESS = 0, 2  # of arith.cmpi

@@ -94,8 +94,8 @@ class BodyEmitter:
         if RARE in op.attributes and not self.evaluator.versions:
             self.values[op.results[0]] = operands[1]
             return
-        if name.startswith("math."):
-            value = self.ops.expand(name[5:], operands)
+        if name.startswith("math.") or name == "arith.remf":
+            value = self.ops.expand(name.split(".")[1], operands)
             if value is not None:
                 self.values[op.results[0]] = value
                 return

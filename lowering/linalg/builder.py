@@ -87,10 +87,22 @@ class Builder(Emitter):
         out = self.generic(reads, outputs, [False] * rank, lambda *xs: fn(*xs[:count]))
         return Tensor(out[0], type_)
 
-    def compute(self, type_: TensorType, fn: Callable[..., Scalar]) -> Tensor:
-        """``fn`` of each index (i64 scalars) of the result; ``fn`` reads tensors by `Tensor.at`."""
-        rank = len(known(type_)[1])
-        return self._parallel_generic([], lambda: fn(*(loop_index(k) for k in range(rank))), type_)
+    def compute(
+        self, type_: TensorType, fn: Callable[..., Scalar],
+        reads: Sequence[tuple[Tensor, Sequence[int]]] = (),
+    ) -> Tensor:  # fmt: skip
+        """``fn`` of each index (i64 scalars) of the result; ``fn`` reads tensors by `Tensor.at`.
+
+        ``reads``: tensors of which ``fn`` gets an element, before the index, and the axes of the
+        result by which that is chosen. Such a tensor may be computed in the same loop.
+        """
+        loops = dims(len(known(type_)[1]))
+
+        def body(*elements: Scalar) -> Scalar:
+            return fn(*elements, *(loop_index(k) for k in range(len(loops))))
+
+        chosen = [(t, [loops[k] for k in axes]) for t, axes in reads]
+        return self._parallel_generic(chosen, body, type_)
 
     def cast(self, x: Value, dtype: DType) -> Tensor:
         """``x.astype(dtype)``; ``x`` itself if it has that dtype."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from mlir import ir
 
-from . import erf, exp, log, pow, trig
+from . import erf, exp, log, pow, remainder, trig
 from .emitter import K
 
 EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
@@ -76,7 +76,7 @@ FUSED_F64 = ("sin", "cos", "tan")
 def expand(
     name: str, operands: Sequence[ir.Value], *, slow_subnormals: bool = False, fused: bool = False
 ) -> ir.Value | None:
-    """Emit `math.<name>` inline at the current insertion point.
+    """Emit `math.<name>`, or `arith.remf`, inline at the current insertion point.
 
     ``slow_subnormals``: the target computes with subnormal numbers in microcode.
     ``fused``: the target has fused multiply-add, and `emit.rare` makes two versions of the loop.
@@ -89,6 +89,8 @@ def expand(
     if name == "fma" and not fused:  # a call of libm is not worth the rounding that it spares
         k = K(type)
         return k.exact_add(k.exact_mul(*operands[:2]), operands[2])
+    if name == "remf" and fused and isinstance(type, (ir.F32Type, ir.F64Type)):
+        return remainder.remainder(K(type, slow_subnormals, fused), *operands)
     if function is None or not isinstance(type, (ir.F32Type, ir.F64Type)):
         return None
     if ULP_BOUNDS[name][0 if isinstance(type, ir.F32Type) else 1] is None:

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from graphs import Graph, tensor
 from profuse.dialect.errors import KnobError
+from profuse.dialect.ir.dtypes import I64
 from profuse.executor.compile.cache.key import key_of
 from profuse.executor.compile.request import CompileRequest
 from profuse.executor.plans.host import target as target_of_calls
 from profuse.executor.settings.knobs import knobs
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
 
 OLD = "+avx2,+avx512f,+avx512vl,-avx512bf16,-avxvnni"
@@ -39,6 +42,25 @@ def test_a_width_is_a_feature_where_there_is_a_choice(features, width, wanted):
     assert found.preferring(width) == found, "there is one preference at a time"
     assert found.machine == target(features)
     assert found.preferring(256).preferring(0) == target(features).preferring(0)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "loads"),
+    [("cascadelake", True), ("icelake-server", True), ("sapphirerapids", False), ("znver4", False)],
+)
+def test_gathers_are_avoided_where_they_take_longer_than_loads(cpu, loads):
+    found = target(OLD, cpu).without_slow_gathers()
+    assert found.features == (f"{OLD},+prefer-no-gather" if loads else OLD)
+    assert found.preferring(512).features.count("gather") == loads
+
+
+@pytest.mark.parametrize("cpu", ["cascadelake", "sapphirerapids"])
+def test_code_has_gathers_or_not(cpu):
+    g = Graph(tensor(100), tensor(1000, dtype=I64))
+    program = g.returning(g.exp(g.take(*g.inputs, axis=0)))
+    machine = Target(host_target().triple, cpu, "+avx2,+avx512f,+avx512vl,+fma")
+    kernel = compile_program(program, machine.without_slow_gathers(), keep_stages=True)
+    assert ("gather" in kernel.stages["asm"]) == (cpu == "sapphirerapids")
 
 
 def test_the_width_is_in_the_cache_key():

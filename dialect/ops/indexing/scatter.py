@@ -317,12 +317,17 @@ class PickScatter(Scatter, name="pick_scatter"):
         position = position_within(b, index, x.type.shape[axis])
         wanted, after = b.size(position), b.size(position + 1)
 
-        def element(*at: Scalar) -> Scalar:
-            new = value.at(*at[:axis], *at[axis + 1 :])
+        def element(old: Scalar, new: Scalar, *at: Scalar) -> Scalar:
             found = (at[axis] < after) & ~(at[axis] < wanted)
-            return found.select(new, x.at(*at))
+            return found.select(new, old)
 
-        return b.compute(out, element)
+        def of_number(*at: Scalar) -> Scalar:
+            return element(x.at(*at), value.at(*at[:axis], *at[axis + 1 :]), *at)
+
+        if x.scalar is not None or value.scalar is not None:
+            return b.compute(out, of_number)
+        axes = range(x.rank)
+        return b.compute(out, element, [(x, axes), (value, [k for k in axes if k != axis])])
 
 
 def store(target: np.ndarray, value: Any, *, strict: bool) -> np.ndarray:

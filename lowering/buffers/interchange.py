@@ -1,0 +1,139 @@
+"""Rounds that compute element by element: all rounds of a block of elements before the next block.
+
+A loop around one nest, each of whose elements depends on itself alone, as that of a Mandelbrot set,
+would walk through its arrays in each round. With the rounds inside, a block stays in the
+first-level cache for all of them, and blocks do not depend on each other: threads may share them.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+from mlir.dialects import scf
+
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit
+from .sharing.linear import constant_of
+from .temporaries import LOOP
+
+BLOCK = 512
+"""Elements that go through all rounds together: of six arrays of 8 bytes, 24 KiB."""
+_PURE = ("arith.", "math.", "complex.")
+
+
+def rounds_within_blocks(func: ir.Operation) -> None:
+    """Put loops over elements outside of the loops around them, where no element needs another."""
+    for block in func.regions[0].blocks:
+        _visit(block)
+
+
+def _visit(block: ir.Block) -> None:
+    for op in [view.operation for view in block.operations]:
+        nest = _nest_of(op) if op.name == "scf.for" else []
+        if nest and _is_elementwise(op, nest):
+            _exchange(op, nest)
+        else:
+            for inner in (b for region in op.regions for b in region.blocks):
+                _visit(inner)
+
+
+def _nest_of(loop: ir.Operation) -> list[ir.Operation]:
+    """The loops that a loop consists of, each within the one before; [] = there is more to it."""
+    nest: list[ir.Operation] = []
+    block = loop.regions[0].blocks[0]
+    while True:
+        if list(block.owner.results):
+            return []
+        inner = [v.operation for v in block.operations if v.operation.name == "scf.for"]
+        if not inner:
+            return nest
+        if len(inner) > 1 or not all(_is_at_rest(v.operation) for v in block.operations):
+            return []
+        nest += inner
+        block = inner[0].regions[0].blocks[0]
+
+
+def _is_at_rest(op: ir.Operation) -> bool:
+    """True for what stands between loops: nothing that writes."""
+    return op.name.startswith(_PURE) or op.name in ("memref.load", "scf.for", "scf.yield")
+
+
+def _is_elementwise(loop: ir.Operation, nest: list[ir.Operation]) -> bool:
+    """Whether each element that a round writes is read and written by its own iterations alone."""
+    indices = [op.regions[0].blocks[0].arguments[0] for op in nest]
+    bounds = [v for op in nest for v in list(op.operands)[:3]]
+    if not all(_is_outside(v, loop) for v in bounds):
+        return False
+    accesses = []
+    for op in walk(loop):
+        if op.name in ("memref.load", "memref.store"):
+            first = int(op.name == "memref.store")
+            accesses.append((op.operands[first], list(op.operands)[first + 1 :], bool(first)))
+        elif not op.name.startswith(_PURE) and op.name not in ("scf.for", "scf.yield"):
+            return False
+    written = {memory for memory, _, writes in accesses if writes}
+    return bool(written) and all(map(_is_own, written)) and all(
+        at == indices if memory in written else _is_own(memory) for memory, at, _ in accesses
+    )  # fmt: skip
+
+
+def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
+    owner = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
+    at: ir.Operation | None = owner.owner.operation
+    while at is not None and at.name != "func.func":
+        if at == loop:
+            return False
+        at = at.parent.operation if at.parent is not None else None
+    return True
+
+
+def _is_own(memory: ir.Value) -> bool:
+    """Whether nothing else names this memory, and rounds may find in it what they left."""
+    if isinstance(memory, ir.BlockArgument):
+        return memory.owner.owner.operation.name == "func.func"
+    made = memory.owner.operation
+    return made.name in ("memref.view", "memref.alloca") and LOOP not in made.attributes
+
+
+def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
+    *outer, last = nest
+    blocks = _blocks(last)
+    if not outer and not blocks:
+        return
+    for op in outer:
+        made = _loop_before(loop, *list(op.operands)[:3])
+        loop.move_before(made.body.operations[0])
+        body = op.regions[0].blocks[0]
+        body.arguments[0].replace_all_uses_with(made.induction_variable)
+        for view in list(body.operations)[:-1]:
+            view.operation.move_before(op)
+        op.erase()
+    if blocks:
+        low, high = list(last.operands)[:2]
+        with ir.InsertionPoint(loop), loop.location:
+            step = emit("arith.constant", low.type, value=ir.IntegerAttr.get(low.type, BLOCK))
+        made = _loop_before(loop, low, high, step)
+        first = made.induction_variable
+        loop.move_before(made.body.operations[0])
+        with ir.InsertionPoint(loop), loop.location:
+            end = emit("arith.addi", low.type, first, step)
+            end = emit("arith.minsi", low.type, end, high)
+        last.operands[0], last.operands[1] = first, end
+
+
+def _blocks(loop: ir.Operation) -> bool:
+    """Whether a loop is, or may be, longer than a block; its step has to be 1 for that."""
+    low, high, step = (constant_of(v) for v in list(loop.operands)[:3])
+    if step != 1:
+        return False
+    return low is None or high is None or high - low > BLOCK
+
+
+def _loop_before(loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Value) -> scf.ForOp:
+    with ir.InsertionPoint(loop), loop.location:
+        made = scf.ForOp(low, high, step)
+        with ir.InsertionPoint(made.body):
+            ir.Operation.create("scf.yield")
+    return made
+
+
+__all__ = ["rounds_within_blocks"]

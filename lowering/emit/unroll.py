@@ -1,0 +1,88 @@
+"""Short innermost loops become straight code, so that the loop around them is the vector's.
+
+Points of three coordinates, pixels of three colours and quaternions are rows of a few numbers. A
+loop over these is too short for a vector. Without it, the loop over rows is the innermost one: LLVM
+reads whole vectors of its rows and takes them apart by shuffles, divisions by a number of the row
+and versions for rare values count for all rows, and comparisons with the index are decided here.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from ...dialect.mlir.rewrite import walk
+from ..schedule.graph import definition
+from .base import STRAIGHT, Ops, iterations
+
+MOST = 7  # iterations of a loop that is unrolled: less than a vector of most dtypes
+_MAX_SIZE = 400  # operations after unrolling
+
+
+def unroll_short_loops(ops: Ops, function: ir.Operation) -> None:
+    """Unroll the short loops of a nest that are within loops and hold none themselves."""
+    _visit(ops, function.regions[0].blocks[0], None)
+
+
+def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
+    for view in list(block.operations):
+        op = view.operation
+        if op.name != "scf.for":
+            continue
+        _visit(ops, op.regions[0].blocks[0], op)
+        _fold_bounds(ops, op)
+        count = iterations(op)
+        if around is None or count is None or count > MOST:
+            continue
+        inside = list(walk(op))
+        if len(inside) * count <= _MAX_SIZE and not any(o.name in _NESTED for o in inside):
+            _unroll(ops, op)
+            around.attributes[STRAIGHT] = ir.UnitAttr.get()
+
+
+def _fold_bounds(ops: Ops, loop: ir.Operation) -> None:
+    """Make constants of a loop's bounds that are extrema of constants, as splitting makes them."""
+    for number in range(2):
+        known = _known(loop.operands[number])
+        if known is not None:
+            with ir.InsertionPoint(loop), loop.location:
+                loop.operands[number] = ops.constant(known, loop.operands[number].type)
+
+
+def _known(value: ir.Value) -> int | None:
+    op = definition(value)
+    if op is not None and op.name == "arith.constant":
+        known: int = ir.IntegerAttr(op.attributes["value"]).value
+        return known
+    if op is None or op.name not in _EXTREMA:
+        return None
+    a, b = map(_known, op.operands)
+    return None if a is None or b is None else _EXTREMA[op.name](a, b)
+
+
+def _unroll(ops: Ops, loop: ir.Operation) -> None:
+    """Replace a loop with known bounds by copies of its body."""
+    bounds = [_known(v) for v in list(loop.operands)[:3]]
+    carried = list(loop.operands)[3:]
+    block = loop.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    inside = [view.operation for view in block.operations]
+    with ir.InsertionPoint(loop), loop.location:
+        for number in range(*bounds):  # type: ignore[arg-type]
+            index = ops.constant(number, arguments[0].type)
+            values = dict(zip(arguments, [index, *carried], strict=True))
+            for op in inside:
+                given = [values.get(v, v) for v in op.operands]
+                if op.name == "scf.yield":
+                    carried = given
+                    break
+                copy = op.clone(ir.InsertionPoint.current)
+                for k, value in enumerate(given):
+                    copy.operands[k] = value
+                values.update(zip(op.results, copy.results, strict=True))
+    for old, new in zip(loop.results, carried, strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()
+
+
+_EXTREMA = {"arith.maxsi": max, "arith.minsi": min}
+_NESTED = ("scf.for", "scf.if", "scf.while")
