@@ -9,10 +9,12 @@ change.
 
 from __future__ import annotations
 
+import dis
 import operator
 import sys
 import types
 from collections import deque
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -62,6 +64,7 @@ class Journal:
         self._locks: list[Any] = []  # of generators: no other thread draws during the trace
         self._items = self._bytes = 0
         self.is_undone = True  # False once something had changed that could not be restored
+        self.codes: Sequence[types.CodeType] = ()  # what the trace has run of the user's
 
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
@@ -141,8 +144,9 @@ class Journal:
         if not is_users_class(kind):
             if not is_of_a_library(value, kind):
                 return []
-            self._note("attributes", value, dict(vars(value)), name)
-            return [(v, f"{name}.{k}") for k, v in vars(value).items() if type(v) in _MUTABLE]
+            held = dict(vars(value))
+            self._note("library", value, (held, self), name)
+            return [(v, f"{name}.{k}") for k, v in held.items() if type(v) is np.ndarray]
         parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
         attributes = getattr(value, "__dict__", None)
         if attributes is not None:
@@ -201,7 +205,7 @@ class Journal:
 
 def _told(watch: _Watch, attribute: str) -> tuple[str, str]:
     name = watch.name
-    if watch.kind in ("attributes", "slots", "class"):
+    if watch.kind in ("attributes", "slots", "class", "library"):
         return f"the attribute {name}.{attribute}", attribute
     what = {
         "list": type(watch.target).__name__, "dict": type(watch.target).__name__,
@@ -249,6 +253,35 @@ def _attributes(target: Any, held: dict) -> str | None:
         found.clear()  # so that deleted attributes come back in their order
         found.update({**held, **kept})
     return changed[0] if changed else None
+
+
+def _library(target: Any, held: tuple[dict, Journal]) -> str | None:
+    """Give an object of a package back what the user's code has assigned, and no more.
+
+    Other threads, and code of the package that the function calls, may have changed the rest.
+    """
+    before, journal = held
+    found = vars(target)
+    changed = [
+        k for k, v in found.items()
+        if v is not before.get(k, ABSENT) and (holds_tracer(v) or k in assigned(journal.codes))
+    ]  # fmt: skip
+    for key in changed:
+        if key in before:
+            found[key] = before[key]
+        else:
+            del found[key]
+    return changed[0] if changed else None
+
+
+def assigned(codes: Iterable[types.CodeType]) -> set[str]:
+    """Names of attributes that code assigns, and code inside of it."""
+    found, todo = set(), list(codes)
+    while todo:
+        code = todo.pop()
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        found |= {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
+    return found
 
 
 def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
@@ -409,6 +442,7 @@ def _is_users(cls: type) -> bool:
 
 _RESTORE: dict[str, Any] = {
     "list": _list, "dict": _dict, "set": _set, "attributes": _attributes, "slots": _restore_slots,
+    "library": _library,
     "class": _class, "array": _array, "objects": _objects, "checksum": _sum_only,
     "generator": _generator,
 }  # fmt: skip

@@ -218,6 +218,7 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+        rec.journal.codes = rec.scope.codes
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
         rec.policy, rec.memory = loops, call.memory

@@ -1,5 +1,7 @@
 """What a function reads of objects of installed packages is compared at each call."""
 
+import threading
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -103,3 +105,26 @@ def test_attributes_that_are_assigned():
         np.testing.assert_array_equal(f(ours, np.ones(3)), advance(theirs, np.ones(3)))
         np.testing.assert_array_equal(ours.coef, theirs.coef)
         assert type(ours.coef) is np.ndarray and ours.rate == theirs.rate
+
+
+def warm(model, x):
+    model.coef[0] += 1.0
+    return x * model.coef
+
+
+def test_arrays_that_the_function_writes():
+    f, ours, theirs, x = pf.jit(warm), Model(np.ones(3)), Model(np.ones(3)), np.arange(1.0, 4.0)
+    for _ in range(4):
+        np.testing.assert_array_equal(f(ours, x), warm(theirs, x))
+        np.testing.assert_array_equal(ours.coef, theirs.coef)
+
+
+def test_what_other_threads_change_meanwhile_stays():
+    event = threading.Event()
+
+    def f(x):
+        event.set()
+        return x + 1
+
+    pf.jit(f)(np.ones(2))
+    assert event.is_set()
