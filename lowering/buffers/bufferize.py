@@ -28,6 +28,7 @@ from .rare import set_rare_values_aside
 from .sharing.rounds import mark_rounds
 from .signature import Signature, function_named
 from .temporaries import place_temporaries
+from .written import share_written
 
 MOST_WRITES = 64
 """Of tensors in one function: the analysis takes time with the cube of their number."""
@@ -86,6 +87,7 @@ def bufferize(
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _check_copies(func)
+        share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)

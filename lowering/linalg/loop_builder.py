@@ -43,6 +43,9 @@ class Scope:
         symbol: of a counted loop whose index is known as an expression, or of a number that sizes
             depend on; "" = there is none.
         span: the largest value of the symbol.
+        known: the index of a loop that counts by one up to a number that is no expression; else
+            None.
+        ends: where such a loop begins and ends.
         loop: the ``scf.for``.
         is_block: False = a number, which is known from here to the end of the block around.
         straight: whether rounds may become SIMD code: they branch nowhere, and none waits for the
@@ -53,6 +56,8 @@ class Scope:
     place: Place
     symbol: str = ""
     span: Dim | None = None
+    known: Dim | None = None
+    ends: tuple[Scalar, Scalar] | None = None
     loop: ir.Operation | None = None
     is_block: bool = True
     straight: bool = False
@@ -266,7 +271,7 @@ class LoopBuilder(Builder):
             return False  # negative ones count from the end
         proven, least, loops = self._least(size - where - 1)
         if proven or not loops:
-            return proven
+            return proven or self._ends_on_axis(where, size)
         outer = loops[-1]
         inner = {scope.symbol for scope in loops}
         assert outer.loop is not None
@@ -278,6 +283,23 @@ class LoopBuilder(Builder):
                 if not (isinstance(span, Sym) and inner & span.symbols):
                     void = void & (self.scalar(span) > 0)
             self.end_if(void)
+        return True
+
+    def _ends_on_axis(self, where: Sym, size: Dim) -> bool:
+        """Whether an index steps as the loop around does, up to a number that is known before it.
+
+        A run that would go on behind the axis ends before the loop.
+        """
+        scope = self._block
+        if scope is None or scope.ends is None or scope.known is None or self._found is not None:
+            return False
+        ahead = where - scope.known
+        if any(isinstance(d, Sym) and scope.symbol in d.symbols for d in (ahead, size)):
+            return False
+        begin, end = scope.ends
+        with ir.InsertionPoint(scope.loop):
+            behind = end + self.scalar(ahead) > self.scalar(size)
+            self.end_if(behind & (end > begin))
         return True
 
     def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:

@@ -185,12 +185,15 @@ class LoopEnvironment(Environment):
         block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
         span, step = known.span, by.known if times > 1 else 0
         span = None if span is None else span - (times - 1) * step
+        by_one = bool(known.symbol) and span is None and times == by.known == 1
         with (
             inside_loop(known.symbol, span),
             b.inside(
-                block, symbol=known.symbol, span=span, loop=loop, straight=_is_straight(body, types)
+                block, symbol=known.symbol, span=span, loop=loop,
+                known=known.type.value if by_one and start is None else None, ends=(low, end),
+                straight=_is_straight(body, types),
             ) as scope,
-        ):
+        ):  # fmt: skip
             at, *passed = block.arguments
             with scope.place.point:
                 number = Scalar(emit("arith.index_cast", storage_type(I64), at), I64)
