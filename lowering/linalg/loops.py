@@ -29,7 +29,7 @@ from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
 from ...dialect.ops.queries import Count
-from .branches import is_little, is_within
+from .branches import is_little, is_within, parity
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
@@ -308,6 +308,7 @@ class LoopEnvironment(Environment):
     def _both_sides(self, instr: Instr, condition: Scalar) -> None:
         """Compute both sides of a branch; what the one forbids that is not taken is allowed."""
         b = self.builder
+        chosen, is_other = parity(condition.value)
         found: list[list[ir.Value]] = []
         types: list[Type] = []
         for side, taken in zip(instr.blocks, (condition, ~condition), strict=True):
@@ -317,8 +318,9 @@ class LoopEnvironment(Environment):
                 self._check(side.outputs, types)
             types = self._types(side.outputs)
             found.append([self._raw(v) for v in side.outputs])
+        found = found[::-1] if is_other else found
         for value, type_, first, second in zip(instr.results, types, *found, strict=True):
-            raw = emit("arith.select", first.type, condition.value, first, second)
+            raw = emit("arith.select", first.type, chosen, first, second)
             self._adopt(value, type_, raw)
 
 
