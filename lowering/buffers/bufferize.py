@@ -20,6 +20,7 @@ from ..math import expand
 from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .edges import set_edges_apart
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
@@ -38,6 +39,7 @@ _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)
 _UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
+_EDGES = "builtin.module(canonicalize,cse)"
 _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization",
              "cf")  # fmt: skip
 
@@ -97,7 +99,10 @@ def bufferize(
     with ir.Location.unknown(module.context):
         signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
+        edges = set_edges_apart(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
+    if edges:
+        run_passes(_EDGES, made, "the edges of loops do not simplify")
     return made, signature, workspace, calls
 
 

@@ -122,6 +122,24 @@ class LoopBuilder(Builder):
         inner = (s.place for s in reversed(self.scopes) if s.symbol and s.symbol in names)
         return next(inner, self.entry)
 
+    def index(self, dim: Dim) -> ir.Value:
+        found = _rest(dim)
+        if found is None or dim in self.place_of(dim).index:
+            return super().index(dim)
+        a, b = found
+        if bounds(a + b)[0] < 0 or bounds(2 * b - a - 1)[0] < 0:
+            return super().index(dim)
+        place = self.place_of(dim)
+        value, size = Scalar(self.index(a), I64), Scalar(self.index(b), I64)
+        with place.point:
+            made = value
+            if bounds(b - a - 1)[0] < 0:
+                made = (value >= size).select(value - size, made)
+            if bounds(a)[0] < 0:
+                made = (value < 0).select(value + size, made)
+        place.index[dim] = made.value
+        return made.value
+
     # --- forbidden cases ---------------------------------------------------------------------
 
     def forbid(self, fn: Any, x: Tensor | Scalar) -> None:
@@ -211,6 +229,10 @@ class LoopBuilder(Builder):
             return self.index(position_within(self, where, size))
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
+        if isinstance(where, Sym) and bounds(where + size)[0] >= 0 <= bounds(size - where - 1)[0]:
+            number = self.scalar(where)
+            turned = (number < 0).select(number + self.size(size), number)
+            return emit("arith.index_cast", ir.IndexType.get(), turned.value)
         index = self.scalar(where).cast(I64)
         low, high = self.within.get(index.value, (-1, 0))
         if low >= 0 and high < bounds(size)[0]:
@@ -323,6 +345,15 @@ class LoopBuilder(Builder):
                 least = dim
                 loops.append(scope)
         return bounds(dim)[0] >= 0, least, loops
+
+
+def _rest(dim: Dim) -> tuple[Dim, Dim] | None:
+    """The dividend and the divisor of an expression that is a remainder."""
+    if isinstance(dim, Sym) and len(dim.terms) == 1:
+        ((atoms, factor),) = dim.terms
+        if factor == 1 and len(atoms) == 1 and isinstance(atoms[0], tuple) and atoms[0][0] == "%":
+            return atoms[0][1], atoms[0][2]
+    return None
 
 
 def _write(value: ir.Value, cell: ir.Value) -> None:
