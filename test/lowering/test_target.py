@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from graphs import Graph, tensor
 from profuse.dialect.errors import KnobError
+from profuse.dialect.ir.dtypes import I64
 from profuse.executor.compile.cache.key import key_of
 from profuse.executor.compile.request import CompileRequest
 from profuse.executor.plans.host import target as target_of_calls
 from profuse.executor.settings.knobs import knobs
+from profuse.lowering.cpu.stages import compile_program
 from profuse.lowering.target import Target, host_target
 
 OLD = "+avx2,+avx512f,+avx512vl,-avx512bf16,-avxvnni"
@@ -39,6 +42,23 @@ def test_a_width_is_a_feature_where_there_is_a_choice(features, width, wanted):
     assert found.preferring(width) == found, "there is one preference at a time"
     assert found.machine == target(features)
     assert found.preferring(256).preferring(0) == target(features).preferring(0)
+
+
+@pytest.mark.parametrize("cpu", ["cascadelake", "icelake-server", "skylake-avx512"])
+def test_gathers_are_left_out_where_they_are_slow(cpu):
+    found = target("+avx2", cpu).preferring(0)
+    assert found == target("+avx2,+prefer-no-gather", cpu)
+    assert found.preferring(512) == found
+    assert target("+avx2", "sapphirerapids").preferring(0) == target("+avx2", "sapphirerapids")
+
+
+def test_code_has_no_gathers_then():
+    g = Graph(tensor(3, 5000), tensor(3, 5000, dtype=I64))
+    program = g.returning(g.gather(*g.inputs, axis=1))
+    wide = target("+avx2,+avx512f,+avx512vl,+avx512dq", "cascadelake")
+    for given, has_gathers in ((wide, True), (wide.preferring(0), False)):
+        code = compile_program(program, given, keep_stages=True).stages["asm"]
+        assert ("gather" in code) is has_gathers
 
 
 def test_the_width_is_in_the_cache_key():
