@@ -144,7 +144,7 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
         leaf.finish(arguments, graph.results.spec)
         if into:
             leaf.write_to(0, given)
-        elif leaf.noting is None:
+        elif leaf.noting is None and arguments.writing is None:
             plan = chain[len(leaf.missed)][1]
             if plan.donations and not plan.sole:  # who else holds an array is not asked for
                 leaf.donate(plan.donations, given)

@@ -87,15 +87,15 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Writing, list[Tes
 
 def write_in_place(leaf: Leaf, writing: Writing) -> None:
     """Have the last kernel of a leaf write arrays of the caller's, where it can, without a copy."""
-    last = len(leaf.steps)
-    if not last or any(number == last for number, _ in leaf.between):
-        return  # what may fail comes first: the call could not be repeated behind a write
-    step, trace = leaf.steps[-1], writing.trace
+    last, step, trace = len(leaf.steps), leaf.steps[-1:], writing.trace
+    # What may fail comes first, such as an assignment: the call cannot be repeated behind a write.
+    if not step or trace.stores or any(number == last for number, _ in leaf.between):
+        return
     outputs = leaf.outputs[len(leaf.outputs) - len(writing.arrays) :]
     done = {
         number: output
         for number, (output, array) in enumerate(zip(outputs, writing.arrays, strict=True))
-        if _may_write(leaf, step, output, array)
+        if _may_write(leaf, step[0], output, array)
     }
     for number, output in done.items():
         made, array = leaf.values[output], writing.arrays[number]
@@ -110,8 +110,7 @@ def write_in_place(leaf: Leaf, writing: Writing) -> None:
     leaf.noting = replace(writing, function=function)
     sources = trace.sources or ()
     written = dict(zip(trace.writes, outputs, strict=True))
-    is_all = len(done) == len(outputs) and not trace.stores
-    if is_all and all(source >= 0 or ~source in written for source in sources):
+    if len(done) == len(outputs) and all(source >= 0 or ~source in written for source in sources):
         found = [leaf.outputs[s] if s >= 0 else written[~s] for s in sources]
         leaf.outputs, leaf.noting = tuple(found), None
 

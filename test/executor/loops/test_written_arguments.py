@@ -185,6 +185,54 @@ def test_an_array_that_may_not_be_written():
     np.testing.assert_array_equal(a, np.arange(10.0))
 
 
+def test_a_donated_argument_beside_a_written_one():
+    def f(a, b):
+        for i in range(1, a.shape[0]):
+            a[i] = a[i - 1] + b[i]
+        return b * 2.0
+
+    jitted = pf.jit(f, donate="b")
+    for _ in range(5):
+        a, b = np.zeros(8), np.arange(8.0)
+        c, d = np.zeros(8), np.arange(8.0)
+        np.testing.assert_array_equal(jitted(a, b), f(c, d))
+        np.testing.assert_array_equal(a, c)
+        jitted.wait()
+
+
+class Counted:
+    """An object whose attribute takes no more than three."""
+
+    def __init__(self):
+        object.__setattr__(self, "count", 0)
+
+    def __setattr__(self, name, value):
+        if value > 3:
+            raise ValueError("enough")
+        object.__setattr__(self, name, value)
+
+
+def test_an_assignment_that_fails():
+    def f(holder, a):
+        holder.count = holder.count + 1
+        for i in range(1, a.shape[0]):
+            a[i] = a[i - 1] + 1.0
+
+    jitted = pf.jit(f)
+    one, other, a, b = Counted(), Counted(), np.zeros(8), np.zeros(8)
+    for turn in range(6):
+        for function, holder, array in ((jitted, one, a), (f, other, b)):
+            array[0] += 1
+            if turn < 3:
+                function(holder, array)
+            else:
+                with pytest.raises(ValueError, match="enough"):
+                    function(holder, array)
+        np.testing.assert_array_equal(a, b)
+        assert one.count == other.count
+        jitted.wait()
+
+
 def test_captured_arrays_are_written_where_they_are(monkeypatch):
     held = np.zeros(12)
 
