@@ -155,6 +155,11 @@ class LoopBuilder(Builder):
         """Whether the builder emits rounds that may become SIMD code."""
         return self._block is not None and self._block.straight
 
+    @property
+    def loop_around(self) -> ir.Operation | None:
+        """The counted loop in each round of which the builder emits, and in no branch of it."""
+        return None if self._found is not None or self._block is None else self._block.loop
+
     def note(self, found: Scalar) -> None:
         """Void the run of the kernel if ``found`` is true.
 

@@ -41,6 +41,7 @@ from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
 _HOLDER = "profuse.holder"
+_NEAR = 2**61  # an int is far from the end of 64 bits up to there, and so is its sum with another
 
 
 def has_control_flow(function: Program) -> bool:
@@ -101,7 +102,11 @@ class LoopEnvironment(Environment):
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
             bounded = instr.results[0] in self.ranges.bounded
-            return lower_number(self.builder, instr.op, attrs, types, operands, args, bounded)
+            ranges = self.ranges.operands.get(id(instr), {})
+            near = [v in ranges and ranges[v].within(-_NEAR, _NEAR) for v in instr.operands]
+            return lower_number(
+                self.builder, instr.op, attrs, types, operands, args, bounded, near
+            )  # fmt: skip
         return super().lower(instr, attrs, types, args)
 
     # --- values that blocks pass on ----------------------------------------------------------

@@ -125,3 +125,33 @@ def test_an_axis_of_one_element_and_none():
         for _ in range(3):
             same(jitted, around, (np.arange(float(n)), 1))
             jitted.wait()
+
+
+def downwards(x, begin, shift):
+    total, last = 0.0, 0
+    for i in range(begin, 2, -1):
+        total = total * 0.5 + x[i]
+    for k in range(begin):
+        total += x[k]
+        last = shift + k
+    return total, last
+
+
+def test_ints_from_before_the_loop_are_tested_there():
+    x = np.arange(12.0)
+    jitted = native(downwards, x, 9, 5)
+    loops = jitted.ir("loops")
+    assert "llvm.intr.sadd.with.overflow" not in loops, loops
+    for begin in (9, 3, 2, -1, 11):
+        for shift in (
+            2**61,
+            -(2**61),
+            2**62,
+            2**62 + 1,
+            -(2**62) - 1,
+            2**63 - 1,
+            -(2**63),
+            2**63 - 9,
+        ):
+            same(jitted, downwards, (x, begin, shift))
+    same(jitted, downwards, (x, 12, 1))
