@@ -59,6 +59,8 @@ class KernelABI:
         strides: (input index, axis) of each run-time stride, in slot order.
         workspace: scratch bytes needed, a size expression over the symbols.
         in_place: (output, input) pairs that may be the same memory, exactly; no others may overlap.
+        restores: a void run leaves such memory as it was.
+        ends_early: a void run ends before it has written any result.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -67,6 +69,8 @@ class KernelABI:
     strides: tuple[tuple[int, int], ...]
     workspace: str
     in_place: tuple[tuple[int, int], ...] = ()
+    restores: bool = False
+    ends_early: bool = False
 
     def sizes(self, read: Callable[[int, int], Size]) -> dict[str, Size]:
         """What each size symbol stands for; ``read(input, axis)`` is a size, or what tells one."""
@@ -165,6 +169,8 @@ def abi_to_json(abi: KernelABI) -> dict[str, Any]:
         "strides": [list(s) for s in abi.strides],
         "workspace": abi.workspace,
         "in_place": [list(pair) for pair in abi.in_place],
+        "restores": abi.restores,
+        "ends_early": abi.ends_early,
     }
 
 
@@ -177,6 +183,8 @@ def abi_from_json(data: dict[str, Any]) -> KernelABI:
         strides=tuple((index, axis) for index, axis in data["strides"]),
         workspace=data["workspace"],
         in_place=tuple((output, given) for output, given in data["in_place"]),
+        restores=data.get("restores", False),
+        ends_early=data.get("ends_early", False),
     )
 
 

@@ -14,13 +14,14 @@ from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, Test, Value, array_of, tests_of
 from .number_values import NumberValue
 from .refs import Held, Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.tracing.pytree import TreeDef
     from ..cuda.exchange.dlpack_exchange import Exchange
+    from .effects import Writing
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
@@ -41,7 +42,7 @@ class Arguments:
     values: list[Value] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
-    writing: Noting | None = None
+    writing: Writing | None = None
 
 
 def arguments_of(

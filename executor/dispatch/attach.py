@@ -18,6 +18,7 @@ from ..tiers.choice import AnyExecutor
 from .counter_table import Settings
 from .counts import LeafCounts, Level
 from .dispatcher import Chain, Graph, Served
+from .effects import write_in_place
 from .entry import Entry, make_entry
 from .layout import refusal
 from .leaf_spec import HostKernel, Kernel, Leaf, Value
@@ -137,11 +138,13 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
             read_tape(leaf, given)
         if arguments.writing is not None:
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
+            if halves is None and not (into or served.tape):
+                write_in_place(leaf, arguments.writing)
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:
             leaf.write_to(0, given)
-        elif leaf.noting is None:
+        elif leaf.noting is None and arguments.writing is None:
             plan = chain[len(leaf.missed)][1]
             if plan.donations and not plan.sole:  # who else holds an array is not asked for
                 leaf.donate(plan.donations, given)

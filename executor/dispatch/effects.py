@@ -1,19 +1,23 @@
 """Leaves for functions with effects: Python assigns and copies what kernels have made behind them.
 
-Until then nothing has been written: a leaf that gives up leaves the whole call to Python.
+Until then nothing has been written: a leaf that gives up leaves the whole call to Python. Only the
+last kernel may write to arrays of the caller's itself, if it leaves them as they were where its run
+is void.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...dialect.dataclass import dataclass
 from ...dialect.importers.tracing.pytree import LEAF
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
-from .leaf_spec import ArrayValue, Noting, Test, Value
+from .leaf_spec import ArrayValue, HostKernel, Leaf, MadeValue, Noting, Step, Test, Value
 from .number_values import NumberValue
 from .refs import Held, Inside, Position, position_of
 
@@ -26,7 +30,24 @@ _TYPES: dict[str, type] = {"list": list, "dict": dict}
 _MOST_OTHERS = 64  # objects from outside that a container is compared with
 
 
-def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Noting, list[Test]]:
+@dataclass
+class Writing(Noting):
+    """What writes where a function writes, behind kernels.
+
+    Attributes:
+        trace: the graph.
+        returned: how many arguments are results, or assigned.
+        holders: how many containers are assigned to.
+        arrays: those that are written, in the order of the graph's last outputs.
+    """
+
+    trace: Trace
+    returned: int
+    holders: int
+    arrays: tuple[ArrayValue, ...]
+
+
+def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Writing, list[Test]]:
     """What has the effects of a function, and the conditions on what it writes to.
 
     They are for `Leaf.noting` and `Leaf.final`. Arrays that are written have to be writable and
@@ -58,8 +79,64 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Noting, list[Test
         *(positions[s.container] for s in holders if s.container is not None),
     )  # fmt: skip
     count = trace.out_tree.leaves
-    function = _writer(trace, len(returned), len(holders))
-    return Noting(function, given, tuple(range(count)), count), tests
+    counts = len(returned), len(holders)
+    function = _writer(trace, *counts)
+    arrays = tuple(v for k in trace.writes if isinstance(v := inputs[k], ArrayValue))
+    return Writing(function, given, tuple(range(count)), count, trace, *counts, arrays), tests
+
+
+def write_in_place(leaf: Leaf, writing: Writing) -> None:
+    """Have the last kernel of a leaf write arrays of the caller's, where it can, without a copy."""
+    last, step, trace = len(leaf.steps), leaf.steps[-1:], writing.trace
+    # What may fail comes first, such as an assignment: the call cannot be repeated behind a write.
+    if not step or trace.stores or any(number == last for number, _ in leaf.between):
+        return
+    outputs = leaf.outputs[len(leaf.outputs) - len(writing.arrays) :]
+    done = {
+        number: output
+        for number, (output, array) in enumerate(zip(outputs, writing.arrays, strict=True))
+        if _may_write(leaf, step[0], output, array)
+    }
+    for number, output in done.items():
+        made, array = leaf.values[output], writing.arrays[number]
+        assert isinstance(made, MadeValue)
+        leaf.targets[output], leaf.overwrites = array, True
+        for have, want in zip(array.sizes, made.sizes, strict=True):
+            if have != want:
+                known = isinstance(want, int)
+                test = Test(("size", have), want) if known else Test(("same", have, want), 1)
+                leaf.final.append(test)
+    function = _writer(trace, writing.returned, writing.holders, done)
+    leaf.noting = replace(writing, function=function)
+    sources = trace.sources or ()
+    written = dict(zip(trace.writes, outputs, strict=True))
+    if len(done) == len(outputs) and all(source >= 0 or ~source in written for source in sources):
+        found = [leaf.outputs[s] if s >= 0 else written[~s] for s in sources]
+        leaf.outputs, leaf.noting = tuple(found), None
+
+
+def _may_write(leaf: Leaf, step: Step, output: int, array: ArrayValue) -> bool:
+    """Whether a step may make an output of a leaf in the array to which the function writes it.
+
+    No other input is in that memory (`effects_of`).
+    """
+    made, abi = leaf.values[output], step.abi
+    if not isinstance(array.ref, (int, Inside, Held)) or not isinstance(step.kernel, HostKernel):
+        return False
+    if output not in step.results or not isinstance(made, MadeValue) or not made.sizes:
+        return False
+    if leaf.outputs.count(output) != 1 or output in leaf.turned or made.dtype != array.dtype:
+        return False
+    if len(made.sizes) != len(array.sizes):
+        return False
+    operands = [leaf.values[v] for v in step.operands]
+    read = [k for k, v in enumerate(operands) if isinstance(v, ArrayValue) and v.ref == array.ref]
+    if abi.can_violate and not (abi.ends_early or (abi.restores and read)):
+        return False  # a void run is Python's, which has to find what the array held
+    kinds = [spec.kind for spec in abi.outputs]
+    places = [number for number, kind in enumerate(kinds) if kind != "violation"]
+    place = places[step.results.index(output)]
+    return not read or (len(read) == 1 and (place, read[0]) in abi.in_place)
 
 
 def _object(value: Value) -> Any:
@@ -95,14 +172,17 @@ def _apart(containers: Containers, positions: Sequence[Position]) -> Iterator[Te
                 yield Test(("static", positions[k], Held(holder)), 0)
 
 
-def _writer(trace: Trace, returned: int, holders: int) -> Callable[..., Any]:
+def _writer(
+    trace: Trace, returned: int, holders: int, done: Container[int] = ()
+) -> Callable[..., Any]:
     """A function of what effects need, and of what kernels have made.
 
     It is given the written arrays, the inputs and containers that are results or assigned, the
     containers that are assigned to, and then the outputs of the graph. It returns the results of
-    the call, bare if there is one.
+    the call, bare if there is one. Kernels have written the arrays of the numbers ``done``.
     """
     written, sources = len(trace.writes), trace.sources or ()
+    copied = [k for k in range(written) if k not in done]
     places = iter(range(written, written + returned))
     first = written + returned + holders
     chosen = [first + source if source >= 0 else next(places) for source in sources]
@@ -120,7 +200,7 @@ def _writer(trace: Trace, returned: int, holders: int) -> Callable[..., Any]:
     only = results[0] if len(results) == 1 else None
 
     def write(*objects: Any) -> Any:
-        for k in range(written):
+        for k in copied:
             np.copyto(objects[k], objects[k - written])
         for put, holder, number, k in () if nested else plain:
             put(holder if number is None else objects[number], objects[k])
@@ -134,4 +214,4 @@ def _writer(trace: Trace, returned: int, holders: int) -> Callable[..., Any]:
     return write
 
 
-__all__ = ["effects_of"]
+__all__ = ["Writing", "effects_of", "write_in_place"]

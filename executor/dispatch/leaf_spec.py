@@ -248,6 +248,7 @@ class Leaf:
             leaf because these guards have failed.
         targets: value number of an output -> the argument into which it is written.
         donated: number of targets that are donated arguments.
+        overwrites: whether targets are what the function writes to: they may be read before.
         remembered: weak reference to the plan; a call stores it in `last_executed.LAST.plan`.
         exchange: the DLPack functions of the library of all arrays; None on the host.
         evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
@@ -269,6 +270,7 @@ class Leaf:
     missed: tuple[tuple[ArrayValue, ...], ...] = ()
     targets: dict[int, ArrayValue] = field(default_factory=dict)
     donated: int = 0
+    overwrites: bool = False
     remembered: Any = None
     exchange: Exchange | None = None
     evaluated: int = 0

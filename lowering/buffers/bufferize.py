@@ -21,6 +21,7 @@ from ..math import expand
 from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
+from .edges import set_edges_apart
 from .interchange import rounds_within_blocks
 from .join import join_elementwise
 from .merge_parts import chain_insertions, merge_parts
@@ -31,6 +32,7 @@ from .rare import set_rare_values_aside
 from .sharing.rounds import mark_rounds
 from .signature import Signature, function_named
 from .temporaries import place_temporaries
+from .written import share_written
 
 MOST_WRITES = 64
 """Of tensors in one function: the analysis takes time with the cube of their number."""
@@ -40,6 +42,7 @@ _FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)
 _UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
+_EDGES = "builtin.module(canonicalize,cse)"
 _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization",
              "cf")  # fmt: skip
 
@@ -90,6 +93,7 @@ def bufferize(
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _check_copies(func)
+        share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
@@ -101,7 +105,10 @@ def bufferize(
         compare_squares(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused)
         mark_rounds(func)
+        edges = set_edges_apart(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
+    if edges:
+        run_passes(_EDGES, made, "the edges of loops do not simplify")
     return made, signature, workspace, calls
 
 

@@ -19,6 +19,7 @@ from ..abi import CONTIGUOUS, KernelABI, TensorSpec, size_bindings
 from ..emit.base import Ops, Sizes
 from ..linalg.element import emit
 from ..schedule import index as ix
+from .written import keep_written, restore_written, rooms_of
 
 SUFFIX = "_entry"
 _SIGNLESS = {"i1": "bool"}
@@ -44,17 +45,28 @@ class Signature:
         self.outputs = [_spec(t, a) for t, a in zip(self.result_types, returned, strict=True)]
         self.has_functions = False  # sines and the like are computed in its loops
         self.freed = 0  # temporaries that a void run may leave, whose addresses begin the workspace
+        self.in_place: tuple[tuple[int, int], ...] = ()  # as `KernelABI.in_place`
+        self.ends_early = True  # as `KernelABI.ends_early`
+        self.workspace: Dim = 0  # bytes that the function needs
         self.strides = tuple(
             (k, axis) for k, spec in enumerate(self.inputs) if spec.strides != CONTIGUOUS
             for axis, text in enumerate(spec.strides) if text == "?"
         )  # fmt: skip
 
     def abi(self, workspace: Dim) -> KernelABI:
-        """The calling convention; raises LoweringError for a symbol that no argument gives."""
+        """The calling convention; raises LoweringError for a symbol that no argument gives.
+
+        ``workspace``: bytes that the function needs. Behind them, the entry keeps what it writes
+        over, if the run may turn out to be void.
+        """
+        self.workspace = workspace
+        for _, _, room in rooms_of(self):
+            workspace = workspace + room
         return KernelABI(
             inputs=tuple(self.inputs), outputs=tuple(self.outputs),
             symbols=size_bindings(self.inputs, self.symbols), strides=self.strides,
-            workspace=str(workspace),
+            workspace=str(workspace), in_place=self.in_place, restores=True,
+            ends_early=self.ends_early,
         )  # fmt: skip
 
     def flag_of(self, func: ir.Operation) -> ir.Value | None:
@@ -256,6 +268,7 @@ def _emit_entry(
         bytes_ = size(parse_dim(abi.workspace))
         operands += [memory, memory, ops.constant(0), bytes_, ops.constant(1)]
         operands += [names[name] for name in signature.symbols]
+        kept = keep_written(ops, signature, slot, size)
         ir.Operation.create(
             "llvm.call", operands=operands,
             attributes={
@@ -264,6 +277,7 @@ def _emit_entry(
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             },
         )  # fmt: skip
+        restore_written(ops, signature, slot, kept)
         if signature.freed:
             _free_what_is_left(ops, signature, specs, memory)
         ir.Operation.create("func.return")

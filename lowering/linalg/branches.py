@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mlir import ir
+
 from ...dialect.ir.dtypes import I64, U64
 from ...dialect.ir.op import Op
 from ...dialect.ir.program import Instr
@@ -13,6 +15,7 @@ from ...dialect.ops.elementwise.binary import Add, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.compare import Ge, Gt, Le, Lt
 from ...dialect.ops.elementwise.unary import Neg
 from .division import power_of_two
+from .element import emit
 from .scalar import Scalar
 
 if TYPE_CHECKING:
@@ -45,6 +48,33 @@ def _is_shift(env: LoopEnvironment, division: Instr) -> bool:
 
 def _known(env: LoopEnvironment, value: int) -> Any:
     return getattr(env.types.get(value), "value", None)
+
+
+def parity(condition: ir.Value) -> tuple[ir.Value, bool]:
+    """A condition, and False; of one that an int is even, that it is odd, and True.
+
+    LLVM makes fewer steps of a choice by the last bit itself than by its comparison with 0, in the
+    chain that the next round waits for.
+    """
+    test = _made_by("arith.cmpi", condition)
+    if test is not None and ir.IntegerAttr(test.attributes["predicate"]).value == _EQ:
+        bit = _made_by("arith.andi", test.operands[0])
+        if bit is not None and _is_number(test.operands[1], 0) and _is_number(bit.operands[1], 1):
+            return emit("arith.trunci", condition.type, bit.operands[0]), True
+    return condition, False
+
+
+_EQ = 0  # of the predicates of ``arith.cmpi``
+
+
+def _made_by(name: str, value: ir.Value) -> ir.Operation | None:
+    op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
+    return op if op is not None and op.name == name else None
+
+
+def _is_number(value: ir.Value, number: int) -> bool:
+    op = _made_by("arith.constant", value)
+    return op is not None and ir.IntegerAttr(op.attributes["value"]).value == number
 
 
 def is_within(env: LoopEnvironment, instr: Instr) -> Scalar | None:
@@ -109,4 +139,4 @@ def _is_int(env: LoopEnvironment, value: int) -> bool:
     return isinstance(type_, ScalarType) and type_.dtype is I64
 
 
-__all__ = ["is_little", "is_within"]
+__all__ = ["is_little", "is_within", "parity"]

@@ -43,6 +43,9 @@ class Scope:
         symbol: of a counted loop whose index is known as an expression, or of a number that sizes
             depend on; "" = there is none.
         span: the largest value of the symbol.
+        known: the index of a loop that counts by one up to a number that is no expression; else
+            None.
+        ends: where such a loop begins and ends.
         loop: the ``scf.for``.
         is_block: False = a number, which is known from here to the end of the block around.
         straight: whether rounds may become SIMD code: they branch nowhere, and none waits for the
@@ -53,6 +56,8 @@ class Scope:
     place: Place
     symbol: str = ""
     span: Dim | None = None
+    known: Dim | None = None
+    ends: tuple[Scalar, Scalar] | None = None
     loop: ir.Operation | None = None
     is_block: bool = True
     straight: bool = False
@@ -117,6 +122,24 @@ class LoopBuilder(Builder):
         inner = (s.place for s in reversed(self.scopes) if s.symbol and s.symbol in names)
         return next(inner, self.entry)
 
+    def index(self, dim: Dim) -> ir.Value:
+        found = _rest(dim)
+        if found is None or dim in self.place_of(dim).index:
+            return super().index(dim)
+        a, b = found
+        if bounds(a + b)[0] < 0 or bounds(2 * b - a - 1)[0] < 0:
+            return super().index(dim)
+        place = self.place_of(dim)
+        value, size = Scalar(self.index(a), I64), Scalar(self.index(b), I64)
+        with place.point:
+            made = value
+            if bounds(b - a - 1)[0] < 0:
+                made = (value >= size).select(value - size, made)
+            if bounds(a)[0] < 0:
+                made = (value < 0).select(value + size, made)
+        place.index[dim] = made.value
+        return made.value
+
     # --- forbidden cases ---------------------------------------------------------------------
 
     def forbid(self, fn: Any, x: Tensor | Scalar) -> None:
@@ -131,6 +154,11 @@ class LoopBuilder(Builder):
     def is_straight(self) -> bool:
         """Whether the builder emits rounds that may become SIMD code."""
         return self._block is not None and self._block.straight
+
+    @property
+    def loop_around(self) -> ir.Operation | None:
+        """The counted loop in each round of which the builder emits, and in no branch of it."""
+        return None if self._found is not None or self._block is None else self._block.loop
 
     def note(self, found: Scalar) -> None:
         """Void the run of the kernel if ``found`` is true.
@@ -206,6 +234,10 @@ class LoopBuilder(Builder):
             return self.index(position_within(self, where, size))
         if isinstance(where, Sym) and self._is_on_axis(where, size):
             return self.index(where)
+        if isinstance(where, Sym) and bounds(where + size)[0] >= 0 <= bounds(size - where - 1)[0]:
+            number = self.scalar(where)
+            turned = (number < 0).select(number + self.size(size), number)
+            return emit("arith.index_cast", ir.IndexType.get(), turned.value)
         index = self.scalar(where).cast(I64)
         low, high = self.within.get(index.value, (-1, 0))
         if low >= 0 and high < bounds(size)[0]:
@@ -266,7 +298,7 @@ class LoopBuilder(Builder):
             return False  # negative ones count from the end
         proven, least, loops = self._least(size - where - 1)
         if proven or not loops:
-            return proven
+            return proven or self._ends_on_axis(where, size)
         outer = loops[-1]
         inner = {scope.symbol for scope in loops}
         assert outer.loop is not None
@@ -278,6 +310,23 @@ class LoopBuilder(Builder):
                 if not (isinstance(span, Sym) and inner & span.symbols):
                     void = void & (self.scalar(span) > 0)
             self.end_if(void)
+        return True
+
+    def _ends_on_axis(self, where: Sym, size: Dim) -> bool:
+        """Whether an index steps as the loop around does, up to a number that is known before it.
+
+        A run that would go on behind the axis ends before the loop.
+        """
+        scope = self._block
+        if scope is None or scope.ends is None or scope.known is None or self._found is not None:
+            return False
+        ahead = where - scope.known
+        if any(isinstance(d, Sym) and scope.symbol in d.symbols for d in (ahead, size)):
+            return False
+        begin, end = scope.ends
+        with ir.InsertionPoint(scope.loop):
+            behind = end + self.scalar(ahead) > self.scalar(size)
+            self.end_if(behind & (end > begin))
         return True
 
     def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:
@@ -301,6 +350,15 @@ class LoopBuilder(Builder):
                 least = dim
                 loops.append(scope)
         return bounds(dim)[0] >= 0, least, loops
+
+
+def _rest(dim: Dim) -> tuple[Dim, Dim] | None:
+    """The dividend and the divisor of an expression that is a remainder."""
+    if isinstance(dim, Sym) and len(dim.terms) == 1:
+        ((atoms, factor),) = dim.terms
+        if factor == 1 and len(atoms) == 1 and isinstance(atoms[0], tuple) and atoms[0][0] == "%":
+            return atoms[0][1], atoms[0][2]
+    return None
 
 
 def _write(value: ir.Value, cell: ir.Value) -> None:

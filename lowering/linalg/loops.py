@@ -29,7 +29,7 @@ from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter
 from ...dialect.ops.queries import Count
-from .branches import is_little, is_within
+from .branches import is_little, is_within, parity
 from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .environment import Environment, located
@@ -41,6 +41,7 @@ from .scalar import Scalar, constant, load, store
 
 # Holds the blocks of an operation until the types of its results are known.
 _HOLDER = "profuse.holder"
+_NEAR = 2**61  # an int is far from the end of 64 bits up to there, and so is its sum with another
 
 
 def has_control_flow(function: Program) -> bool:
@@ -101,7 +102,11 @@ class LoopEnvironment(Environment):
         if types and all(isinstance(t, ScalarType) for t in types):
             operands = [self.types[v] for v in instr.operands]
             bounded = instr.results[0] in self.ranges.bounded
-            return lower_number(self.builder, instr.op, attrs, types, operands, args, bounded)
+            ranges = self.ranges.operands.get(id(instr), {})
+            near = [v in ranges and ranges[v].within(-_NEAR, _NEAR) for v in instr.operands]
+            return lower_number(
+                self.builder, instr.op, attrs, types, operands, args, bounded, near
+            )  # fmt: skip
         return super().lower(instr, attrs, types, args)
 
     # --- values that blocks pass on ----------------------------------------------------------
@@ -185,12 +190,15 @@ class LoopEnvironment(Environment):
         block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
         span, step = known.span, by.known if times > 1 else 0
         span = None if span is None else span - (times - 1) * step
+        by_one = bool(known.symbol) and span is None and times == by.known == 1
         with (
             inside_loop(known.symbol, span),
             b.inside(
-                block, symbol=known.symbol, span=span, loop=loop, straight=_is_straight(body, types)
+                block, symbol=known.symbol, span=span, loop=loop,
+                known=known.type.value if by_one and start is None else None, ends=(low, end),
+                straight=_is_straight(body, types),
             ) as scope,
-        ):
+        ):  # fmt: skip
             at, *passed = block.arguments
             with scope.place.point:
                 number = Scalar(emit("arith.index_cast", storage_type(I64), at), I64)
@@ -305,6 +313,7 @@ class LoopEnvironment(Environment):
     def _both_sides(self, instr: Instr, condition: Scalar) -> None:
         """Compute both sides of a branch; what the one forbids that is not taken is allowed."""
         b = self.builder
+        chosen, is_other = parity(condition.value)
         found: list[list[ir.Value]] = []
         types: list[Type] = []
         for side, taken in zip(instr.blocks, (condition, ~condition), strict=True):
@@ -314,8 +323,9 @@ class LoopEnvironment(Environment):
                 self._check(side.outputs, types)
             types = self._types(side.outputs)
             found.append([self._raw(v) for v in side.outputs])
+        found = found[::-1] if is_other else found
         for value, type_, first, second in zip(instr.results, types, *found, strict=True):
-            raw = emit("arith.select", first.type, condition.value, first, second)
+            raw = emit("arith.select", first.type, chosen, first, second)
             self._adopt(value, type_, raw)
 
 

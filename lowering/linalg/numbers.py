@@ -13,6 +13,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import BOOL, F64, I64, U64
 from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
+from ...dialect.mlir.nesting import is_inside
 from ...dialect.ops.control_flow.native import raises_for_infinities
 from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Pow, Sub
 from ...dialect.ops.elementwise.compare import Compare, ShiftLeft
@@ -26,11 +27,12 @@ _EXACT = 2**53  # ints up to here are floats of 64 bits
 
 def lower_number(
     b: LoopBuilder, op: type[Op], attrs: Attrs, types: tuple[Type, ...], operands: Sequence[Type],
-    args: Sequence[Any], bounded: bool = False,
+    args: Sequence[Any], bounded: bool = False, near: Sequence[bool] = (),
 ) -> Any:  # fmt: skip
     """The number that an op computes of numbers; a run in which Python may raise is void.
 
-    ``bounded``: an int is known to stay within 64 bits (`Ranges.bounded`).
+    ``bounded``: an int is known to stay within 64 bits (`Ranges.bounded`). ``near``: which operands
+    are known to stay within 2**61.
     Raises LoweringError where that cannot be told from the number.
     """
     result, reason = types[0], op.can_lower_types(operands, attrs)
@@ -45,6 +47,11 @@ def lower_number(
     if len(ints) == len(args) and all(ints):
         given = [b.scalar(x).cast(I64) for x in args]
         if result.dtype is I64 and op in (Add, Sub, Mul, Neg):
+            if op in (Add, Sub) and not bounded:
+                bounded = any(
+                    is_near and _is_near_before(b, given[1 - place])
+                    for place, is_near in enumerate(near)
+                )
             return (_unchecked if bounded else _checked)(b, op, *given)
         if op is Div:
             for x in given:
@@ -86,6 +93,16 @@ def _root(number: int, degree: int) -> int:
         if (found | 1 << bit) ** degree <= number:
             found |= 1 << bit
     return found
+
+
+def _is_near_before(b: LoopBuilder, x: Scalar) -> bool:
+    """Whether an int is made before the loop around; the run ends there if it exceeds 2**62."""
+    loop = b.loop_around
+    if loop is None or is_inside(x.value, loop):
+        return False
+    with ir.InsertionPoint(loop):
+        b.end_if((x > 2**62) | (x < -(2**62)))
+    return True
 
 
 def _unchecked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -> Scalar:

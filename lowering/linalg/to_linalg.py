@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ...dialect.ir.program import Program
 
 DIALECTS = (
-    "func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization",
+    "func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization", "cf",
+    "llvm",
 )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 // A round reads what the one before has written.
 // CHECK-LABEL: // from_before
-// CHECK:         profuse.independent
+// CHECK:         profuse.independent}
+// CHECK-NEXT:    }
 // CHECK-NEXT:    scf.for
 // CHECK:         profuse.one_thread = "rounds write an array at places that others read or write"
 func.func @from_before(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64> {
@@ -36,7 +37,7 @@ func.func private @total(%x: tensor<8xf64, {strides = "contiguous"}>, %s: f64) -
 
 // Data name the place that a round writes.
 // CHECK-LABEL: // placed
-// CHECK:         profuse.independent
+// CHECK:         profuse.independent}
 // CHECK-NEXT:    scf.for
 // CHECK:         profuse.one_thread = "rounds write an array at places that others read or write"
 func.func private @placed(%x: tensor<8xf64, {strides = "contiguous"}>, %at: tensor<8xi64, {strides = "contiguous"}>) -> tensor<8xf64> {

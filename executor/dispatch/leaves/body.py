@@ -43,7 +43,7 @@ class Body:
         known: size leaf -> its value as an i64.
         strides: (array, axis) -> stride in bytes, as an i64. Both are read before any code that
             may run Python (a finalizer, for instance) or another thread, which might change them.
-        overwritten: True once a donated argument contains a result.
+        overwritten: True once an argument that might be read again contains a result.
         counted: True once the call is counted; only its results remain to be assembled.
     """
 

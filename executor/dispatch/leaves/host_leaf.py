@@ -72,9 +72,8 @@ class HostLeaf(LeafWriter):
         for k, word in enumerate(data):
             w.store("i64", word, w.element(slots, k))
         self.launch(index, step, slots, [*moved, *taken, step.workspace])
-        self.overwritten = self.leaf.donated > 0 and not self.leaf.targets.keys().isdisjoint(
-            step.results
-        )
+        repeatable = not self.leaf.donated and not self.leaf.overwrites
+        self.overwritten = not (repeatable or self.leaf.targets.keys().isdisjoint(step.results))
         for void in voids:
             self.leave_unless(w.op(f"icmp eq i8 {w.load('i8', void)}, 0"))
         self.stop(index, step, start)

@@ -40,7 +40,8 @@ class LeafWriter(HostSteps):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.made: dict[int, Made] = {}
-        self.places = lay_out(leaf.steps, leaf.values, [*leaf.outputs, *leaf.host_operands])
+        lasting = [*leaf.outputs, *leaf.targets, *leaf.host_operands]
+        self.places = lay_out(leaf.steps, leaf.values, lasting)
 
     def write(self) -> None:
         w = self.w

@@ -1,0 +1,53 @@
+// RUN: %{python} %S/lower.py loops %s | FileCheck %s
+
+// The element before the first one is the last one: only the first round asks for that, and the
+// reads of the others lie side by side.
+// CHECK-LABEL: // before
+// CHECK:       func.func @before(%[[X:[a-z0-9]+]]: memref<?xf64>, %[[OUT:[a-z0-9]+]]: memref<?xf64>
+// CHECK:         %[[N:.*]] = arith.minsi %{{.*}}, %c1
+// CHECK:         scf.for %{{.*}} = %c0 to %[[N]]
+// CHECK-NOT:       arith.cmpi
+// CHECK-NOT:       arith.select
+// CHECK:         }
+// CHECK:         scf.for %[[I:.*]] = %[[N]] to
+// CHECK-NOT:       arith.cmpi
+// CHECK-NOT:       arith.select
+// CHECK:           %[[V:.*]] = memref.load %[[X]][
+// CHECK:           memref.store %[[V]], %[[OUT]][%[[I]]]
+// CHECK:         }
+func.func @before(%x: tensor<?xf64, {dims = ["s0"], strides = "contiguous"}>) -> tensor<?xf64, {dims = ["s0"]}> {
+  %o = "profuse.copy"(%x) : (tensor<?xf64, {dims = ["s0"], strides = "contiguous"}>) -> tensor<?xf64, {dims = ["s0"]}>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %n = "profuse.dim"(%x) {axis = 0 : i64} : (tensor<?xf64, {dims = ["s0"], strides = "contiguous"}>) -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %o) -> (tensor<?xf64, {dims = ["s0"]}>) : i64 {
+    %k = "profuse.sub"(%i, %one) : (i64, i64) -> i64
+    %v = "profuse.pick"(%x, %k) {index = -9223372036854775808 : i64} : (tensor<?xf64, {dims = ["s0"], strides = "contiguous"}>, i64) -> tensor<f64>
+    %b = "profuse.pick_scatter"(%a, %v, %i) {index = -9223372036854775808 : i64} : (tensor<?xf64, {dims = ["s0"]}>, tensor<f64>, i64) -> tensor<?xf64, {dims = ["s0"]}>
+    scf.yield %b : tensor<?xf64, {dims = ["s0"]}>
+  }
+  return %r : tensor<?xf64, {dims = ["s0"]}>
+}
+
+// The element behind the last one is the first one; a remainder takes no division.
+// CHECK-LABEL: // behind
+// CHECK-NOT:     arith.floordivsi
+// CHECK:         scf.for %[[I:.*]] = %c0 to %c7
+// CHECK-NOT:       arith.cmpi
+// CHECK:           memref.store
+// CHECK:         }
+// CHECK:         memref.load %{{.*}}[%c0]
+func.func private @behind(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64> {
+  %o = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %n = "profuse.constant"() {value = 8 : i64} : () -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %o) -> (tensor<8xf64>) : i64 {
+    %s = "profuse.add"(%i, %one) : (i64, i64) -> i64
+    %k = "profuse.remainder"(%s, %n) : (i64, i64) -> i64
+    %v = "profuse.pick"(%x, %k) {index = -9223372036854775808 : i64} : (tensor<8xf64, {strides = "contiguous"}>, i64) -> tensor<f64>
+    %b = "profuse.pick_scatter"(%a, %v, %i) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %b : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}
