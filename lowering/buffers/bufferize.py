@@ -43,18 +43,21 @@ _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "
 
 def has_loops(module: ir.Module) -> bool:
     """True for a module of functions with control flow on tensors."""
-    return any(
-        op.operation.name in ("scf.for", "scf.while", "scf.if")
-        for func in module.body.operations for op in func.regions[0].blocks[0].operations
-    )  # fmt: skip
+    return any(has_control_flow(func.operation) for func in module.body.operations)
+
+
+def has_control_flow(function: ir.Operation) -> bool:
+    """True for a function with loops or branches on tensors."""
+    operations = function.regions[0].blocks[0].operations
+    return any(op.operation.name in ("scf.for", "scf.while", "scf.if") for op in operations)
 
 
 def bufferize(
-    module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False
+    module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False, versions: bool = True
 ) -> tuple[ir.Module, Signature, Dim, int]:
     """Loops over memrefs, in a new module, the signature, the bytes of workspace, library calls.
 
-    `math.expand` explains the other arguments. Raises LoweringError, also where rounds of a loop
+    `math.expand` explains the other arguments, `set_rare_values_aside` ``versions``. Raises LoweringError, also where rounds of a loop
     would copy arrays.
     """
     for dialect in _DIALECTS:
@@ -93,7 +96,7 @@ def bufferize(
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
-        signature.has_functions = _expand_math(func, slow_subnormals, fused)
+        signature.has_functions = _expand_math(func, slow_subnormals, fused, versions)
         mark_rounds(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     return made, signature, workspace, calls
@@ -251,7 +254,9 @@ def _write_copies(func: ir.Operation) -> None:
         op.erase()
 
 
-def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool:
+def _expand_math(
+    func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool
+) -> bool:
     """Functions inline, as in other kernels, for the same results; False: there are none."""
     found = False
     for op in list(walk(func)):
@@ -264,8 +269,8 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
                 found = True
-    set_rare_values_aside(func)
+    set_rare_values_aside(func, versions)
     return found
 
 
-__all__ = ["MARK", "bufferize", "has_loops"]
+__all__ = ["MARK", "bufferize", "has_control_flow", "has_loops"]
