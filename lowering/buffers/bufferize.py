@@ -254,9 +254,7 @@ def _write_copies(func: ir.Operation) -> None:
         op.erase()
 
 
-def _expand_math(
-    func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool
-) -> bool:
+def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool) -> bool:
     """Functions inline, as in other kernels, for the same results; False: there are none."""
     found = False
     for op in list(walk(func)):

@@ -75,7 +75,7 @@ class Memory:
             offset = self.dim(array.owner.operands[1])
         if offset is None:
             raise InternalError("an array is at no known place of the workspace")
-        return ("workspace", str(offset), str(ir.MemRefType(array.type).element_type))
+        return ("workspace", str(offset), str(_stored(array)))
 
     def is_scalar(self, array: ir.Value) -> bool:
         """Whether an array is a Python number."""
@@ -251,7 +251,10 @@ class Kernel:
         if not _is_complex(base):
             return [Address(array.memory, total)]
         first = ops.constant(0) if total is None else ops.mul(total, ops.constant(2))
-        return [Address(array.memory, first), Address(array.memory, ops.add(first, ops.constant(1)))]
+        return [
+            Address(array.memory, first),
+            Address(array.memory, ops.add(first, ops.constant(1))),
+        ]
 
     # --- completion ------------------------------------------------------------------------------
 

@@ -237,9 +237,7 @@ class Thread:
             raise LoweringError("on a GPU, a round has memref.dim", loc=loc_of(op.location))
         self.values[op.results[0]] = self.kernel.size(self.kernel.memory.dims(base)[axis])
 
-    def _place(
-        self, array: ir.Value, where: Sequence[ir.Value]
-    ) -> tuple[ir.Value, list[ir.Value]]:
+    def _place(self, array: ir.Value, where: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
         """The array that a view is of, and where in it an element of the view is."""
         indices = [self._of(v) for v in where]
         while not isinstance(array, ir.BlockArgument) and array.owner.name in VIEWS:
@@ -276,7 +274,9 @@ class Thread:
         """A loop or a branch, in which complex numbers are two floats each."""
         operands = _parts(self._of(v) for v in op.operands)
         types = [t for result in op.results for t in _types(result.type)]
-        made = ir.Operation.create(op.name, results=types, operands=operands, regions=len(op.regions))
+        made = ir.Operation.create(
+            op.name, results=types, operands=operands, regions=len(op.regions)
+        )
         for region, copy in zip(op.regions, made.regions, strict=True):
             for block in region.blocks:
                 given = [t for a in block.arguments for t in _types(a.type)]
