@@ -57,8 +57,8 @@ def bufferize(
 ) -> tuple[ir.Module, Signature, Dim, int]:
     """Loops over memrefs, in a new module, the signature, the bytes of workspace, library calls.
 
-    `math.expand` explains the other arguments, `set_rare_values_aside` ``versions``. Raises LoweringError, also where rounds of a loop
-    would copy arrays.
+    `math.expand` explains the other arguments, `set_rare_values_aside` ``versions``. Raises
+    LoweringError, also where rounds of a loop would copy arrays.
     """
     for dialect in _DIALECTS:
         _ = module.context.dialects[dialect]

@@ -17,7 +17,6 @@ from ...mlir.decode import decode_function
 from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
     attrs_of,
-    body_of,
     erase,
     is_terminator,
     op_class,
@@ -25,7 +24,6 @@ from ...mlir.rewrite import (
     replace_function,
     short_name,
     symbol_of,
-    type_of,
     walk,
 )
 from ...mlir.values import main_functions

@@ -21,7 +21,6 @@ from .notes import settle_flag
 from .steps import divide
 from .thread import Thread
 
-
 _SIMPLIFY = "builtin.module(gpu.module(canonicalize,cse))"
 
 

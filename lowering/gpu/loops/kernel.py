@@ -49,16 +49,23 @@ class Memory:
         self._placed: dict[ir.Value, Dim] = {}
         for op in walk(func):
             if op.name == "memref.alloca" and LOOP not in op.attributes:
-                self._placed[op.results[0]] = self.workspace
-                type_ = ir.MemRefType(op.results[0].type)
-                bytes_ = math.prod(type_.shape) * element_bytes(type_.element_type)
-                self.workspace = self.workspace + -(-bytes_ // ALIGNMENT) * ALIGNMENT
+                self._placed[op.results[0]] = self._reserve(op.results[0], 1)
+
+    def _reserve(self, array: ir.Value, times: Dim) -> Dim:
+        """Find room for so many copies of an array; returns its place in the workspace."""
+        place = self.workspace
+        bytes_ = ix.product(self.dims(array)) * element_bytes(
+            ir.MemRefType(array.type).element_type
+        )
+        self.workspace = place + ix.ceil_div(bytes_ * times, ALIGNMENT) * ALIGNMENT
+        return place
+
+    def copies(self, array: ir.Value, threads: Dim) -> Argument:
+        """How a kernel gets memory for a copy of an array for each of so many threads."""
+        return ("workspace", str(self._reserve(array, threads)), str(_stored(array)))
 
     def argument(self, array: ir.Value) -> Argument:
-        """How a kernel gets an array. Raises LoweringError for one of which each round has its own.
-
-        Only arrays that are an argument of the function, or made by it, are passed to kernels.
-        """
+        """How a kernel gets an array that all of its threads share. Raises LoweringError."""
         if array in self._numbers:
             number = self._numbers[array]
             inputs = len(self.signature.inputs)
@@ -69,8 +76,6 @@ class Memory:
             offset: Dim | None = self._placed[array]
         elif isinstance(array, ir.BlockArgument) or array.owner.name != "memref.view":
             raise LoweringError("a round takes one array or another")
-        elif LOOP in array.owner.attributes:
-            raise LoweringError("on a GPU, a round has a temporary that is no small array")
         else:
             offset = self.dim(array.owner.operands[1])
         if offset is None:
@@ -109,10 +114,17 @@ class Memory:
 
 @dataclass(frozen=True)
 class Array:
-    """An array as a kernel sees it: elements or parts of complex ones, and steps along its axes."""
+    """An array as a kernel sees it.
+
+    Attributes:
+        memory: elements, or the parts of complex ones.
+        strides: steps along its axes, in elements.
+        start: the place of the first element; None = it is the first one in memory.
+    """
 
     memory: ir.Value
     strides: Sequence[ir.Value]
+    start: ir.Value | None = None
 
 
 class Pair(NamedTuple):
@@ -211,6 +223,22 @@ class Kernel:
         strides = [self.size(step) for step in ix.row_major(type_.shape)]
         self._arrays[base] = Array(memory, strides)
 
+    def share(self, base: ir.Value, threads: Dim, number: ir.Value, count: ir.Value) -> None:
+        """Let each thread have memory of its own in the place of a large array.
+
+        Those of neighbours lie side by side, element by element.
+
+        Args:
+            threads: how many threads need one.
+            number, count: this thread's number, and ``threads`` as a value.
+        """
+        type_ = ir.Type.parse(f"memref<?x{_stored(base)}>")
+        pointer = self._parameter(type_, self.memory.copies(base, threads))
+        steps = [
+            self.ops.mul(self.size(dim), count) for dim in ix.row_major(self.memory.dims(base))
+        ]
+        self._arrays[base] = Array(pointer, steps, number)
+
     # --- elements --------------------------------------------------------------------------------
 
     def load(self, base: ir.Value, indices: Sequence[ir.Value]) -> Element:
@@ -244,7 +272,7 @@ class Kernel:
     def _places(self, base: ir.Value, indices: Sequence[ir.Value]) -> list[Address]:
         """Where the parts of an element are."""
         ops, array = self.ops, self._array(base)
-        total: ir.Value | None = None
+        total = array.start
         for index, step in zip(indices, array.strides, strict=True):
             offset = index if constant_of(step) == 1 else ops.mul(index, step)
             total = offset if total is None else ops.add(total, offset)

@@ -59,10 +59,17 @@ class Thread:
     def _rounds(self, loops: Sequence[ir.Operation]) -> Dim:
         """Emit a loop over the grid; returns how many blocks that is."""
         ops, outermost = self.ops, loops[0]
-        for op in walk(outermost):
-            for value in op.operands:
-                if isinstance(value.type, ir.MemRefType) and is_private(base_of(value), outermost):
-                    self.kernel.own(base_of(value))
+        used = (v for op in walk(outermost) for v in op.operands if _is_array(v))
+        own = [a for a in dict.fromkeys(map(base_of, used)) if is_private(a, outermost)]
+        large = [a for a in own if a.owner.name == "memref.view"]
+        for array in (a for a in own if a not in large):
+            self.kernel.own(array)
+        rounds = self._count(loops)
+        if large and rounds is None:
+            raise LoweringError(
+                "on a GPU, it is not known how many rounds need a temporary that is no small array",
+                loc=loc_of(outermost.location),
+            )
         with ir.InsertionPoint(self.kernel.body), outermost.location:
             self._prepare(outermost)
             bounds = [[self._of(v) for v in list(loop.operands)[:3]] for loop in loops]
@@ -75,6 +82,10 @@ class Thread:
                 ops.mul(ops.position("block_id", "x"), threads), ops.position("thread_id", "x")
             )
             step = ops.mul(ops.position("grid_dim", "x"), threads)
+            for array in large:
+                self.kernel.share(
+                    array, sym_min(rounds, BLOCKS * THREADS), first, ops.least(total, step)
+                )
             grid = ops.loop(first, total, step, [])
         with ir.InsertionPoint(grid.body), outermost.location:
             rest = grid.induction_variable
@@ -91,16 +102,19 @@ class Thread:
                     if op not in loops:
                         self._copy(op)
             ir.Operation.create("scf.yield")
-        return self._blocks(loops)
+        if rounds is None:
+            return BLOCKS_OF_UNKNOWN
+        return sym_min(ix.ceil_div(rounds, THREADS), BLOCKS)
 
-    def _blocks(self, loops: Sequence[ir.Operation]) -> Dim:
+    def _count(self, loops: Sequence[ir.Operation]) -> Dim | None:
+        """How many rounds nested loops have; None = only the kernel knows."""
         total: Dim = 1
         for loop in loops:
             low, high, step = (self.kernel.memory.dim(v) for v in list(loop.operands)[:3])
             if low is None or high is None or not isinstance(step, int):
-                return BLOCKS_OF_UNKNOWN
+                return None
             total = total * sym_max(ix.ceil_div(high - low, step), 0)
-        return sym_min(ix.ceil_div(total, THREADS), BLOCKS)
+        return total
 
     # --- what is needed from outside -------------------------------------------------------------
 
@@ -314,6 +328,10 @@ _SPECIAL: dict[str, Callable[[Thread, ir.Operation], None]] = {
     "scf.condition": Thread._terminate,
     ASSERT: Thread._assert,
 }
+
+
+def _is_array(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.MemRefType)
 
 
 def _parts(values: Any) -> list[ir.Value]:
