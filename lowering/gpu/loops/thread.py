@@ -65,11 +65,6 @@ class Thread:
         for array in (a for a in own if a not in large):
             self.kernel.own(array)
         rounds = self._count(loops)
-        if large and rounds is None:
-            raise LoweringError(
-                "on a GPU, it is not known how many rounds need a temporary that is no small array",
-                loc=loc_of(outermost.location),
-            )
         with ir.InsertionPoint(self.kernel.body), outermost.location:
             self._prepare(outermost)
             bounds = [[self._of(v) for v in list(loop.operands)[:3]] for loop in loops]
@@ -83,9 +78,11 @@ class Thread:
             )
             step = ops.mul(ops.position("grid_dim", "x"), threads)
             for array in large:
-                self.kernel.share(
-                    array, sym_min(rounds, BLOCKS * THREADS), first, ops.least(total, step)
-                )
+                if rounds is None:
+                    why = "it is not known how many rounds need a temporary that is no small array"
+                    raise LoweringError(f"on a GPU, {why}", loc=loc_of(outermost.location))
+                copies = sym_min(rounds, BLOCKS * THREADS)
+                self.kernel.share(array, copies, first, ops.least(total, step))
             grid = ops.loop(first, total, step, [])
         with ir.InsertionPoint(grid.body), outermost.location:
             rest = grid.induction_variable
