@@ -62,7 +62,7 @@ def bufferize(
     """
     for dialect in _DIALECTS:
         _ = module.context.dialects[dialect]
-    text = str(module)
+    text = module.operation.get_asm(enable_debug_info=True)  # refusals name the place
     with ir.Location.unknown():
         made = ir.Module.parse(text, module.context)
     func = made.body.operations[0].operation

@@ -67,6 +67,11 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
 def to_ptx(module: ir.Module) -> str:
     """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
+    # MLIR says of all that it indexes that no unsigned sum of address and offset wraps, which is not
+    # so of negative strides.
+    text = module.operation.get_asm(enable_debug_info=True).replace("inbounds|nuw", "inbounds")
+    with module.context:
+        module = ir.Module.parse(text)
     with code_generation():
         run_passes(TO_PTX, module, _FAILURE)
     found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))

@@ -32,7 +32,7 @@ def emit_loops(function: ir.Operation, made: ir.Module, block: ir.Block) -> Laun
     Raises LoweringError, with the reason, for loops that do not run on a GPU.
     """
     with ir.Location.unknown():
-        module = ir.Module.parse(str(function))
+        module = ir.Module.parse(function.get_asm(enable_debug_info=True))
     # Threads have no vectors to keep short, and functions have the forms that they have in nests.
     loops, signature, workspace, _ = bufferize(module, fused=False, versions=False)
     func = function_named(loops, signature.name)

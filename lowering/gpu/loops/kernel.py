@@ -30,7 +30,7 @@ class Memory:
 
     Attributes:
         signature: the function's.
-        symbols: its arguments that are sizes, and what these are.
+        symbols: values that are sizes of its arguments, and what these are.
         flag: its output that tells of a void run; None = no run is void.
         workspace: bytes of workspace, as bufferisation has planned it and for small arrays that
             more than one kernel accesses.
@@ -43,12 +43,16 @@ class Memory:
         self._specs = dict(zip(given, specs, strict=False))
         self._numbers = {value: number for number, value in enumerate(given[: len(specs)])}
         names = map(symbol, signature.symbols)
-        self.symbols = dict(zip(given[len(specs) + 1 :], names, strict=True))
+        self.symbols: dict[ir.Value, Dim] = dict(zip(given[len(specs) + 1 :], names, strict=True))
         self.flag = signature.flag_of(func)
         self.workspace = workspace
         self._placed: dict[ir.Value, Dim] = {}
         for op in walk(func):
-            if op.name == "memref.alloca" and LOOP not in op.attributes:
+            if op.name == "memref.dim" and op.operands[0] in self._specs:
+                axis = constant_of(op.operands[1])
+                if axis is not None:
+                    self.symbols[op.results[0]] = self.dims(op.operands[0])[axis]
+            elif op.name == "memref.alloca" and LOOP not in op.attributes:
                 self._placed[op.results[0]] = self._reserve(op.results[0], 1)
 
     def _reserve(self, array: ir.Value, times: Dim) -> Dim:

@@ -243,10 +243,10 @@ class Thread:
         self.kernel.store(self._of(op.operands[0]), base, indices)
 
     def _size(self, op: ir.Operation) -> None:
-        base, axis = op.operands[0], self.kernel.memory.dim(op.operands[1])
-        if base != base_of(base) or not isinstance(axis, int):
+        size = self.kernel.memory.dim(op.results[0])
+        if size is None:
             raise LoweringError("on a GPU, a round has memref.dim", loc=loc_of(op.location))
-        self.values[op.results[0]] = self.kernel.size(self.kernel.memory.dims(base)[axis])
+        self.values[op.results[0]] = self.kernel.size(size)
 
     def _place(self, array: ir.Value, where: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
         """The array that a view is of, and where in it an element of the view is."""
