@@ -67,8 +67,8 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
 def to_ptx(module: ir.Module) -> str:
     """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
-    # MLIR says of all that it indexes that no unsigned sum of address and offset wraps, which is not
-    # so of negative strides.
+    # MLIR says of all that it indexes that no unsigned sum of address and offset wraps, which does
+    # not hold of negative strides.
     text = module.operation.get_asm(enable_debug_info=True).replace("inbounds|nuw", "inbounds")
     with module.context:
         module = ir.Module.parse(text)

@@ -9,7 +9,7 @@ THREADS = 8
 
 
 def run(body, *args, attributes="attributes {profuse.flag = 0 : i64}"):
-    """Run a kernel of ``%f`` (the flag), ``%x`` and ``%y``; what it leaves in the flag and ``%y``."""
+    """Run a kernel of the flag, ``%x`` and ``%y``; what it leaves in the flag and ``%y``."""
     text = module(f"""
     gpu.func @k(%f: memref<?xi8>, %x: memref<?xi64>, %y: memref<?xi64>) kernel {attributes} {{
       %c0 = arith.constant 0 : index

@@ -60,7 +60,7 @@ def check(jitted, function, args, given=None, ulps=0):
 
 
 def native(function, *several, ulps=0):
-    """A jitted function that has been called with each of these arguments, in kernels in the end."""
+    """A jitted function that has been called with these arguments until it runs in kernels."""
     jitted = pf.jit(function)
     for args in several:
         for _ in range(3):
