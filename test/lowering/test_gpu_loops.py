@@ -65,3 +65,8 @@ def test_a_forbidden_round_voids_the_run_and_no_other_reads_out_of_bounds(progra
     at[[7, 150]] = 6, -7
     with pytest.raises(AssertionError, match="out of range"):
         kernels(x, at)
+
+
+def test_threads_set_the_flag_in_machine_code(programs):
+    ptx = compile_gpu(programs["picked"], "sm_90", until="ptx", keep_stages=True).stages["ptx"]
+    assert "st.global.b8" in ptx.split(".entry picked_step2(")[1]

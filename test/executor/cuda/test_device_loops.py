@@ -326,6 +326,24 @@ def factorials(x):
     return y
 
 
+def against_one(x, k):
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        y[i] = x[i] - x[k]
+    return y
+
+
+def test_what_is_forbidden_from_the_beginning_is_not_begun(gpu):
+    rng = np.random.default_rng(1)
+    jitted = native(against_one, *[(rng.random(4 * n), 3) for n in SIZES])
+    check(jitted, against_one, (rng.random(30), -30))
+    assert jitted.state().counters["voided_launches"] == 0
+    for k in (30, -31, 2**40):
+        with pytest.raises(IndexError):
+            jitted(xp.array(rng.random(30)), k)
+    assert jitted.state().counters["voided_launches"] == 3
+
+
 def test_an_index_out_of_range_raises_what_numpy_raises(gpu):
     rng = np.random.default_rng(1)
     args = [(rng.random(n), rng.integers(0, n, 40 * n)) for n in SIZES]
