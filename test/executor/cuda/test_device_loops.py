@@ -12,6 +12,7 @@ import profuse as pf
 import pytest
 from emulated import EmulatedDriver
 from profuse.executor.cuda.nvidia.driver import using
+from torch_calls import get, tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "loops"))
 import shared_programs
@@ -294,6 +295,22 @@ def test_numpy_arrays_on_a_device(gpu):
     counters = jitted.state().counters
     assert counters["kernel_launches"]
     assert not counters["device_fallbacks"]
+
+
+def test_emitted_code_launches_the_kernels(device, torch):
+    """All sizes in one kernel, whose grid the emitted code computes."""
+    rng = np.random.default_rng(1)
+    jitted = pf.jit(scaled, strategy=[("dynamic", 1)])
+    for shape in ((6, 7), (6, 7), (8, 5), (9, 4), (30, 50), (30, 50)):
+        x = rng.random(shape)
+        found = get(jitted(tensor(x), 2.5))
+        assert found.tobytes() == scaled(x, 2.5).tobytes()
+        jitted.wait()
+    assert jitted.state().emitted, jitted.explain()
+    before = device.calls["launched directly"]
+    assert get(jitted(tensor(x), 0.5)).tobytes() == scaled(x, 0.5).tobytes()
+    assert device.calls["launched directly"] == before + 2
+    assert not device.failures
 
 
 # --- void runs ------------------------------------------------------------------------------------
