@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from mlir import ir
 
+from ....dialect.mlir.rewrite import walk
 from ...buffers.bufferize import bufferize
 from ...buffers.signature import function_named
 from ...stages import run_passes
@@ -33,6 +34,10 @@ def emit_loops(function: ir.Operation, made: ir.Module, block: ir.Block) -> Laun
     """
     with ir.Location.unknown():
         module = ir.Module.parse(function.get_asm(enable_debug_info=True))
+    arrays = any(
+        op.name.startswith("linalg.") for loop in walk(function) if loop.name == "scf.for"
+        for op in walk(loop)
+    )  # fmt: skip
     # Threads have no vectors to keep short, and functions have the forms that they have in nests.
     loops, signature, workspace, _ = bufferize(module, fused=False, versions=False)
     func = function_named(loops, signature.name)
@@ -40,7 +45,7 @@ def emit_loops(function: ir.Operation, made: ir.Module, block: ir.Block) -> Laun
         settle_flag(loops, func, signature.flag_of(func))
     func = function_named(loops, signature.name)
     memory = Memory(func, signature, workspace)
-    steps, pure = divide(func, memory.flag is not None)
+    steps, pure = divide(func, memory.flag is not None, arrays)
     launches: list[Launch] = []
     for number, step in enumerate(steps):
         with ir.Location.unknown():

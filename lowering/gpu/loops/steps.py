@@ -83,8 +83,10 @@ class Pure:
         return True
 
 
-def divide(func: ir.Operation, has_flag: bool) -> tuple[list[Step], set[ir.Value]]:
+def divide(func: ir.Operation, has_flag: bool, arrays: bool) -> tuple[list[Step], set[ir.Value]]:
     """The steps of a bufferised function, in order, and what each kernel may compute for itself.
+
+    ``arrays``: rounds compute arrays, and not just single elements.
 
     What makes the run void from the beginning is told by the first step, which clears the flag.
     Raises LoweringError, with the reason, where a loop cannot run on a GPU.
@@ -105,7 +107,7 @@ def divide(func: ir.Operation, has_flag: bool) -> tuple[list[Step], set[ir.Value
             if waiting:
                 steps.append(Alone(tuple(waiting)))
                 waiting = []
-            steps.append(_rounds(op, pure))
+            steps.append(_rounds(op, pure, arrays))
         else:
             waiting.append(op)
     if waiting:
@@ -115,7 +117,7 @@ def divide(func: ir.Operation, has_flag: bool) -> tuple[list[Step], set[ir.Value
     return [*([Alone(tuple(first))] if has_flag else []), *steps], pure.values
 
 
-def _rounds(op: ir.Operation, pure: Pure) -> Rounds:
+def _rounds(op: ir.Operation, pure: Pure, arrays: bool) -> Rounds:
     if op.name == "scf.if":
         raise _refused("a branch decides whether there is a loop", op)
     shared = what_rounds_share(op)
@@ -124,7 +126,8 @@ def _rounds(op: ir.Operation, pure: Pure) -> Rounds:
     loops = [op]
     while (inner := _nested(loops[-1], op, pure)) is not None:
         loops.append(inner)
-    _check_length(loops)
+    if arrays:
+        _check_length(loops)
     may_end = any(inner.name == ASSERT for inner in walk(op))
     if may_end and any(o.name == "scf.while" and not ends_surely(o) for o in walk(op)):
         # Python might have raised before it came to the round that never ends.
@@ -143,7 +146,7 @@ def _nested(loop: ir.Operation, outermost: ir.Operation, pure: Pure) -> ir.Opera
 
 
 def _check_length(loops: Sequence[ir.Operation]) -> None:
-    """Refuse a few rounds that each take long: kernels for what they compute use more threads."""
+    """Refuse a few rounds that each take long: kernels for the arrays there use more threads."""
     count = 1
     for loop in loops:
         low, high, step = (constant_of(v) for v in list(loop.operands)[:3])

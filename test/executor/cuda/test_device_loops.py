@@ -12,6 +12,7 @@ import profuse as pf
 import pytest
 from emulated import EmulatedDriver
 from profuse.executor.cuda.nvidia.driver import using
+from profuse.lowering.gpu.loops import steps
 from torch_calls import get, tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "loops"))
@@ -122,12 +123,12 @@ def test_no_rounds(gpu, shape):
     check(jitted, scaled, (np.ones(shape), 2.0))
 
 
-def downwards(x, steps):
+def downwards(x, rounds):
     y = np.zeros(x.shape)
     for i in range(x.shape[0] - 1, -1, -3):
         for j in range(x.shape[1] - 1, 0, -2):
             v = x[i, j]
-            for _ in range(steps):
+            for _ in range(rounds):
                 v = v * 0.5 + x[i, j - 1]
             y[i, j] = v
     return y
@@ -136,8 +137,8 @@ def downwards(x, steps):
 def test_negative_steps(gpu):
     rng = np.random.default_rng(1)
     jitted = native(downwards, *[(rng.random((n, n + 1)), 3) for n in SIZES])
-    for shape, steps in (((16, 9), 5), ((1, 1), 5), ((31, 2), 0)):
-        check(jitted, downwards, (rng.random(shape), steps))
+    for shape, rounds in (((16, 9), 5), ((1, 1), 5), ((31, 2), 0)):
+        check(jitted, downwards, (rng.random(shape), rounds))
 
 
 def several(x, k):
@@ -472,6 +473,13 @@ def test_rounds_that_might_not_end_beside_some_that_may_raise(gpu):
 def long_rounds(x):
     y = np.zeros(20)
     for i in range(20):
+        y[i] = np.sqrt(x + i).max()
+    return y
+
+
+def long_rounds_of_elements(x):
+    y = np.zeros(20)
+    for i in range(20):
         s = 0.0
         for j in range(x.shape[0]):
             s += math.sqrt(x[j] + i)
@@ -479,18 +487,15 @@ def long_rounds(x):
     return y
 
 
-def test_a_few_long_rounds_stay_in_the_plan(gpu):
-    """Seen in the compiler alone, as rounds of that length take long in Python, too."""
-    from profuse.lowering.gpu.loops import steps
-
+@pytest.mark.parametrize("function, kept", [(long_rounds, 1), (long_rounds_of_elements, 0)])
+def test_a_few_long_rounds_of_arrays_stay_in_the_plan(gpu, monkeypatch, function, kept):
+    """Rounds of single elements do not: nothing else would run them on the device."""
+    monkeypatch.setattr(steps, "_LONG", 1e3)  # rounds that take long there do so in Python, too
     x = np.random.default_rng(1).random(30)
-    steps._LONG, kept = 1e3, steps._LONG
-    try:
-        with pf.knobs.override(cache=False, workers=0):
-            jitted = pf.jit(long_rounds)
-            for _ in range(3):
-                check(jitted, long_rounds, (x,))
-                jitted.wait()
-    finally:
-        steps._LONG = kept
-    assert "there are only 20 rounds, and each of them takes long (1x)" in reasons(jitted)
+    jitted = pf.jit(function)
+    with pf.knobs.override(cache=False, workers=0):
+        for _ in range(3):
+            check(jitted, function, (x,))
+            jitted.wait()
+    why = "there are only 20 rounds, and each of them takes long (1x)"
+    assert reasons(jitted) == [why] * kept
