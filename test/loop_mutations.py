@@ -261,7 +261,7 @@ LOOP_MUTATIONS = (
     Mutation(
         "rounds of a GPU depend on each other", "lowering/gpu/loops/steps.py",
         "    if shared:\n", "    if False:\n",
-        ("executor/cuda/test_device_loops.py::"
+        ("executor/cuda/test_device_void_loops.py::"
          "test_rounds_that_depend_on_each_other_stay_in_the_plan",),
     ),
     Mutation(
@@ -273,7 +273,7 @@ LOOP_MUTATIONS = (
     Mutation(
         "kernels begin although the run is void", "lowering/gpu/loops/kernel.py",
         "is_valid = ops.equal(self.load(flag, []), zero)", "is_valid = ops.equal(zero, zero)",
-        ("executor/cuda/test_device_loops.py::"
+        ("executor/cuda/test_device_void_loops.py::"
          "test_what_is_forbidden_from_the_beginning_is_not_begun",),
     ),
     Mutation(

@@ -6,6 +6,7 @@ import kernels
 import numpy as np
 import profuse as pf
 import pytest
+from device_loops import shared_programs
 from internals import emitted_hits
 from ml_dtypes import bfloat16
 from profuse.executor.cuda.nvidia.driver import unavailable
@@ -13,7 +14,6 @@ from support import counts, host, modulus
 from test_device_biases import LAYOUTS
 from test_device_calls import CASES
 from test_device_graphs import LONG, normalised
-from test_device_loops import shared_programs
 from test_device_products import PRODUCTS
 
 pytestmark = pytest.mark.cuda
