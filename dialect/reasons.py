@@ -65,7 +65,6 @@ class Kind(Enum):
     UNPROVEN = "unproven"
     # Of an op in a loop.
     SIZES_VARY = "sizes-vary"
-    OFF_HOST = "off-host"
     # Of a group.
     GROUP_LIMIT = "group-limit"
     NOT_GENERAL = "not-general"
@@ -230,7 +229,6 @@ _WORDS = {
     Kind.UNDEFINED: "NumPy leaves {detail} undefined",
     Kind.UNPROVEN: "{detail}",
     Kind.SIZES_VARY: "sizes of its arrays vary",
-    Kind.OFF_HOST: "loops on devices have no kernels of their own",
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",

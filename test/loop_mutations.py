@@ -258,6 +258,34 @@ LOOP_MUTATIONS = (
         "            if is_endless:", "            if False:",
         ("executor/loops/test_endless_loops.py",),
     ),
+    Mutation(
+        "rounds of a GPU depend on each other", "lowering/gpu/loops/steps.py",
+        "    if shared:\n", "    if False:\n",
+        ("executor/cuda/test_device_void_loops.py::"
+         "test_rounds_that_depend_on_each_other_stay_in_the_plan",),
+    ),
+    Mutation(
+        "inner rounds of a grid depend on each other", "lowering/gpu/loops/steps.py",
+        ' or what_rounds_share(effects[0]):', ":",
+        ("executor/cuda/test_device_loops.py::"
+         "test_programs_with_independent_rounds[forces]",),
+    ),
+    Mutation(
+        "kernels begin although the run is void", "lowering/gpu/loops/kernel.py",
+        "is_valid = ops.equal(self.load(flag, []), zero)", "is_valid = ops.equal(zero, zero)",
+        ("executor/cuda/test_device_void_loops.py::"
+         "test_what_is_forbidden_from_the_beginning_is_not_begun",),
+    ),
+    Mutation(
+        "void runs of a GPU count", "lowering/gpu/void_runs.py",
+        '            ir.Operation.create("llvm.store", operands=[true, flag])\n', "",
+        ("lowering/test_gpu_loops.py::test_threads_set_the_flag_in_machine_code",),
+    ),
+    Mutation(
+        "threads share a temporary", "lowering/gpu/loops/thread.py",
+        "copies, first, ops.least(total, step))", "copies, ops.constant(0), ops.constant(1))",
+        ("executor/cuda/test_device_loops.py::test_temporaries_of_unknown_size",),
+    ),
 )  # fmt: skip
 
 __all__ = ["LOOP_MUTATIONS"]

@@ -49,23 +49,27 @@ _DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "
 
 def has_loops(module: ir.Module) -> bool:
     """True for a module of functions with control flow on tensors."""
-    return any(
-        op.operation.name in ("scf.for", "scf.while", "scf.if")
-        for func in module.body.operations for op in func.regions[0].blocks[0].operations
-    )  # fmt: skip
+    return any(has_control_flow(func.operation) for func in module.body.operations)
+
+
+def has_control_flow(function: ir.Operation) -> bool:
+    """True for a function with loops or branches on tensors."""
+    operations = function.regions[0].blocks[0].operations
+    return any(op.operation.name in ("scf.for", "scf.while", "scf.if") for op in operations)
 
 
 def bufferize(
-    module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False
+    module: ir.Module, *, slow_subnormals: bool = False, fused: bool = False, on_host: bool = True
 ) -> tuple[ir.Module, Signature, Dim, int]:
     """Loops over memrefs, in a new module, the signature, the bytes of workspace, library calls.
 
-    `math.expand` explains the other arguments. Raises LoweringError, also where rounds of a loop
-    would copy arrays.
+    ``on_host``: inputs may be written in place, and loops are taken apart for caches, vectors and
+    predictable branches; else each round stays whole. `math.expand` explains the other arguments.
+    Raises LoweringError, also where rounds of a loop would copy arrays.
     """
     for dialect in _DIALECTS:
         _ = module.context.dialects[dialect]
-    text = str(module)
+    text = module.operation.get_asm(enable_debug_info=True)  # refusals name the place
     with ir.Location.unknown():
         made = ir.Module.parse(text, module.context)
     func = made.body.operations[0].operation
@@ -93,7 +97,8 @@ def bufferize(
     func = made.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _check_copies(func)
-        share_written(func, signature)
+        if on_host:
+            share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func)
@@ -101,11 +106,12 @@ def bufferize(
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
-        rounds_within_blocks(func)
+        if on_host:
+            rounds_within_blocks(func)
         compare_squares(func)
-        signature.has_functions = _expand_math(func, slow_subnormals, fused)
+        signature.has_functions = _expand_math(func, slow_subnormals, fused, versions=on_host)
         mark_rounds(func)
-        edges = set_edges_apart(func)
+        edges = on_host and set_edges_apart(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     if edges:
         run_passes(_EDGES, made, "the edges of loops do not simplify")
@@ -264,7 +270,7 @@ def _write_copies(func: ir.Operation) -> None:
         op.erase()
 
 
-def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool:
+def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool) -> bool:
     """Functions inline, as in other kernels, for the same results; False: there are none."""
     found = False
     for op in list(walk(func)):
@@ -278,8 +284,8 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool) -> bool
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
                 found = True
-    set_rare_values_aside(func)
+    set_rare_values_aside(func, versions)
     return found
 
 
-__all__ = ["MARK", "bufferize", "has_loops"]
+__all__ = ["MARK", "bufferize", "has_control_flow", "has_loops"]

@@ -17,9 +17,12 @@ _VIEWS = ("memref.subview", "memref.cast", "memref.expand_shape", "memref.collap
 _MOVED = ("arith.", "math.")
 
 
-def set_rare_values_aside(func: ir.Operation) -> None:
-    """Compute values that are marked with `RARE` only where they are needed, and take the marks."""
-    for loop in [op for op in walk(func) if op.name == "scf.for"]:
+def set_rare_values_aside(func: ir.Operation, versions: bool = True) -> None:
+    """Compute values that are marked with `RARE` only where they are needed, and take the marks.
+
+    ``versions``: loops may become SIMD code, and get a version without these values.
+    """
+    for loop in [op for op in walk(func) if op.name == "scf.for" and versions]:
         selects = _marked(loop.regions[0].blocks[0])
         if not selects or not _may_be_simd(loop):
             continue

@@ -43,7 +43,7 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
     for op in allocations:
         if _escapes(op.results[0]):
             raise LoweringError("a round of a loop would hand on memory of its own")
-        found = [_dim(v, names) for v in op.operands]
+        found = [dim_of(v, names) for v in op.operands]
         dims = [d for d in found if d is not None]
         if len(dims) < len(found):
             freed.append(op)
@@ -171,7 +171,7 @@ _OPS = {"arith.addi": "+", "arith.muli": "*", "arith.maxsi": "max", "arith.minsi
         "arith.floordivsi": "//"}  # fmt: skip
 
 
-def _dim(value: ir.Value, names: dict[ir.Value, Dim]) -> Dim | None:
+def dim_of(value: ir.Value, names: dict[ir.Value, Dim]) -> Dim | None:
     """A size as an expression over the function's sizes; None = it is not made of these alone."""
     if value in names:
         return names[value]
@@ -181,9 +181,9 @@ def _dim(value: ir.Value, names: dict[ir.Value, Dim]) -> Dim | None:
     if op.name == "arith.constant":
         return ir.IntegerAttr(op.attributes["value"]).value
     if op.name == "arith.index_cast":
-        return _dim(op.operands[0], names)
+        return dim_of(op.operands[0], names)
     if op.name == "arith.subi" or op.name in _OPS:
-        a, b = (_dim(v, names) for v in op.operands)
+        a, b = (dim_of(v, names) for v in op.operands)
         if a is None or b is None:
             return None
         if op.name == "arith.subi":

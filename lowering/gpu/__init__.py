@@ -1,1 +1,1 @@
-"""Lowering to NVIDIA GPUs: scheduled nests become kernels and a plan of launches."""
+"""Lowering to NVIDIA GPUs: nests and rounds of loops become kernels and a plan of launches."""

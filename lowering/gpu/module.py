@@ -8,6 +8,7 @@ from mlir import ir
 
 from ...dialect.errors import InternalError, LoweringError
 from ...dialect.mlir.context import loc_of
+from ..buffers.bufferize import has_control_flow
 from ..schedule import index as ix
 from ..schedule.blocks import Blocks
 from ..schedule.graph import Buffer, Graph, Product, Tensor, operands, results
@@ -19,6 +20,7 @@ from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, 
 from .chip import DEFAULT
 from .kernels.families import Either, Family, family_of
 from .kernels.kernel import Memory
+from .loops.emit import emit_loops
 
 DIALECTS = ("gpu", "arith", "math", "scf", "memref", "vector", "llvm", "nvvm")
 KERNELS = "kernels"
@@ -32,6 +34,10 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
     """
     for dialect in DIALECTS:
         _ = ir.Context.current.dialects[dialect]
+    if has_control_flow(function):
+        with ir.Location.unknown():
+            module, block = _module()
+        return module, emit_loops(function, module, block)
     families: dict[Nest, Family | Either] = {}
 
     def temporaries(nest: Nest) -> list[Any]:
@@ -46,11 +52,20 @@ def emit_gpu(function: Any, chip: str = DEFAULT) -> tuple[ir.Module, LaunchPlan]
     if planned.graph.opaque:
         raise LoweringError("a size has no closed form over the size symbols")
     with ir.Location.unknown():
-        module = ir.Module.create()
-        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
-        emitter = _Emitter(planned, module, families)
-        steps = emitter.steps()
+        module, block = _module()
+        steps = _Emitter(planned, block, families).steps()
     return module, LaunchPlan(planned.graph.name, planned.abi(), steps)
+
+
+def _module() -> tuple[ir.Module, ir.Block]:
+    """A module with a module for kernels, and the block of that."""
+    module = ir.Module.create()
+    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(module.body):
+        kernels = ir.Operation.create(
+            "gpu.module", attributes={"sym_name": ir.StringAttr.get(KERNELS)}, regions=1
+        )
+    return module, kernels.regions[0].blocks.append()
 
 
 def _refuse_complex(graph: Graph) -> None:
@@ -67,14 +82,9 @@ def _refuse_complex(graph: Graph) -> None:
 
 class _Emitter:
     def __init__(
-        self, planned: Schedule, module: ir.Module, families: dict[Nest, Family | Either]
+        self, planned: Schedule, block: ir.Block, families: dict[Nest, Family | Either]
     ) -> None:
         self.schedule, self.families = planned, families
-        with ir.InsertionPoint(module.body):
-            kernels = ir.Operation.create(
-                "gpu.module", attributes={"sym_name": ir.StringAttr.get(KERNELS)}, regions=1
-            )
-        block = kernels.regions[0].blocks.append()
         self.memory = Memory(block, planned.graph, planned.offsets)
 
     def steps(self) -> tuple[Step, ...]:

@@ -16,14 +16,18 @@ from ..stages import run_passes
 from .artifact import Usage
 from .chip import is_known
 from .ptxas import run_ptxas
+from .void_runs import end_void_threads
 
 # The passes, in order: vectors that do not fit a register are unrolled; structured loops become
 # branches; then the dialects gpu, arith, math, memref and vector are lowered together (functions
 # without an inline expansion become calls of libdevice, which MLIR embeds). Casts between memrefs
 # and their descriptors, including those of `_as_pointer`, cancel out.
-TO_NVVM = (
+TO_BRANCHES = (
     "builtin.module(nvvm-attach-target{{chip={chip} O=3}},gpu.module(convert-vector-to-scf,"
-    "convert-scf-to-cf,convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
+    "convert-scf-to-cf))"
+)
+TO_NVVM = (
+    "builtin.module(gpu.module(convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
 )
 TO_PTX = "builtin.module(gpu-module-to-binary{format=isa})"
 _INTRINSICS = {
@@ -47,7 +51,10 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
         for kernel in _functions(module, "gpu.func"):
             _pass_pointers(kernel)
             _call_intrinsics(kernel)
-        run_passes(TO_NVVM.format(chip=chip), module, _FAILURE)
+        run_passes(TO_BRANCHES.format(chip=chip), module, _FAILURE)
+        for kernel in _functions(module, "gpu.func"):
+            end_void_threads(kernel)
+        run_passes(TO_NVVM, module, _FAILURE)
         for memory in _functions(module, "llvm.mlir.global"):
             _leave_size_to_launch(memory)
     for function in _functions(module, "llvm.func"):
@@ -60,6 +67,11 @@ def to_nvvm(module: ir.Module, chip: str) -> None:
 
 def to_ptx(module: ir.Module) -> str:
     """PTX of a module that `to_nvvm` has lowered. Raises LoweringError."""
+    # MLIR says of all that it indexes that no unsigned sum of address and offset wraps, which does
+    # not hold of negative strides.
+    text = module.operation.get_asm(enable_debug_info=True).replace("inbounds|nuw", "inbounds")
+    with module.context:
+        module = ir.Module.parse(text)
     with code_generation():
         run_passes(TO_PTX, module, _FAILURE)
     found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))

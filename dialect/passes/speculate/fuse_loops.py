@@ -11,15 +11,12 @@ from mlir import ir
 
 from ...analysis.carried import merge_carried
 from ...analysis.functional import functionalize
-from ...guards.checks import devices_of
-from ...ir.device import HOST
 from ...ir.program import Instr
 from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
 from ...mlir.facts import CONSTANTS
 from ...mlir.rewrite import (
     attrs_of,
-    body_of,
     erase,
     is_terminator,
     op_class,
@@ -27,7 +24,6 @@ from ...mlir.rewrite import (
     replace_function,
     short_name,
     symbol_of,
-    type_of,
     walk,
 )
 from ...mlir.values import main_functions
@@ -75,7 +71,6 @@ class FuseLoops(Pass):
 
     def _function(self, module: ir.Module, func: ir.Operation) -> None:
         """Take as many loops as can be: one that cannot is left as it was, with its writes."""
-        given = devices_of([type_of(v) for v in body_of(func).arguments])
         refused: dict[int, Reason] = {}
         kept, alone = _numbers(self.keep), _numbers(self.alone)
         for number, loop in enumerate(loops_in(func)):
@@ -83,8 +78,6 @@ class FuseLoops(Pass):
                 refused[number] = Reason(Kind.NOT_LOWERED)
                 continue
             reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
-            if not given <= {HOST}:
-                reason = Reason(Kind.OFF_HOST)
             if reason is not None:
                 refused[number] = reason
         while True:

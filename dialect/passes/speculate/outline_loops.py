@@ -8,7 +8,6 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...guards.checks import devices_of
-from ...ir.device import HOST
 from ...ir.dtypes import BOOL, C128, F64, I64, DType
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, ScalarType, TensorType, Type
@@ -90,6 +89,9 @@ def outline_loop(
         else:
             _check_argument(value, loop, dynamic)
             inputs.append(value)
+    devices = sorted(devices_of(map(type_of, inputs)))
+    if devices[1:]:
+        raise Refused(Reason(Kind.DEVICES, detail=", ".join(devices)), loop)
     name = unique_symbol(module, prefix)
     func, body = add_function(
         module, name, [argument_type(v) for v in inputs], [], loc=loop.location
@@ -355,8 +357,6 @@ def _check_argument(value: ir.Value, loop: ir.Operation, dynamic: bool) -> None:
         raise Refused(Reason(Kind.UNKNOWN_TYPE), loop)
     if not dynamic and not type_.is_static:
         raise Refused(Reason(Kind.SIZES_VARY), loop)
-    if not devices_of([type_]) <= {HOST}:
-        raise Refused(Reason(Kind.OFF_HOST), loop)
 
 
 def _copy_carried(func: ir.Operation) -> None:

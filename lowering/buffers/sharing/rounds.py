@@ -74,7 +74,7 @@ def _loops(block: ir.Block) -> Iterator[ir.Operation]:
 
 def _mark(loop: ir.Operation) -> str:
     """Mark a loop, or else loops in it; returns why the loop itself is not marked."""
-    reason = "a while loop has no number of rounds" if loop.name == "scf.while" else _shared(loop)
+    reason = what_rounds_share(loop)
     if not reason:
         loop.attributes[INDEPENDENT] = ir.UnitAttr.get()
         return ""
@@ -84,8 +84,10 @@ def _mark(loop: ir.Operation) -> str:
     return reason
 
 
-def _shared(loop: ir.Operation) -> str:
-    """What a round of a loop shares with another one; "" = nothing."""
+def what_rounds_share(loop: ir.Operation) -> str:
+    """What a round of a loop shares with another one; "" = nothing, they are independent."""
+    if loop.name == "scf.while":
+        return "a while loop has no number of rounds"
     if loop.results:
         return "a round hands on a number to the next one"
     accesses: dict[ir.Value, list[Access]] = {}
@@ -132,6 +134,13 @@ def _is_array(base: ir.Value) -> bool:
     if isinstance(base, ir.BlockArgument):
         return base.owner.owner.operation.name == "func.func"
     return base.owner.name in _OWN
+
+
+def base_of(array: ir.Value) -> ir.Value:
+    """The array that a view is of, or the array itself."""
+    while not isinstance(array, ir.BlockArgument) and array.owner.name in _VIEWS:
+        array = array.owner.operands[0]
+    return array
 
 
 def _place(array: ir.Value, where: list[ir.Value]) -> tuple[ir.Value, Place | None]:
@@ -282,4 +291,7 @@ def _side(other: Linear, index: ir.Value) -> int:
     return -1 if high.terms == itself and high.const <= 0 else 0
 
 
-__all__ = ["INDEPENDENT", "ONE_THREAD", "is_noted", "is_private", "mark_rounds"]
+__all__ = [
+    "INDEPENDENT", "ONE_THREAD", "base_of", "is_noted", "is_private", "mark_rounds",
+    "what_rounds_share",
+]  # fmt: skip

@@ -19,10 +19,9 @@ from ...linalg.loop_builder import ASSERT
 from ...thread_pool import CHUNK, POOL, WORK
 from ..signature import private_function
 from .launches import LAUNCH
-from .linear import constant_of
 from .repeats import ends_surely
 from .rounds import INDEPENDENT, ONE_THREAD, is_noted, is_private
-from .work import emit_most_work, emit_work, known_work
+from .work import emit_count, emit_most_work, emit_work, known_work
 
 _VIEWS = ("memref.subview", "memref.cast")
 _TWICE = 200  # operations of a loop that may be code twice
@@ -154,7 +153,7 @@ class _Outlined:
         body = self._function(self.name, [*types, index, index])
         self._function(self.name + LAUNCH, [*types, index, f64], declared=True)
         with ir.InsertionPoint(self.loop):
-            count, work = self._count(), emit_work(self.loop)
+            count, work = emit_count(*list(self.loop.operands)[:3]), emit_work(self.loop)
             if may_be_short:
                 self._launch_if_long(count, work)
             else:
@@ -186,16 +185,6 @@ class _Outlined:
         with ir.InsertionPoint(self.module.body):
             made = private_function(name, types)
         return None if declared else made.regions[0].blocks.append(*types)
-
-    def _count(self) -> ir.Value:
-        """The number of rounds."""
-        low, high, step = list(self.loop.operands)[:3]
-        index = ir.IndexType.get()
-        count = emit("arith.subi", index, high, low)
-        if constant_of(step) != 1:
-            above = emit("arith.subi", index, step, _index(1))
-            count = emit("arith.divsi", index, emit("arith.addi", index, count, above), step)
-        return emit("arith.maxsi", index, count, _index(0))
 
     def _fill(self, block: ir.Block) -> None:
         """Move the loop into its function, where it goes from round to round of a chunk."""

@@ -60,6 +60,20 @@ def emit_most_work(loops: Sequence[ir.Operation], outer: ir.Operation) -> ir.Val
         return _value(most)
 
 
+def emit_count(low: ir.Value, high: ir.Value, step: ir.Value) -> ir.Value:
+    """The number of rounds of a loop as an ``index``."""
+    index = ir.IndexType.get()
+
+    def constant(value: int) -> ir.Value:
+        return emit("arith.constant", index, value=ir.IntegerAttr.get(index, value))
+
+    count = emit("arith.subi", index, high, low)
+    if constant_of(step) != 1:
+        above = emit("arith.subi", index, step, constant(1))
+        count = emit("arith.divsi", index, emit("arith.addi", index, count, above), step)
+    return emit("arith.maxsi", index, count, constant(0))
+
+
 class _Estimate:
     """Sizes are computed as floats, whose products do not overflow."""
 
@@ -173,4 +187,4 @@ def _value(number: Number) -> ir.Value:
     return emit("arith.constant", type_, value=ir.FloatAttr.get(type_, number))
 
 
-__all__ = ["emit_most_work", "emit_work", "known_work"]
+__all__ = ["emit_count", "emit_most_work", "emit_work", "known_work"]

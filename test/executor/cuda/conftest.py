@@ -27,6 +27,14 @@ def device():
         yield made
 
 
+@pytest.fixture(scope="module")
+def gpu():
+    """An emulated driver for all tests of a module, which share what is compiled."""
+    made = EmulatedDriver()
+    with using(made):
+        yield made
+
+
 @pytest.fixture
 def counted():
     """What the process has counted since the test began, by name."""

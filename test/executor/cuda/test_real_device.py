@@ -6,6 +6,7 @@ import kernels
 import numpy as np
 import profuse as pf
 import pytest
+from device_loops import shared_programs
 from internals import emitted_hits
 from ml_dtypes import bfloat16
 from profuse.executor.cuda.nvidia.driver import unavailable
@@ -16,6 +17,7 @@ from test_device_graphs import LONG, normalised
 from test_device_products import PRODUCTS
 
 pytestmark = pytest.mark.cuda
+LOOPS = [name for name in shared_programs.ARGUMENTS if name != "over_time"]
 
 
 @pytest.fixture(params=["torch", "cupy", "jax"])
@@ -80,6 +82,21 @@ def test_biases_of_any_alignment(dtype, first):
         np.testing.assert_allclose(f(x, w, rows), exact, rtol=1e-4, atol=1e-4)
     assert counts(f, "device_fallbacks", "library_calls") == [0, 2]
     assert counts(f, "epilogue_misses")[0] in (0, 2)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_with_independent_rounds(name):
+    fn = getattr(shared_programs, name)
+    f = pf.jit(fn, device="cuda")
+    for size in (6, 7, 8, 9, 60):
+        args = shared_programs.ARGUMENTS[name](np.random.default_rng(size), size)
+        for _ in range(3):
+            np.testing.assert_allclose(f(*args), fn(*args), rtol=1e-11, atol=1e-12)
+            f.wait()
+    launches, evaluated = counts(f, "kernel_launches", "evaluated_ops")
+    f(*args)
+    assert counts(f, "device_fallbacks", "voided_launches", "evaluated_ops") == [0, 0, evaluated]
+    assert counts(f, "kernel_launches")[0] > launches
 
 
 def test_arrays_of_a_library(library):

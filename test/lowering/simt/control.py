@@ -40,7 +40,7 @@ def _for(machine: Machine, each: Instruction, active: Active) -> None:
     carried, running = machine.marked(each.operands[3:]), active
     for trip in range(LONGEST_LOOP):
         index = low + trip * step
-        if (staying := _narrowed(running, index < high)) is None:
+        if (staying := _narrowed(machine.left(running), index < high)) is None:
             break
         running = staying
         machine.bind(code.arguments, [Marked(index), *carried])
@@ -60,7 +60,7 @@ def _while(machine: Machine, each: Instruction, active: Active) -> None:
         condition, *values = machine.execute(before, running)
         machine.refuse_poison(before.terminator.operands[0], running, "the condition of a loop")
         results = values if trip == 0 else merge(running.mask, values, results)
-        if (staying := _narrowed(running, condition.value)) is None:
+        if (staying := _narrowed(machine.left(running), condition.value)) is None:
             break
         running = staying
         machine.bind(after.arguments, values)
@@ -70,8 +70,19 @@ def _while(machine: Machine, each: Instruction, active: Active) -> None:
     machine.bind(each.results, results)
 
 
+def _assert(machine: Machine, each: Instruction, active: Active) -> None:
+    """End the threads for which the condition does not hold."""
+    (slot,) = each.operands
+    machine.refuse_poison(slot, active, "an assertion")
+    failed = np.broadcast_to(~machine.values[slot], active.mask.shape)
+    if (active.mask & failed).any():
+        machine.end(active, failed)
+
+
 def _narrowed(active: Active, condition: np.ndarray) -> Active | None:
     """Those of the threads for which the condition holds; None if there are none."""
+    if not active.lanes.size:
+        return None
     if condition.shape[0] == 1:
         return active if condition[0] else None
     mask = active.mask & condition
@@ -87,5 +98,5 @@ def _endless(each: Instruction, active: Active) -> None:
     active.fault("endless", f"a loop runs for more than {LONGEST_LOOP} iterations", first)
 
 
-ACTIONS = {"scf.if": _if, "scf.for": _for, "scf.while": _while}
-"""Actions of the ops that have regions."""
+ACTIONS = {"scf.if": _if, "scf.for": _for, "scf.while": _while, "cf.assert": _assert}
+"""Actions of the ops that have regions, and of those that end threads."""

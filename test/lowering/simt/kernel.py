@@ -16,7 +16,7 @@ from .grid import Wave
 from .machine import Machine
 from .memory import WIDEST, Buffer, MemRef
 from .program import Program, decode, instructions
-from .types import dtype_of, storage_dtype
+from .types import dtype_of, part_of, storage_dtype
 
 WAVE_THREADS = 1 << 15  # bounds the memory of a run: every value has a row per thread
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -27,11 +27,14 @@ def empty(shape: Sequence[int], dtype: Any, name: str = "output", unit: int = 0)
     """Global memory that nothing has written yet, as a 1-D memref.
 
     Args:
-        shape, dtype: of the array it holds, C-contiguous.
+        shape, dtype: of the array it holds, C-contiguous. A complex number is its two parts.
         name: for messages.
         unit: bytes tracked together; 0 = an element.
     """
-    dtype = storage_dtype(np.dtype(dtype))
+    dtype, shape = np.dtype(dtype), tuple(shape)
+    if dtype.kind == "c":
+        dtype, shape = part_of(dtype), (*shape, 2)
+    dtype = storage_dtype(dtype)
     count = int(np.prod(tuple(shape), dtype=int))
     buffer = Buffer(name, "global", count * dtype.itemsize, unit=unit or dtype.itemsize)
     return MemRef(buffer, dtype, (count,))
@@ -43,6 +46,10 @@ def holding(array: np.ndarray, name: str = "input", writable: bool = False) -> M
     Element 0 is the array's; what lies between strided elements counts as never written.  The
     address is as far from a multiple of 16 as the array's own.
     """
+    if array.dtype.kind == "c":
+        part = part_of(array.dtype)
+        strides = (*array.strides, part.itemsize)
+        array = np.lib.stride_tricks.as_strided(array.real, (*array.shape, 2), strides)
     dtype = storage_dtype(array.dtype)
     steps = [(n - 1) * s if n else 0 for n, s in zip(array.shape, array.strides, strict=True)]
     before = -sum(s for s in steps if s < 0)

@@ -16,6 +16,7 @@ from .faults import SimtError
 from .grid import Active, Wave
 from .memory import Buffer, MemRef
 from .program import Action, Code, Instruction, Program
+from .types import dtype_of, shape_of
 from .vectors import with_rank
 
 
@@ -50,6 +51,7 @@ class Machine:
         self.values: dict[int, np.ndarray] = {}
         self.poison: dict[int, np.ndarray] = {}
         self.memrefs: dict[int, MemRef] = {}
+        self.ended: np.ndarray | None = None  # threads that an assertion has ended
         for slot, argument in zip(program.code.arguments, arguments, strict=True):
             if isinstance(argument, MemRef):
                 self.memrefs[slot] = argument
@@ -62,8 +64,15 @@ class Machine:
             self.execute(self.program.code, Active(self.wave, self.wave.everyone))
 
     def execute(self, code: Code, active: Active) -> list[Marked]:
-        """Run a block for these threads; the operands of its terminator."""
+        """Run a block for these threads; the operands of its terminator.
+
+        Those that end on the way do nothing more; where all of them do, the operands are 0.
+        """
         for each in code.body:
+            active = self.left(active)
+            if not active.lanes.size:
+                types = [value.type for value in code.terminator.op.operands]
+                return [Marked(np.zeros((1, *shape_of(t)), dtype_of(t))) for t in types]
             active.site = each.site
             if each.action is None:
                 each.action = self._action_of(each)
@@ -73,6 +82,21 @@ class Machine:
                     table.pop(slot, None)
         active.site = code.terminator.site
         return self.marked(code.terminator.operands)
+
+    def left(self, active: Active) -> Active:
+        """The threads that have not ended."""
+        if self.ended is None or not (self.ended & active.mask).any():
+            return active
+        return Active(active.wave, active.mask & ~self.ended)
+
+    def end(self, active: Active, which: np.ndarray) -> None:
+        """End some threads of the wave: they set the kernel's flag, which is no race."""
+        if self.program.flag is None:
+            raise SimtError(f"{active.site}: an assertion, and no flag of the kernel")
+        flag = self.memrefs[self.program.code.arguments[self.program.flag]]
+        flag.buffer.fill(flag.offset, np.ones(1, flag.dtype))
+        ended = active.mask & which
+        self.ended = ended if self.ended is None else self.ended | ended
 
     def marked(self, slots: tuple[int, ...]) -> list[Marked]:
         """The values in these slots, with their poison."""

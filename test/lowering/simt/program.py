@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mlir import ir
+from profuse.lowering.gpu.void_runs import FLAG
 
 from .faults import Site
 
@@ -63,6 +64,7 @@ class Program:
         argument_types: of the function's arguments, workgroup and private memory behind them.
         inputs: how many of these the caller passes.
         written: arguments that the kernel may write to.
+        flag: the argument that is set where an assertion fails; None = there is none.
         block: the size of blocks the kernel was compiled for, if it says so.
         owner: keeps the IR alive.
     """
@@ -74,6 +76,7 @@ class Program:
     written: frozenset[int]
     block: tuple[int, int, int] | None
     owner: object
+    flag: int | None = None
 
 
 def decode(func: ir.Operation, owner: ir.Module | None = None) -> Program:
@@ -84,15 +87,17 @@ def decode(func: ir.Operation, owner: ir.Module | None = None) -> Program:
     block = func.regions[0].blocks[0]
     code = _decode_block(block, name, numbers)
     _mark_last_uses(code)
+    flag = ir.IntegerAttr(func.attributes[FLAG]).value if FLAG in func.attributes else None
     function_type = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
     return Program(
         name=name,
         code=code,
         argument_types=[a.type for a in block.arguments],
         inputs=len(function_type.inputs),
-        written=frozenset(_written(code)),
+        written=frozenset(_written(code)) | frozenset(() if flag is None else [flag]),
         block=_known_block(func),
         owner=owner or func,
+        flag=flag,
     )
 
 

@@ -53,6 +53,11 @@ def storage_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"i{dtype.itemsize}") if dtype.kind in "bu" else dtype
 
 
+def part_of(dtype: np.dtype) -> np.dtype:
+    """The dtype of the two parts that a complex number is in memory."""
+    return np.dtype(f"f{dtype.itemsize // 2}")
+
+
 def unsigned(array: np.ndarray) -> np.ndarray:
     """The same bits, read as unsigned integers."""
     return array if array.dtype == bool else array.view(f"u{array.itemsize}")

@@ -1,0 +1,1 @@
+"""Functions with loops whose rounds are independent: a thread for each round. Entry: `emit`."""
