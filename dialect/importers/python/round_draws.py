@@ -86,17 +86,14 @@ def drawn_by_rounds(
 
 def _loops(rec: Recorder, what: str) -> list[Loop]:
     """The loops that are recorded, the innermost one last; raises TraceError for what else is."""
-    from ..source.loops import Loop
-
-    opened = list(rec.source.open) if rec.source is not None else []
-    loops = [trial for trial in opened if isinstance(trial, Loop) and trial.runs_each_round_once]
-    if len(rec.blocks) != len(loops) + 1 or loops != opened:
+    loops = list(rec.source.open) if rec.source is not None else []
+    if len(rec.blocks) != len(loops) + 1 or not all(loop.runs_each_round_once for loop in loops):
         raise trace_error(
             f"{what} is called in a branch, in a loop that may end early or in a function that is "
             "differentiated: which numbers are drawn must not depend on what runs",
             HINT,
         )
-    return loops
+    return loops  # type: ignore[return-value]
 
 
 def _taken_apart(

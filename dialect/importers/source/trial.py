@@ -85,6 +85,11 @@ class Trial:
 
     is_loop: ClassVar[bool] = True
 
+    @property
+    def runs_each_round_once(self) -> bool:
+        """True for a loop whose number of rounds is known before it; see `Loop`."""
+        return False
+
     # --- one trial ------------------------------------------------------------------------------
 
     def note(self, frame: types.FrameType) -> None:
