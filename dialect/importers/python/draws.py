@@ -12,8 +12,7 @@ all of them (`round_draws`). All other draws are refused.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +22,9 @@ from ...errors import DTypeError, TraceError
 from ...ir.dtypes import NUMBERS, dtype_of
 from ...ir.symbolic import Sym
 from ...ir.types import ScalarType, TensorType, type_of
-from ..tracing.current import current, trace_error
+from ..tracing.current import trace_error
 from ..tracing.trace_guards import Computed, Constant, Expr, Passed
-from .generators import is_plain_generator, restores
+from .generators import is_plain_generator
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -36,7 +35,7 @@ METHODS: dict[str, int] = {
     "integers": 2, "exponential": 1, "gamma": 2, "beta": 2, "poisson": 1, "binomial": 2,
     "choice": 1, "permutation": -1,
 }  # fmt: skip
-_BEFORE_OUT = {"random": 2, "standard_normal": 2, "standard_exponential": 3}
+BEFORE_OUT = {"random": 2, "standard_normal": 2, "standard_exponential": 3}
 _OF_ARRAYS = frozenset({"choice", "permutation"})  # a number in place of an array is a size
 HINT = "draw them outside and pass them as an argument"
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.dtype, np.generic)
@@ -101,46 +100,6 @@ class Draw:
     kind: Any
     argument: int | str | None = None
     of_rounds: bool = False
-
-
-def draws_of(bound: Any) -> Callable | None:
-    """What records a draw in place of a method of a generator; None if it cannot be recorded."""
-    rec = current()
-    owner = getattr(bound, "__self__", None)
-    name = getattr(bound, "__name__", "")
-    if rec is None or not rec.takes_draws or name not in METHODS:
-        return None
-    if not is_plain_generator(owner) or not restores(owner):
-        return None
-
-    @functools.wraps(bound)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is not rec:
-            raise TraceError(f"{name} of a generator is called outside of its trace")
-        return _record(rec, owner, name, args, kwargs)
-
-    return call
-
-
-def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-    from ..tracing.operators import wrap
-
-    what = f"Generator.{name}"
-    if rec.catching():
-        raise trace_error(f"{what} is called where the function would catch its errors", HINT)
-    if "out" in kwargs or len(args) > _BEFORE_OUT.get(name, len(args)):
-        raise trace_error(f"{what} is called with out=", HINT)
-    if len(rec.blocks) > 1:
-        from .round_draws import drawn_by_rounds  # few functions draw in loops
-
-        return drawn_by_rounds(rec, owner, name, args, kwargs)
-    value = record(rec, owner, name, args, kwargs)
-    if isinstance(rec.hints[value], ScalarType):
-        return wrap(rec, value)
-    # The function may write to what it has drawn, but not to an input.
-    copy = rec.emit("copy", [value])[0]
-    rec.drawn_copies[copy] = value
-    return wrap(rec, copy)
 
 
 def record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> int:
@@ -343,6 +302,6 @@ def settle(
 
 
 __all__ = [
-    "HINT", "METHODS", "Draw", "Drawn", "Held", "Input", "Number", "draws_of", "places_of",
+    "BEFORE_OUT", "HINT", "METHODS", "Draw", "Drawn", "Held", "Input", "Number", "places_of",
     "record", "settle",
 ]  # fmt: skip

@@ -97,7 +97,7 @@ def substitute(value: Any) -> Any:
     if found is not None:
         return found
     if isinstance(value, types.MethodType) and is_plain_generator(value.__self__):
-        from .draws import draws_of  # few functions draw
+        from .draw_calls import draws_of  # few functions draw
 
         found = draws_of(value)
         if found is not None:
