@@ -14,9 +14,11 @@ import sys
 
 from loop_mutations import LOOP_MUTATIONS
 from mutation_runner import Mutation, main
+from tracing_mutations import TRACING_MUTATIONS
 
 MUTATIONS = (
     *LOOP_MUTATIONS,
+    *TRACING_MUTATIONS,
     Mutation(
         "observers in blocks do not ask for gradients", "executor/settings/gradient_mode.py",
         "for instr in module.main.body.walk() if instr.op is Profile",

@@ -50,7 +50,10 @@ class NewNumbers:
         in_vain = all(v.trace.guards and not _serves(v) for v in latest)
         if len(latest) < _IN_A_ROW or not in_vain or self._patience.is_over():
             return
-        guard = latest[-1].trace.guards[-1]
+        guards = latest[-1].trace.guards
+        before = {guard.text: guard.expected for guard in latest[-2].trace.guards}
+        others = (g for g in guards if before.get(g.text, g.expected) != g.expected)
+        guard = next(others, guards[-1])
         raise TraceError(
             f"{guard.text} is needed as a number and changes from call to call: each value would "
             "be a graph of its own",

@@ -39,6 +39,7 @@ def native(f, calls, tolerance=1e-12, bits=np.random.PCG64):
     assert jitted.state().tier == "optimized" and counters["kernel_launches"] >= len(calls)
     # The profile is a sample of rounds, and Python runs its call.
     assert counters["python_calls"] <= 2 and not counters["voided_launches"]
+    assert "recorded one by one" not in jitted.explain()
     return jitted
 
 

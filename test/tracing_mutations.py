@@ -1,0 +1,78 @@
+"""Faults in traces and in what they leave to Python, for `mutations`."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+TRACING_MUTATIONS = (
+    Mutation(
+        "`is True` of a traced bool is Python's", "dialect/importers/python/identities.py",
+        "if type(value) is TracedScalar and value.kind is bool:", "if False:",
+        ("dialect/importers/test_identities.py::test_bools_that_loops_and_branches_set",),
+    ),
+    Mutation(
+        "equal objects share a graph", "dialect/importers/tracing/static_objects.py",
+        "self.value is other.value", "self.value == other.value",
+        ("executor/functions/test_equal_objects.py::test_equal_objects_with_other_attributes",),
+        ((
+            "dialect/importers/tracing/static_objects.py",
+            "return id(self.value)", "return hash(type(self.value))",
+        ),),
+    ),
+    Mutation(
+        "attributes of objects of packages are constants", "dialect/importers/python/state.py",
+        "            self._attributes(value, vars(value), name)\n            self._check",
+        "            self._check",
+        ("executor/functions/test_objects_of_packages.py::test_attributes_that_are_replaced",),
+    ),
+    Mutation(
+        "objects of packages keep what a trace assigns", "dialect/importers/python/journal.py",
+        "(holds_tracer(v) or k in assigned(journal.codes))", "False",
+        ("executor/functions/test_objects_of_packages.py::test_attributes_that_are_assigned",),
+    ),
+    Mutation(
+        "draws of trials that are given up happen", "dialect/importers/tracing/recorder.py",
+        "        del self.draws[mark.draws :]\n", "",
+        ("executor/loops/test_draws_in_loops.py::test_loops_in_loops",),
+    ),
+    Mutation(
+        "rounds that a break leaves out draw", "dialect/importers/source/loops.py",
+        "return self.site.stop is None and self._period == 1", "return self._period == 1",
+        ("executor/loops/test_draws_in_loops.py::test_other_draws_are_pythons",),
+    ),
+    Mutation(
+        "a round draws once", "dialect/importers/python/round_draws.py",
+        "        inner.draws_again(key, draws.count)\n", "",
+        ("executor/loops/test_draws_in_loops.py::test_bit_generators",),
+    ),
+    Mutation(
+        "what others have drawn since is drawn again", "executor/functions/jit.py",
+        "            if drawing is None or drawing.undo():\n                raise\n",
+        "            raise\n",
+        ("executor/loops/test_loops_in_python.py::"
+         "test_where_others_have_drawn_since_the_graph_goes_on",),
+    ),
+    Mutation(
+        "each number of an index is traced", "executor/functions/in_vain.py",
+        "in_vain = all(v.trace.guards and not _serves(v) for v in latest)", "in_vain = False",
+        ("executor/functions/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
+    ),
+    Mutation(
+        "the limit of frames stays", "executor/functions/recursion.py",
+        "            sys.setrecursionlimit(_limits[0] * _FRAMES)\n", "",
+        ("executor/functions/test_recursion.py::test_a_depth_that_only_python_reaches",),
+    ),
+    Mutation(
+        "both sides of a branch have the same statements behind it",
+        "dialect/importers/source/jumps.py", "(node.orelse, copy.deepcopy(rest))",
+        "(node.orelse, rest)",
+        ("dialect/importers/test_source_convert.py::test_jumps_on_some_paths_of_a_branch",),
+    ),
+    Mutation(
+        "kernels of loops are measured against whole evaluations",
+        "executor/compile/proof/measure.py",
+        "            limit.seconds = kernel / _KEPT[0]\n", "            pass\n",
+        ("executor/compile/test_demotion.py::"
+         "test_loops_of_an_evaluation_end_once_the_kernel_is_much_faster",),
+    ),
+)  # fmt: skip
