@@ -195,3 +195,13 @@ def test_products_in_branches_of_branches():
                 np.testing.assert_allclose(one, other)
     assert f.state().counters["kernel_launches"] > 0
     assert "interpreted" not in f.explain()
+
+
+def test_rows_that_overlap_are_no_matrix_of_the_library():
+    """The library wants rows apart; windows of a vector begin one element behind each other."""
+    rng = np.random.default_rng(4)
+    y = rng.standard_normal((40, 40))
+    windows = np.lib.stride_tricks.sliding_window_view(rng.standard_normal(79) / 40, 40)
+    for left in (windows, windows.T):
+        settled(steps, left, y, 5)
+        settled(steps_from_the_right, left, y, 5)
