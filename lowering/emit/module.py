@@ -24,7 +24,6 @@ from .blocks import emit_blocks
 from .body import BodyEmitter
 from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
-from .lengths import compare_squares
 from .nest import NestEmitter
 from .products import Range, emit_product
 from .rare import version_loops
@@ -204,9 +203,7 @@ class _ModuleEmitter:
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
         split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
-        compare_squares(function)
-        if not nest.places:
-            unroll_short_loops(ops, function)
+        unroll_short_loops(ops, function)
         if not self.exact:
             hoist_reciprocals(ops, function)
         version_loops(ops, function)
