@@ -203,7 +203,8 @@ class _ModuleEmitter:
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
         split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
-        unroll_short_loops(ops, function)
+        if not nest.places:
+            unroll_short_loops(ops, function)
         if not self.exact:
             hoist_reciprocals(ops, function)
         version_loops(ops, function)
