@@ -14,6 +14,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
+from ..emit.lengths import compare_squares
 from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
@@ -107,6 +108,7 @@ def bufferize(
     with ir.Location.unknown(module.context):
         if on_host:
             rounds_within_blocks(func)
+        compare_squares(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused, versions=on_host)
         mark_rounds(func)
         edges = on_host and set_edges_apart(func)

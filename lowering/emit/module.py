@@ -24,6 +24,7 @@ from .blocks import emit_blocks
 from .body import BodyEmitter
 from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
+from .lengths import compare_squares
 from .nest import NestEmitter
 from .products import Range, emit_product
 from .rare import version_loops
@@ -203,6 +204,7 @@ class _ModuleEmitter:
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return")
         split_loops(ops, function, {n: names[n] for n in self.graph.symbols})
+        compare_squares(function)
         if not nest.places:
             unroll_short_loops(ops, function)
         if not self.exact:

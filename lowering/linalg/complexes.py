@@ -14,8 +14,11 @@ from math import exp as exp_of
 from math import inf, log, nan
 from typing import TYPE_CHECKING
 
+from mlir import ir
+
 from ...dialect.errors import LoweringError
 from ...dialect.ir.dtypes import F32, F64
+from .element import LENGTH, SQUARES
 
 if TYPE_CHECKING:
     from .scalar import Scalar
@@ -201,6 +204,7 @@ class _Length:
         self.a, self.b = a.cast(F64), b.cast(F64)
         self._one = self.a.const(1)
         squares = _squares(self.a, self.b)
+        squares.value.owner.attributes[SQUARES] = ir.UnitAttr.get()
         if self._scaled:
             self._large, self._small = ~(squares < _MOST), squares < _LEAST
             scale = self.by_size(1 / _FACTOR, _FACTOR)
@@ -223,7 +227,9 @@ def _squares(a: Scalar, b: Scalar) -> Scalar:
 def hypot(a: Scalar, b: Scalar) -> Scalar:
     """``sqrt(a² + b²)`` without overflow on the way; infinite if either is, even beside NaN."""
     length = _Length(a, b)
-    return (length.root * length.by_size(_FACTOR, 1 / _FACTOR)).cast(a.dtype)
+    found = (length.root * length.by_size(_FACTOR, 1 / _FACTOR)).cast(a.dtype)
+    found.value.owner.attributes[LENGTH] = ir.UnitAttr.get()
+    return found
 
 
 # --- functions ----------------------------------------------------------------------------------

@@ -144,3 +144,67 @@ def test_sizes_of_the_call():
         x, y = np.linspace(-2, 0.6, n), np.linspace(-1.2, 1.2, n // 2 + 1)
         np.testing.assert_array_equal(jitted(x, y, 6), by_masks(x, y, 6))
         jitted.wait()
+
+
+LIMITS = {
+    "<": lambda r: r < 2.0,
+    "<=": lambda r: r <= 2.0,
+    ">": lambda r: r > 2.0,
+    ">=": lambda r: r >= 2.0,
+    "from the left": lambda r: np.greater(2.0, r),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+@pytest.mark.parametrize("how", LIMITS)
+def test_lengths_that_are_compared_need_no_root(how, dtype):
+    part = np.dtype(dtype).type(0).real.dtype.type
+    edges = [0, 2, np.nextafter(part(2), part(0)), np.nextafter(part(2), part(3)), np.nan, np.inf,
+             np.sqrt(part(2)), np.sqrt(part(3)), 1e-200, 1e300, -np.inf, 1.2, -1.6]  # fmt: skip
+    with np.errstate(all="ignore"):
+        edges = np.array(edges, part)
+    z = np.empty((len(edges), len(edges)), dtype)
+    z.real, z.imag = edges[:, None], edges[None, :]
+    length, compared = pf.jit(np.abs), pf.jit(lambda z: LIMITS[how](np.abs(z)))
+    for _ in range(3):
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(length(z), np.abs(z), rtol=2e-7)
+            found, wanted = compared(z), LIMITS[how](length(z))
+        compared.wait()
+        length.wait()
+    np.testing.assert_array_equal(found, wanted)
+    assert compared.state().tier == "optimized"
+    assert not re.search(r"sqrt[sp][sd]", compared.ir("asm"))
+
+
+def test_lengths_that_are_used_otherwise_have_their_roots():
+    @pf.jit
+    def clipped(z):
+        r = np.abs(z)
+        return np.where(r < 2.0, r, 0.0)
+
+    z = RNG.standard_normal(50) * 2 + 1j
+    for _ in range(3):
+        np.testing.assert_allclose(clipped(z), np.where(np.abs(z) < 2, np.abs(z), 0), rtol=1e-15)
+        clipped.wait()
+    assert re.search(r"sqrt[sp][sd]", clipped.ir("asm"))
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+def test_lengths_of_what_lengths_have_chosen(dtype):
+    @pf.jit
+    def rounds(c):
+        z = np.zeros_like(c)
+        count = np.zeros(c.shape, np.int32)
+        for _ in range(12):
+            z = np.where(np.abs(z) < 2, z * z + c, z)
+            count += np.abs(z) < 2
+        return count
+
+    c = (np.linspace(-2, 0.6, 40)[None, :] + 1j * np.linspace(-1.2, 1.2, 40)[:, None]).astype(dtype)
+    wanted = rounds.__wrapped__(c)
+    for _ in range(4):
+        np.testing.assert_array_equal(rounds(c), wanted)
+        rounds.wait()
+    assert rounds.state().tier == "optimized"
+    assert not re.search(r"sqrt[sp][sd]", rounds.ir("asm"))
