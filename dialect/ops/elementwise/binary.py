@@ -324,7 +324,9 @@ _COMPLEX_POWERS = range(17)
 # Constant powers that cost less than exp and log, within about 2 units in the last place. No step
 # overflows or loses digits where the result does not.
 _POWERS: dict[Any, Callable[[Scalar], Scalar]] = {
+    -3: lambda a: (1.0 / a) / (a * a),
     -2: lambda a: (1.0 / a) * (1.0 / a),
+    -1.5: lambda a: (1.0 / abs(a)) / _positive_root(a),
     -1: lambda a: 1.0 / a,
     -0.5: lambda a: 1.0 / _positive_root(a),
     0.5: _root,
