@@ -174,7 +174,7 @@ class TracedFunction(DispatchedFunction):
             check_arity(self._fn, self._name, args, kwargs)
             self._check_lengths(key)
             start = time.perf_counter()
-            made = self._recorded(args, kwargs, home)
+            made = self._recorded(args, kwargs, home, fixes_sizes=not known)
             check_captured(made.captured, home)
             reason = "trace guard" if known else "new argument structure, rank or dtype"
             outdated = next((v for v in known if v.is_outdated_by(made)), None)
@@ -194,14 +194,19 @@ class TracedFunction(DispatchedFunction):
             log("trace", self._name, reason, seconds)
             return variant
 
-    def _recorded(self, args: tuple, kwargs: dict, home: str) -> Trace:
-        """The trace of a call; raises `Refused` where the function itself raises an error."""
+    def _recorded(self, args: tuple, kwargs: dict, home: str, *, fixes_sizes: bool) -> Trace:
+        """The trace of a call; raises `Refused` where the function itself raises an error.
+
+        Most ints that decide sizes never change, and kernels are better if they know them:
+        ``fixes_sizes`` has the first graph hold for one value of each.
+        """
         raises = self._raises
         try:
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
                 draws=home == HOST, loops=_loops(raises),
+                fixes_sizes=fixes_sizes and not raises,
             )  # fmt: skip
         except ProfuseError as error:
             if raises and has_drawn(error):

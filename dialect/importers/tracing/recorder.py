@@ -42,7 +42,7 @@ from ..python.failures import decides, fail_early
 from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
-from .trace_guards import Constant, Expr, TraceGuard, passed
+from .trace_guards import Constant, Expr, TraceGuard, numbers_of, passed
 
 if TYPE_CHECKING:
     from ..python.draws import Draw
@@ -69,6 +69,10 @@ class Policy:
     ops: int = 400
     unrolled: int = 3000
     elements: bool = False
+
+
+class Again(Exception):
+    """A trace is to begin anew, with what has been noted of the call meanwhile."""
 
 
 @dataclass(eq=False)
@@ -161,6 +165,8 @@ class Recorder:
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
         self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
+        self.fixable = 0  # so many leaves become constants, in a new trace, if they decide sizes
+        self.size_leaves: dict[int, Loc | None] = {}  # these, and the lines that need them
 
     # --- values -------------------------------------------------------------------------------
 
@@ -551,6 +557,22 @@ class Recorder:
             self._guard(expr, number, loc)
         return number
 
+    def note_size(self, value: int) -> None:
+        """Note that a number decides the size of an array.
+
+        Raises `Again` if a new trace is to take the ints for constants that it follows from, and no
+        code of the user's can see that this one ends.
+        """
+        if not self.fixable or value not in self.known:
+            return
+        expr = self.derivation.expr(value)
+        new = set() if expr is None else set(numbers_of(expr)) - self.size_leaves.keys()
+        ints = [k for k in new if k < self.fixable and type(self.leaves[k]) is int]
+        self.size_leaves |= dict.fromkeys(ints, user_loc())
+        is_within = len(self.blocks) > 1 or (self.source is not None and self.source.open)
+        if ints and not is_within and not self.catching():
+            raise Again
+
     def pin(self) -> None:
         """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
         for leaf, example in enumerate(self.leaves):
@@ -576,4 +598,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Again", "Mark", "Policy", "Recorder", "checksum"]

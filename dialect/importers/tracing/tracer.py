@@ -25,7 +25,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Policy, Recorder
+from .recorder import Again, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -192,6 +192,7 @@ def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
     writes: bool = False, draws: bool = False, loops: Policy | None = None,
+    fixes_sizes: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -205,6 +206,7 @@ def trace(
         writes: writes to arguments become results (`Trace.writes`); else they are refused.
         draws: draws from generators become inputs (`Trace.draws`); else they are refused.
         loops: which loops of the source are recorded as such; None = their rounds are, one by one.
+        fixes_sizes: the graph holds for one value of each int argument that decides sizes.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -214,6 +216,7 @@ def trace(
     kwargs = dict(kwargs or {})
     fixed: tuple[Any, ...] = ()
     call = _Call(fn, *flatten_call(fn, args, kwargs, draws), writes=writes)
+    call.fixable = len(call.arguments) if fixes_sizes else 0
     while True:
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
@@ -222,8 +225,11 @@ def trace(
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
         rec.policy, rec.memory = loops, call.memory
+        rec.fixable, rec.size_leaves = call.fixable, dict(call.fixed)
         try:
             found = _record(rec, call)
+            if call.fixes(rec):
+                continue
             reads = (*_reads(rec, call), *_absences(found.stores))
             if draws and (rec.draws or _takes_generators(call.in_tree)):
                 from ..python.draws import settle  # few functions draw
@@ -231,7 +237,8 @@ def trace(
                 held = (read.value for read in reads)
                 fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
-        except _Again:
+        except Again:
+            call.fixes(rec)
             continue
         except Exception as error:
             if isinstance(error, TraceError):
@@ -254,10 +261,6 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed,
     )  # fmt: skip
-
-
-class _Again(Exception):
-    """A trace has found effects, and is to begin anew with what the call has noted of them."""
 
 
 def _has_branches(error: Exception, rec: Recorder) -> bool:
@@ -284,6 +287,8 @@ class _Call:
             written, but whose contents Python cannot read.
         lazy_sizes: `len` gives traced sizes; else numbers, which some functions need.
         plain: what was raised before that, and is to be told if it helps nothing.
+        fixable: so many arguments become constants of the graph if they are ints and decide sizes.
+        fixed: these, and the lines that need them.
     """
 
     def __init__(
@@ -299,6 +304,8 @@ class _Call:
         self.plain: TraceError | None = None
         self.memory: dict[str, Any] = {}  # see `Recorder.memory`
         self.restarts = 0
+        self.fixable = 0
+        self.fixed: dict[int, Loc | None] = {}
 
     @property
     def leaves(self) -> list[Any]:
@@ -314,10 +321,19 @@ class _Call:
         labels = {id(value): label for value, label in labelled(args, kwargs, self.fn)}
         return [(value, labels.get(id(value), "an argument")) for value in self.in_tree.statics()]
 
+    def fixes(self, rec: Recorder) -> bool:
+        """Make constants of the ints that have decided sizes; True if there are new ones."""
+        count = len(self.fixed)
+        self.fixed |= rec.size_leaves
+        return len(self.fixed) > count
+
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
         if isinstance(error, TraceError) and not error.is_undone:
             return False
+        if self.fixed:
+            self.fixable, self.fixed = 0, {}
+            return True
         if rec.gave_sizes and self.lazy_sizes:
             self.lazy_sizes = False
             return True
@@ -332,7 +348,7 @@ class _Call:
         return False
 
     def note(self, stores: Sequence[Store]) -> None:
-        """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
+        """Make slots of the places that are assigned; raises `Again` if there are new ones."""
         known = {(id(slot.holder), slot.key) for slot in self.slots}
         new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
         found = [place for place in new if _kind_of(place) is not None]
@@ -345,7 +361,7 @@ class _Call:
                 )
             self.slots += found
             self.values += [place.find() for place in found]
-            raise _Again
+            raise Again
 
 
 @dataclass
@@ -382,7 +398,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
     """Run the function on the recorder's inputs and close the graph."""
     fn, count = call.fn, len(call.arguments)
     with recording(rec), effects_refused(rec):
-        given = [_argument(rec, k, name) for k, name in enumerate(call.names)]
+        given = [_argument(rec, call, k, name) for k, name in enumerate(call.names)]
         in_tree = call.in_tree
         shadows = None
         if call.shadowed:
@@ -494,7 +510,9 @@ def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:
             raise trace_error(f"{call.names[number]} changes from call to call, and decides here")
 
 
-def _argument(rec: Recorder, number: int, label: str) -> Any:
+def _argument(rec: Recorder, call: _Call, number: int, label: str) -> Any:
+    if number in call.fixed:
+        return rec.bake(rec.inputs[number], call.fixed[number])
     value, leaf = rec.inputs[number], rec.leaves[number]
     if isinstance(leaf, np.ndarray):
         return TracedArray(rec, value, owner=f"argument {label}", is_input=True)
