@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.importers.tracing.containers import ARRAY
 from ...dialect.importers.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
 from ...dialect.ir.symbolic import Dim, Dimension, symbol
@@ -434,5 +435,7 @@ def _check_structure(spec: tuple) -> None:
     if spec[0] in ("tuple", "list", "dict", "namedtuple", "rows"):
         for item in spec[2]:
             _check_structure(item)
+    elif spec[0] == ARRAY.kind:
+        raise Refused("a result is an array without axes, which Python makes")
     elif spec[0] not in ("leaf", "static"):
         raise Refused(f"a result is a {spec[0]}, which Python makes")

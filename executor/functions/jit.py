@@ -110,7 +110,8 @@ class JitFunction(TracedFunction):
         is_raced = variant.is_raced and self._may_race
         if not (is_raced or variant.has_rounds):
             return self._unlimited(variant, leaves, given, args, kwargs)
-        race = variant.races.of(leaves)
+        # What the function assigns may decide sizes, as the length of a cache does.
+        race = variant.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
         if not (is_raced and race.is_next_pythons(may_be_long=variant.has_rounds)):
             limit = Limit(_PATIENCE, truncates=True) if variant.has_rounds else None
             start = time.perf_counter()

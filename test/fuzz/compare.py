@@ -186,8 +186,7 @@ class Reference:
                 if a is not b:
                     return f"{b.__name__} for {a.__name__}"
                 continue
-            # Of no axes, results are NumPy's scalars, where NumPy may have an array.
-            if type(a) is not type(b) and not (_no_axes(a) and _no_axes(b)):
+            if type(a) is not type(b):
                 return f"{type(b).__name__} for {type(a).__name__} at {place}"
             found = self._leaf(call, k, np.asarray(a), np.asarray(b))
             if found:
@@ -273,10 +272,6 @@ def general(text: str) -> str:
 def _told(error: BaseException) -> str:
     said = getattr(error, "what", None) or str(error)
     return f"{type(error).__name__}: {general(said)}"
-
-
-def _no_axes(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0
 
 
 def _rank(a: np.ndarray) -> str:

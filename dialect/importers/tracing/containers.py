@@ -121,6 +121,28 @@ class _Rows(Container):
         return f"[{', '.join(shown)}, …]"
 
 
+class _Array(Container):
+    """An array without axes, of which graphs and kernels give the scalar."""
+
+    kind = "array"
+
+    def apart(self, value: Any) -> tuple[Any, Sequence[Any]]:
+        return None, (value,)
+
+    def made(self, meta: Any, items: Sequence[Any]) -> Any:
+        (item,) = items
+        return np.asarray(item) if isinstance(item, np.generic) else item
+
+    def labels(self, meta: Any, count: int) -> Iterable[str]:
+        return ("",)
+
+    def text(self, meta: Any, shown: Sequence[str]) -> str:
+        return shown[0]
+
+    def items_like(self, meta: Any, given: Any) -> Sequence[Any] | None:
+        return (given,)
+
+
 class _Dict(Container):
     """``meta``: the keys."""
 
@@ -295,14 +317,14 @@ def _call(cls: type, names: Sequence[str], shown: Sequence[str]) -> str:
 
 
 _TUPLE, _LIST = _Sequence(tuple), _Sequence(list)
-_ROWS = _Rows()
+_ROWS, ARRAY = _Rows(), _Array()
 _DICT, _ORDERED = _Dict("dict", dict), _Dict("ordered", OrderedDict)
 _NAMED, _DATACLASS, _NAMESPACE = _NamedTuple(), _Instance("dataclass"), _Instance("namespace")
 _OF_CLASS, _OF_USERS = _DictOfClass(), _Registered()
 CONTAINERS: dict[str, Container] = {
     c.kind: c for c in (
         _TUPLE, _LIST, _DICT, _ORDERED, _NAMED, _DATACLASS, _NAMESPACE, _OF_CLASS, _OF_USERS,
-        _ROWS,
+        _ROWS, ARRAY,
     )
 }  # fmt: skip
 _BY_TYPE: dict[type, Container] = {
@@ -362,4 +384,4 @@ def register_pytree(
     _BY_TYPE[cls] = _OF_USERS
 
 
-__all__ = ["CONTAINERS", "Container", "container_of", "list_of_rows", "register_pytree"]
+__all__ = ["ARRAY", "CONTAINERS", "Container", "container_of", "list_of_rows", "register_pytree"]

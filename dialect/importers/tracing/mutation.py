@@ -48,7 +48,7 @@ def check_owner(array: Traced) -> None:
     )
 
 
-_REARRANGES = frozenset({"reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
+_REARRANGES = frozenset({"imag", "real", "reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
 
 
 def is_immutable(array: Recording) -> bool:

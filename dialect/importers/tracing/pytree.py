@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import ArgumentError, DTypeError
 from ..python.generators import is_generator, is_plain_generator
 from ..python.types_seen import LazyRange
-from .containers import CONTAINERS, container_of
+from .containers import ARRAY, CONTAINERS, container_of
 from .leaves import LEAF_TYPES, NUMBERS, check_array, converted, kind_text
 from .static_objects import Generator, Same, in_structure, real
 
@@ -72,6 +72,12 @@ class TreeDef:
     def with_statics(self, new: Callable[[Any], Any]) -> TreeDef:
         """The same structure with another object in the place of each static one."""
         return TreeDef(_with_statics(self.spec, new), self.leaves)
+
+    def with_arrays(self, are_arrays: Sequence[bool]) -> TreeDef:
+        """The same structure, where some leaves of no axes are arrays and no scalars."""
+        if not any(are_arrays):
+            return self
+        return TreeDef(_with_arrays(self.spec, iter(are_arrays)), self.leaves)
 
     def depths(self) -> list[int]:
         """How many containers each leaf is nested in."""
@@ -323,6 +329,15 @@ def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:
         made = new(held)
         return spec if made is held else (kind, meta, Same(made))
     return kind, meta, tuple([_with_statics(child, new) for child in children])
+
+
+def _with_arrays(spec: tuple, are_arrays: Iterator[bool]) -> tuple:
+    if spec == LEAF:
+        return (ARRAY.kind, None, (LEAF,)) if next(are_arrays) else spec
+    kind, meta, children = spec
+    if kind == "static":
+        return spec
+    return kind, meta, tuple([_with_arrays(child, are_arrays) for child in children])
 
 
 def _depths(spec: tuple, depth: int) -> Iterator[int]:

@@ -27,7 +27,7 @@ from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
 from .recorder import Again, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
-from .traced import TracedArray, is_tracing
+from .traced import Traced, TracedArray, is_tracing
 
 if TYPE_CHECKING:
     from ..python.draws import Draw
@@ -477,6 +477,7 @@ def _results(
             stores = [*stores, *containers.stores()]
     has_effects = bool(stores or rec.written)
     out_leaves, out_tree = flatten(result, numbers if has_effects else ())
+    out_tree = out_tree.with_arrays([_is_array_without_axes(x) for x in out_leaves])
     if shadows is not None:
         out_tree = out_tree.with_statics(shadows.original)
     for static in out_tree.statics():
@@ -497,6 +498,10 @@ def _results(
     if containers is not None:
         found.containers = containers.containers(stores)
     return found, outputs
+
+
+def _is_array_without_axes(x: Any) -> bool:
+    return isinstance(x, Traced) and not x.ndim and x.__class__ is np.ndarray
 
 
 def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:

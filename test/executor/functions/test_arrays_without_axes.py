@@ -1,0 +1,83 @@
+"""Results without axes are arrays where NumPy's are, and scalars where its are."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+
+X, D = np.arange(6.0).reshape(2, 3), np.array(2.5)
+
+ARRAYS = {
+    "where": lambda x, d: np.where(x[0, 0] > 0, d, 1.0),
+    "array": lambda x, d: np.array(x.sum()),
+    "zeros": lambda x, d: np.zeros(()),
+    "reshape": lambda x, d: x[:1, :1].reshape(()),
+    "squeeze": lambda x, d: (x[:1, :1] * 2).squeeze(),
+    "ellipsis": lambda x, d: (x + 1)[0, 0, ...],
+    "index": lambda x, d: x[0][..., np.array(1)],
+    "copy": lambda x, d: d.copy(),
+    "astype": lambda x, d: d.astype(np.float32),
+    "real": lambda x, d: d.real,
+    "zeros_like": lambda x, d: np.zeros_like(x.sum()),
+    "out": lambda x, d: np.add(d, 1, out=np.zeros(())),
+    "tensordot": lambda x, d: np.tensordot(x, x),
+}
+SCALARS = {
+    "sum": lambda x, d: x.sum(),
+    "product": lambda x, d: d * 2,
+    "copied and doubled": lambda x, d: d.copy() * 2,
+    "dot": lambda x, d: x[0] @ x[1],
+    "maximum": lambda x, d: np.maximum(d, 1),
+    "real of a scalar": lambda x, d: x.sum().real,
+    "element": lambda x, d: x[1, 1],
+    "median": lambda x, d: np.median(x),
+}
+
+
+@pytest.mark.parametrize("unsupported", ["python", "raise"])
+@pytest.mark.parametrize("name", [*ARRAYS, *SCALARS])
+def test_types_of_results(name, unsupported):
+    function = (ARRAYS | SCALARS)[name]
+    jitted = pf.jit(function, unsupported=unsupported)
+    wanted = function(X, D)
+    assert isinstance(wanted, np.ndarray) == (name in ARRAYS)
+    for _ in range(5):
+        found = jitted(X, D)
+        assert (type(found), found.dtype) == (type(wanted), wanted.dtype)
+        np.testing.assert_allclose(found, wanted)
+        jitted.wait()
+
+
+def test_within_containers_and_beside_effects():
+    @pf.jit(unsupported="python")
+    def step(x, d):
+        x += 1
+        return {"sum": x.sum(), "mean": np.array(x.mean())}, (np.zeros(()), x * 2)
+
+    x, y = X.copy(), X.copy()
+    for _ in range(5):
+        (found, (zero, double)), (wanted, _) = step(x, D), step.__wrapped__(y, D)
+        assert [type(v) for v in found.values()] == [np.float64, np.ndarray]
+        assert type(zero) is np.ndarray
+        np.testing.assert_allclose(found["mean"], wanted["mean"])
+        np.testing.assert_allclose(double, y * 2)
+        step.wait()
+
+
+def test_results_may_be_written_to():
+    total = pf.jit(lambda x: np.array(x.sum()))
+    for _ in range(4):
+        found = total(X)
+        found += 1
+        assert found == X.sum() + 1
+        total.wait()
+
+
+def test_dispatch_says_why_python_has_to_make_the_result():
+    total = pf.jit(lambda x: np.array(x.sum()))
+    for _ in range(4):
+        total(X)
+        total.wait()
+    assert total.state().tier == "optimized"
+    assert "a result is an array without axes" in total.explain()
