@@ -435,7 +435,7 @@ def _is_users(cls: type) -> bool:
     module = sys.modules.get(name)
     if name == "builtins":  # so are classes of code that runs in globals without a name
         return bool(cls.__flags__ & HEAP_TYPE)
-    if not is_users_name(name):
+    if not is_users_name(name) or name in sys.builtin_module_names:
         return False
     return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
 

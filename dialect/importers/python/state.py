@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import types
 from collections import deque
@@ -38,6 +39,7 @@ _FOLLOWED = (
     np.dtype, functools.partial,
 )  # fmt: skip
 _PLAIN = (*_NUMBERS, str, bytes)
+_OPEN = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic)
 # What a module or class holds under a name for ever, unless somebody patches it.
 _FIXED = (
     types.BuiltinFunctionType, np.ufunc, types.GetSetDescriptorType, types.MemberDescriptorType,
@@ -259,6 +261,8 @@ class _Walk:
     def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
         """Note a read, and what the code names of the value."""
         if not _may_change(value):
+            if value is os:
+                self._check_hidden(value, type(value), name)
             return
         if len(self.reads) >= MOST_READS:
             raise TraceError(
@@ -312,6 +316,23 @@ class _Walk:
         elif is_of_a_library(value, kind):
             self._attributes(value, vars(value), name)
             self._check_computed(value, kind, name)
+            self._check_hidden(value, kind, name)
+        else:
+            self._check_hidden(value, kind, name)
+
+    def _check_hidden(self, value: Any, kind: type, name: str) -> None:
+        """Raise TraceError where the code may read state that its object alone tells."""
+        if issubclass(kind, _OPEN) and value is not os.getenv:
+            return
+        from .hidden_state import hidden_state  # most functions read nothing of the kind
+
+        found = hidden_state(value, kind, self._names)
+        if found is not None:
+            raise TraceError(
+                f"the function may read {found} of {name}, a {kind.__name__}, which may change "
+                "from call to call, unseen",
+                hint="read it outside of the function and pass it as an argument",
+            )
 
     def _check_computed(self, value: Any, kind: type, name: str) -> None:
         """Raise TraceError where the code may read what a package computes of an object's state."""
