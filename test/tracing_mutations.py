@@ -75,4 +75,33 @@ TRACING_MUTATIONS = (
         ("executor/compile/test_demotion.py::"
          "test_loops_of_an_evaluation_end_once_the_kernel_is_much_faster",),
     ),
+    Mutation(
+        "the first graph is for all ints", "executor/functions/graphs.py",
+        "fixes_sizes=fixes_sizes and not raises", "fixes_sizes=False",
+        ("executor/functions/test_fixed_sizes.py::test_the_first_graph_is_for_one_number",),
+    ),
+    Mutation(
+        "ints that calls assign are constants", "dialect/importers/tracing/tracer.py",
+        "            self.fixable, self.fixed = 0, {}\n            return True\n",
+        "            pass\n",
+        ("executor/functions/test_fixed_sizes.py::test_numbers_that_calls_assign_are_inputs",),
+    ),
+    Mutation(
+        "results without axes are scalars", "dialect/importers/tracing/tracer.py",
+        "not x.ndim and x.__class__ is np.ndarray", "False",
+        ("executor/functions/test_arrays_without_axes.py::test_types_of_results",),
+    ),
+    Mutation(
+        "methods of packages' objects are constants",
+        "dialect/importers/python/hidden_state.py",
+        'return None if asked is None else f"the result of its method {asked}"', "return None",
+        ("executor/functions/test_hidden_state.py::"
+         "test_graphs_are_refused_with_a_sentence",),
+    ),
+    Mutation(
+        "lengths are those that their parts come from", "lowering/emit/lengths.py",
+        '_CHAIN = ("arith.truncf",', '_CHAIN = ("arith.addf", "arith.truncf",',
+        ("executor/loops/test_rounds_of_elements.py::"
+         "test_lengths_of_what_lengths_have_chosen",),
+    ),
 )  # fmt: skip

@@ -193,18 +193,18 @@ def test_lengths_that_are_used_otherwise_have_their_roots():
 @pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
 def test_lengths_of_what_lengths_have_chosen(dtype):
     @pf.jit
-    def rounds(c):
+    def rounds(c, n):
         z = np.zeros_like(c)
         count = np.zeros(c.shape, np.int32)
-        for _ in range(12):
+        for _ in range(n):
             z = np.where(np.abs(z) < 2, z * z + c, z)
             count += np.abs(z) < 2
         return count
 
     c = (np.linspace(-2, 0.6, 40)[None, :] + 1j * np.linspace(-1.2, 1.2, 40)[:, None]).astype(dtype)
-    wanted = rounds.__wrapped__(c)
+    wanted = rounds.__wrapped__(c, 12)
     for _ in range(4):
-        np.testing.assert_array_equal(rounds(c), wanted)
+        np.testing.assert_array_equal(rounds(c, 12), wanted)
         rounds.wait()
     assert rounds.state().tier == "optimized"
     assert not re.search(r"sqrt[sp][sd]", rounds.ir("asm"))
