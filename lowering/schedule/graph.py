@@ -61,6 +61,7 @@ class Tensor:
         number: index of the tensor among the producer's results.
         buffer: the buffer that holds the whole tensor; None = not decided, or not stored.
         required: True if the tensor must be stored, whatever is fused.
+        digits: True if it is made, however far back, of what is read at quotients of indices.
     """
 
     dims: tuple[Dim, ...]
@@ -69,6 +70,7 @@ class Tensor:
     number: int = 0
     buffer: Buffer | None = None
     required: bool = False
+    digits: bool = False
 
     @property
     def rank(self) -> int:
@@ -108,6 +110,9 @@ class Body:
     Attributes:
         block: the region's block; None for a fill.
         extracts: tensors read by ``tensor.extract`` in the region or in captured scalars.
+        windows: reads of those that are only read through windows, with indices over the loops: of
+            a part of the loops, outside of which the indices may be off the tensor's axes, and
+            what is read is not used.
         used: numbers of the block arguments that the region uses.
         direct: numbers of the used arguments that every iteration reads, in the order of their
             first use; the other used arguments are only read in branches.
@@ -119,6 +124,7 @@ class Body:
 
     block: Any = None
     extracts: tuple[Tensor, ...] = ()
+    windows: tuple[tuple[Tensor, tuple[Index, ...]], ...] = ()
     used: frozenset[int] = frozenset()
     direct: tuple[int, ...] = ()
     loops: frozenset[int] = frozenset()

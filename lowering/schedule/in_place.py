@@ -85,8 +85,9 @@ def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
         written |= {tuple(at[axis] for axis in op.axes[k]) for k in stores}
         for access in accesses(op):
             if buffer_or_none(access.tensor) is given:
-                known = access.index is not None and not access.reinterpreted
-                read.add(ix.substituted(access.index or (), at.__getitem__) if known else None)
+                index = access.window if access.index is None else access.index
+                known = index is not None and not access.reinterpreted
+                read.add(ix.substituted(index or (), at.__getitem__) if known else None)
     return len(written) == 1 and read == written
 
 

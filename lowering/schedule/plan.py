@@ -92,7 +92,7 @@ def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
     biases: bool = False, tiles: bool = False, blocks: bool = False, threads: bool = False,
-    places: bool = False,
+    places: bool = False, windows: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -110,10 +110,14 @@ def schedule(
         blocks: True = two products may run in blocks of rows, with what stands between them.
         threads: True = several threads may share a step.
         places: True = additions at places that arrays name go through these places.
+        windows: True = what is read through windows is known to be read at the same places.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
     graph = read_graph(function)
+    if not windows:
+        for op in _computes(graph):
+            op.body.windows = ()
     if halves:
         narrow_products(graph)
     if biases:

@@ -181,7 +181,7 @@ class _Reader:
         into = self.tensors[destination]
         output = Tensor(into.dims, into.element)
         rank = len(into.dims)
-        extracts, _ = read_body(None, self.block, [value], self.tensors)
+        extracts, _ = read_body(None, self.block, [value], self.tensors, self.sizes.known_size)
         self._add_compute(
             op, (output,), into.dims, (False,) * rank, [], [None], [tuple(range(rank))],
             Body(fill=value, extracts=extracts.extracts, cost=0),
@@ -202,7 +202,7 @@ class _Reader:
             for t, index in zip(ins, indices, strict=False)
         ]
         block = op.regions[0].blocks[0]
-        body, combiners = read_body(block, self.block, [], self.tensors)
+        body, combiners = read_body(block, self.block, [], self.tensors, self.sizes.known_size)
         viewed = read_view(block, self.sizes.known_size, self.tensors) if body.extracts else None
         if viewed is not None:
             reads, body = [Read(*viewed)], Body(view=0, used=frozenset([0]))
@@ -230,8 +230,11 @@ class _Reader:
             f"op{len(self.operations)}", tuple(extents), reduction, reads, inits, list(outputs),
             axes, body, is_scan=is_scan, location=op.location,
         )  # fmt: skip
+        digits = any(ix.has_digits(i) for read in reads for i in read.index) or any(
+            t.digits for t in operands(compute)
+        )
         for number, (tensor, value) in enumerate(zip(outputs, op.results, strict=True)):
-            tensor.producer, tensor.number = compute, number
+            tensor.producer, tensor.number, tensor.digits = compute, number, digits
             self.tensors[value] = tensor
         self.operations.append(compute)
         return compute
@@ -263,6 +266,7 @@ class _Reader:
         output = Tensor(dims, type_.element_type)
         mapping = reshape_mapping(source.dims, dims)
         output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
+        output.digits = source.digits or mapping is None or any(map(ix.has_digits, mapping))
         self.tensors[op.results[0]] = output
         self.operations.append(output.producer)
 
