@@ -107,6 +107,9 @@ class NestEmitter(Evaluator):
 
     def bounds(self, loop: Loop) -> Range:
         """Where a loop begins and ends."""
+        if loop.span is not None:
+            first, size = loop.span
+            return self.size(first), self.size(first + size)
         found = self.ranges.get(loop)
         return (self.size(0), self.size(loop.extent)) if found is None else found
 

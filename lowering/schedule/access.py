@@ -104,7 +104,7 @@ def choose_anchors(graph: Graph) -> None:
     and expensive expressions with several readers.
     """
     for tensor in graph.outputs:
-        _require(tensor)
+        require(tensor)
     for op in graph.operations:
         if isinstance(op, Product):
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
@@ -224,7 +224,7 @@ def _sites(user: Any, tensor: Tensor) -> list[tuple[tuple[Index, ...], bool]] | 
     return None if tensor in user.body.extracts and not windows else [*found, *windows]
 
 
-def _require(tensor: Tensor) -> None:
+def require(tensor: Tensor) -> None:
     """Mark a tensor as required in memory; for a reinterpretation, mark its source as well."""
     tensor.required = True
     while isinstance(tensor.producer, Reshape):
@@ -237,7 +237,7 @@ def _require(tensor: Tensor) -> None:
 def _require_unless_stored(tensor: Tensor) -> None:
     if isinstance(tensor.producer, Source):
         return
-    _require(tensor)
+    require(tensor)
 
 
 def operand_view(

@@ -152,6 +152,8 @@ class Compute:
             operation that makes the extremum of two elements, such as ``"arith.maximumf"``.
         placed: loops of a reduction to places that inputs name: an iteration in which input k
             differs from the index of loop ``placed[k]``, for some k, changes nothing.
+        part: (loop, first, size): elsewhere, the result is the first input.
+        partial: True if only that part is computed: the result is in the memory of the first input.
         anchor: True if the operation is computed in a place of its own; False = it is inlined into
             its consumers.
         cost: cost of the body and of the operations that are inlined into it, as in `Body`.
@@ -170,6 +172,8 @@ class Compute:
     is_scan: bool = False
     extremum: str | None = None
     placed: tuple[int, ...] = ()
+    part: tuple[tuple[int, int, int], ...] = ()
+    partial: bool = False
     anchor: bool = False
     cost: int = 0
     location: Any = None

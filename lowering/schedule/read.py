@@ -11,6 +11,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.size_algebra import parse_dim, without_remainders
 from ...dialect.ir.symbolic import Dim, symbol
 from ..abi import CONTIGUOUS, TensorSpec
+from ..linalg.element import PART
 from . import index as ix
 from .body import SCALAR, read_body, read_view
 from .graph import (
@@ -216,6 +217,9 @@ class _Reader:
             compute.extremum = ir.StringAttr(attributes["profuse.extremum"]).value
         if "profuse.placed" in attributes:
             compute.placed = tuple(ir.DenseI64ArrayAttr(attributes["profuse.placed"]))
+        if PART in attributes:
+            numbers = list(ir.DenseI64ArrayAttr(attributes[PART]))
+            compute.part = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
         if any(reduction) and not is_scan:
             compute.combiners = combiners
         else:

@@ -274,7 +274,11 @@ class SliceScatter(Scatter, name="slice_scatter"):
 
         if x.scalar is not None:
             return b.compute(out, lambda *at: element(x.at(*at), *at))
-        return b.compute(out, element, [(x, range(x.rank))])
+        part = [
+            (axis, first, size) for axis, first, size, _ in parts
+            if window and first is not None and size is not None
+        ]  # fmt: skip
+        return b.compute(out, element, [(x, range(x.rank))], part)
 
 
 def _both(a: Scalar | None, b: Scalar | None) -> Scalar | None:
@@ -331,7 +335,8 @@ class PickScatter(Scatter, name="pick_scatter"):
         if x.scalar is not None or value.scalar is not None:
             return b.compute(out, of_number)
         axes = range(x.rank)
-        return b.compute(out, element, [(x, axes), (value, [k for k in axes if k != axis])])
+        reads = [(x, axes), (value, [k for k in axes if k != axis])]
+        return b.compute(out, element, reads, [(axis, position, 1)])
 
 
 def store(target: np.ndarray, value: Any, *, strict: bool) -> np.ndarray:
