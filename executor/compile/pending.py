@@ -129,7 +129,7 @@ def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:
         repro_dir=knobs.repro_dir,
         dump=knobs.dump,
         name=options.name,
-        in_place=bool(options.donate),
+        in_place=bool(options.donate) or options.writes,
         exact=knobs.exact,
         check=knobs.check,
         check_ms=knobs.check_ms,

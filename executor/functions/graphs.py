@@ -221,8 +221,9 @@ class TracedFunction(DispatchedFunction):
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock."""
         options = replace(
-            self._options, strict=made.strict, processor=Processor(home), arguments=made.signature()
-        )
+            self._options, strict=made.strict, processor=Processor(home),
+            arguments=made.signature(), writes=bool(made.writes),
+        )  # fmt: skip
         executor = make_executor(made.module, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)

@@ -29,6 +29,7 @@ class Options:
     arguments: str = ""  # dtypes and ranks for which the graph is valid; "" = unknown
     recall: bool = True  # use stored profiles; a flush sets this to False
     donate: tuple[str, ...] = ()  # parameters whose arrays calls may overwrite
+    writes: bool = False  # the traced function writes to arrays of its caller's
     saved: SavedFile | None = None  # a file that is searched for profiles and compiles first
     unsupported: str | None = None  # what becomes of calls without a graph; None = the knob
     gradients: bool = False  # calls are noted on the tape; see `plans.on_tape`

@@ -45,7 +45,9 @@ def _schedule_and_emit(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         return _bufferize(module, compile_)
     with module.context:
         with compile_.timed("schedule"):
-            plan = schedule(functions[0], tiles=True, blocks=True, threads=True, places=True)
+            plan = schedule(
+                functions[0], tiles=True, blocks=True, threads=True, places=True, windows=True
+            )
         with compile_.timed("loops"):
             loops, entry = emit_module(
                 plan, in_place=compile_.in_place, fused=compile_.target.fused,

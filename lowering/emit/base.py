@@ -55,6 +55,21 @@ def noalias() -> ir.DictAttr:
     return ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
 
 
+class Opaque:
+    """A run-time index with no linear form, as an atom."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Opaque) and self.value == other.value
+
+
 class Ops:
     """Types and constructors of operations, at the current insertion point and location.
 

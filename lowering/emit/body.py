@@ -18,9 +18,10 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
 from ..linalg.element import RARE
 from ..schedule import index as ix
+from ..schedule.body import unclamped
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
-from .base import Pair
+from .base import Opaque, Pair
 
 if TYPE_CHECKING:
     from .values import Evaluator
@@ -137,8 +138,13 @@ class BodyEmitter:
     def extract(self, op: ir.Operation) -> ir.Value:
         """The element that a ``tensor.extract`` reads."""
         tensor = self.evaluator.tensor_of(op.operands[0])
-        index = [self.index_of(v) for v in list(op.operands)[1:]]
-        return self.evaluator.value(tensor, index)
+        values = list(op.operands)[1:]
+        if all(tensor is not seen for seen, _ in self.op.body.windows):
+            return self.evaluator.value(tensor, [self.index_of(v) for v in values])
+        # Without clamps, an element is known to be the one that others read at the same index.
+        index = [self.index_of(unclamped(v)) for v in values]
+        with self.evaluator.through_window():
+            return self.evaluator.value(tensor, index)
 
     # --- operands ------------------------------------------------------------------------------
 
@@ -226,21 +232,6 @@ class BodyEmitter:
             if size is not None:
                 found = self.indices[value] = ix.constant(size)
         return found
-
-
-class Opaque:
-    """A run-time index with no linear form, as an atom."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Opaque) and self.value == other.value
 
 
 _PARTS: dict[str, Callable[..., Any]] = {

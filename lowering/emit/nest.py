@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mlir import ir
@@ -107,6 +107,9 @@ class NestEmitter(Evaluator):
 
     def bounds(self, loop: Loop) -> Range:
         """Where a loop begins and ends."""
+        if loop.span is not None:
+            first, size = loop.span
+            return self.size(first), self.size(first + size)
         found = self.ranges.get(loop)
         return (self.size(0), self.size(loop.extent)) if found is None else found
 
@@ -175,21 +178,29 @@ class NestEmitter(Evaluator):
             self.nested(stage.parallel, lambda: StageReduction(self, stage).run())
 
     def maps(self, stage: Stage) -> None:
-        """Evaluate and store the pointwise members of a stage in its innermost loop."""
+        """Evaluate and store the pointwise members of a stage in its innermost loop.
+
+        Results may be stored where inputs are, so all are evaluated before one is stored.
+        """
         with self.scope.point():
-            for op in stage.maps:
-                self.store_outputs(op)
+            found = [one for op in stage.maps for one in self.outputs(op)]
+            for tensor, index, value in found:
+                self.write(tensor, index, value)
 
     def store_outputs(self, op: Compute) -> None:
         """Evaluate a pointwise member and store the results that have storage."""
+        for tensor, index, value in list(self.outputs(op)):
+            self.write(tensor, index, value)
+
+    def outputs(self, op: Compute) -> Iterator[tuple[Tensor, tuple[Index, ...], ir.Value]]:
+        """Evaluate a pointwise member: the results that have storage, their places and values."""
         for number, tensor in enumerate(op.outputs):
             if tensor.buffer is not None or tensor in self.scratch:
                 index = self.own_index(op, number)
-                key = (tensor, index)
-                value = self.remembered(key)
+                value = self.remembered((tensor, index))
                 if value is None:
                     value = self.inline(op, tensor, index)
-                self.write(tensor, index, value)
+                yield tensor, index, value
 
     def _memory_stage(self, stage: Stage) -> None:
         lane = stage.parallel[-1]

@@ -15,12 +15,14 @@ from mlir import ir
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
+from ...dialect.ir.symbolic import Dim
+from ...dialect.ops.sizes import is_nonnegative
 from ..schedule import index as ix
 from ..schedule.graph import Buffer, Compute, Graph, Source, Tensor, direct_reads, viewed
 from ..schedule.groups import Loop
 from ..schedule.index import Atom, Index
 from ..schedule.memory import buffer_of, offset_of
-from .base import EXTENT, Ops, Sizes, is_splat
+from .base import EXTENT, Opaque, Ops, Sizes, is_splat
 
 Position = tuple[Index, ...]
 
@@ -89,6 +91,7 @@ class Evaluator:
         self.sizes = Sizes(ops, names)
         self.atoms: dict[Atom, tuple[ir.Value, int]] = {}
         self.symbol_values = {v: names[n] for n, v in graph.symbols.items()}
+        self.may_be_off = False
 
     # --- scopes --------------------------------------------------------------------------------
 
@@ -118,6 +121,15 @@ class Evaluator:
         finally:
             self.scopes = self.scopes[:-1]
             enclosing.before = saved
+
+    @contextmanager
+    def through_window(self):
+        """Read elements at indices that may be off their axes; then the values are not used."""
+        saved, self.may_be_off = self.may_be_off, True
+        try:
+            yield
+        finally:
+            self.may_be_off = saved
 
     @contextmanager
     def loop(
@@ -282,7 +294,29 @@ class Evaluator:
     def stored(self, tensor: Tensor, index: Sequence[Index]) -> ir.Value:
         """The element of a tensor that is in memory."""
         buffer = buffer_of(tensor)
+        if self.may_be_off:
+            index = [self._kept_within(i, dim) for i, dim in zip(index, tensor.dims, strict=True)]
         return self.load(buffer, self.pointer(buffer), offset_of(tensor, index))
+
+    def _kept_within(self, index: Index, dim: Dim) -> Index:
+        """An index, clamped to its axis unless it is known to be on it."""
+        low, high = _reach(index)
+        is_low = low is None or not is_nonnegative(low)
+        is_high = high is None or not is_nonnegative(dim - 1 - high)
+        if not (is_low or is_high):
+            return index
+
+        def clamp() -> Opaque:
+            value, ops = self.index_value(index), self.ops
+            if is_low:
+                value = ops.create("arith.maxsi", ops.word, value, self.size(0))
+            if is_high:
+                value = ops.least(value, self.size(dim - 1))
+            atom = Opaque(value)
+            self.atoms[atom] = value, len(self.scopes) - 1
+            return atom
+
+        return ix.atom(self.once(("within", index, dim), [index], clamp))
 
     def _splat(self, buffer: Buffer) -> ir.Value:
         attribute = ir.DenseElementsAttr(buffer.value).get_splat_value()
@@ -354,3 +388,14 @@ class Evaluator:
             with op.location:
                 return emitter.run()
         return emitter.run()
+
+
+def _reach(index: Index) -> tuple[Dim | None, Dim | None]:
+    """The least and the largest value of an index over loops; None = not known."""
+    low, high = index.const, index.const
+    for atom, coefficient in index.terms.items():
+        if not isinstance(atom, Loop) or not isinstance(coefficient, int):
+            return None, None
+        way = (atom.extent - 1) * coefficient
+        low, high = (low, high + way) if coefficient > 0 else (low + way, high)
+    return low, high

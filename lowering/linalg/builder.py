@@ -22,7 +22,7 @@ from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...dialect.ops.sizes import is_nonnegative
 from .additions import update_at
-from .element import Number, emit
+from .element import PART, Number, emit
 from .generic import Emitter, Expr, Tensor, Value, dims, known, literal, loop_index, mlir_type
 from .maps import broadcast_map, slice_map
 from .products import matmul
@@ -90,11 +90,13 @@ class Builder(Emitter):
     def compute(
         self, type_: TensorType, fn: Callable[..., Scalar],
         reads: Sequence[tuple[Tensor, Sequence[int]]] = (),
+        part: Sequence[tuple[int, Dim, Dim]] = (),
     ) -> Tensor:  # fmt: skip
         """``fn`` of each index (i64 scalars) of the result; ``fn`` reads tensors by `Tensor.at`.
 
         ``reads``: tensors of which ``fn`` gets an element, before the index, and the axes of the
         result by which that is chosen. Such a tensor may be computed in the same loop.
+        ``part``: (axis, first index, size): elsewhere ``fn`` gives the element of the first read.
         """
         loops = dims(len(known(type_)[1]))
 
@@ -102,7 +104,11 @@ class Builder(Emitter):
             return fn(*elements, *(loop_index(k) for k in range(len(loops))))
 
         chosen = [(t, [loops[k] for k in axes]) for t, axes in reads]
-        return self._parallel_generic(chosen, body, type_)
+        made = self._parallel_generic(chosen, body, type_)
+        numbers = [n for bound in part for n in bound if isinstance(n, int)]
+        if part and len(numbers) == 3 * len(part):
+            made.value.owner.attributes[PART] = ir.DenseI64ArrayAttr.get(numbers)
+        return made
 
     def cast(self, x: Value, dtype: DType) -> Tensor:
         """``x.astype(dtype)``; ``x`` itself if it has that dtype."""

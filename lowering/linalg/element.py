@@ -45,6 +45,8 @@ def int_type(bits: int) -> ir.Type:
 
 # Marks a select whose first value is rarely taken; `emit.rare` makes versions of loops without it.
 RARE = "profuse.rare"
+PART = "profuse.part"  # loops, first and size: elsewhere, the result is the first input
+WINDOW = "profuse.window"  # of a read whose result is unused where a clamp changes its index
 GUARDED = "guarded"  # value of the mark where the loop without it must not run in vain
 # Of the length of a complex number, and of the sum of squares that it is the root of.
 LENGTH, SQUARES = "profuse.length", "profuse.squares"

@@ -15,7 +15,7 @@ from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BF16, BOOL, C128, F16, F64, I64, DType, dtype_of
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
-from .element import Number, emit, storage_type
+from .element import WINDOW, Number, emit, storage_type
 from .scalar import Scalar, constant, load, store
 
 Expr = Any  # ir.AffineExpr
@@ -65,13 +65,19 @@ class Tensor:
     def __repr__(self) -> str:
         return f"Tensor({self.type})"
 
-    def at(self, *indices: Scalar | int) -> Scalar:
-        """The element at these indices (in bounds), by ``tensor.extract`` inside a body."""
+    def at(self, *indices: Scalar | int, window: bool = False) -> Scalar:
+        """The element at these indices (in bounds), by ``tensor.extract`` inside a body.
+
+        ``window``: each index is the same as without the clamps that made it, wherever the element
+        is used at all.
+        """
         if self.scalar is not None:
             return self.scalar
         where = [_index(i) for i in indices]
+        marks = {WINDOW: ir.UnitAttr.get()} if window else {}
         return load(
-            emit("tensor.extract", storage_type(self.dtype), self.value, *where), self.dtype
+            emit("tensor.extract", storage_type(self.dtype), self.value, *where, **marks),
+            self.dtype,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Dim
@@ -12,7 +13,7 @@ from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor
 from .index import Index, row_major
 from .memory import strides_of
 
-Element = tuple[Tensor, tuple[Index | None, ...]]
+Element = tuple[Tensor, tuple[Index | None, ...], bool]  # True: read through a window
 
 _INLINE_LIMIT = 400  # largest cost of an inlined expression; larger ones make too much code
 
@@ -26,11 +27,14 @@ class Access:
         index: one expression per axis, over the loops of the reading operation; None = the body
             computes the index.
         reinterpreted: True if a reshape lets the operation read the tensor with another shape.
+        window: the index of a read through a window, of which ``index`` is None: where it is not on
+            the axes of the tensor, another element is read there, and not used.
     """
 
     tensor: Tensor
     index: tuple[Index, ...] | None
     reinterpreted: bool = False
+    window: tuple[Index, ...] | None = None
 
 
 def accesses(op: Compute) -> list[Access]:
@@ -45,32 +49,45 @@ def accesses(op: Compute) -> list[Access]:
         if element in seen:
             continue
         seen.add(element)
-        tensor, index = element
+        tensor, index, window = element
         producer = tensor.producer
         if isinstance(producer, Compute) and not producer.anchor:
-            waiting += list(_reads(producer, producer.loop_values(tensor.number, index)))[::-1]
+            values = producer.loop_values(tensor.number, index)
+            waiting += list(_reads(producer, values, window))[::-1]
         elif isinstance(producer, Reshape) and tensor.buffer is None:
             if producer.mapping is not None and not producer.source.required:
                 source = tuple(m.substitute(index.__getitem__) for m in producer.mapping)
-                waiting.append((producer.source, source))
+                waiting.append((producer.source, source, window))
             else:
                 found[Access(producer.source, None, reinterpreted=True)] = None
-                found[Access(tensor, _known(index))] = None
+                found[_access(tensor, index, window)] = None
         elif producer is not None:
-            found[Access(tensor, _known(index))] = None
+            found[_access(tensor, index, window)] = None
     return list(found)
 
 
-def _reads(op: Compute, loops: Sequence[Index | None]) -> Iterator[Element]:
-    """The elements that one iteration of an operation reads."""
+def _access(tensor: Tensor, index: Sequence[Index | None], window: bool) -> Access:
+    known = _known(index)
+    return Access(tensor, None, window=known) if window else Access(tensor, known)
+
+
+def _reads(op: Compute, loops: Sequence[Index | None], window: bool = False) -> Iterator[Element]:
+    """The elements that one iteration of an operation reads.
+
+    ``window``: it is read through a window itself.
+    """
     for number, read in enumerate(op.reads):
         if number in op.body.used:
-            yield read.tensor, tuple(a.substitute(loops.__getitem__) for a in read.index)
+            yield read.tensor, tuple(a.substitute(loops.__getitem__) for a in read.index), window
     for number, init in enumerate(op.inits):
         if init is not None:
-            yield init, tuple(loops[k] for k in op.axes[number])
+            yield init, tuple(loops[k] for k in op.axes[number]), window
+    windows = op.body.windows
+    for tensor, index in windows:
+        yield tensor, tuple(a.substitute(loops.__getitem__) for a in index), True
     for tensor in op.body.extracts:
-        yield tensor, (None,) * tensor.rank
+        if all(tensor is not seen for seen, _ in windows):
+            yield tensor, (None,) * tensor.rank, window
 
 
 def _known(index: Sequence[Index | None]) -> tuple[Index, ...] | None:
@@ -87,7 +104,7 @@ def choose_anchors(graph: Graph) -> None:
     and expensive expressions with several readers.
     """
     for tensor in graph.outputs:
-        _require(tensor)
+        require(tensor)
     for op in graph.operations:
         if isinstance(op, Product):
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
@@ -100,13 +117,15 @@ def choose_anchors(graph: Graph) -> None:
             _require_unless_stored(op.source)
     uses = graph.uses()
     costs: dict[Tensor, int] = {}
+    saved: dict[Compute, int] = {}  # costs that the sum over operands would count again
     for op in graph.operations:
         if not isinstance(op, Compute):
             continue
         # An operand that is constant along a loop is computed outside of it, so it is not counted.
         reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
-        op.cost = total
+        op.cost = total = total - saved.get(op, 0)
+        place = _only_place(op, uses)
         op.anchor = (
             op.is_reduction
             or any(t.required for t in op.outputs)
@@ -116,9 +135,13 @@ def choose_anchors(graph: Graph) -> None:
                 and op.body.view is None
                 # A single element is computed once per nest, outside its loops.
                 and any(e != 1 for e in op.extents)
+                and place is None
                 and _recomputed(op, uses)
             )
         )
+        if place is not None and not op.anchor:
+            user, ways = place
+            saved[user] = saved.get(user, 0) + (ways - 1) * total
         for tensor in op.outputs:
             costs[tensor] = 0 if op.anchor else total
 
@@ -147,11 +170,61 @@ def _recomputed(op: Compute, uses: dict[Tensor, list]) -> bool:
 
 def _covers(op: Compute, read: Read) -> bool:
     """True if every iteration reads a different element."""
-    atoms = set().union(*map(ix.atoms_of, read.index)) if read.index else set()
+    return _covered(op, read.index)
+
+
+def _covered(op: Compute, index: Sequence[Index]) -> bool:
+    atoms = set().union(*map(ix.atoms_of, index)) if index else set()
     return all(loop in atoms or op.extents[loop] == 1 for loop in op.loops)
 
 
-def _require(tensor: Tensor) -> None:
+def _only_place(op: Compute, uses: dict[Tensor, list]) -> tuple[Compute, int] | None:
+    """The operation of which each place reads one element, also by windows; in how many ways.
+
+    ``lap[1:] += now[:-1]`` reads an element of ``lap`` as what is added to, and as what stays: the
+    place decides which of them counts. Operations with one reader are seen through.
+    """
+    if len(op.outputs) != 1 or op.is_reduction:
+        return None
+    ways, windows = 0, False
+    found: set[tuple[Compute, tuple[Index, ...]]] = set()
+    tensor = op.outputs[0]
+    waiting = [(tensor, tuple(map(ix.atom, range(tensor.rank))))]
+    while waiting:
+        tensor, index = waiting.pop()
+        for user in dict.fromkeys(uses.get(tensor, ())):
+            sites = _sites(user, tensor)
+            if sites is None:
+                return None
+            for site, is_window in sites:
+                windows |= is_window
+                at = ix.substituted(index, site.__getitem__)
+                readers = uses.get(user.outputs[0], ())
+                if user.is_reduction or user.outputs[0].required or len(readers) != 1:
+                    found.add((user, at))
+                    ways += 1
+                    continue
+                axes: dict[Any, Index] = {g: ix.atom(k) for k, g in enumerate(user.axes[0])}
+                waiting.append((user.outputs[0], ix.substituted(at, axes.__getitem__)))
+    if not windows or len(found) != 1:
+        return None
+    ((user, at),) = found
+    return (user, ways) if _covered(user, at) else None
+
+
+def _sites(user: Any, tensor: Tensor) -> list[tuple[tuple[Index, ...], bool]] | None:
+    """Where an operation reads a tensor, over its loops, and whether it does through a window."""
+    if not isinstance(user, Compute) or len(user.outputs) != 1 or tensor in user.inits:
+        return None
+    found = [
+        (read.index, False) for k, read in enumerate(user.reads)
+        if read.tensor is tensor and k in user.body.used
+    ]  # fmt: skip
+    windows = [(index, True) for seen, index in user.body.windows if seen is tensor]
+    return None if tensor in user.body.extracts and not windows else [*found, *windows]
+
+
+def require(tensor: Tensor) -> None:
     """Mark a tensor as required in memory; for a reinterpretation, mark its source as well."""
     tensor.required = True
     while isinstance(tensor.producer, Reshape):
@@ -164,7 +237,7 @@ def _require(tensor: Tensor) -> None:
 def _require_unless_stored(tensor: Tensor) -> None:
     if isinstance(tensor.producer, Source):
         return
-    _require(tensor)
+    require(tensor)
 
 
 def operand_view(

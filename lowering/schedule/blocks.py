@@ -229,7 +229,7 @@ def _is_read_outside(tensor: Tensor, steps: Sequence[Step], grouper: Grouper) ->
 
 def _aligned(group: Group, first: Product, result: Tensor, grouper: Grouper) -> Aligned | None:
     """The loops of a group over the rows of ``first``, of which ``result`` has the same rows."""
-    if group.lane is not None or any(op.placed for op in group.members):
+    if group.lane is not None or any(op.placed or op.partial for op in group.members):
         return None
     found: set[Aligned | None] = set()
     for op in group.members:

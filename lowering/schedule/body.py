@@ -10,6 +10,7 @@ from mlir import ir
 from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
+from ..linalg.element import WINDOW
 from . import index as ix
 from .graph import Body, Combiner, Tensor, definition
 from .index import Index
@@ -31,6 +32,7 @@ _REORDERABLE = {
     "arith.maxui", "arith.minui",
 }  # fmt: skip
 _FLOAT = {"arith.addf", "arith.mulf"}
+_CLAMPS = ("arith.index_cast", "arith.maxsi", "arith.minsi")
 
 
 def cost_of(name: str) -> int:
@@ -43,6 +45,7 @@ def read_body(
     function: ir.Block,
     captured: Sequence[ir.Value],
     tensors: dict[ir.Value, Tensor],
+    known_size: Callable[[ir.Value], Dim | None],
 ) -> tuple[Body, list[Combiner | None]]:
     """Facts about a region, and for each yielded value its combiner, if it has one.
 
@@ -51,8 +54,9 @@ def read_body(
         function: the function's block, which computes captured scalars.
         captured: scalars that the operation uses besides those in its region.
         tensors: SSA value -> tensor.
+        known_size: integer SSA value outside of regions -> size expression, or None.
     """
-    reader = _Facts(function, tensors)
+    reader = _Facts(function, tensors, known_size)
     for value in captured:
         reader.capture(value)
     if block is None:
@@ -120,9 +124,21 @@ def read_view(
     return None
 
 
+def unclamped(value: ir.Value) -> ir.Value:
+    """What a value is made of by clamps and conversions between types of indices."""
+    while (op := definition(value)) is not None and op.name in _CLAMPS:
+        value = op.operands[0]
+    return value
+
+
 class _Facts:
-    def __init__(self, function: ir.Block, tensors: dict[ir.Value, Tensor]) -> None:
-        self.function, self.tensors = function, tensors
+    def __init__(
+        self, function: ir.Block, tensors: dict[ir.Value, Tensor],
+        known_size: Callable[[ir.Value], Dim | None],
+    ) -> None:  # fmt: skip
+        self.function, self.tensors, self.known_size = function, tensors, known_size
+        self.windows: dict[tuple[Tensor, tuple[Index, ...]], None] = {}
+        self.whole: set[Tensor] = set()  # what is read by other extracts
         self.arguments: dict[ir.Value, int] = {}
         self.extracts: dict[Tensor, None] = {}
         self.used: set[int] = set()
@@ -134,8 +150,9 @@ class _Facts:
         self.terminator: Any = None
 
     def body(self, block: ir.Block | None) -> Body:
+        windows = tuple(w for w in self.windows if w[0] not in self.whole)
         return Body(
-            block, tuple(self.extracts), frozenset(self.used), tuple(self.direct),
+            block, tuple(self.extracts), windows, frozenset(self.used), tuple(self.direct),
             frozenset(self.loops), self.cost,
         )  # fmt: skip
 
@@ -182,7 +199,36 @@ class _Facts:
         return [v for v in op.operands if v not in self.tensors]
 
     def _extract(self, op: ir.Operation) -> None:
-        self.extracts[self.tensors[op.operands[0]]] = None
+        tensor = self.tensors[op.operands[0]]
+        self.extracts[tensor] = None
+        index = self._window(op) if WINDOW in op.attributes and not tensor.digits else None
+        if index is None:
+            self.whole.add(tensor)
+        else:
+            self.windows[tensor, index] = None
+
+    def _window(self, op: ir.Operation) -> tuple[Index, ...] | None:
+        """The indices of a read through a window, over the loops, as they are without clamps."""
+        found = [self._linear(v) for v in list(op.operands)[1:]]
+        known = tuple(index for index in found if index is not None)
+        return known if len(known) == len(found) else None
+
+    def _linear(self, value: ir.Value) -> Index | None:
+        value = unclamped(value)
+        op = definition(value)
+        if value not in self.inner or op is None:
+            size = self.known_size(value)
+            return None if size is None else ix.constant(size)
+        if op.name == "linalg.index":
+            return ix.atom(ir.IntegerAttr(op.attributes["dim"]).value)
+        if op.name == "arith.constant":
+            attribute = op.attributes["value"]
+            is_int = isinstance(attribute, ir.IntegerAttr)
+            return ix.constant(attribute.value) if is_int else None
+        parts = [self._linear(v) for v in op.operands]
+        if any(p is None for p in parts):
+            return None
+        return ix.arithmetic(op.name, [p for p in parts if p is not None])
 
 
 def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combiner | None:

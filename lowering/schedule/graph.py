@@ -61,6 +61,7 @@ class Tensor:
         number: index of the tensor among the producer's results.
         buffer: the buffer that holds the whole tensor; None = not decided, or not stored.
         required: True if the tensor must be stored, whatever is fused.
+        digits: True if it is made, however far back, of what is read at quotients of indices.
     """
 
     dims: tuple[Dim, ...]
@@ -69,6 +70,7 @@ class Tensor:
     number: int = 0
     buffer: Buffer | None = None
     required: bool = False
+    digits: bool = False
 
     @property
     def rank(self) -> int:
@@ -108,6 +110,9 @@ class Body:
     Attributes:
         block: the region's block; None for a fill.
         extracts: tensors read by ``tensor.extract`` in the region or in captured scalars.
+        windows: reads of those that are only read through windows, with indices over the loops: of
+            a part of the loops, outside of which the indices may be off the tensor's axes, and
+            what is read is not used.
         used: numbers of the block arguments that the region uses.
         direct: numbers of the used arguments that every iteration reads, in the order of their
             first use; the other used arguments are only read in branches.
@@ -119,6 +124,7 @@ class Body:
 
     block: Any = None
     extracts: tuple[Tensor, ...] = ()
+    windows: tuple[tuple[Tensor, tuple[Index, ...]], ...] = ()
     used: frozenset[int] = frozenset()
     direct: tuple[int, ...] = ()
     loops: frozenset[int] = frozenset()
@@ -146,6 +152,8 @@ class Compute:
             operation that makes the extremum of two elements, such as ``"arith.maximumf"``.
         placed: loops of a reduction to places that inputs name: an iteration in which input k
             differs from the index of loop ``placed[k]``, for some k, changes nothing.
+        part: (loop, first, size): elsewhere, the result is the first input.
+        partial: True if only that part is computed: the result is in the memory of the first input.
         anchor: True if the operation is computed in a place of its own; False = it is inlined into
             its consumers.
         cost: cost of the body and of the operations that are inlined into it, as in `Body`.
@@ -164,6 +172,8 @@ class Compute:
     is_scan: bool = False
     extremum: str | None = None
     placed: tuple[int, ...] = ()
+    part: tuple[tuple[int, int, int], ...] = ()
+    partial: bool = False
     anchor: bool = False
     cost: int = 0
     location: Any = None

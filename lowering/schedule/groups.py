@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of a nest; ``extent`` is its size, ``serial`` a number for its name."""
+    """A loop of a nest; ``extent`` is its size, ``serial`` a number for its name.
+
+    ``span``: the first index and the number of those that it goes through; None = all.
+    """
 
     extent: Dim
     serial: int
+    span: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"i{self.serial}"
@@ -177,6 +181,8 @@ class Grouper:
 
     def _start(self, op: Compute, reads: list[Access]) -> Group:
         loops = [self._loop(e) for e in op.extents]
+        for loop, first, size in op.part if op.partial else ():
+            loops[loop].span = first, size
         group = Group([op], [], {op: loops})
         group.outer = [loop for k, loop in enumerate(loops) if not op.reduction[k]]
         if op.is_reduction:
@@ -217,7 +223,7 @@ class Grouper:
 
     def _joins(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
         """Add ``op`` to a group that computes some of its operands, if possible; returns if so."""
-        if op.placed or any(member.placed for member in group.members):
+        if any(one.placed or one.partial for one in (op, *group.members)):
             return False
         if any(s is not group and self.reaches(s, group) for s in needs):
             return False
@@ -300,7 +306,7 @@ class Grouper:
         if any(self.reaches(s, group) for s in needs):
             return False
         like = group.members[0]
-        if op.placed or like.placed:
+        if op.placed or like.placed or op.partial or like.partial:
             return False
         if like.reduction != op.reduction or like.extents != op.extents or op.is_scan:
             return False

@@ -2,8 +2,9 @@
 
 This is allowed if no element of the input is read after its place has been written. It holds if the
 input's last reader ends before the step that writes the output begins. It also holds within one
-nest if both have the same shape and each iteration reads exactly the element that it writes. All
-other outputs must overlap no input; compiled code relies on that.
+nest if both have the same shape and each iteration reads exactly the element that it writes; a nest
+evaluates all results of an iteration before it stores one. All other outputs must overlap no input;
+compiled code relies on that. What is read of an output later is the output, wherever that is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def in_place(plan: Schedule) -> tuple[tuple[int, int], ...]:
         buffer = buffer_or_none(tensor)
         assert buffer is not None
         writers = [k for k, step in enumerate(plan.steps) if buffer in _written(step)]
-        if not writers or any(buffer in r for r in reads):
+        if not writers:
             continue
         for number, source in enumerate(plan.graph.inputs):
             assert isinstance(source.producer, Source)
@@ -65,13 +66,14 @@ def shared_in_nest(plan: Schedule, nest: Nest) -> set[Buffer]:
 
 
 def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
-    """True if the last step writes its only output where the same iteration reads the input.
+    """True if a step writes an output where the same iteration, and no other, reads the input.
 
     Nests with reductions are excluded: emission declares the loops independent, and loops of
-    reductions may depend on each other.
+    reductions may depend on each other. So are nests of several stages, the first of which might
+    write what the next one reads.
     """
     nest = plan.steps[number]
-    if not isinstance(nest, Nest) or number + 1 != len(plan.steps) or len(plan.graph.outputs) != 1:
+    if not isinstance(nest, Nest) or len(nest.stages) != 1 or nest.tail:
         return False
     if nest.scratch or any(op.is_reduction for op in nest.group.members):
         return False
@@ -83,8 +85,9 @@ def _meets(plan: Schedule, number: int, output: Buffer, given: Buffer) -> bool:
         written |= {tuple(at[axis] for axis in op.axes[k]) for k in stores}
         for access in accesses(op):
             if buffer_or_none(access.tensor) is given:
-                known = access.index is not None and not access.reinterpreted
-                read.add(ix.substituted(access.index or (), at.__getitem__) if known else None)
+                index = access.window if access.index is None else access.index
+                known = index is not None and not access.reinterpreted
+                read.add(ix.substituted(index or (), at.__getitem__) if known else None)
     return len(written) == 1 and read == written
 
 

@@ -167,6 +167,11 @@ def atoms_of(index: Index) -> set[Atom]:
     return found
 
 
+def has_digits(index: Index) -> bool:
+    """True if an expression contains a quotient, of which the operands may not be negative."""
+    return any(isinstance(a, Quotient) for a in index.terms)
+
+
 def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
     """Element strides of a C-contiguous array."""
     strides: list[Dim] = []

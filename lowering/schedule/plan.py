@@ -35,6 +35,7 @@ from .halves import narrow_products
 from .memory import element_bytes, is_contiguous, reshape_root
 from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
+from .part_writes import write_parts
 from .read import read_graph
 from .rows import share_rows
 from .scans import choose_scan_tiling
@@ -92,7 +93,7 @@ def schedule(
     function: Any, *, temporaries: Callable[[Nest], list[Any]] | None = None,
     accumulate: bool = True, read_constants: bool = True, one_row: int = 0, halves: bool = False,
     biases: bool = False, tiles: bool = False, blocks: bool = False, threads: bool = False,
-    places: bool = False,
+    places: bool = False, windows: bool = False,
 ) -> Schedule:  # fmt: skip
     """Schedule a ``func.func``.
 
@@ -110,16 +111,23 @@ def schedule(
         blocks: True = two products may run in blocks of rows, with what stands between them.
         threads: True = several threads may share a step.
         places: True = additions at places that arrays name go through these places.
+        windows: True = what is read through windows is known to be read at the same places, and
+            small parts of arrays are written over these.
 
     Raises LoweringError for a function that cannot be scheduled.
     """
     graph = read_graph(function)
+    if not windows:
+        for op in _computes(graph):
+            op.body.windows = ()
     if halves:
         narrow_products(graph)
     if biases:
         take_in_biases(graph)
     _give_outputs_buffers(graph)
     _copy_operands(graph, read_constants)
+    if windows:
+        write_parts(graph)
     choose_anchors(graph)
     grouper = Grouper(graph, accumulate, one_row, places)
     if accumulate:
@@ -139,17 +147,18 @@ def schedule(
             _add_temporaries(step.temporaries, step.chunks, lives, number)
             result.steps.append(step)
             continue
-        if tiles:
+        whole = not any(op.partial for op in step.members)
+        if tiles and whole:
             merge_loops(step, grouper)
         nest = build_nest(step, grouper, stored)
-        if tiles:
+        if tiles and whole:
             nest.tiling = choose_tiling(nest) or choose_scan_tiling(nest)
             if nest.tiling is None:
                 channels_innermost(nest, grouper)
             widen_tiles(nest)
         own = (temporaries or _large_scratch)(nest)
-        nest.chunks = chunks = nest_chunks(nest, own) if threads else None
-        if tiles:
+        nest.chunks = chunks = nest_chunks(nest, own) if threads and whole else None
+        if tiles and whole:
             choose_rows(nest)
         _add_temporaries(own, chunks, lives, number)
         result.steps.append(nest)

@@ -11,6 +11,7 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.size_algebra import parse_dim, without_remainders
 from ...dialect.ir.symbolic import Dim, symbol
 from ..abi import CONTIGUOUS, TensorSpec
+from ..linalg.element import PART
 from . import index as ix
 from .body import SCALAR, read_body, read_view
 from .graph import (
@@ -181,7 +182,7 @@ class _Reader:
         into = self.tensors[destination]
         output = Tensor(into.dims, into.element)
         rank = len(into.dims)
-        extracts, _ = read_body(None, self.block, [value], self.tensors)
+        extracts, _ = read_body(None, self.block, [value], self.tensors, self.sizes.known_size)
         self._add_compute(
             op, (output,), into.dims, (False,) * rank, [], [None], [tuple(range(rank))],
             Body(fill=value, extracts=extracts.extracts, cost=0),
@@ -202,7 +203,7 @@ class _Reader:
             for t, index in zip(ins, indices, strict=False)
         ]
         block = op.regions[0].blocks[0]
-        body, combiners = read_body(block, self.block, [], self.tensors)
+        body, combiners = read_body(block, self.block, [], self.tensors, self.sizes.known_size)
         viewed = read_view(block, self.sizes.known_size, self.tensors) if body.extracts else None
         if viewed is not None:
             reads, body = [Read(*viewed)], Body(view=0, used=frozenset([0]))
@@ -216,6 +217,9 @@ class _Reader:
             compute.extremum = ir.StringAttr(attributes["profuse.extremum"]).value
         if "profuse.placed" in attributes:
             compute.placed = tuple(ir.DenseI64ArrayAttr(attributes["profuse.placed"]))
+        if PART in attributes:
+            numbers = list(ir.DenseI64ArrayAttr(attributes[PART]))
+            compute.part = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
         if any(reduction) and not is_scan:
             compute.combiners = combiners
         else:
@@ -230,8 +234,11 @@ class _Reader:
             f"op{len(self.operations)}", tuple(extents), reduction, reads, inits, list(outputs),
             axes, body, is_scan=is_scan, location=op.location,
         )  # fmt: skip
+        digits = any(ix.has_digits(i) for read in reads for i in read.index) or any(
+            t.digits for t in operands(compute)
+        )
         for number, (tensor, value) in enumerate(zip(outputs, op.results, strict=True)):
-            tensor.producer, tensor.number = compute, number
+            tensor.producer, tensor.number, tensor.digits = compute, number, digits
             self.tensors[value] = tensor
         self.operations.append(compute)
         return compute
@@ -263,6 +270,7 @@ class _Reader:
         output = Tensor(dims, type_.element_type)
         mapping = reshape_mapping(source.dims, dims)
         output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
+        output.digits = source.digits or mapping is None or any(map(ix.has_digits, mapping))
         self.tensors[op.results[0]] = output
         self.operations.append(output.producer)
 

@@ -45,8 +45,8 @@ def _merge(grouper: Grouper, earlier: Group, later: Group) -> None:
     """Make one group of two that work on the same rows."""
     if not _sizes(earlier) & _sizes(later):
         return
-    if any(op.is_scan or op.placed for op in (*earlier.members, *later.members)):
-        return  # a nest that is one scan runs in tiles, and additions at places run by themselves
+    if any(op.is_scan or op.placed or op.partial for op in (*earlier.members, *later.members)):
+        return  # a nest that is one scan runs in tiles, and what writes at places runs by itself
     for rows, group in ((earlier, later), (later, earlier)):
         if rows.lane is not None or not _is_rowwise(rows) or grouper.reaches(rows, group):
             continue

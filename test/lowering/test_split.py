@@ -100,3 +100,85 @@ def test_bounds_are_split_at_in_order_and_once():
     wanted[10:50] *= 5
     np.testing.assert_array_equal(kernel(array)[0], wanted)
     assert not re.search(r"v\w*(blend|gather|pcmp)", kernel.stages["asm"])
+
+
+# Increments of parts of an array: (axis, first, last of the part, first of what is added).
+AROUND = [(0, 1, None, 0), (0, 0, -1, 1), (1, 1, None, 0), (1, 0, -1, 1)]
+MANY = [(1, k, k + 8, 7 - k) for k in range(7)]
+
+
+def sums_of_parts(parts, x, get, put, scaled):
+    """``y = -4 * x``, and parts of ``y`` increased by parts of ``x``."""
+    y = scaled(x)
+    for axis, first, last, since in parts:
+        size = None if last is None else last - first
+        end = since + size if size is not None and size > 0 else (None if since else -1)
+        y = put(y, get(y, axis, first, last), get(x, axis, since, end), axis, first, last)
+    return y
+
+
+def increased(parts, rows, columns):
+    g = Graph(tensor(rows, columns))
+
+    def bounds(axis, first, last):
+        stop = ABSENT if last is None else last
+        return {"axes": (axis,), "starts": (first or ABSENT,), "stops": (stop,)}
+
+    def put(y, part, more, *at):
+        return g.slice_scatter(y, g.add(part, more), **bounds(*at))
+
+    y = sums_of_parts(
+        parts, g.inputs[0], lambda v, *at: g.slice(v, **bounds(*at)), put,
+        lambda x: g.mul(x, g.number(-4.0)),
+    )  # fmt: skip
+    return built(g.returning(y))
+
+
+def increased_by_numpy(parts, x):
+    def at(axis, first, last):
+        return (*(slice(None),) * axis, slice(first, last))
+
+    def put(y, part, more, *where):
+        y = y.copy()
+        y[at(*where)] = part + more
+        return y
+
+    return sums_of_parts(parts, x, lambda v, *where: v[at(*where)], put, lambda x: x * -4)
+
+
+@pytest.mark.parametrize("parts", [AROUND, AROUND[:2], MANY], ids=["around", "rows", "many"])
+def test_parts_that_are_increased_one_after_the_other_are_one_walk(parts):
+    """However many there are, the array is not stored in between."""
+    kernel = increased(parts, 21, 40)
+    x = np.random.default_rng(4).standard_normal((21, 40)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x)[0], increased_by_numpy(parts, x))
+    assert kernel.artifact.abi.workspace == "0"
+    assert len(re.findall(r"func.func @kernel_nest", kernel.stages["loops"])) == 1
+
+
+def test_increased_parts_are_vector_code_without_comparisons():
+    kernel = increased(AROUND, 70, 80)
+    assert not re.search(r"v\w*(blend|gather|pcmp)|vpm(ax|in)s", kernel.stages["asm"])
+
+
+def test_what_is_read_outside_of_a_part_stays_within_its_array():
+    """More parts than a loop is split at: what is not wanted is read at the ends of the array."""
+    kernel = increased(MANY, 3, 16)
+    loops = kernel.stages["loops"]
+    assert "arith.maxsi" in loops and "arith.minsi" in loops
+    x = np.random.default_rng(5).standard_normal((3, 16)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x)[0], increased_by_numpy(MANY, x))
+
+
+def test_rows_that_are_read_as_one_axis_are_read_at_clamped_places():
+    """An index that quotients are made of may not be negative."""
+    g = Graph(tensor(6, 8), tensor(48))
+    x, y = g.inputs
+    flat = g.reshape(g.transpose(x, perm=(1, 0)), shape=(48,))
+    part = g.add(g.slice(flat, starts=(0,), stops=(40,)), g.slice(y, starts=(0,), stops=(40,)))
+    kernel = built(g.returning(g.slice_scatter(y, part, starts=(3,), stops=(43,))))
+    rng = np.random.default_rng(6)
+    x, y = rng.standard_normal((6, 8)).astype(np.float32), rng.random(48, np.float32)
+    wanted = y.copy()
+    wanted[3:43] = x.T.reshape(-1)[:40] + y[:40]
+    np.testing.assert_array_equal(kernel(x, y)[0], wanted)

@@ -246,7 +246,9 @@ class SliceScatter(Scatter, name="slice_scatter"):
         if any(size == 0 for size in value.type.shape):
             return b.pointwise(lambda e: e, (x,), out)
 
-        def element(*at: Scalar) -> Scalar:
+        window = all(step == 1 for *_, step in parts)
+
+        def element(old: Scalar, *at: Scalar) -> Scalar:
             inside, where = None, list(at)
             for axis, first, size, step in parts:
                 assert isinstance(step, int) and first is not None and size is not None
@@ -267,10 +269,16 @@ class SliceScatter(Scatter, name="slice_scatter"):
                 inside = _both(inside, found)
                 # The new elements are read whether they are wanted or not.
                 where[axis] = index.maximum(0).minimum(last)
-            new = value.at(*where)
-            return new if inside is None else inside.select(new, x.at(*at))
+            new = value.at(*where, window=window)
+            return new if inside is None else inside.select(new, old)
 
-        return b.compute(out, element)
+        if x.scalar is not None:
+            return b.compute(out, lambda *at: element(x.at(*at), *at))
+        part = [
+            (axis, first, size) for axis, first, size, _ in parts
+            if window and first is not None and size is not None
+        ]  # fmt: skip
+        return b.compute(out, element, [(x, range(x.rank))], part)
 
 
 def _both(a: Scalar | None, b: Scalar | None) -> Scalar | None:
@@ -327,7 +335,8 @@ class PickScatter(Scatter, name="pick_scatter"):
         if x.scalar is not None or value.scalar is not None:
             return b.compute(out, of_number)
         axes = range(x.rank)
-        return b.compute(out, element, [(x, axes), (value, [k for k in axes if k != axis])])
+        reads = [(x, axes), (value, [k for k in axes if k != axis])]
+        return b.compute(out, element, reads, [(axis, position, 1)])
 
 
 def store(target: np.ndarray, value: Any, *, strict: bool) -> np.ndarray:

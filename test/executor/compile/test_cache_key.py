@@ -149,6 +149,7 @@ OPTIONS = {
     "arguments": "a part of a profile's key",
     "recall": "whether anything is looked up",
     "donate": "`in_place` of a request",
+    "writes": "`in_place` of a request",
     "saved": "where is looked first",
     "unsupported": "what becomes of calls without a graph",
     "gradients": "the pipeline keeps more, and a profile's key has it beside the arguments",
@@ -157,11 +158,12 @@ OPTIONS = {
 
 def test_every_option_of_a_function_reaches_the_key_or_needs_not():
     assert {f.name for f in fields(Options)} == OPTIONS.keys()
-    plain, donating = (
-        make_request(IR, request().pipeline, Options(donate=donate)) for donate in ((), ("x",))
+    plain, *others = (
+        make_request(IR, request().pipeline, options)
+        for options in (Options(), Options(donate=("x",)), Options(writes=True))
     )
-    assert (plain.in_place, donating.in_place) == (False, True)
-    assert key_of(plain).digest != key_of(donating).digest
+    assert not plain.in_place and all(other.in_place for other in others)
+    assert all(key_of(plain).digest != key_of(other).digest for other in others)
 
 
 def test_every_part_of_a_profiles_key(folder):
