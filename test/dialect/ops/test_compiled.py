@@ -6,10 +6,11 @@ its operands, an entry in REFUSED.
 
 from __future__ import annotations
 
+import heapq
 import os
 import zlib
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
@@ -99,14 +100,25 @@ def selected(name: str, *, dynamic: bool) -> list[Call]:
         return calls
     # In an order in which the dtypes are mixed.
     order = np.random.default_rng(zlib.crc32(name.encode())).permutation(len(calls))
-    seen: set[Hashable] = set()
+    return smallest_cover([(calls[k], set(aspects(calls[k], dynamic=dynamic))) for k in order])
+
+
+def smallest_cover(given: list[tuple[Call, set[Hashable]]]) -> list[Call]:
+    """Few calls with all aspects: always the one with most that none before has, the first such."""
+    missing = set().union(*(found for _, found in given))
+    # What a call adds only falls: the heap has the call that adds most on top, or says so too soon.
+    heap = [(-len(found), k) for k, (_, found) in enumerate(given)]
+    heapq.heapify(heap)
     chosen = []
-    for k in order:
-        found = set(aspects(calls[k], dynamic=dynamic))
-        if not found <= seen:
-            seen |= found
-            chosen.append(calls[k])
-    return chosen
+    while missing:
+        _, k = heapq.heappop(heap)
+        adds = len(given[k][1] & missing)
+        if heap and (-adds, k) > heap[0]:
+            heapq.heappush(heap, (-adds, k))
+            continue
+        missing -= given[k][1]
+        chosen.append(k)
+    return [given[k][0] for k in sorted(chosen)]
 
 
 def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
@@ -143,9 +155,19 @@ def has_edges(value: object) -> bool:
     """True if an array has all the `edge_values` of its dtype."""
     if not isinstance(value, np.ndarray):
         return False
-    # Bits, of which those of nan are equal to themselves.
-    edges = edge_values(dtype_of(value.dtype))
-    return {x.tobytes() for x in edges.ravel()} <= {x.tobytes() for x in value.ravel()}
+    edges = edge_bytes(dtype_of(value.dtype))
+    return value.size >= len(edges) and edges <= bits_of(value)
+
+
+@cache
+def edge_bytes(dtype: DType) -> set[bytes]:
+    return bits_of(edge_values(dtype))
+
+
+def bits_of(array: np.ndarray) -> set[bytes]:
+    """Of each element; those of nan are equal to themselves."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return set(flat.view(f"V{flat.itemsize}").tolist())
 
 
 def layout(type_: Type) -> Hashable:
