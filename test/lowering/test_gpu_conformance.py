@@ -17,7 +17,7 @@ from compiled import Batch, describe, differences, dynamic_call, static_call
 from profuse.dialect.errors import ProfuseError
 from profuse.lowering.gpu.nvvm import to_nvvm
 from simt import KernelFault, SimtError
-from test_compiled import EVERY_CASE, NAMES, is_complex
+from test_compiled import NAMES, is_complex
 
 BATCH = 64
 MOST = 4000  # elements of an operand

@@ -7,7 +7,6 @@ its operands, an entry in REFUSED.
 from __future__ import annotations
 
 import heapq
-import os
 import zlib
 from collections.abc import Hashable, Iterator
 from functools import cache, lru_cache
@@ -16,14 +15,13 @@ import numpy as np
 import pytest
 from cases import Case, all_suites, cases_of, edge_values
 from compiled import Call, dynamic_call, run_batches, static_call
+from every_case import EVERY_CASE
 from profuse.dialect.ir.device import HOST
 from profuse.dialect.ir.dtypes import DType, dtype_of
 from profuse.dialect.ir.op import Fusion
 from profuse.dialect.ir.types import ScalarType, TensorType, Type
 from profuse.dialect.ops.elementwise.families import Elementwise
 
-# Every case takes many minutes; without it, cases that repeat what others test are left out.
-EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
 NAMES = tuple(dict.fromkeys(name for name, _ in all_suites()))
 each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
 
