@@ -116,6 +116,8 @@ def test_values(make, symbolic):
     for sizes in SIZES[list(CASES).index(make) % step :: step]:
         if sizes[0] == 0 and make is sums_both_ways:
             continue  # no maximum of nothing
+        if make is wide and sizes[0] > 200:
+            continue  # 14 million elements, for rows that are as those of the size before
         program = make(*sizes)
         args = arguments(program, sizes)
         mine = kernel or built(program)

@@ -132,15 +132,21 @@ def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
     rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
     if len(given) == 1:
         yield "given", *given
+    # Kernels of literal sizes meet every pair, and so do those of symbolic ones of a few ops: what
+    # differs between the two is how sizes and strides are read, not what is computed.
+    pairs = not dynamic or op.name in ADDRESSING
     tensors = [(t, w) for t, w in zip(call.types, wanted, strict=True) if isinstance(t, TensorType)]
     if len({t.dtype for t, _ in tensors}) > 1 and any(w for _, w in tensors):
         # Casts have cases of their own.
-        yield "mixed", dtypes
+        if pairs:
+            yield "mixed", dtypes
         return
     if any(map(has_edges, call.case.args)):
         yield "edges", dtypes, result, rest
     yield widths, result
     yield layouts, rest
+    if not pairs:
+        return
     if not (issubclass(op, Elementwise) and op.name not in ADDRESSING):
         yield widths, layouts
         yield result, layouts
