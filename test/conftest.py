@@ -17,10 +17,12 @@ os.environ["PROFUSE_DEMOTE"] = "off"
 # Few sets of inputs. PROFUSE_CHECK=all, which has no budget, is for the table of ops, see
 # docs/testing.md.
 os.environ.setdefault("PROFUSE_CHECK_MS", "4")
-# Tests start hundreds of processes: without bytecode on disk each of them, and each worker of theirs,
-# compiles 300 modules for 0.7 seconds, and this one all of the tests.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
+# Tests start hundreds of processes: without bytecode on disk each of them, and each worker of
+# theirs, compiles 300 modules for 0.7 seconds, and this one all of the tests. Trees of which a file
+# changes from run to run are left without (mutation_runner.py).
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,7 @@ from emulation import Emulated, misaligned
 sys.path.insert(0, str(Path(__file__).parents[1] / "dialect" / "ops"))
 from cases import all_suites, cases_of
 from compiled import Batch, describe, differences, dynamic_call, static_call
+from every_case import EVERY_CASE
 from profuse.dialect.errors import ProfuseError
 from profuse.lowering.gpu.nvvm import to_nvvm
 from simt import KernelFault, SimtError
