@@ -7,7 +7,6 @@ import tracemalloc
 import numpy as np
 import profuse as pf
 import pytest
-from every_case import EVERY_CASE
 
 RNG = np.random.default_rng(4)
 STEP = 1e-6
@@ -112,12 +111,10 @@ def total(grads, directions):
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, profiling):
     """Joint and split, at numbers of rounds that are squares, one more, and few."""
-    with pf.knobs.override(profiling_mode=True):
-        plain = pf.jit(f, profiled_runs=99)  # op by op
+    plain = pf.jit(f, profiled_runs=99)
     with pf.knobs.override(loop_bytes=0, profiling_mode=profiling):
         made = pf.grad(f, wrt=EVERY)
-        # By specs, each number of rounds is compiled anew, whatever came before.
-        for rounds in (9, 9, 10, 16, 23, 1, 8) if profiling or EVERY_CASE else (9, 10, 1):
+        for rounds in (9, 9, 10, 16, 23, 1, 8):
             args = arguments(rounds)
             directions = [RNG.standard_normal(a.shape) for a in args]
             grads = made(*args)
