@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Some environments set it; each process then compiles all modules that it imports. Empty is as not set.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 

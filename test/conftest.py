@@ -1,7 +1,9 @@
 """For every test: what earlier runs have compiled must not answer for this checkout's compiler,
 and most count what each call does, so that they wait for compiles; see test_background.py."""
 
+import gc
 import os
+import sys
 
 import pytest
 
@@ -15,6 +17,19 @@ os.environ["PROFUSE_DEMOTE"] = "off"
 # Few sets of inputs. PROFUSE_CHECK=all, which has no budget, is for the table of ops, see
 # docs/testing.md.
 os.environ.setdefault("PROFUSE_CHECK_MS", "4")
+# Tests start hundreds of processes: without bytecode on disk each of them, and each worker of
+# theirs, compiles 300 modules for 0.7 seconds, and this one all of the tests. Trees of which a file
+# changes from run to run are left without (mutation_runner.py).
+if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """A full collection of garbage walks all that lives, and the tests themselves are millions of
+    objects: it takes more than half a second with them, and some tests ask for hundreds."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

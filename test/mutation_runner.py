@@ -66,7 +66,11 @@ def corpus_status(tree: Path, _tests: tuple[str, ...], seconds: float = _TIMEOUT
 
 
 def _status(tree: Path, arguments: list[str], seconds: float) -> int | None:
-    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Bytecode of a file that changes within a second would be taken for that of the next change;
+    # conftest.py knows this value.
+    environment = os.environ | {
+        "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "mutated",
+    }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, *arguments], cwd=tree, env=environment, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -14,10 +14,11 @@ from emulation import Emulated, misaligned
 sys.path.insert(0, str(Path(__file__).parents[1] / "dialect" / "ops"))
 from cases import all_suites, cases_of
 from compiled import Batch, describe, differences, dynamic_call, static_call
+from every_case import EVERY_CASE
 from profuse.dialect.errors import ProfuseError
 from profuse.lowering.gpu.nvvm import to_nvvm
 from simt import KernelFault, SimtError
-from test_compiled import EVERY_CASE, NAMES, is_complex
+from test_compiled import NAMES, is_complex
 
 BATCH = 64
 MOST = 4000  # elements of an operand

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from every_case import EVERY_CASE
 from graphs import Graph, tensor
 from native import built
 from pools import needs_pool, on_threads, one_thread_afterwards, same_bits  # noqa: F401
@@ -110,9 +111,13 @@ def close(found, wanted, exact):
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
 def test_values(make, symbolic):
     kernel = built(make("n", "m")) if symbolic else None
-    for sizes in SIZES:
+    # With literal sizes each is a kernel of its own: the functions take turns at them.
+    step = 1 if symbolic or EVERY_CASE else 2
+    for sizes in SIZES[list(CASES).index(make) % step :: step]:
         if sizes[0] == 0 and make is sums_both_ways:
             continue  # no maximum of nothing
+        if make is wide and sizes[0] > 200:
+            continue  # 14 million elements, for rows that are as those of the size before
         program = make(*sizes)
         args = arguments(program, sizes)
         mine = kernel or built(program)

@@ -9,6 +9,7 @@ import copy
 import inspect
 import re
 import zlib
+from functools import cache
 
 import numpy as np
 import parameter_calls as table
@@ -55,6 +56,7 @@ WRONG_KIND = re.compile(
 UNNAMED = {"like", "kwargs"}
 
 
+@cache
 def _operands():
     rng = np.random.default_rng(3)
     few = (rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))) * 3
@@ -78,7 +80,7 @@ SCOPE = {"np": np, "copy": copy, "fill": _fill}
 def _arguments(text):
     """One operand for each text, chosen by the text, and what goes with it."""
     operands = _operands()
-    x = operands[zlib.crc32(text.encode()) % len(operands)]
+    x = operands[zlib.crc32(text.encode()) % len(operands)].copy()  # a call may write to it
     kind = x.dtype.str[1:]
     y = ~x if kind == "b1" else np.asarray((np.abs(x) + 1).astype(OTHER[kind]))
     return {"x": x, "y": y, "m": np.asarray(np.real(x) > 0.5), "k": 3}

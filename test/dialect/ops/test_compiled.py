@@ -6,23 +6,22 @@ its operands, an entry in REFUSED.
 
 from __future__ import annotations
 
-import os
+import heapq
 import zlib
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pytest
 from cases import Case, all_suites, cases_of, edge_values
 from compiled import Call, dynamic_call, run_batches, static_call
+from every_case import EVERY_CASE
 from profuse.dialect.ir.device import HOST
 from profuse.dialect.ir.dtypes import DType, dtype_of
 from profuse.dialect.ir.op import Fusion
 from profuse.dialect.ir.types import ScalarType, TensorType, Type
 from profuse.dialect.ops.elementwise.families import Elementwise
 
-# Every case takes many minutes; without it, cases that repeat what others test are left out.
-EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
 NAMES = tuple(dict.fromkeys(name for name, _ in all_suites()))
 each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
 
@@ -99,14 +98,25 @@ def selected(name: str, *, dynamic: bool) -> list[Call]:
         return calls
     # In an order in which the dtypes are mixed.
     order = np.random.default_rng(zlib.crc32(name.encode())).permutation(len(calls))
-    seen: set[Hashable] = set()
+    return smallest_cover([(calls[k], set(aspects(calls[k], dynamic=dynamic))) for k in order])
+
+
+def smallest_cover(given: list[tuple[Call, set[Hashable]]]) -> list[Call]:
+    """Few calls with all aspects: always the one with most that none before has, the first such."""
+    missing = set().union(*(found for _, found in given))
+    # What a call adds only falls: the heap has the call that adds most on top, or says so too soon.
+    heap = [(-len(found), k) for k, (_, found) in enumerate(given)]
+    heapq.heapify(heap)
     chosen = []
-    for k in order:
-        found = set(aspects(calls[k], dynamic=dynamic))
-        if not found <= seen:
-            seen |= found
-            chosen.append(calls[k])
-    return chosen
+    while missing:
+        _, k = heapq.heappop(heap)
+        adds = len(given[k][1] & missing)
+        if heap and (-adds, k) > heap[0]:
+            heapq.heappush(heap, (-adds, k))
+            continue
+        missing -= given[k][1]
+        chosen.append(k)
+    return [given[k][0] for k in sorted(chosen)]
 
 
 def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
@@ -122,15 +132,21 @@ def aspects(call: Call, *, dynamic: bool) -> Iterator[Hashable]:
     rest = repr(sorted((k, v) for k, v in attrs.items() if not isinstance(v, DType)))
     if len(given) == 1:
         yield "given", *given
+    # Kernels of literal sizes meet every pair, and so do those of symbolic ones of a few ops: what
+    # differs between the two is how sizes and strides are read, not what is computed.
+    pairs = not dynamic or op.name in ADDRESSING
     tensors = [(t, w) for t, w in zip(call.types, wanted, strict=True) if isinstance(t, TensorType)]
     if len({t.dtype for t, _ in tensors}) > 1 and any(w for _, w in tensors):
         # Casts have cases of their own.
-        yield "mixed", dtypes
+        if pairs:
+            yield "mixed", dtypes
         return
     if any(map(has_edges, call.case.args)):
         yield "edges", dtypes, result, rest
     yield widths, result
     yield layouts, rest
+    if not pairs:
+        return
     if not (issubclass(op, Elementwise) and op.name not in ADDRESSING):
         yield widths, layouts
         yield result, layouts
@@ -143,9 +159,19 @@ def has_edges(value: object) -> bool:
     """True if an array has all the `edge_values` of its dtype."""
     if not isinstance(value, np.ndarray):
         return False
-    # Bits, of which those of nan are equal to themselves.
-    edges = edge_values(dtype_of(value.dtype))
-    return {x.tobytes() for x in edges.ravel()} <= {x.tobytes() for x in value.ravel()}
+    edges = edge_bytes(dtype_of(value.dtype))
+    return value.size >= len(edges) and edges <= bits_of(value)
+
+
+@cache
+def edge_bytes(dtype: DType) -> set[bytes]:
+    return bits_of(edge_values(dtype))
+
+
+def bits_of(array: np.ndarray) -> set[bytes]:
+    """Of each element; those of nan are equal to themselves."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return set(flat.view(f"V{flat.itemsize}").tolist())
 
 
 def layout(type_: Type) -> Hashable:

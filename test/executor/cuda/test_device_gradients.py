@@ -8,6 +8,7 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import pairs
 from internals import executor_of
 from needs import needs_ptxas
 from profuse.executor.compile.compiler import compile_graph
@@ -96,7 +97,8 @@ LOSSES = {
 }
 EPSILON = {"f2": 2.0**-11, "f4": 2.0**-24, "f8": 2.0**-53}
 losses = pytest.mark.parametrize("name", LOSSES)
-strategies = pytest.mark.parametrize("strategy", ["static", "dynamic"])
+STRATEGIES = ["static", "dynamic"]
+strategies = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
 @pytest.fixture(autouse=True)
@@ -161,10 +163,9 @@ def test_forward_and_backward_run_as_kernels_alone(device, name, strategy):
 SIZES = [(5, 1024), (33, 63), (2, 20_000), (1, 5000), (300, 5), (2048, 8), (1, 1), (0, 8)]
 
 
-@strategies
-@pytest.mark.parametrize("rows, columns", SIZES)
-@losses
-def test_sizes(device, name, rows, columns, strategy):
+@pytest.mark.parametrize("name, sizes, strategy", pairs(list(LOSSES), SIZES, STRATEGIES))
+def test_sizes(device, name, sizes, strategy):
+    rows, columns = sizes
     loss = LOSSES[name]
     if name == "mlp" and columns > 100:
         pytest.skip("products are the library's; its kernels see smaller sizes as well")
@@ -175,9 +176,7 @@ def test_sizes(device, name, rows, columns, strategy):
     check(found, args, loss, "f4")
 
 
-@strategies
-@pytest.mark.parametrize("dtype", ["f2", "f8"])
-@losses
+@pytest.mark.parametrize("name, dtype, strategy", pairs(list(LOSSES), ["f2", "f8"], STRATEGIES))
 def test_other_floats(device, name, dtype, strategy):
     loss = LOSSES[name]
     args = loss.arguments(6, 40, dtype)
@@ -242,11 +241,13 @@ def test_additions_at_indices(device, count):
         assert "Not fused: index_add at " in f.explain()
 
 
+CHIPS = [("sm_80", "f4"), ("sm_90", "f2"), ("sm_90", "f4")]
+
+
 @needs_ptxas
-@strategies
-@pytest.mark.parametrize("chip, dtype", [("sm_80", "f4"), ("sm_90", "f2"), ("sm_90", "f4")])
-@losses
-def test_ptxas_assembles_them_without_spills(device, name, chip, dtype, strategy):
+@pytest.mark.parametrize("name, made_for, strategy", pairs(list(LOSSES), CHIPS, STRATEGIES))
+def test_ptxas_assembles_them_without_spills(device, name, made_for, strategy):
+    chip, dtype = made_for
     loss = LOSSES[name]
     args = loss.arguments(5, 1024 if name != "mlp" else 64, dtype)
     f, _ = optimised(loss, args, strategy, calls=2)
