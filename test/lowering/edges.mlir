@@ -51,3 +51,31 @@ func.func private @behind(%x: tensor<8xf64, {strides = "contiguous"}>) -> tensor
   }
   return %r : tensor<8xf64>
 }
+
+// A place that is the same in all rounds is tested before the loop, and only if there are rounds.
+// CHECK-LABEL: // steady
+// CHECK:         %[[IN:.*]] = arith.cmpi ult, %[[P:.*]], %c8_i64
+// CHECK:         %[[TURNED:.*]] = arith.addi %[[P]], %c8_i64
+// CHECK:         %[[AT:.*]] = arith.select %[[IN]], %[[P]], %[[TURNED]]
+// CHECK:         %[[OUT:.*]] = arith.cmpi uge, %[[AT]], %c8_i64
+// CHECK:         %[[ROUNDS:.*]] = arith.cmpi sgt, %[[N:.*]], %c0_i64
+// CHECK:         %[[VOID:.*]] = arith.andi %[[OUT]], %[[ROUNDS]]
+// CHECK:         %[[GOOD:.*]] = arith.xori %[[VOID]]
+// CHECK:         cf.assert %[[GOOD]]
+// CHECK:         scf.for
+// CHECK-NOT:       arith.cmpi
+// CHECK-NOT:       cf.assert
+// CHECK:           arith.mulf
+// CHECK:         }
+func.func private @steady(%x: tensor<8xf64, {strides = "contiguous"}>, %p: i64, %n: i64) -> tensor<8xf64> {
+  %o = "profuse.copy"(%x) : (tensor<8xf64, {strides = "contiguous"}>) -> tensor<8xf64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %o) -> (tensor<8xf64>) : i64 {
+    %v = "profuse.pick"(%a, %p) {index = -9223372036854775808 : i64} : (tensor<8xf64>, i64) -> tensor<f64>
+    %w = "profuse.mul"(%v, %v) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    %b = "profuse.pick_scatter"(%a, %w, %p) {index = -9223372036854775808 : i64} : (tensor<8xf64>, tensor<f64>, i64) -> tensor<8xf64>
+    scf.yield %b : tensor<8xf64>
+  }
+  return %r : tensor<8xf64>
+}
