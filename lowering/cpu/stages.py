@@ -79,7 +79,8 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         loops, signature, workspace, calls = bufferize(
             module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
         )
-        annotate_loops(loops)
+        # Sums of functions are SIMD code in their order.
+        annotate_loops(loops, unroll_waiting=not signature.has_functions)
         func = function_named(loops, signature.name)
         shared, reasons = len(shared_loops(func)), reasons_for_one_thread(func)
     compile_.artifact = KernelArtifact(
