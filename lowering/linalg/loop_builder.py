@@ -163,7 +163,7 @@ class LoopBuilder(Builder):
         return None if self._found is not None or self._block is None else self._block.loop
 
     def loops_around(self, *values: ir.Value) -> list[ir.Operation]:
-        """The counted loops in each round of which the builder emits, and these values are the same.
+        """The counted loops in each round of which the builder emits with these values as they are.
 
         Innermost first; they follow each other without a branch between them.
         """
