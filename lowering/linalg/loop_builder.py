@@ -73,7 +73,8 @@ class LoopBuilder(Builder):
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
-        self.lines: dict[ir.Value, tuple[Scalar, int, int]] = {}  # ints: number, factor, addend
+        # Ints: a number, its least and its largest value, a factor and an addend.
+        self.lines: dict[ir.Value, tuple[Scalar, tuple[int, int], int, int]] = {}
         self.within: dict[ir.Value, tuple[int, int]] = {}  # of ints that an op reads: their ends
         self._is_bounded = False  # whether a run may be void
         self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
