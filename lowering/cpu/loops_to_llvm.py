@@ -92,9 +92,7 @@ def _annotate(
         op = view.operation
         if op.name == "scf.for":
             found = True
-            has_inner = _annotate(
-                op.regions[0].blocks[0], annotation, straight, unroll_waiting
-            )
+            has_inner = _annotate(op.regions[0].blocks[0], annotation, straight, unroll_waiting)
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)

@@ -156,7 +156,7 @@ def _line(
 
 
 def _leaves(x: Scalar, ends: tuple[int, int], factor: int, addend: int) -> Scalar:
-    """Whether x * factor + addend leaves 64 bits, of an x between these ends, and a factor but 0."""
+    """Whether x * factor + addend leaves 64 bits; x is within the ends, and the factor not 0."""
     limits = (-(2**63) - addend, 2**63 - 1 - addend)
     least, most = limits if factor > 0 else reversed(limits)
     low, high = max(-(least // -factor), -(2**63)), min(most // factor, 2**63 - 1)

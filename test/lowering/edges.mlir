@@ -79,3 +79,36 @@ func.func private @steady(%x: tensor<8xf64, {strides = "contiguous"}>, %p: i64, 
   }
   return %r : tensor<8xf64>
 }
+
+// A place that counts down from a number, less another one: the middle does not ask.
+// CHECK-LABEL: // fallen
+// CHECK:         %[[REST:.*]] = arith.subi
+// CHECK:         %[[FAR:.*]] = arith.addi %[[REST]], %c2305843009213693952
+// CHECK:         %[[NEAR:.*]] = arith.cmpi ult, %[[FAR]], %c4611686018427387904
+// CHECK:         %[[LAST:.*]] = arith.addi %[[REST]], %c1
+// CHECK:         %[[FIRST:.*]] = arith.addi %[[REST]], %c-7
+// CHECK:         arith.select %[[NEAR]]
+// CHECK:         scf.for %{{.*}} = %c0 to %[[BEGIN:[a-z0-9]*]] step
+// CHECK:           arith.cmpi ult
+// CHECK:         scf.for %{{.*}} = %[[BEGIN]] to %[[END:[a-z0-9]*]] step
+// CHECK-NOT:       arith.cmpi
+// CHECK-NOT:       cf.assert
+// CHECK:           memref.load
+// CHECK-NOT:       arith.cmpi
+// CHECK-NOT:       cf.assert
+// CHECK:         scf.for %{{.*}} = %[[END]] to
+// CHECK:           arith.cmpi ult
+func.func private @fallen(%x: tensor<8xf64, {strides = "contiguous"}>, %p: i64, %w: i64, %n: i64) -> tensor<f64> {
+  %start = "profuse.constant"() {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %c = "profuse.sub"(%p, %w) : (i64, i64) -> i64
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %start) -> (tensor<f64>) : i64 {
+    %k = "profuse.sub"(%c, %i) : (i64, i64) -> i64
+    %v = "profuse.pick"(%x, %k) {index = -9223372036854775808 : i64} : (tensor<8xf64, {strides = "contiguous"}>, i64) -> tensor<f64>
+    %h = "profuse.mul"(%a, %a) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    %b = "profuse.add"(%h, %v) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+    scf.yield %b : tensor<f64>
+  }
+  return %r : tensor<f64>
+}

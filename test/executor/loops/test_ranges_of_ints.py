@@ -10,7 +10,7 @@ from native_loops import native, same
 
 def tripled(start, rounds, a):
     total = 0.0
-    for i in range(rounds):
+    for _ in range(rounds):
         n = start if start > 0 else 1
         while n % 1024 != 5 and n < 2**62:
             n = 3 * n + 1
@@ -20,7 +20,7 @@ def tripled(start, rounds, a):
 
 def below_zero(start, rounds, a):
     total = 0.0
-    for i in range(rounds):
+    for _ in range(rounds):
         n = -start if start > 0 else -1
         while n % 1024 != 5 and n > -(2**62):
             n = 3 * n - 1

@@ -74,3 +74,58 @@ def test_inner_loops_whose_rounds_an_outer_one_decides():
     assert voided(jitted) == 0
     same(jitted, best_splits, (table, 10, 13))  # raises IndexError
     assert voided(jitted) == 1
+
+
+def fallen(best, weight, first, last):
+    """Places that count down, and others less than they."""
+    for c in range(first, last, -1):
+        if best[c - weight] + 3.0 > best[c]:
+            best[c] = best[c - weight] + 3.0
+    return best
+
+
+def ahead(x, shift, rounds):
+    total = 0.0
+    for i in range(rounds):
+        total = 0.5 * total + x[i + shift] - x[shift - i]
+    return total
+
+
+def at_numbers(x, shift, rounds):
+    total, k = 0.0, 0
+    for i in range(rounds):
+        k = shift - i
+        if -5 <= k < 7:
+            total = 0.5 * total + x[k]
+        if i + shift > 3:
+            total += 1.0
+    return total, k
+
+
+FAR = (2**61 - 1, 2**61, 2**62, 2**63 - 1, -(2**61), -(2**62), -(2**63))
+
+
+def middle(jitted):
+    """The loop in the middle, of the innermost ones."""
+    return jitted.ir("loops").split("scf.for")[-2]
+
+
+def test_places_that_count_down_from_numbers():
+    best = np.arange(20.0) % 7
+    jitted = native(fallen, best, 4, 19, 3)
+    assert "cmpi ult" not in middle(jitted)
+    for weight in (0, 1, 7, 19, 20, 23, 24, 39, -1, -5):
+        for first, last in ((19, -1), (19, -20), (3, 8), (0, -1), (-1, -21), (20, 3), (25, 15)):
+            same(jitted, fallen, (best, weight, first, last))
+    for weight in FAR:
+        same(jitted, fallen, (best, weight, 19, 3))
+        same(jitted, fallen, (best, weight, 3, 19))
+
+
+@pytest.mark.parametrize("function", [ahead, at_numbers])
+def test_places_from_numbers(function):
+    x = np.arange(15.0) ** 0.5
+    jitted = native(function, x, 6, 5)
+    for shift in (0, 1, 6, 7, 10, 14, 15, -1, -8, -15, -16, *FAR):
+        for rounds in (0, 1, 4, 8, 9, 22, 40):
+            same(jitted, function, (x, shift, rounds))
