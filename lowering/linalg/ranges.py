@@ -111,8 +111,7 @@ class Ranges:
             if instr.op is For:
                 # A run whose loop begins or ends further away is void.
                 for value in instr.operands[:3]:
-                    if self._of(value) == _ANY:
-                        narrow(value, Range(-_SIZE, _SIZE))
+                    narrow(value, Range(-_SIZE, _SIZE))
             self._run(instr)
         outputs = [self._of(v) for v in block.outputs]
         for value, old in before.items():
