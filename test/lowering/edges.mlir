@@ -112,3 +112,43 @@ func.func private @fallen(%x: tensor<8xf64, {strides = "contiguous"}>, %p: i64, 
   }
   return %r : tensor<f64>
 }
+
+// A place below a number: if the number is no larger than the axis, no round asks for the axis.
+// CHECK-LABEL: // fitting
+// CHECK:         %[[FITS:.*]] = arith.cmpi ule, %{{.*}}, %c8_i64
+// CHECK:         scf.if %[[FITS]] -> (f64) {
+// CHECK:           scf.for
+// CHECK:             arith.cmpi ult
+// CHECK-NOT:         arith.cmpi ult
+// CHECK:             memref.load %{{.*}}[%{{.*}}] : memref<8xf64>
+// CHECK:         } else {
+// CHECK:           scf.for
+// CHECK:             arith.cmpi ult
+// CHECK:             arith.cmpi ult
+func.func private @fitting(%x: tensor<8xf64, {strides = "contiguous"}>, %p: tensor<?xi64, {dims = ["s0"], strides = "contiguous"}>, %n: i64) -> tensor<f64> {
+  %start = "profuse.constant"() {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %false = "profuse.constant"() {value = false} : () -> i1
+  %size = "profuse.dim"(%p) {axis = 0 : i64} : (tensor<?xi64, {dims = ["s0"], strides = "contiguous"}>) -> i64
+  %r = scf.for %i = %zero to %size step %one iter_args(%a = %start) -> (tensor<f64>) : i64 {
+    %v = "profuse.pick"(%p, %i) {index = -9223372036854775808 : i64} : (tensor<?xi64, {dims = ["s0"], strides = "contiguous"}>, i64) -> tensor<i64>
+    %k = "profuse.item"(%v) {dtype = i64} : (tensor<i64>) -> i64
+    %above = "profuse.ge"(%k, %zero) : (i64, i64) -> i1
+    %within = scf.if %above -> (i1) {
+      %below = "profuse.lt"(%k, %n) : (i64, i64) -> i1
+      scf.yield %below : i1
+    } else {
+      scf.yield %false : i1
+    }
+    %b = scf.if %within -> (tensor<f64>) {
+      %e = "profuse.pick"(%x, %k) {index = -9223372036854775808 : i64} : (tensor<8xf64, {strides = "contiguous"}>, i64) -> tensor<f64>
+      %h = "profuse.mul"(%a, %e) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+      scf.yield %h : tensor<f64>
+    } else {
+      scf.yield %a : tensor<f64>
+    }
+    scf.yield %b : tensor<f64>
+  }
+  return %r : tensor<f64>
+}
