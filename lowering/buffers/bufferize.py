@@ -102,7 +102,7 @@ def bufferize(
             share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
-        calls = lower_products(made, func)
+        calls = lower_products(made, func, on_host)
         carry_parts(func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
