@@ -102,7 +102,7 @@ def _is_identity(map_: ir.AffineMap) -> bool:
 def lower_products(module: ir.Module, func: ir.Operation, on_host: bool = True) -> int:
     """Make loops, and calls of the library, of marked products; returns how many call it.
 
-    ``on_host``: one thread sums up several rows at a time; else each row is for a thread of its own.
+    ``on_host``: a thread sums up several rows at a time; else each row is for a thread of its own.
     """
     calls = 0
     for op in [op for op in walk(func) if PRODUCT in op.attributes]:
