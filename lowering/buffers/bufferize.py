@@ -22,6 +22,7 @@ from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
 from .edges import set_edges_apart
+from .fitting import set_fitting_apart
 from .interchange import rounds_within_blocks
 from .join import join_elementwise
 from .merge_parts import chain_insertions, merge_parts
@@ -101,7 +102,7 @@ def bufferize(
             share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
-        calls = lower_products(made, func)
+        calls = lower_products(made, func, on_host)
         carry_parts(func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
@@ -110,10 +111,11 @@ def bufferize(
             rounds_within_blocks(func)
         compare_squares(func)
         signature.has_functions = _expand_math(func, slow_subnormals, fused, versions=on_host)
+        fitting = on_host and set_fitting_apart(func)
         mark_rounds(func)
         edges = on_host and set_edges_apart(func)
         made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
-    if edges:
+    if edges or fitting:
         run_passes(_EDGES, made, "the edges of loops do not simplify")
     return made, signature, workspace, calls
 

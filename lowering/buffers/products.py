@@ -26,7 +26,7 @@ SMALL = 4096
 
 _CONTRACT = "#arith.fastmath<contract>"
 _SUM = "#arith.fastmath<reassoc,contract>"  # what NumPy sums in any order
-_COLUMNS = 4  # of a matrix that are added to a vector at a time
+_BLOCK = 4  # rows or columns of a matrix that are dealt with at a time
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
@@ -99,12 +99,15 @@ def _is_identity(map_: ir.AffineMap) -> bool:
 # --- on memory --------------------------------------------------------------------------------
 
 
-def lower_products(module: ir.Module, func: ir.Operation) -> int:
-    """Make loops, and calls of the library, of marked products; returns how many call it."""
+def lower_products(module: ir.Module, func: ir.Operation, on_host: bool = True) -> int:
+    """Make loops, and calls of the library, of marked products; returns how many call it.
+
+    ``on_host``: a thread sums up several rows at a time; else each row is for a thread of its own.
+    """
     calls = 0
     for op in [op for op in walk(func) if PRODUCT in op.attributes]:
         with ir.InsertionPoint(op), op.location:
-            calls += _Product(op, module).lower()
+            calls += _Product(op, module, on_host).lower()
         op.erase()
     return calls
 
@@ -129,8 +132,8 @@ class _Array:
 
 
 class _Product:
-    def __init__(self, op: ir.Operation, module: ir.Module) -> None:
-        self.ops, self.module = Ops(), module
+    def __init__(self, op: ir.Operation, module: ir.Module, on_host: bool) -> None:
+        self.ops, self.module, self.on_host = Ops(), module, on_host
         maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
         axes = [tuple(ir.AffineDimExpr(e).position for e in m.results) for m in maps]
         self.arrays = [_Array(v, a) for v, a in zip(op.operands, axes, strict=True)]
@@ -143,14 +146,16 @@ class _Product:
         if self.k > 2:
             raise LoweringError("a loop multiplies batches of matrices")
         if self.k == 0:
-            self._summed({})
+            self._summed([{}])
             return 0
         if self.k == 1:
             matrix = self.left if len(self.left.axes) == 2 else self.right
             if matrix.stride(self.k) != 1 and matrix.stride(0) == 1:
                 self._by_columns()
+            elif self.on_host and matrix.stride(self.k) == 1:
+                self._along_rows()
             else:
-                self._loop(0, {}, self._summed)
+                self._loop(0, {}, lambda at: self._summed([at]))
             return 0
         return self._matrices()
 
@@ -179,18 +184,25 @@ class _Product:
 
     def _by_columns(self) -> None:
         """Add columns of the matrix to the result, some at a time: it is read and stored once."""
-        ops, size = self.ops, self.sizes[self.k]
-        left_over = emit("arith.remui", ops.index, size, self._index(_COLUMNS))
+        self._blocks(self.k, lambda each: self._loop(0, {}, partial(self._added_up, each)))
+
+    def _along_rows(self) -> None:
+        """Sum up rows of the matrix, some at a time: the vector is read once for all of them."""
+        self._blocks(0, lambda each: self._summed([{0: row} for row in each]))
+
+    def _blocks(self, loop: int, body: Callable[[Sequence[ir.Value]], None]) -> None:
+        """Loops over blocks of rounds of a loop, and over what is left of them."""
+        ops, size = self.ops, self.sizes[loop]
+        left_over = emit("arith.remui", ops.index, size, self._index(_BLOCK))
         whole = emit("arith.subi", ops.index, size, left_over)
-        for lower, upper, step in ((self._index(0), whole, _COLUMNS), (whole, size, 1)):
+        for lower, upper, step in ((self._index(0), whole, _BLOCK), (whole, size, 1)):
             op = ir.Operation.create(
                 "scf.for", operands=[lower, upper, self._index(step)], regions=1
             )
             block = op.regions[0].blocks.append(ops.index)
             with ir.InsertionPoint(block):
                 first = block.arguments[0]
-                each = [emit("arith.addi", ops.index, first, self._index(n)) for n in range(step)]
-                self._loop(0, {}, partial(self._added_up, each))
+                body([emit("arith.addi", ops.index, first, self._index(n)) for n in range(step)])
                 ir.Operation.create("scf.yield")
 
     def _added_up(self, each: Sequence[ir.Value], at: dict[int, ir.Value]) -> None:
@@ -209,19 +221,24 @@ class _Product:
         where = [at[n] for n in self.out.axes]
         ir.Operation.create("memref.store", operands=[value, self.out.value, *where])
 
-    def _summed(self, at: dict[int, ir.Value]) -> None:
-        """Add to one element of the result what it is the sum of, in a register."""
-        start = self._element(self.out, at)
+    def _summed(self, places: Sequence[dict[int, ir.Value]]) -> None:
+        """Add to elements of the result what they are sums of, in registers."""
+        starts = [self._element(self.out, at) for at in places]
         op = ir.Operation.create(
-            "scf.for", results=[self.element], regions=1,
-            operands=[self._index(0), self.sizes[self.k], self._index(1), start],
+            "scf.for", results=[self.element] * len(places), regions=1,
+            operands=[self._index(0), self.sizes[self.k], self._index(1), *starts],
         )  # fmt: skip
-        block = op.regions[0].blocks.append(self.ops.index, self.element)
+        block = op.regions[0].blocks.append(self.ops.index, *[self.element] * len(places))
+        index, *sums = block.arguments
         with ir.InsertionPoint(block):
-            inside = {**at, self.k: block.arguments[0]}
-            found = _mul(self._element(self.left, inside), self._element(self.right, inside))
-            ir.Operation.create("scf.yield", operands=[_add(block.arguments[1], found, _SUM)])
-        self._store(op.results[0], at)
+            added = []
+            for at, total in zip(places, sums, strict=True):
+                inside = {**at, self.k: index}
+                found = _mul(self._element(self.left, inside), self._element(self.right, inside))
+                added.append(_add(total, found, _SUM))
+            ir.Operation.create("scf.yield", operands=added)
+        for at, found in zip(places, op.results, strict=True):
+            self._store(found, at)
 
     def _added(self, at: dict[int, ir.Value]) -> None:
         """Add one product of elements to an element of the result."""

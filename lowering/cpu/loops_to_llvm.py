@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlir import ir
 
 from ...dialect.errors import LoweringError
+from ...dialect.mlir.nesting import is_inside
 from ...dialect.mlir.rewrite import walk
 from ..abi import KernelABI
 from ..buffers.sharing.launches import add_launches
@@ -36,14 +37,16 @@ INTERLEAVE = 4
 SHORT = 16  # iterations of a reduction
 FEW = 7  # iterations of another loop: less than a vector of most dtypes
 _NOT_UNROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
+_ORDERED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf")
 _SCALAR = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <count = 8 : i32>>"
 
 
-def annotate_loops(module: ir.Module) -> None:
+def annotate_loops(module: ir.Module, *, unroll_waiting: bool = False) -> None:
     """Ask for interleaving on innermost loops: LLVM's own estimate is too small for them.
 
     Unrolling on top of that is disabled: besides code size, reassociation of a fully unrolled sum
-    would join the interleaved accumulators into one serial chain.
+    would join the interleaved accumulators into one serial chain. ``unroll_waiting``: it is left to
+    LLVM where each round waits for the one before, as in a sum that has an order.
     """
     wanted = f"interleave = <count = {INTERLEAVE} : i32>, unroll = <disable = true>"
     with module.context:
@@ -57,7 +60,7 @@ def annotate_loops(module: ir.Module) -> None:
             del function.attributes[IN_PLACE]
         for region in function.regions:
             for block in region.blocks:
-                _annotate(block, found, straight)
+                _annotate(block, found, straight, unroll_waiting)
 
 
 def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
@@ -77,7 +80,9 @@ def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
     return pair[0]
 
 
-def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute) -> bool:
+def _annotate(
+    block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute, unroll_waiting: bool
+) -> bool:  # fmt: skip
     """Annotate the innermost loops of a block; True if it contains a loop.
 
     ``straight``: for those in which loops have been unrolled.
@@ -87,7 +92,7 @@ def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute)
         op = view.operation
         if op.name == "scf.for":
             found = True
-            has_inner = _annotate(op.regions[0].blocks[0], annotation, straight)
+            has_inner = _annotate(op.regions[0].blocks[0], annotation, straight, unroll_waiting)
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_SCALAR, op.context)
@@ -96,20 +101,68 @@ def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute)
                 if not has_inner and not _branches(op):
                     op.attributes[ANNOTATION] = straight
             elif not has_inner and not _is_short(op) and not _branches(op):
-                op.attributes[ANNOTATION] = annotation
+                if not (unroll_waiting and _waits(op)):
+                    op.attributes[ANNOTATION] = annotation
             elif OVER_BLOCKS in op.attributes:
                 del op.attributes[OVER_BLOCKS]
                 op.attributes[ANNOTATION] = ir.Attribute.parse(_NOT_UNROLLED, op.context)
         elif op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:
-                    found |= _annotate(inner, annotation, straight)
+                    found |= _annotate(inner, annotation, straight, unroll_waiting)
     return found
 
 
 def _branches(loop: ir.Operation) -> bool:
     """True for loops whose rounds take different ways: no SIMD code, but LLVM may unroll them."""
     return any(op.name in ("scf.if", "scf.while", ASSERT) for op in walk(loop))
+
+
+def _waits(loop: ir.Operation) -> bool:
+    """True for loops each round of which waits for a float of the one before: no SIMD code.
+
+    The float is carried, or lies where all rounds write. Unrolled rounds compute less of indices,
+    and CPUs predict when they end.
+    """
+    block = loop.regions[0].blocks[0]
+    inner = [view.operation for view in block.operations]
+    carried = set(list(block.arguments)[1:])
+    if any(_is_in_order(v) and _follows(v, carried, loop) for v in inner[-1].operands):
+        return True
+    for op in inner:
+        if op.name != "memref.store" or not _is_in_order(op.operands[0]):
+            continue
+        place = list(op.operands)[1:]
+        before = {r.results[0] for r in inner if r.name == "memref.load" and _is_at(r, place)}
+        if not any(is_inside(v, loop) for v in place) and _follows(op.operands[0], before, loop):
+            return True
+    return False
+
+
+def _is_at(load: ir.Operation, place: list[ir.Value]) -> bool:
+    return list(load.operands) == place
+
+
+def _is_in_order(value: ir.Value) -> bool:
+    """Whether a float is made by an operation that has to take its operands as they come."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name not in _ORDERED:
+        return False
+    flags = value.owner.attributes
+    return "fastmath" not in flags or "reassoc" not in str(flags["fastmath"])
+
+
+def _follows(value: ir.Value, given: set[ir.Value], loop: ir.Operation) -> bool:
+    """Whether a value is computed in a round from one of the given ones."""
+    seen, waiting = set(), [value]
+    while waiting:
+        value = waiting.pop()
+        if value in given:
+            return True
+        if isinstance(value, ir.BlockArgument) or value in seen or not is_inside(value, loop):
+            continue
+        seen.add(value)
+        waiting += list(value.owner.operation.operands)
+    return False
 
 
 def _is_short(loop: ir.Operation) -> bool:

@@ -81,7 +81,8 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
         loops, signature, workspace, calls = bufferize(
             module, fused=compile_.target.fused, slow_subnormals=compile_.target.slow_subnormals
         )
-        annotate_loops(loops)
+        # Sums of functions are SIMD code in their order.
+        annotate_loops(loops, unroll_waiting=not signature.has_functions)
         func = function_named(loops, signature.name)
         shared, reasons = len(shared_loops(func)), reasons_for_one_thread(func)
     compile_.artifact = KernelArtifact(
@@ -103,9 +104,12 @@ def _read_loops(text: str) -> ir.Module:
 
 def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
     from .loops_to_llvm import lower_buffers, to_llvm_dialect, to_llvm_ir
+    from .truncation import truncate_at_once
 
     with module.context, compile_.timed("llvm"):
         if compile_.signature is not None:
+            if compile_.target.triple.startswith("x86_64"):
+                truncate_at_once(module)
             lower_buffers(module, compile_.signature, compile_.artifact.abi)
         to_llvm_dialect(module)
         return to_llvm_ir(module)

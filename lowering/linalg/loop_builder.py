@@ -22,10 +22,12 @@ from ...dialect.ir.dtypes import BOOL, I64, U64
 from ...dialect.ir.size_algebra import at_the_end, bounds
 from ...dialect.ir.symbolic import FAR, Dim, Sym
 from ...dialect.ir.types import TensorType
+from ...dialect.mlir.nesting import is_inside
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .builder import Builder, Tensor
 from .element import emit, int_type
 from .generic import Place
+from .on_axis import on_axis
 from .scalar import Scalar, constant, load, store
 
 ASSERT = "cf.assert"  # that ends a run
@@ -71,7 +73,8 @@ class LoopBuilder(Builder):
         super().__init__(dict(symbols), anchor)
         self.scopes: list[Scope] = []
         self._places: dict[Any, ir.Value] = {}  # an index and a size -> the place
-        self.lines: dict[ir.Value, tuple[Scalar, int, int]] = {}  # ints: number, factor, addend
+        # Ints: a number, its least and its largest value, a factor and an addend.
+        self.lines: dict[ir.Value, tuple[Scalar, tuple[int, int], int, int]] = {}
         self.within: dict[ir.Value, tuple[int, int]] = {}  # of ints that an op reads: their ends
         self._is_bounded = False  # whether a run may be void
         self._found: list[Scalar] | None = None  # in `only_if`: what would end the run
@@ -159,6 +162,21 @@ class LoopBuilder(Builder):
     def loop_around(self) -> ir.Operation | None:
         """The counted loop in each round of which the builder emits, and in no branch of it."""
         return None if self._found is not None or self._block is None else self._block.loop
+
+    def loops_around(self, *values: ir.Value) -> list[ir.Operation]:
+        """The counted loops in each round of which the builder emits with these values as they are.
+
+        Innermost first; they follow each other without a branch between them.
+        """
+        found: list[ir.Operation] = []
+        for scope in reversed(self.scopes if self._found is None else ()):
+            if not scope.is_block:
+                continue
+            loop = scope.loop
+            if loop is None or any(is_inside(value, loop) for value in values):
+                break
+            found.append(loop)
+        return found
 
     def note(self, found: Scalar) -> None:
         """Void the run of the kernel if ``found`` is true.
@@ -248,30 +266,9 @@ class LoopBuilder(Builder):
                 forbid_outside(self, index, size)
                 found = clamped(self, index, size)
             else:
-                found = self._on_axis(index, self.size(size), where)
+                found = on_axis(self, index, size, where)
             self._places[key] = emit("arith.index_cast", ir.IndexType.get(), found.value)
         return self._places[key]
-
-    def _on_axis(self, index: Scalar, count: Scalar, where: Any) -> Scalar:
-        """An index as a place on an axis; the run ends where there is none.
-
-        What counts from the end is dealt with aside: the usual way has one branch, which LLVM can
-        take out of a loop.
-        """
-        within = Scalar(index.value, U64) < Scalar(count.value, U64)
-        if isinstance(where, Sym) and bounds(where)[0] >= 0:
-            self.end_if(~within)
-            return index
-        branch = ir.Operation.create(
-            "scf.if", results=[index.value.type], operands=[within.value], regions=2
-        )  # fmt: skip
-        with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            ir.Operation.create("scf.yield", operands=[index.value])
-        with ir.InsertionPoint(branch.regions[1].blocks.append()):
-            from_end = index + count
-            self.end_if(Scalar(from_end.value, U64) >= Scalar(count.value, U64))
-            ir.Operation.create("scf.yield", operands=[from_end.value])
-        return Scalar(branch.results[0], I64)
 
     def _is_linear(self, value: ir.Value) -> bool:
         """Whether a value steps evenly from round to round of the innermost loop."""

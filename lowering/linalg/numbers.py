@@ -118,8 +118,7 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
     line = _line(b, op, x, y)
     if line is not None:
         # Waiting for the result would take longer than looking at what it is made of.
-        base, factor, addend = line
-        b.note(_leaves(base, factor, addend))
+        b.note(_leaves(*line))
         found = _unchecked(b, op, x, y)
         b.lines[found.value] = line
         return found
@@ -138,27 +137,35 @@ def _checked(b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar | None = None) -
 
 def _line(
     b: LoopBuilder, op: type[Op], x: Scalar, y: Scalar
-) -> tuple[Scalar, int, int] | None:  # fmt: skip
-    """A result as number * factor + addend, if it is known to be so for a factor other than 1."""
+) -> tuple[Scalar, tuple[int, int], int, int] | None:  # fmt: skip
+    """A result as number * factor + addend, if it is known to be so for a factor other than 1.
+
+    The number is given with its ends.
+    """
     if op is not Sub and isinstance(x.known, int):
         x, y = y, x
     if not isinstance(y.known, int):
         return None
-    base, factor, addend = b.lines.get(x.value, (x, 1, 0))
+    ends = b.within.get(x.value, (-(2**63), 2**63 - 1))
+    base, ends, factor, addend = b.lines.get(x.value, (x, ends, 1, 0))
     if op is Mul:
         factor, addend = factor * y.known, addend * y.known
     else:
         addend += y.known if op is Add else -y.known
-    return (base, factor, addend) if factor not in (0, 1) else None
+    return (base, ends, factor, addend) if factor not in (0, 1) else None
 
 
-def _leaves(x: Scalar, factor: int, addend: int) -> Scalar:
-    """Whether x * factor + addend leaves 64 bits; the factor is not 0."""
-    ends = (-(2**63) - addend, 2**63 - 1 - addend)
-    least, most = ends if factor > 0 else reversed(ends)
+def _leaves(x: Scalar, ends: tuple[int, int], factor: int, addend: int) -> Scalar:
+    """Whether x * factor + addend leaves 64 bits; x is within the ends, and the factor not 0."""
+    limits = (-(2**63) - addend, 2**63 - 1 - addend)
+    least, most = limits if factor > 0 else reversed(limits)
     low, high = max(-(least // -factor), -(2**63)), min(most // factor, 2**63 - 1)
     if low > high:
         return constant(True, BOOL)
+    if ends[0] >= low:
+        return x > high
+    if ends[1] <= high:
+        return x < low
     return Scalar((x - low).value, U64) > high - low
 
 

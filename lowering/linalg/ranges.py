@@ -5,8 +5,9 @@ Sums and products that stay within 64 bits, and indices that are on their axis, 
 A value has a range. What a loop carries begins with the range of its first value and takes in those
 of the values that rounds hand on: as they are, then up to `_WIDE`, then as a *counter*. A counter
 comes from numbers within `_START` by additions of at most `_STEP`, one after the other: it would
-take a run of years to bring it to the end of 64 bits. Anything else may be any int. Conditions of
-branches and loops hold in the blocks that they lead to.
+take a run of years to bring it to the end of 64 bits. Anything else may be any int, but on a side
+to which no round brings it. Conditions of branches and loops hold in the blocks that they lead to,
+and what is computed has stayed within 64 bits where the run ends otherwise.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Range:
 
 
 _ANY = Range(_LEAST, _MOST)
-_COUNTER = Range(-2 * _START, 2 * _START, is_counter=True)
+_COUNTED = 2 * _START  # no counter goes as far
 _TRUTH = Range(0, 1)
 
 
@@ -74,6 +75,7 @@ class Ranges:
         self._ranges: dict[int, Range] = {}
         self._carried: dict[int, Range] = {}  # arguments of blocks; they only grow
         self._taken: dict[int, int] = {}
+        self._ends = True  # whether the run ends where an int leaves 64 bits
         self._grown = True
         while self._grown:
             self._grown = False
@@ -109,8 +111,7 @@ class Ranges:
             if instr.op is For:
                 # A run whose loop begins or ends further away is void.
                 for value in instr.operands[:3]:
-                    if self._of(value) == _ANY:
-                        narrow(value, Range(-_SIZE, _SIZE))
+                    narrow(value, Range(-_SIZE, _SIZE))
             self._run(instr)
         outputs = [self._of(v) for v in block.outputs]
         for value, old in before.items():
@@ -153,7 +154,11 @@ class Ranges:
         self._ranges[body.args[0]] = index if index.low <= index.high else _ANY
         carried = body.args[1:]
         self._take_in(carried, [self._of(v) for v in instr.operands[3:]])
+        before = self._ends
+        # Rounds without branches may become SIMD code, and go on.
+        self._ends = any(inner.blocks for inner in body.instrs)
         self._take_in(carried, self._block(body))
+        self._ends = before
         return [self._carried[v] for v in carried]
 
     def _while(self, instr: Instr) -> list[Range]:
@@ -183,15 +188,13 @@ class Ranges:
         if new.within(old.low, old.high) and new.is_counter <= old.is_counter:
             return old
         if not (old.starts and new.starts):
-            return _ANY
+            return _grown(old, new, _LEAST, _MOST)
         if old.is_counter or new.is_counter or not new.within(-_WIDE, _WIDE):
-            return _COUNTER
+            return _grown(old, new, -_COUNTED, _COUNTED, is_counter=True)
         self._taken[value] = self._taken.get(value, 0) + 1
         if self._taken[value] <= _TAKEN:
             return _either(old, new)
-        low = old.low if new.low >= old.low else -_WIDE
-        high = old.high if new.high <= old.high else _WIDE
-        return Range(low, high)
+        return _grown(old, new, -_WIDE, _WIDE)
 
     # --- conditions --------------------------------------------------------------------------
 
@@ -245,10 +248,14 @@ class Ranges:
         operands = [self._of(v) for v in instr.operands]
         found = rule(*operands)
         if not found.within(_LEAST, _MOST):
-            return _ANY
+            if not self._ends or instr.op not in (Add, Sub, Mul, Neg):
+                return _ANY
+            low, high = max(found.low, _LEAST), min(found.high, _MOST)
+            return Range(low, high) if low <= high else _ANY
         self.bounded.update(instr.results)
-        wide = not found.within(-_WIDE, _WIDE)
-        return _COUNTER if wide and _counts(instr.op, *operands) else found
+        if found.within(-_WIDE, _WIDE) or not _counts(instr.op, *operands):
+            return found
+        return Range(max(found.low, -_COUNTED), min(found.high, _COUNTED), is_counter=True)
 
 
 _OPPOSITE: Mapping[type[Op], type[Op]] = {Lt: Ge, Ge: Lt, Gt: Le, Le: Gt}
@@ -262,6 +269,14 @@ def _counts(op: type[Op], a: Range, b: Range | None = None) -> bool:
     if a.is_counter and b.within(-_STEP, _STEP):
         return True
     return op is Add and b.is_counter and a.within(-_STEP, _STEP)
+
+
+def _grown(old: Range, new: Range, low: int, high: int, is_counter: bool = False) -> Range:
+    """A range with new ends where the old ones do not hold."""
+    return Range(
+        old.low if new.low >= old.low else low, old.high if new.high <= old.high else high,
+        is_counter,
+    )  # fmt: skip
 
 
 def _either(a: Range, b: Range) -> Range:

@@ -143,10 +143,13 @@ func.func @rows(%x: tensor<6x8xf64, {strides = "contiguous"}>) -> tensor<6x8xf64
   return %r : tensor<6x8xf64>
 }
 
-// A product with a vector is a loop with its sum in a register; that of a transposed matrix adds
-// rows, four at a time and then the ninth, and the matrix is not copied.
+// A product with a vector sums up rows in registers, four of them in one loop over the vector and
+// then the ninth; that of a transposed matrix adds such rows, and the matrix is not copied.
 // CHECK-LABEL:  // vectors
-// CHECK:              scf.for {{.*}} iter_args(
+// CHECK:            scf.for %{{.*}} to %c8 step %c4
+// CHECK:              scf.for {{.*}} to %c7 {{.*}} iter_args({{.*}}) -> (f64, f64, f64, f64)
+// CHECK-COUNT-4:        arith.addf {{.*}} fastmath<reassoc,contract>
+// CHECK:              scf.for {{.*}} to %c7 {{.*}} -> (f64)
 // CHECK:                arith.mulf {{.*}} fastmath<contract>
 // CHECK:                arith.addf {{.*}} fastmath<reassoc,contract>
 // CHECK:            scf.for %{{.*}} to %c8 step %c4

@@ -51,6 +51,19 @@ def test_matrices_and_vectors(function, dtype, shape):
     assert calls == (shape == (40, 40))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 7, 8, 9])
+def test_rows_are_summed_up_four_at_a_time(n):
+    rng = np.random.default_rng(n)
+    left, y = rng.standard_normal((n, n)) / n, rng.standard_normal(n)
+    jitted = settled(steps, left, y, 5)
+    assert (jitted.ir("loops").count("(f64, f64, f64, f64)") > 0) == (n >= 4)
+    for other in (5, 13):
+        left, y = rng.standard_normal((other, other)) / other, rng.standard_normal(other)
+        for _ in range(4):
+            np.testing.assert_allclose(jitted(left, y, 5), steps(left, y, 5), 1e-12, 1e-12)
+            jitted.wait()
+
+
 @pytest.mark.parametrize(
     "view",
     [lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::-1], lambda a: a[::2, ::2].T.copy().T],
