@@ -71,10 +71,6 @@ class Policy:
     elements: bool = False
 
 
-class Again(Exception):
-    """A trace is to begin anew, with what has been noted of the call meanwhile."""
-
-
 @dataclass(eq=False)
 class Mark:
     """The state of a recorder at one point, see `Recorder.mark`."""
@@ -558,20 +554,13 @@ class Recorder:
         return number
 
     def note_size(self, value: int) -> None:
-        """Note that a number decides the size of an array.
-
-        Raises `Again` if a new trace is to take the ints for constants that it follows from, and no
-        code of the user's can see that this one ends.
-        """
+        """Note the arguments that a number follows from, which decides the size of an array."""
         if not self.fixable or value not in self.known:
             return
         expr = self.derivation.expr(value)
-        new = set() if expr is None else set(numbers_of(expr)) - self.size_leaves.keys()
+        new = set() if expr is None else numbers_of(expr) - self.size_leaves.keys()
         ints = [k for k in new if k < self.fixable and type(self.leaves[k]) is int]
         self.size_leaves |= dict.fromkeys(ints, user_loc())
-        is_within = len(self.blocks) > 1 or (self.source is not None and self.source.open)
-        if ints and not is_within and not self.catching():
-            raise Again
 
     def pin(self) -> None:
         """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
@@ -598,4 +587,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Again", "Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Mark", "Policy", "Recorder", "checksum"]

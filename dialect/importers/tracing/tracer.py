@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ops.control_flow.control import LOOPS
 from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
@@ -25,7 +26,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Again, Policy, Recorder
+from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import Traced, TracedArray, is_tracing
 
@@ -237,8 +238,7 @@ def trace(
                 held = (read.value for read in reads)
                 fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
             break
-        except Again:
-            call.fixes(rec)
+        except _Again:
             continue
         except Exception as error:
             if isinstance(error, TraceError):
@@ -261,6 +261,10 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed,
     )  # fmt: skip
+
+
+class _Again(Exception):
+    """A trace has found effects, and is to begin anew with what the call has noted of them."""
 
 
 def _has_branches(error: Exception, rec: Recorder) -> bool:
@@ -322,10 +326,15 @@ class _Call:
         return [(value, labels.get(id(value), "an argument")) for value in self.in_tree.statics()]
 
     def fixes(self, rec: Recorder) -> bool:
-        """Make constants of the ints that have decided sizes; True if there are new ones."""
-        count = len(self.fixed)
+        """Make constants of the ints that have decided sizes; True if there are new ones.
+
+        Graphs with loops keep them: loops of few rounds would be recorded round by round.
+        """
+        is_new = not rec.size_leaves.keys() <= self.fixed.keys()
+        if not is_new or any(instr.op in LOOPS for instr in rec.program.body.walk()):
+            return False
         self.fixed |= rec.size_leaves
-        return len(self.fixed) > count
+        return True
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
@@ -348,7 +357,7 @@ class _Call:
         return False
 
     def note(self, stores: Sequence[Store]) -> None:
-        """Make slots of the places that are assigned; raises `Again` if there are new ones."""
+        """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
         known = {(id(slot.holder), slot.key) for slot in self.slots}
         new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
         found = [place for place in new if _kind_of(place) is not None]
@@ -361,7 +370,7 @@ class _Call:
                 )
             self.slots += found
             self.values += [place.find() for place in found]
-            raise Again
+            raise _Again
 
 
 @dataclass
