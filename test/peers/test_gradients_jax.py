@@ -54,7 +54,7 @@ def weighed(results):
     return total
 
 
-@pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if not k.unsupported])
+@pytest.mark.parametrize("name", KERNELS)
 def test_kernels_of_the_benchmarks(name):
     case = Case(KERNELS[name], KERNELS[name].dtypes[0], SMALL)
     args = case.exact_args()

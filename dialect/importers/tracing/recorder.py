@@ -527,7 +527,8 @@ class Recorder:
             v = left.pop()
             if v in self.variables:
                 return True
-            left += getattr(self.defs.get(v), "operands", ())
+            if self.dtype(v).kind in "fc":  # an int, or a size, has no derivative
+                left += getattr(self.defs.get(v), "operands", ())
         return False
 
     def bake(self, value: int, loc: Loc | None = None) -> Any:

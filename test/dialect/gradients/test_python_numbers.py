@@ -55,3 +55,14 @@ def test_code_that_takes_the_number_as_a_constant_is_refused(function):
     with pytest.raises(pf.TraceError, match="needed as a constant here"):
         pf.grad(function)(1.5)
     assert pf.jit(function)(1.5) == function(1.5)  # without a gradient, it may
+
+
+def test_sizes_of_what_is_differentiated_are_numbers():
+    def loss(x):
+        weights = np.arange(float(np.prod((x * 2).shape[1:])))
+        return (x[0] * weights).sum() * float(x.shape[0])
+
+    x = np.arange(6.0).reshape(2, 3)
+    value, gradient = pf.value_and_grad(loss)(x)
+    assert value == loss(x)
+    np.testing.assert_array_equal(gradient, [[0, 2, 4], [0, 0, 0]])
