@@ -94,7 +94,7 @@ TRACING_MUTATIONS = (
     Mutation(
         "methods of packages' objects are constants",
         "dialect/importers/python/hidden_state.py",
-        'return None if asked is None else f"the result of its method {asked}"', "return None",
+        'return None if asked is None else f"what it computes as {asked}"', "return None",
         ("executor/functions/test_hidden_state.py::"
          "test_graphs_are_refused_with_a_sentence",),
     ),

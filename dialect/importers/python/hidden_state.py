@@ -12,11 +12,16 @@ import inspect
 import os
 import sys
 import types
+import weakref
 from collections.abc import Collection
 from contextvars import ContextVar
 from typing import Any
 
-_CHANGING = (bytearray, memoryview, array.array, ContextVar)
+from .journal import is_of_c
+
+_CHANGING = (
+    bytearray, memoryview, array.array, ContextVar, types.MappingProxyType, weakref.ref,
+)  # fmt: skip
 _OF_CONTAINERS = ("__len__", "__getitem__", "__iter__", "__contains__")
 # Packages, or modules of them, whose objects are values: what they compute stays the same.
 _VALUES = frozenset({
@@ -24,7 +29,10 @@ _VALUES = frozenset({
     "inspect", "ipaddress", "logging", "numbers", "operator", "pathlib", "re", "string", "types",
     "typing", "uuid", "warnings", "zoneinfo", "scipy.stats",
 })  # fmt: skip
-_ENVIRONMENT = {"environ", "environb", "getenv"}
+_ENVIRONMENT = {
+    "environ", "environb", "exists", "getcwd", "getenv", "getmtime", "getsize", "isdir", "isfile",
+    "listdir", "scandir", "stat",
+}  # fmt: skip
 
 
 def hidden_state(value: Any, kind: type, names: Collection[str]) -> str | None:
@@ -34,7 +42,7 @@ def hidden_state(value: Any, kind: type, names: Collection[str]) -> str | None:
     """
     if value is os.getenv or (value is os and not _ENVIRONMENT.isdisjoint(names)):
         return "the environment"
-    if issubclass(kind, _CHANGING):
+    if is_of_c(kind) or issubclass(kind, _CHANGING):
         return "what it holds"
     if hasattr(kind, "__next__"):
         return "its next item"
@@ -43,14 +51,14 @@ def hidden_state(value: Any, kind: type, names: Collection[str]) -> str | None:
     if any(hasattr(kind, name) for name in _OF_CONTAINERS):
         return "what it holds"
     held = vars(value)
-    methods = (key for key in sorted(names) if key not in held and not key.startswith("__"))
-    asked = next((key for key in methods if _is_method(kind, key)), None)
-    return None if asked is None else f"the result of its method {asked}"
+    others = (key for key in sorted(names) if key not in held and not key.startswith("__"))
+    asked = next((key for key in others if _is_computed(kind, key)), None)
+    return None if asked is None else f"what it computes as {asked}"
 
 
-def _is_method(kind: type, key: str) -> bool:
+def _is_computed(kind: type, key: str) -> bool:
     found = inspect.getattr_static(kind, key, None)
-    return isinstance(found, (types.FunctionType, types.MethodDescriptorType))
+    return isinstance(found, (types.FunctionType, types.MethodDescriptorType, property))
 
 
 def _is_value(kind: type) -> bool:

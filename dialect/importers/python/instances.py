@@ -37,6 +37,13 @@ def _is_absent(holder: Any, key: str) -> bool:
     return False
 
 
+def holds_attributes(cls: type) -> bool:
+    """True for classes of Python's library whose objects have attributes and nothing else."""
+    if cls is types.SimpleNamespace:
+        return True
+    return cls.__name__ == "Namespace" and cls.__module__ == "argparse"  # not loaded for its sake
+
+
 def has_plain_state(cls: type) -> bool:
     """True if slots, attributes and items of a dict are all that instances consist of.
 
@@ -61,4 +68,7 @@ def instance_with(cls: Any, state: Mapping[str, Any]) -> Any:
     return made
 
 
-__all__ = ["ABSENT", "HEAP_TYPE", "has_plain_state", "instance_with", "slots_of", "state_of"]
+__all__ = [
+    "ABSENT", "HEAP_TYPE", "has_plain_state", "holds_attributes", "instance_with", "slots_of",
+    "state_of",
+]  # fmt: skip

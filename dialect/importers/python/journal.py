@@ -24,7 +24,7 @@ from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
 from .generators import is_generator, locked
-from .instances import ABSENT, HEAP_TYPE, slots_of
+from .instances import ABSENT, HEAP_TYPE, holds_attributes, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # objects that are watched
@@ -35,7 +35,6 @@ ATOMS = frozenset({
     np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
 })  # fmt: skip
 _MUTABLE = (list, dict, set, np.ndarray)
-_STATES = (types.SimpleNamespace,)  # classes of Python's library with attributes only
 
 
 @dataclass(eq=False)
@@ -414,7 +413,7 @@ def same_state(a: Any, b: Any) -> bool:
 
 def is_users_class(cls: type) -> bool:
     """True for a class of the user's, and for plain holders of attributes."""
-    return _is_users(cls) or cls in _STATES or hasattr(cls, "__dataclass_fields__")
+    return _is_users(cls) or holds_attributes(cls) or hasattr(cls, "__dataclass_fields__")
 
 
 def is_of_a_library(value: Any, kind: type) -> bool:
@@ -428,6 +427,11 @@ def is_of_a_library(value: Any, kind: type) -> bool:
     if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
         return False
     return type(getattr(value, "__dict__", None)) is dict
+
+
+def is_of_c(kind: type) -> bool:
+    """True for numbers, arrays and structures of C, whose fields are no attributes."""
+    return any(base.__module__ == "_ctypes" for base in kind.__mro__)
 
 
 def _is_users(cls: type) -> bool:
@@ -448,5 +452,6 @@ _RESTORE: dict[str, Any] = {
 }  # fmt: skip
 
 __all__ = [
-    "ATOMS", "Journal", "holds_tracer", "is_of_a_library", "is_users_class", "same_state",
+    "ATOMS", "Journal", "holds_tracer", "is_of_a_library", "is_of_c",
+    "is_users_class", "same_state",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ...errors import TraceError
 from .instances import slots_of
-from .journal import is_of_a_library, is_users_class
+from .journal import is_of_a_library, is_of_c, is_users_class
 from .users_code import is_users_module
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class _Walk:
                 self._attributes(value, vars(value), name)
         elif isinstance(value, type):
             self._class(value)
-        elif is_users_class(kind):
+        elif is_users_class(kind) and not is_of_c(kind):
             held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
             self._attributes(value, held, name)
             self._class(kind)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ..python.instances import has_plain_state, instance_with, state_of
+from ..python.instances import has_plain_state, holds_attributes, instance_with, state_of
 from .leaves import NUMBERS
 
 
@@ -350,6 +350,8 @@ def container_of(value: Any) -> Container | None:
         return _OF_CLASS if is_named else None
     if issubclass(cls, dict) and has_plain_state(cls):
         return _OF_CLASS  # of a dataclass as well, which has items beside its attributes
+    if holds_attributes(cls):
+        return _NAMESPACE
     return _DATACLASS if hasattr(cls, "__dataclass_fields__") else None
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import array
 import contextvars
+import ctypes
 import io
 import itertools
+import multiprocessing
 import os
 import queue
 import threading
@@ -26,6 +29,8 @@ QUEUE, EVENT, NUMBERS, BYTES = (
     bytearray(1),
 )
 VARIABLE, TEXT, CONFIG = contextvars.ContextVar("v", default=1), io.StringIO(), ConfigParser()
+FIELD = (ctypes.c_double * 3)(1.0, 2.0, 3.0)
+NUMBER, SHARED = ctypes.c_double(1.0), multiprocessing.Value("d", 1.0)
 CONFIG["s"] = {"v": "1"}
 COUNTS = [itertools.count(), itertools.count()]
 
@@ -73,6 +78,14 @@ def change_number(numbers):
     numbers[0] += 1
 
 
+def change_value(number):
+    number.value += 1
+
+
+def change_field(field):
+    field[1] += 1
+
+
 def toggle():
     EVENT.clear() if EVENT.is_set() else EVENT.set()
 
@@ -90,6 +103,10 @@ CASES = {
     "bytes": (lambda x: x + sum(BYTES), lambda: change_number(BYTES)),
     "environment": (lambda x: x * float(os.environ["PROFUSE_TEST_NUMBER"]), change_environment),
     "getenv": (lambda x: x * float(getenv("PROFUSE_TEST_NUMBER")), change_environment),
+    "folder": (lambda x: x * os.path.exists(os.getcwd()), lambda: None),
+    "number of C": (lambda x: x * NUMBER.value, lambda: change_value(NUMBER)),
+    "array of C": (lambda x: x * FIELD[1], lambda: change_field(FIELD)),
+    "shared number": (lambda x: x * SHARED.value, lambda: change_value(SHARED)),
     "text": (lambda x: x * TEXT.tell(), lambda: TEXT.write("a")),
 }
 
@@ -129,6 +146,20 @@ def test_arguments_too():
 def test_graphs_are_refused_with_a_sentence():
     with pytest.raises(pf.TraceError, match=r"count_steps of .*SOLVER, a Solver, which may change"):
         pf.jit(CASES["method"][0], unsupported="raise")(X)
+
+
+def test_attributes_of_settings():
+    settings = argparse.Namespace(rate=0.5)
+    by_name = pf.jit(lambda x: x * settings.rate, unsupported="python")
+    as_argument = pf.jit(lambda x, settings: x * settings.rate, unsupported="python")
+    for _ in range(4):
+        for _ in range(3):
+            np.testing.assert_array_equal(by_name(X), X * settings.rate)
+            np.testing.assert_array_equal(as_argument(X, settings), X * settings.rate)
+            by_name.wait(), as_argument.wait()
+        settings.rate += 1
+    assert by_name.state().tier == as_argument.state().tier == "optimized"
+    assert as_argument.state().counters["traces"] == 1
 
 
 def test_what_stays_the_same_is_a_constant():
