@@ -486,7 +486,9 @@ def _results(
             stores = [*stores, *containers.stores()]
     has_effects = bool(stores or rec.written)
     out_leaves, out_tree = flatten(result, numbers if has_effects else ())
-    out_tree = out_tree.with_arrays([_is_array_without_axes(x) for x in out_leaves])
+    out_tree = _with_arrays(out_tree, out_leaves)
+    for store in stores:
+        store.tree = store.tree and _with_arrays(store.tree, store.leaves)
     if shadows is not None:
         out_tree = out_tree.with_statics(shadows.original)
     for static in out_tree.statics():
@@ -509,8 +511,11 @@ def _results(
     return found, outputs
 
 
-def _is_array_without_axes(x: Any) -> bool:
-    return isinstance(x, Traced) and not x.ndim and x.__class__ is np.ndarray
+def _with_arrays(tree: TreeDef, leaves: Sequence[Any]) -> TreeDef:
+    """A structure that tells arrays without axes from scalars."""
+    return tree.with_arrays([
+        isinstance(x, Traced) and not x.ndim and x.__class__ is np.ndarray for x in leaves
+    ])  # fmt: skip
 
 
 def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -81,3 +83,23 @@ def test_dispatch_says_why_python_has_to_make_the_result():
         total.wait()
     assert total.state().tier == "optimized"
     assert "a result is an array without axes" in total.explain()
+
+
+def test_in_attributes_and_items():
+    held, plain = (SimpleNamespace(loss=0.0, log={"last": 0.0}) for _ in range(2))
+
+    def step(held, x):
+        held.loss = np.array(x.sum()) + 0
+        held.log["last"] = np.array(x.max())
+        held.log["first"] = x[0, 0] * 2
+        return x.sum()
+
+    jitted = pf.jit(step, unsupported="python")
+    for _ in range(5):
+        assert jitted(held, X) == step(plain, X)
+        for found, wanted in ((held, plain), (held.log, plain.log)):
+            found, wanted = (v if isinstance(v, dict) else vars(v) for v in (found, wanted))
+            assert {k: type(v) for k, v in found.items()} == {k: type(v) for k, v in wanted.items()}
+        assert held.log == plain.log
+        jitted.wait()
+    assert jitted.state().tier == "optimized"
