@@ -10,6 +10,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import scf
 
+from ...dialect.mlir.nesting import is_inside
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from .sharing.linear import constant_of
@@ -61,7 +62,7 @@ def _is_elementwise(loop: ir.Operation, nest: list[ir.Operation]) -> bool:
     """Whether each element that a round writes is read and written by its own iterations alone."""
     indices = [op.regions[0].blocks[0].arguments[0] for op in nest]
     bounds = [v for op in nest for v in list(op.operands)[:3]]
-    if not all(_is_outside(v, loop) for v in bounds):
+    if any(is_inside(v, loop) for v in bounds):
         return False
     accesses = []
     for op in walk(loop):
@@ -74,16 +75,6 @@ def _is_elementwise(loop: ir.Operation, nest: list[ir.Operation]) -> bool:
     return bool(written) and all(map(_is_own, written)) and all(
         at == indices if memory in written else _is_own(memory) for memory, at, _ in accesses
     )  # fmt: skip
-
-
-def _is_outside(value: ir.Value, loop: ir.Operation) -> bool:
-    owner = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
-    at: ir.Operation | None = owner.owner.operation
-    while at is not None and at.name != "func.func":
-        if at == loop:
-            return False
-        at = at.parent.operation if at.parent is not None else None
-    return True
 
 
 def _is_own(memory: ir.Value) -> bool:
