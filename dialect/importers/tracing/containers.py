@@ -131,7 +131,8 @@ class _Array(Container):
 
     def made(self, meta: Any, items: Sequence[Any]) -> Any:
         (item,) = items
-        return np.asarray(item) if isinstance(item, np.generic) else item
+        # Arrays of the tape say that they are scalars, too.
+        return np.asarray(item) if issubclass(type(item), np.generic) else item
 
     def labels(self, meta: Any, count: int) -> Iterable[str]:
         return ("",)

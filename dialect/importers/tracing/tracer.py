@@ -28,7 +28,7 @@ from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
 from .recorder import Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
-from .traced import Traced, TracedArray, is_tracing
+from .traced import TracedArray, is_tracing
 
 if TYPE_CHECKING:
     from ..python.draws import Draw
@@ -513,9 +513,7 @@ def _results(
 
 def _with_arrays(tree: TreeDef, leaves: Sequence[Any]) -> TreeDef:
     """A structure that tells arrays without axes from scalars."""
-    return tree.with_arrays([
-        isinstance(x, Traced) and not x.ndim and x.__class__ is np.ndarray for x in leaves
-    ])  # fmt: skip
+    return tree.with_arrays([isinstance(x, np.ndarray) and not x.ndim for x in leaves])
 
 
 def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:

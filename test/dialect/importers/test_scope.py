@@ -348,21 +348,21 @@ def test_nothing_is_patched_for_anybody():
     """Threads that compute while another traces, and libraries that import NumPy, see NumPy."""
     names = [n for n in dir(np) if callable(getattr(np, n, None))]
     before = [getattr(np, name) for name in names]
-    inside, leave = threading.Event(), threading.Event()
+    inside, leave = SimpleQueue(), SimpleQueue()
 
     def f(x):
-        inside.set()
-        leave.wait(10)
+        inside.put(None)
+        leave.get(timeout=10)
         return x + np.zeros(4)
 
     thread = threading.Thread(target=trace, args=(f, (A,)))
     thread.start()
-    inside.wait(10)
+    inside.get(timeout=10)
     try:
         assert all(getattr(np, n) is b for n, b in zip(names, before, strict=True))
         assert type(np.zeros(3)) is np.ndarray and random.random() < 1
     finally:
-        leave.set()
+        leave.put(None)
         thread.join()
     assert f.__globals__["np"] is np and sys.modules["numpy"] is np
 

@@ -407,11 +407,11 @@ def test_numpy_is_as_before_after_a_trace_even_a_failing_one():
 
 def test_concurrent_traces_and_untraced_threads():
     zeros, failures = np.zeros, []
-    inside = threading.Event()
+    inside = SimpleQueue()
 
     def work(k):
         def f(x):
-            inside.set()
+            inside.put(None)
             y = x
             for _ in range(50):
                 y = y + np.zeros(x.shape) + np.ones(3)
@@ -425,7 +425,7 @@ def test_concurrent_traces_and_untraced_threads():
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for t in threads:
         t.start()
-    inside.wait()
+    inside.get(timeout=10)
     assert type(np.zeros(3)) is np.ndarray and np.random.rand(2).shape == (2,)
     for t in threads:
         t.join()

@@ -23,6 +23,7 @@ ARRAYS = {
     "real": lambda x, d: d.real,
     "zeros_like": lambda x, d: np.zeros_like(x.sum()),
     "out": lambda x, d: np.add(d, 1, out=np.zeros(())),
+    "constant": lambda x, d: np.asarray(np.sqrt(3)),
     "tensordot": lambda x, d: np.tensordot(x, x),
 }
 SCALARS = {
@@ -103,3 +104,12 @@ def test_in_attributes_and_items():
         assert held.log == plain.log
         jitted.wait()
     assert jitted.state().tier == "optimized"
+
+
+def test_on_the_tape():
+    total = pf.jit(lambda x: (np.array(x.sum()) * 1, np.array(x.max())))
+    x = pf.array(X, requires_grad=True)
+    for mode in (True, False):
+        with pf.knobs.override(profiling_mode=mode):
+            for found in total(x):
+                assert type(found) is pf.Array and found.requires_grad
