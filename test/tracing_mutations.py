@@ -104,4 +104,10 @@ TRACING_MUTATIONS = (
         ("executor/loops/test_rounds_of_elements.py::"
          "test_lengths_of_what_lengths_have_chosen",),
     ),
+    Mutation(
+        "loops with larger steps are split", "lowering/emit/split.py",
+        "if is_split and _steps_by_one(op):", "if is_split:",
+        ("lowering/test_split.py::"
+         "test_loops_that_read_several_rows_at_once_are_not_split",),
+    ),
 )  # fmt: skip

@@ -63,11 +63,20 @@ def _visit(ops: Ops, block: ir.Block, symbols: Mapping[str, ir.Value]) -> None:
         if op.name != "scf.for":
             continue
         bounds, size, clamped = _bounds(op, symbols)
-        if clamped and bounds and size * (len(bounds) + 1) <= _MAX_SIZE:
+        is_split = clamped and bounds and size * (len(bounds) + 1) <= _MAX_SIZE
+        if is_split and _steps_by_one(op):
             for piece in _split(ops, op, bounds, symbols):
                 _visit(ops, piece.regions[0].blocks[0], symbols)
         else:
             _visit(ops, op.regions[0].blocks[0], symbols)
+
+
+def _steps_by_one(loop: ir.Operation) -> bool:
+    """False where one iteration may have indices on both sides of a bound."""
+    step = definition(loop.operands[2])
+    if step is None or step.name != "arith.constant":
+        return False
+    return bool(ir.IntegerAttr(step.attributes["value"]).value == 1)
 
 
 def _bounds(loop: ir.Operation, symbols: Mapping[str, ir.Value]) -> tuple[list[_Bound], int, bool]:
