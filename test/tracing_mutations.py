@@ -106,7 +106,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "loops with larger steps are split", "lowering/emit/split.py",
-        "if is_split and _steps_by_one(op):", "if is_split:",
+        "if is_split and literal(op.operands[2]) == 1:", "if is_split:",
         ("lowering/test_split.py::"
          "test_loops_that_read_several_rows_at_once_are_not_split",),
     ),

@@ -43,11 +43,19 @@ def is_splat(buffer: Buffer) -> bool:
 
 def iterations(loop: ir.Operation) -> int | None:
     """How often a loop runs; None = that is not known."""
-    bounds = [definition(v) for v in list(loop.operands)[:3]]
-    if any(b is None or b.name != "arith.constant" for b in bounds):
+    low, high, step = (literal(v) for v in list(loop.operands)[:3])
+    if low is None or high is None or step is None:
         return None
-    low, high, step = (ir.IntegerAttr(b.attributes["value"]).value for b in bounds)
     return -(-(high - low) // step)
+
+
+def literal(value: ir.Value) -> int | None:
+    """The int that a value is a constant of; None = it is no constant."""
+    op = definition(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    number: int = ir.IntegerAttr(op.attributes["value"]).value
+    return number
 
 
 def noalias() -> ir.DictAttr:

@@ -22,7 +22,7 @@ from ...dialect.mlir.rewrite import walk
 from ...dialect.ops.sizes import is_nonnegative
 from ..schedule.graph import definition
 from ..schedule.sizes import SizeReader
-from .base import EXTENT, Ops
+from .base import EXTENT, Ops, literal
 
 _MAX_BOUNDS = 4  # largest number of bounds at which a loop is split
 _MAX_SIZE = 600  # largest number of operations after splitting
@@ -64,19 +64,12 @@ def _visit(ops: Ops, block: ir.Block, symbols: Mapping[str, ir.Value]) -> None:
             continue
         bounds, size, clamped = _bounds(op, symbols)
         is_split = clamped and bounds and size * (len(bounds) + 1) <= _MAX_SIZE
-        if is_split and _steps_by_one(op):
+        # With larger steps, one iteration may have indices on both sides of a bound.
+        if is_split and literal(op.operands[2]) == 1:
             for piece in _split(ops, op, bounds, symbols):
                 _visit(ops, piece.regions[0].blocks[0], symbols)
         else:
             _visit(ops, op.regions[0].blocks[0], symbols)
-
-
-def _steps_by_one(loop: ir.Operation) -> bool:
-    """False where one iteration may have indices on both sides of a bound."""
-    step = definition(loop.operands[2])
-    if step is None or step.name != "arith.constant":
-        return False
-    return bool(ir.IntegerAttr(step.attributes["value"]).value == 1)
 
 
 def _bounds(loop: ir.Operation, symbols: Mapping[str, ir.Value]) -> tuple[list[_Bound], int, bool]:

@@ -12,7 +12,7 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
-from .base import STRAIGHT, Ops, iterations
+from .base import STRAIGHT, Ops, iterations, literal
 
 MOST = 7  # iterations of a loop that is unrolled: less than a vector of most dtypes
 _MAX_SIZE = 400  # operations after unrolling
@@ -49,10 +49,10 @@ def _fold_bounds(ops: Ops, loop: ir.Operation) -> None:
 
 
 def _known(value: ir.Value) -> int | None:
-    op = definition(value)
-    if op is not None and op.name == "arith.constant":
-        known: int = ir.IntegerAttr(op.attributes["value"]).value
+    known = literal(value)
+    if known is not None:
         return known
+    op = definition(value)
     if op is None or op.name not in _EXTREMA:
         return None
     a, b = map(_known, op.operands)

@@ -561,7 +561,8 @@ class Recorder:
         expr = self.derivation.expr(value)
         new = set() if expr is None else numbers_of(expr) - self.size_leaves.keys()
         ints = [k for k in new if k < self.fixable and type(self.leaves[k]) is int]
-        self.size_leaves |= dict.fromkeys(ints, user_loc())
+        if ints:
+            self.size_leaves |= dict.fromkeys(ints, user_loc())
 
     def pin(self) -> None:
         """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
