@@ -11,6 +11,31 @@ TRACING_MUTATIONS = (
         ("dialect/importers/test_identities.py::test_bools_that_loops_and_branches_set",),
     ),
     Mutation(
+        "contents of plain arrays are constants", "dialect/importers/python/state.py",
+        "if may_change(value) and self._is_plain(value):", "if False:",
+        ("executor/functions/test_contents.py::test_changes_in_place_are_seen",),
+    ),
+    Mutation(
+        "contents of all arrays are compared", "dialect/importers/tracing/tracer.py",
+        "and (rec.shadows is None or not rec.shadows.has(array))", "",
+        ("executor/functions/test_contents.py::test_arrays_that_the_graph_takes_as_inputs_may_change",),
+    ),
+    Mutation(
+        "arguments may be what a graph holds the contents of", "executor/functions/write_back.py",
+        "every = (*inputs, *trace.plain)", "every = inputs",
+        ("executor/functions/test_contents.py::test_what_an_argument_writes_to_is_no_constant",),
+    ),
+    Mutation(
+        "host functions give scalars for no axes", "dialect/importers/numpy/host.py",
+        "in_memory(outs[k]) if k in arrays else outs[k]", "outs[k]",
+        ("executor/functions/test_arrays_without_axes.py::test_types_of_results",),
+    ),
+    Mutation(
+        "a scalar with a view is an array", "dialect/importers/tracing/traced.py",
+        "and (base.ndim or not is_immutable(base))", "",
+        ("executor/functions/test_arrays_without_axes.py::test_types_of_results",),
+    ),
+    Mutation(
         "equal objects share a graph", "dialect/importers/tracing/static_objects.py",
         "self.value is other.value", "self.value == other.value",
         ("executor/functions/test_equal_objects.py::test_equal_objects_with_other_attributes",),

@@ -24,12 +24,13 @@ _FEW = 8  # pairs of arrays that are compared as they are
 def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
     """True if the written arrays can be written, and share no memory with what the graph reads.
 
-    Where arrays overlap, a write to one is seen through the other, which no graph shows.
+    Nor with what it has read when it was traced, and holds the contents of. Where arrays overlap, a write to one is seen through the other, which no graph shows.
     """
     for array in (inputs[k] for k in trace.writes):
         if not isinstance(array, np.ndarray) or not array.flags.writeable:
             return False
-    arrays = {k: x for k, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.nbytes}
+    every = (*inputs, *trace.plain)
+    arrays = {k: x for k, x in enumerate(every) if isinstance(x, np.ndarray) and x.nbytes}
     if len(arrays) * len(trace.writes) <= _FEW:
         return _are_apart(trace.writes, arrays)
     spans = sorted((*_span(x), k in trace.writes) for k, x in arrays.items())

@@ -179,11 +179,11 @@ class Draw:
         return self.pick(names)
 
 
-def _arrays_in(value: Any) -> list[np.ndarray]:
+def _arrays_in(value: Any, depth: int = 0) -> list[np.ndarray]:
     if isinstance(value, dict):
         value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        return [a for item in value for a in _arrays_in(item)]
+    if isinstance(value, (tuple, list)):  # which may hold itself
+        return [a for item in value for a in _arrays_in(item, depth + 1)] if depth < 9 else []
     return [value] if isinstance(value, np.ndarray) else []
 
 

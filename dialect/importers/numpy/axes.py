@@ -155,8 +155,8 @@ def setting(value: Any, dtype: Any) -> Any:
 
 
 def is_mask(item: Any) -> bool:
-    """True for an item of a key that is an array of bools."""
-    return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b" and item.ndim > 0
+    """True for an item of a key that is an array of bools; without axes, it picks all or nothing."""
+    return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b"
 
 
 def has_mask(key: Any) -> bool:

@@ -18,6 +18,7 @@ from ...ops.host.rule import Rule, bound, name_of_function, rule_named
 from ..handlers import CREATION, Handler
 from ..tracing.current import size_error, trace_error
 from ..tracing.leaves import NUMBERS
+from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy, write_out
 from ..tracing.traced import Traced, TracedScalar
@@ -106,7 +107,8 @@ class _Call:
             for x in outs:
                 if isinstance(x, Traced):
                     note_copy(x, source)
-        return mapped(lambda index: outs[index], made.structure)
+        arrays = made.arrays
+        return mapped(lambda k: in_memory(outs[k]) if k in arrays else outs[k], made.structure)
 
     def _node(self, x: Any, parameter: str) -> Any:
         """An argument as a graph holds it: operands are collected, and leave their place."""

@@ -23,6 +23,7 @@ import numpy as np
 from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
+from .contents import may_change, same_bits, same_objects
 from .generators import is_generator, locked
 from .instances import ABSENT, HEAP_TYPE, holds_attributes, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
@@ -168,7 +169,7 @@ class Journal:
     def _array(self, array: np.ndarray, name: str) -> None:
         if array.dtype.hasobject:
             self._note("objects", array, list(array.flat), name)
-        elif array.flags.writeable or isinstance(array.base, np.ndarray):
+        elif may_change(array):
             if self._bytes + array.nbytes <= _BYTES:
                 self._bytes += array.nbytes
                 self._note("array", array, np.array(array, subok=False), name)
@@ -354,23 +355,15 @@ def _set(target: Any, held: Any) -> str | None:
 
 
 def _array(target: np.ndarray, held: np.ndarray) -> str | None:
-    if target.shape == held.shape and _same_bits(target, held):
+    if target.shape == held.shape and same_bits(target, held):
         return None
     if target.shape == held.shape:
         target[...] = held
     return ""
 
 
-def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    if a.flags.c_contiguous and b.flags.c_contiguous and a.size:
-        word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
-        a, b = (np.asarray(x).reshape(-1).view(word) for x in (a, b))
-        return not (a != b).any()
-    return checksum(a) == checksum(b)
-
-
 def _objects(target: np.ndarray, held: list) -> str | None:
-    if all(map(operator.is_, target.flat, held)):
+    if same_objects(target, held):
         return None
     target.flat[:] = held
     return ""

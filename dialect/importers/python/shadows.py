@@ -125,6 +125,10 @@ class Shadows:
         make = self._maker(value, kind)
         return value if make is None else make(value, name)
 
+    def has(self, value: Any) -> bool:
+        """True of an object that the code has got a shadow of."""
+        return id(value) in self._made
+
     def leave(self, value: Any) -> None:
         """Have an object that the function itself has made stand for itself."""
         self._own[id(value)] = value

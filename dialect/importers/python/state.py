@@ -16,13 +16,14 @@ import os
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import TraceError
+from .contents import Contents, may_change
 from .instances import slots_of
 from .journal import is_of_a_library, is_of_c, is_users_class
 from .users_code import is_users_module
@@ -56,8 +57,9 @@ class StateRead:
         step: how it is found: ``"global"`` and ``"item"`` look ``key`` up in a dict or list,
             ``"attribute"`` in an object, ``"own attribute"`` there and not in its class,
             ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
-            ``"size"`` takes the length of a container, ``"members"`` is all that a set holds.
-        holder: the dict, list, object, cell or set.
+            ``"size"`` takes the length of a container, ``"members"`` is all that a set holds,
+            ``"contents"`` is what an array holds.
+        holder: the dict, list, object, cell, set or array.
         key: name, index or key there; None where the step needs none.
         value: what was found.
         name: what the user calls it.
@@ -76,6 +78,8 @@ class StateRead:
 
     def holds(self) -> bool:
         """True if the same object is found now, or an equal number or text."""
+        if self.step == "contents":
+            return self.value.fits(self.holder)
         found = _FIND[self.step](self.holder, self.key)
         return found is self.value or _equal(found, self.value)
 
@@ -181,20 +185,23 @@ def _item(holder: Any, key: Any) -> Any:
         return _MISSING
 
 
-def state_reads(scope: Scope, reached: Iterable[tuple[Any, str]]) -> list[StateRead]:
+def state_reads(
+    scope: Scope, reached: Iterable[tuple[Any, str]], is_plain: Callable[[np.ndarray], bool]
+) -> list[StateRead]:
     """What the traced code has read of what was there before the call, each place once.
 
     Args:
         scope: of the trace, which has ended.
         reached: objects that it got without reading a name: itself, and arguments that are no
             leaves, each with its name.
+        is_plain: whether the code got an array itself, and may have computed of its contents.
 
     Raises TraceError where that is more than calls can compare.
     """
     roots = [*reached, *scope.functions_seen()]
     names, asked = set(_names(scope.codes)), set(_texts(scope.codes))
     while True:
-        walk = _Walk(names | asked, asked)
+        walk = _Walk(names | asked, asked, is_plain)
         for step, holder, key, value, name in scope.read():
             walk.note(step, holder, key, value, name)
         for value, name in roots:
@@ -244,9 +251,11 @@ def _can_be_followed(value: Any) -> bool:
 class _Walk:
     """Follows what the code names through the objects that it reads."""
 
-    def __init__(self, names: set[str], asked: set[str]) -> None:
+    def __init__(
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool]
+    ) -> None:
         self.reads: list[StateRead] = []
-        self._names, self._asked = names, asked
+        self._names, self._asked, self._is_plain = names, asked, is_plain
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
 
@@ -279,7 +288,10 @@ class _Walk:
         if kind in _PLAIN or value is None or id(value) in self._seen:
             return
         self._seen[id(value)] = value
-        if kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        if issubclass(kind, np.ndarray):
+            if may_change(value) and self._is_plain(value):
+                self.reads.append(StateRead("contents", value, None, Contents(value), name))
+        elif kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             for item in value:
                 self.descend(item, name)
         elif issubclass(kind, (list, deque)):

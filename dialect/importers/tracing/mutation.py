@@ -68,7 +68,7 @@ def is_immutable(array: Recording) -> bool:
             given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
             return isinstance(given, np.generic)
         if made.op.name not in _REARRANGES:
-            return made.op.name not in ("copy", "full", "slice")
+            return made.op.name not in ("broadcast_to", "copy", "full", "slice")
         value = made.operands[0]
     return False
 

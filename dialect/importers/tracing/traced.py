@@ -391,7 +391,7 @@ class Traced(Recording):
     # --- memory -------------------------------------------------------------------------------
 
     def share(self, base: Recording) -> None:
-        if isinstance(base, Traced):
+        if isinstance(base, Traced) and (base.ndim or not is_immutable(base)):
             if base.storage is None:
                 base.storage = Storage()
             self.storage = base.storage

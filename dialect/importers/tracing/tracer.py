@@ -96,8 +96,10 @@ class Trace:
     generators: tuple[Any, ...] = ()
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
+    plain: tuple[np.ndarray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.plain = tuple([r.holder for r in self.reads if r.step == "contents"])
         self.held = self._held()
         self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 
@@ -386,7 +388,13 @@ class _Recorded:
 
 def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     """What the function has read from outside, by itself and through graphs that have joined."""
-    found = [*state_reads(rec.scope, [(call.fn, "self"), *call.statics()]), *rec.inner_reads]
+    traced = {id(x) for x in call.values} | rec.created.keys()
+
+    def is_plain(array: np.ndarray) -> bool:
+        return id(array) not in traced and (rec.shadows is None or not rec.shadows.has(array))
+
+    reached = [(call.fn, "self"), *call.statics()]
+    found = [*state_reads(rec.scope, reached, is_plain), *rec.inner_reads]
     slots = {(id(slot.holder), slot.key) for slot in call.slots}
     return tuple({
         (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots

@@ -33,10 +33,12 @@ class Outcome:
     Attributes:
         structure: the result, in which each array or number is its position among them.
         types: dtype and rank of each.
+        arrays: those of no axes that are arrays and no scalars.
     """
 
     structure: Any
     types: tuple[Type, ...]
+    arrays: frozenset[int]
 
 
 def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
@@ -127,13 +129,17 @@ def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome
         }
     with np.errstate(all="ignore"):
         made = rule.function(*args, **named)
-    types: list[Type] = []
+    leaves: list[Any] = []
 
     def number(leaf: Any) -> int:
-        types.append(_type(leaf))
-        return len(types) - 1
+        leaves.append(leaf)
+        return len(leaves) - 1
 
-    return Outcome(mapped(number, made), tuple(types))
+    structure = mapped(number, made)
+    arrays = frozenset(
+        k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and not x.ndim
+    )
+    return Outcome(structure, tuple(map(_type, leaves)), arrays)
 
 
 def _type(leaf: Any) -> Type:

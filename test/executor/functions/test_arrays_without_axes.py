@@ -25,6 +25,9 @@ ARRAYS = {
     "out": lambda x, d: np.add(d, 1, out=np.zeros(())),
     "constant": lambda x, d: np.asarray(np.sqrt(3)),
     "tensordot": lambda x, d: np.tensordot(x, x),
+    "broadcast_to": lambda x, d: np.broadcast_to(d, ()),
+    "covariance": lambda x, d: np.cov(x[0]),
+    "select": lambda x, d: np.select([d < 1, d > 2], [d, d * 2]),
 }
 SCALARS = {
     "sum": lambda x, d: x.sum(),
@@ -35,6 +38,8 @@ SCALARS = {
     "real of a scalar": lambda x, d: x.sum().real,
     "element": lambda x, d: x[1, 1],
     "median": lambda x, d: np.median(x),
+    "correlation": lambda x, d: np.corrcoef(x[0]),
+    "scalar that was transposed": lambda x, d: (s := x.sum(), s.T)[0],
 }
 
 
