@@ -36,6 +36,11 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_arrays_without_axes.py::test_types_of_results",),
     ),
     Mutation(
+        "settings of modules are constants", "dialect/importers/python/state.py",
+        "self._settings(value, name)", "pass",
+        ("executor/functions/test_settings_of_packages.py::test_changes_are_seen",),
+    ),
+    Mutation(
         "equal objects share a graph", "dialect/importers/tracing/static_objects.py",
         "self.value is other.value", "self.value == other.value",
         ("executor/functions/test_equal_objects.py::test_equal_objects_with_other_attributes",),

@@ -24,7 +24,8 @@ _FEW = 8  # pairs of arrays that are compared as they are
 def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
     """True if the written arrays can be written, and share no memory with what the graph reads.
 
-    Nor with what it has read when it was traced, and holds the contents of. Where arrays overlap, a write to one is seen through the other, which no graph shows.
+    That includes arrays whose contents are constants of the graph. Where arrays overlap, a write
+    to one is seen through the other, which no graph shows.
     """
     for array in (inputs[k] for k in trace.writes):
         if not isinstance(array, np.ndarray) or not array.flags.writeable:

@@ -155,7 +155,7 @@ def setting(value: Any, dtype: Any) -> Any:
 
 
 def is_mask(item: Any) -> bool:
-    """True for an item of a key that is an array of bools; without axes, it picks all or nothing."""
+    """True for an array of bools in a key; one without axes picks all or nothing."""
     return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b"
 
 

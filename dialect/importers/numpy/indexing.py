@@ -322,12 +322,12 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
         position += 1
     if new:
         out = op("expand_dims", out, axes=tuple(new))
-    is_view = all(_is_number(item) for _, item in arrays)
-    if out.ndim and is_view:
+    if not (out.ndim or ellipsis is None):
+        taken = out = op("copy", out)  # an array without axes, no number
+    is_array = out.ndim or ellipsis is not None
+    if is_array and all(_is_number(item) for _, item in arrays):
         note_copy(taken, x)
         out.share(x)
-    if not (out.ndim or is_view or ellipsis is None):
-        return op("copy", out)  # an array without axes, no number
     return out
 
 

@@ -7,12 +7,12 @@ computed of them is part of the graph, which then holds for these contents alone
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from ..tracing.recorder import checksum
+from .journal import same_bits, same_objects
 
 _BYTES = 1 << 24  # of arrays that are kept as copies; larger ones are compared by checksum
 
@@ -52,25 +52,4 @@ def _parts(array: np.ndarray) -> list[np.ndarray]:
     return [x for x in getattr(array, "__dict__", {}).values() if type(x) is np.ndarray]
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if arrays of one dtype and shape hold the same, bit by bit: also nan and -0.0."""
-    if not a.nbytes:
-        return True
-    if a.flags.c_contiguous and b.flags.c_contiguous:
-        word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
-        a, b = (np.asarray(x).reshape(-1).view(np.uint8).view(word) for x in (a, b))
-        return not (a != b).any()
-    return checksum(a) == checksum(b)
-
-
-def same_objects(array: np.ndarray, held: list[Any]) -> bool:
-    """True if the elements of an array of objects are these very ones."""
-    return array.size == len(held) and all(map(operator.is_, array.flat, held))
-
-
-def may_change(array: np.ndarray) -> bool:
-    """False for an array that nobody can write to any more."""
-    return array.dtype.hasobject or array.flags.writeable or isinstance(array.base, np.ndarray)
-
-
-__all__ = ["Contents", "may_change", "same_bits", "same_objects"]
+__all__ = ["Contents"]

@@ -16,8 +16,8 @@ from ...dataclass import dataclass
 from ..tracing.containers import CONTAINERS, container_of
 from ..tracing.pytree import LEAF, TreeDef, static_of
 from .instances import state_of
+from .places import Place
 from .shadows import Shadows, Store, unrepeatable
-from .state import Place
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

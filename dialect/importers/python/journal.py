@@ -23,7 +23,6 @@ import numpy as np
 from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
-from .contents import may_change, same_bits, same_objects
 from .generators import is_generator, locked
 from .instances import ABSENT, HEAP_TYPE, holds_attributes, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
@@ -354,6 +353,27 @@ def _set(target: Any, held: Any) -> str | None:
     return ""
 
 
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """True if arrays of one dtype and shape hold the same, bit by bit: also nan and -0.0."""
+    if not a.nbytes:
+        return True
+    if a.flags.c_contiguous and b.flags.c_contiguous:
+        word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
+        a, b = (np.asarray(x).reshape(-1).view(np.uint8).view(word) for x in (a, b))
+        return not (a != b).any()
+    return checksum(a) == checksum(b)
+
+
+def same_objects(array: np.ndarray, held: list[Any]) -> bool:
+    """True if the elements of an array of objects are these very ones."""
+    return array.size == len(held) and all(map(operator.is_, array.flat, held))
+
+
+def may_change(array: np.ndarray) -> bool:
+    """False for an array that nobody can write to any more."""
+    return array.dtype.hasobject or array.flags.writeable or isinstance(array.base, np.ndarray)
+
+
 def _array(target: np.ndarray, held: np.ndarray) -> str | None:
     if target.shape == held.shape and same_bits(target, held):
         return None
@@ -446,5 +466,5 @@ _RESTORE: dict[str, Any] = {
 
 __all__ = [
     "ATOMS", "Journal", "holds_tracer", "is_of_a_library", "is_of_c",
-    "is_users_class", "same_state",
+    "is_users_class", "may_change", "same_bits", "same_objects", "same_state",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
 from .instances import has_plain_state, state_of
 from .journal import is_users_class
-from .state import Place
+from .places import Place
 from .users_code import is_users_module
 
 if TYPE_CHECKING:

@@ -10,36 +10,54 @@ attributes is not seen.
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
+import itertools
 import os
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dataclass import dataclass
 from ...errors import TraceError
-from .contents import Contents, may_change
 from .instances import slots_of
-from .journal import is_of_a_library, is_of_c, is_users_class
+from .journal import is_of_a_library, is_of_c, is_users_class, may_change
+from .places import FIND, MISSING, PLAIN, StateRead
 from .users_code import is_users_module
 
 if TYPE_CHECKING:
     from .scope import Scope
 
 MOST_READS = 4096  # of one trace
-_MISSING = object()
-_NUMBERS = (bool, int, float, complex)
 _FOLLOWED = (
     int, float, complex, str, bytes, list, tuple, dict, set, frozenset, deque, type,
     types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc,
     np.dtype, functools.partial,
 )  # fmt: skip
-_PLAIN = (*_NUMBERS, str, bytes)
+_DATA = (*PLAIN, list, dict, set, deque, np.ndarray)
+# What gives attributes by names that are no names or texts of the code.
+_BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
+_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "vars"})
+_MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
+_TEXTS = frozenset({"__repr__", "__str__", "__format__"})
+_WRITES = (
+    frozenset({"ascii", "format", "print", "repr", "str"}),
+    frozenset({"CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC"}),
+)
+_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+_COMPARES = (
+    frozenset({
+        "count", "eq", "ge", "gt", "index", "le", "lt", "max", "min", "ne", "remove", "sort",
+        "sorted",
+    }),
+    frozenset({"COMPARE_OP", "CONTAINS_OP", "MATCH_CLASS"}),
+)  # fmt: skip
+_CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
+_CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 _OPEN = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic)
 # What a module or class holds under a name for ever, unless somebody patches it.
 _FIXED = (
@@ -47,142 +65,6 @@ _FIXED = (
     types.WrapperDescriptorType, types.MethodDescriptorType, property, classmethod, staticmethod,
     functools.cached_property,
 )  # fmt: skip
-
-
-@dataclass(eq=False, slots=True)
-class StateRead:
-    """One value that a trace has read from outside of the call.
-
-    Attributes:
-        step: how it is found: ``"global"`` and ``"item"`` look ``key`` up in a dict or list,
-            ``"attribute"`` in an object, ``"own attribute"`` there and not in its class,
-            ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
-            ``"size"`` takes the length of a container, ``"members"`` is all that a set holds,
-            ``"contents"`` is what an array holds.
-        holder: the dict, list, object, cell, set or array.
-        key: name, index or key there; None where the step needs none.
-        value: what was found.
-        name: what the user calls it.
-    """
-
-    step: str
-    holder: Any
-    key: Any
-    value: Any
-    name: str
-
-    @property
-    def is_absent(self) -> bool:
-        """True if nothing was found."""
-        return self.value is _MISSING
-
-    def holds(self) -> bool:
-        """True if the same object is found now, or an equal number or text."""
-        if self.step == "contents":
-            return self.value.fits(self.holder)
-        found = _FIND[self.step](self.holder, self.key)
-        return found is self.value or _equal(found, self.value)
-
-
-@dataclass(eq=False, slots=True)
-class Place:
-    """An attribute or item of an object from outside, which calls read and write.
-
-    Attributes:
-        step: ``"attribute"``, ``"item"``, or ``"all"`` that a list or dict holds.
-        holder: the object, dict or list; None = it is an argument.
-        key: name, key or index there.
-        name: what the user calls it.
-    """
-
-    step: str
-    holder: Any
-    key: Any
-    name: str
-    kind: type | None = None  # of the holder, when it was last looked at
-    slot: bool = False  # whether that keeps the attribute in a slot
-
-    def find(self) -> Any:
-        """What is there now; None if nothing is."""
-        found = self._found()
-        return None if found is _MISSING else found
-
-    def absence(self) -> StateRead:
-        """That nothing is there, as a read of it."""
-        step = "item" if self.step == "item" else "own attribute"
-        return StateRead(step, self.holder, self.key, _MISSING, self.name)
-
-    def _found(self) -> Any:
-        return (_item if self.step == "item" else _own)(self.holder, self.key)
-
-    def put(self, holder: Any, value: Any) -> None:
-        """Store a value there, past what the class does on assignment: that is in the value."""
-        if self.step == "item":
-            holder[self.key] = value
-        elif self.step == "all":
-            holder.clear()
-            (holder.extend if isinstance(holder, list) else holder.update)(value)
-        elif hasattr(holder, "__dict__") and not self._in_slot(holder):
-            holder.__dict__[self.key] = value
-        else:
-            object.__setattr__(holder, self.key, value)
-
-    def _in_slot(self, holder: Any) -> bool:
-        kind = type(holder)
-        if self.kind is not kind:
-            self.kind, self.slot = kind, _is_slot(kind, self.key)
-        return self.slot
-
-
-def _is_slot(kind: type, key: str) -> bool:
-    return isinstance(inspect.getattr_static(kind, key, None), types.MemberDescriptorType)
-
-
-def _equal(found: Any, value: Any) -> bool:
-    kind = type(value)
-    if type(found) is not kind:
-        return False
-    if kind in (frozenset, tuple):
-        if kind is frozenset or len(found) != len(value):
-            return found == value
-        return all(a is b or _equal(a, b) for a, b in zip(found, value, strict=True))
-    if kind in (float, complex):
-        return repr(found) == repr(value)  # tells 0.0 from -0.0
-    return kind in _PLAIN and found == value
-
-
-_FIND: dict[str, Any] = {
-    "global": lambda holder, key: holder.get(key, _MISSING),
-    "cell": lambda holder, key: _contents(holder),
-    "attribute": lambda holder, key: getattr(holder, key, _MISSING),
-    "method": lambda holder, key: getattr(getattr(holder, key, None), "__func__", _MISSING),
-    "item": lambda holder, key: _item(holder, key),
-    "size": lambda holder, key: len(holder),
-    "members": lambda holder, key: frozenset(holder),
-    "own attribute": lambda holder, key: _own(holder, key),
-}
-
-
-def _own(holder: Any, key: str) -> Any:
-    """What an object itself holds, whatever its class would compute."""
-    attributes = getattr(holder, "__dict__", {})
-    if key in attributes:
-        return attributes[key]
-    return getattr(holder, key, _MISSING) if _is_slot(type(holder), key) else _MISSING
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _MISSING
-
-
-def _item(holder: Any, key: Any) -> Any:
-    try:
-        return holder[key]
-    except LookupError:
-        return _MISSING
 
 
 def state_reads(
@@ -199,36 +81,58 @@ def state_reads(
     Raises TraceError where that is more than calls can compare.
     """
     roots = [*reached, *scope.functions_seen()]
-    names, asked = set(_names(scope.codes)), set(_texts(scope.codes))
+    seen = list(_nested(scope.codes))
+    names, asked = set(_names(seen)), set(_texts(seen))
     while True:
-        walk = _Walk(names | asked, asked, is_plain)
+        walk = _Walk(names | asked, asked, is_plain, makes_names=any(map(_makes_names, seen)))
         for step, holder, key, value, name in scope.read():
             walk.note(step, holder, key, value, name)
         for value, name in roots:
             walk.descend(value, name)
-        codes = list(walk.run())
-        further, texts = set(_names(codes)) - names, set(_texts(codes)) - asked
+        seen = list(_nested(walk.run(seen)))
+        further, texts = set(_names(seen)) - names, set(_texts(seen)) - asked
         if not further and not texts:
             return walk.reads
+        seen += _nested(scope.codes)
         names, asked = names | further, asked | texts
 
 
 def named(scope: Scope) -> set[str]:
     """All names and texts in the code that a trace has run."""
-    return {*_names(scope.codes), *_texts(scope.codes)}
+    codes = list(_nested(scope.codes))
+    return {*_names(codes), *_texts(codes)}
 
 
 def _names(codes: Iterable[types.CodeType]) -> Iterator[str]:
-    """All names in code and the code inside of it."""
-    return (name for code in _nested(codes) for name in code.co_names)
+    """All names in code."""
+    return (name for code in codes for name in code.co_names)
 
 
 def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
-    """All texts in such code, with which it may ask for attributes."""
-    for code in _nested(codes):
+    """All texts in code, with which it may ask for attributes."""
+    for code in codes:
         for constant in code.co_consts:
             parts = constant if isinstance(constant, tuple) else (constant,)
             yield from (part for part in parts if isinstance(part, str))
+
+
+def _makes_names(code: types.CodeType) -> bool:
+    """True of code that may ask for attributes by names that it makes up."""
+    names = {*code.co_names}
+    if names & _BY_NAME:
+        return True
+    if not names & _LISTS and "getattr" not in names:
+        return False
+    steps = list(dis.get_instructions(code))
+    for k, step in enumerate(steps):
+        if step.argval in _LISTS and (step.opname == "LOAD_GLOBAL" or names & _MODULES):
+            return True
+        if step.argval == "getattr" and step.opname.startswith("LOAD_"):
+            given = list(itertools.takewhile(lambda s: s.opname not in _CALLS, steps[k + 1 :]))
+            loads = all(s.opname.startswith(("LOAD_", "PUSH_", "CACHE", "COPY")) for s in given)
+            if not loads or not any(type(s.argval) is str and "CONST" in s.opname for s in given):
+                return True
+    return False
 
 
 def _nested(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
@@ -252,19 +156,21 @@ class _Walk:
     """Follows what the code names through the objects that it reads."""
 
     def __init__(
-        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool]
-    ) -> None:
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool], *,
+        makes_names: bool,
+    ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._all = makes_names
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
 
     def read(self, step: str, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
-        value = _FIND[step](holder, key)
+        value = FIND[step](holder, key)
         if step == "attribute" and type(value) is types.MethodType:
             step, value = "method", value.__func__
-        if value is not _MISSING and StateRead(step, holder, key, value, name).holds():
+        if value is not MISSING and StateRead(step, holder, key, value, name).holds():
             self.note(step, holder, key, value, name)  # else a descriptor makes it anew each time
 
     def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
@@ -272,6 +178,8 @@ class _Walk:
         if not _may_change(value):
             if value is os:
                 self._check_hidden(value, type(value), name)
+            elif isinstance(value, types.ModuleType):
+                self._settings(value, name)
             return
         if len(self.reads) >= MOST_READS:
             raise TraceError(
@@ -285,11 +193,13 @@ class _Walk:
     def descend(self, value: Any, name: str) -> None:
         """Note what the code names of an object."""
         kind = type(value)
-        if kind in _PLAIN or value is None or id(value) in self._seen:
+        if kind in PLAIN or value is None or id(value) in self._seen:
             return
         self._seen[id(value)] = value
         if issubclass(kind, np.ndarray):
             if may_change(value) and self._is_plain(value):
+                from .contents import Contents  # few functions need any
+
                 self.reads.append(StateRead("contents", value, None, Contents(value), name))
         elif kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             for item in value:
@@ -317,6 +227,8 @@ class _Walk:
         elif is_users_class(kind) and not is_of_c(kind):
             held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
             self._attributes(value, held, name)
+            if self._all and hasattr(value, "__dict__"):
+                self.read("size", vars(value), None, f"the number of attributes of {name}")
             self._class(kind)
             # The object may be given attributes that hide those of its class.
             for key, inherited in sorted(self._of_class(kind).items()):
@@ -361,11 +273,24 @@ class _Walk:
                 )
 
     def _attributes(self, holder: Any, held: Iterable[str], name: str) -> None:
-        for key in sorted(self._names & set(held)):
+        every = self._all and not isinstance(holder, types.ModuleType)
+        for key in sorted(set(held) if every else self._names & set(held)):
             if not (key.startswith("__") and key.endswith("__")):
                 self.read("attribute", holder, key, f"{name}.{key}")
 
+    def _settings(self, module: types.ModuleType, name: str) -> None:
+        """Note numbers, texts and containers of a package's module, which others may change."""
+        if module.__name__.partition(".")[0] in _CONSTANT:
+            return
+        held = vars(module)
+        for key in sorted(self._names & held.keys()):
+            is_data = isinstance(held[key], _DATA) and held[key] is not sys.modules
+            if is_data and not key.startswith("__"):
+                self.read("attribute", module, key, f"{name}.{key}")
+
     def _class(self, kind: type) -> None:
+        if type(kind) is not type and is_users_class(type(kind)):
+            self._class(type(kind))  # its properties are those of the class
         for cls in kind.__mro__:
             if cls not in self._classes and is_users_class(cls):
                 self._classes[cls] = None
@@ -385,14 +310,24 @@ class _Walk:
     def _absent(self, holder: Any, name: str) -> None:
         """Note attributes that the code may have asked for, and that there are none."""
         for key in sorted(self._asked):
-            if key.isidentifier() and inspect.getattr_static(holder, key, _MISSING) is _MISSING:
-                read = StateRead("attribute", holder, key, _MISSING, f"{name}.{key}")
+            if key.isidentifier() and inspect.getattr_static(holder, key, MISSING) is MISSING:
+                read = StateRead("attribute", holder, key, MISSING, f"{name}.{key}")
                 self.reads.append(read)
 
-    def run(self) -> Iterator[types.CodeType]:
-        """Code of operators and properties of the classes met, which no scope sees run."""
+    def run(self, codes: Sequence[types.CodeType]) -> Iterator[types.CodeType]:
+        """Code of operators and properties of the classes met, which no scope sees run.
+
+        Args:
+            codes: all other code: what asks for no text and compares nothing needs no operators
+                for that, which those of a dataclass are: they name all fields.
+        """
+        compares, writes = _uses(codes, _COMPARES), _uses(codes, _WRITES)
         for cls in self._classes:
             for name, value in vars(cls).items():
+                if name in _TEXTS and not writes:
+                    continue
+                if name in _COMPARISONS and not compares and cls.__hash__ is None:
+                    continue
                 found = value.fget if isinstance(value, property) else value
                 found = getattr(found, "func", found)  # of a cached_property
                 is_operator = name.startswith("__") and name not in ("__init__", "__new__")
@@ -400,6 +335,16 @@ class _Walk:
                     is_operator or not isinstance(value, types.FunctionType)
                 ):
                     yield found.__code__
+
+
+def _uses(codes: Iterable[types.CodeType], asking: tuple[frozenset[str], frozenset[str]]) -> bool:
+    """True if any code has one of these names or operations."""
+    names, operations = asking
+    numbers = {dis.opmap[name] for name in operations & dis.opmap.keys()}
+    return any(
+        not names.isdisjoint(code.co_names) or not numbers.isdisjoint(code.co_code[::2])
+        for code in codes
+    )
 
 
 def _may_change(value: Any) -> bool:
@@ -413,4 +358,4 @@ def _may_change(value: Any) -> bool:
     return not isinstance(value, _FIXED)
 
 
-__all__ = ["Place", "StateRead", "named", "state_reads"]
+__all__ = ["named", "state_reads"]

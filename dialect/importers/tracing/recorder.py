@@ -47,10 +47,10 @@ from .trace_guards import Constant, Expr, TraceGuard, numbers_of, passed
 if TYPE_CHECKING:
     from ..python.draws import Draw
     from ..python.journal import Journal
+    from ..python.places import StateRead
     from ..python.round_draws import RoundDraws
     from ..python.scope import Scope
     from ..python.shadows import Shadows
-    from ..python.state import StateRead
     from ..source.source import Source
 
 

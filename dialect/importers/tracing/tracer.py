@@ -18,9 +18,10 @@ from ..numpy import assignment, creation, joins, linalg, methods, reductions, se
 from ..python.effects import effects_refused, labelled
 from ..python.generators import is_plain_generator, note_drawn
 from ..python.journal import Journal, holds_tracer
+from ..python.places import Place, StateRead
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
-from ..python.state import Place, StateRead, named, state_reads
+from ..python.state import named, state_reads
 from .current import recording, trace_error
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
@@ -75,6 +76,8 @@ class Trace:
             different ones, so that calls with one of these are left to Python.
         held: per captured array of the host, its dtype and shape. Plain Python code may have read
             either, so that the graph holds for these alone.
+        plain: arrays from outside that the code has got as they are: the graph holds for their
+            contents alone.
     """
 
     module: Module

@@ -136,9 +136,7 @@ def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome
         return len(leaves) - 1
 
     structure = mapped(number, made)
-    arrays = frozenset(
-        k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and not x.ndim
-    )
+    arrays = frozenset(k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and not x.ndim)
     return Outcome(structure, tuple(map(_type, leaves)), arrays)
 
 

@@ -98,6 +98,6 @@ def test_what_an_argument_writes_to_is_no_constant():
     jitted, holder = pf.jit(scaled, unsupported="python"), SimpleNamespace(w=SHARED.w)
     for k in range(4):
         SHARED.w[...] = np.arange(4.0) + k
-        wanted = np.array([1.5, 1, 2, 3]) + [0, k, k, k]
+        wanted = np.array([1.5, 1 + k, 2 + k, 3 + k])
         np.testing.assert_array_equal(jitted(holder, None), wanted * 1.5)
         np.testing.assert_array_equal(SHARED.w, wanted)
