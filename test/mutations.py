@@ -404,7 +404,7 @@ MUTATIONS = (
     ),
     Mutation(
         "Python runs calls of any size at once", "executor/arguments/plain_calls.py",
-        "        sizes.append(magnitude(arg))", "        pass",
+        "            key.append(magnitude(arg))", "            pass",
         ("executor/functions/test_race.py::test_python_need_not_win_each_call_anew",),
     ),
     Mutation(

@@ -5,8 +5,14 @@ Modules of this folder compute with whole arrays; loops over their parts are in 
 
 from __future__ import annotations
 
-from . import fractals, images, language, learning, loops, particles, signals, stencils
-from .program import PROGRAMS, Program
+import os
+
+# NumPy's BLAS reads these once, when it is loaded, which modules of this package do first.
+for name in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{name}_NUM_THREADS", "1")
+
+from . import fractals, images, language, learning, loops, particles, signals, stencils  # noqa: E402
+from .program import PROGRAMS, Program  # noqa: E402
 
 __all__ = [
     "PROGRAMS", "Program", "fractals", "images", "language", "learning", "loops", "particles",

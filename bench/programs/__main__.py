@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-for name in ("OPENBLAS", "OMP", "MKL", "PROFUSE"):
-    os.environ.setdefault(f"{name}{'' if name == 'PROFUSE' else '_NUM'}_THREADS", "1")
+os.environ.setdefault("PROFUSE_THREADS", "1")
 os.environ.setdefault("PROFUSE_CACHE", "off")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 try:
     import numba
@@ -36,9 +35,9 @@ except ImportError:
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from common import timed, write_results  # noqa: E402
+from common import timed, write_results
 
-from . import PROGRAMS, Program  # noqa: E402
+from . import PROGRAMS, Program
 
 ROUND = 0.02  # seconds of calls of each side in a round
 CYCLE = 150  # calls after which a program has been through all its sizes

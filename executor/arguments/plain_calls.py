@@ -37,13 +37,15 @@ def sized_outline(args: tuple, kwargs: dict[str, Any]) -> tuple | None:
 
     What a container holds may be of any size.
     """
-    sizes = []
+    key: list[Any] = [*kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         kind = type(arg)
         if kind is list or kind is tuple or kind is dict:
             return None
-        sizes.append(magnitude(arg))
-    return outline(args, kwargs), *sizes
+        key += _outlined(arg, kind)
+        if kind is np.ndarray or kind is int:
+            key.append(magnitude(arg))
+    return tuple(key)
 
 
 def magnitude(leaf: Any) -> int:
@@ -61,16 +63,21 @@ def outline(args: tuple, kwargs: dict[str, Any]) -> tuple:
     key: list[Any] = [*kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         kind = type(arg)
-        if kind is np.ndarray:
-            key += (arg.dtype, arg.ndim)
-        elif kind is list or kind is tuple:
+        if kind is list or kind is tuple:
             key += (kind, len(arg), frozenset(map(type, arg[:_MOST])))
         elif kind is dict:
             key += (kind, len(arg), frozenset(map(type, islice(arg.values(), _MOST))))
-        elif kind is str or kind is bool:
-            key += (kind, arg)
-        elif kind in NUMBERS or kind.__hash__ is None or issubclass(kind, np.ndarray):
-            key.append(kind)
         else:
-            key += (kind, id(arg))
+            key += _outlined(arg, kind)
     return tuple(key)
+
+
+def _outlined(arg: Any, kind: type) -> tuple:
+    """The part of an outline that is of an argument that is no container."""
+    if kind is np.ndarray:
+        return arg.dtype, arg.ndim
+    if kind is str or kind is bool:
+        return kind, arg
+    if kind in NUMBERS or kind.__hash__ is None or issubclass(kind, np.ndarray):
+        return (kind,)
+    return kind, id(arg)

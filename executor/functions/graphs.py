@@ -19,6 +19,7 @@ from ...dialect.ir.device import HOST
 from ..arguments.checks import check_arity
 from ..memory.donation import positions
 from ..memory.output_pool import readable
+from ..observe import registry
 from ..plans.processor import Processor
 from ..settings.events import log
 from ..settings.knobs import knobs, loop_bytes
@@ -308,6 +309,10 @@ class TracedFunction(DispatchedFunction):
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
+    def forget_sooner(self) -> None:
+        """Forget which calls Python has been found to be sooner for."""
+        self._in_python.forget_sooner()
+
     def _forget(self, variant: Variant) -> None:
         """Drop a graph from the tables by which calls find it."""
         for table in (self._flat, self._on_device):
@@ -331,3 +336,13 @@ def _loops(raises: bool) -> Policy | None:
     if not knobs.source_loops:
         return None
     return Policy(rounds=knobs.unroll_rounds, elements=raises)
+
+
+def _demote_switched(_: bool) -> None:
+    """Look at all calls again when the knob changes that leaves them to Python."""
+    for function in registry.functions():
+        if isinstance(function, TracedFunction):
+            function.forget_sooner()
+
+
+knobs.watch("demote", _demote_switched)

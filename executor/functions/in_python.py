@@ -20,6 +20,7 @@ from ..arguments.plain_calls import outline, sized_outline
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
+from ..settings.knobs import knobs
 
 if TYPE_CHECKING:
     from .recursion import Recursion
@@ -125,9 +126,13 @@ class PythonCalls:
 
     def note_sooner(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Note that Python takes less time for a call: to find its graph takes time as well."""
-        key = sized_outline(args, kwargs)
+        key = sized_outline(args, kwargs) if knobs.demote else None
         if key is not None and (key in self._sooner or len(self._sooner) < _FLAT):
             self._sooner[key] = [None] * _UNSEEN
+
+    def forget_sooner(self) -> None:
+        """Look at each call again: the knob that leaves calls to Python has changed."""
+        self._sooner.clear()
 
     def note_outline(self, args: tuple, kwargs: dict[str, Any], *, has_graph: bool) -> None:
         """Note of a call that has been flattened whether there is a graph for it."""

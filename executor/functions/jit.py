@@ -72,7 +72,7 @@ class JitFunction(TracedFunction):
         recursion = self._in_python.recursion
         if recursion is not None and recursion.is_open:
             return self._fn(*args, **kwargs)
-        if self._in_python.runs_sooner(args, kwargs) and knobs.demote and current() is None:
+        if self._in_python.runs_sooner(args, kwargs) and current() is None:
             return self._leave(None, args, kwargs)
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
