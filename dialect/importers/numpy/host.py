@@ -101,14 +101,11 @@ class _Call:
             "host_call", *self.operands, function=self.rule.name, arguments=text,
             **({} if len(made.types) == 1 else {"count": len(made.types)}),
         )  # fmt: skip
-        outs = results if isinstance(results, tuple) else (results,)
-        source = given.get(self.rule.source)
-        if isinstance(source, Traced):
-            for x in outs:
-                if isinstance(x, Traced):
-                    note_copy(x, source)
-        arrays = made.arrays
-        return mapped(lambda k: in_memory(outs[k]) if k in arrays else outs[k], made.structure)
+        given_back = results if isinstance(results, tuple) else (results,)
+        outs = [in_memory(x) if k in made.arrays else x for k, x in enumerate(given_back)]
+        for k, index in made.views:
+            note_copy(outs[k], self.operands[index])
+        return mapped(outs.__getitem__, made.structure)
 
     def _node(self, x: Any, parameter: str) -> Any:
         """An argument as a graph holds it: operands are collected, and leave their place."""

@@ -12,6 +12,7 @@ from ...errors import BoundsError, ShapeError
 from ...ir.dtypes import dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.leaves import NUMBERS
+from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
 from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
@@ -151,7 +152,8 @@ def tile(A: Any, reps: Any) -> Any:
     ahead = len(static) - len(shape)
     # NumPy multiplies sizes by repetitions, so that 0 times a negative number is 0.
     none = [k >= ahead and n < 0 and bool(shape[k - ahead] == 0) for k, n in enumerate(static)]
-    return op("tile", A, reps=tuple(0 if z else n for z, n in zip(none, static, strict=True)))
+    reps = tuple(0 if z else n for z, n in zip(none, static, strict=True))
+    return in_memory(op("tile", A, reps=reps))
 
 
 @numpy_function("repeat")
@@ -200,7 +202,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
                 "pad one side at a time",
             )
         value = op("cast", constant_values, dtype=dtype_of(dtype_like(array)))
-        return op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1)))
+        return in_memory(op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1))))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise trace_error(
             f"np.pad with mode={mode!r} is not supported while tracing",
@@ -209,7 +211,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
     out = as_array(array)
     for axis in range(rank):
         out = _pad_axis(out, axis, low[axis], high[axis], mode)
-    return out
+    return out if any((*low, *high)) else op("copy", array)
 
 
 def _baked(widths: Any) -> Any:

@@ -13,7 +13,9 @@ import numpy as np
 
 from ...errors import AxisError, DivisionError, ShapeError
 from ...ir.attrs import DYNAMIC
+from ...ir.dtypes import dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
+from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
 from .axes import (
@@ -186,7 +188,7 @@ def sliding_window_view(
 @numpy_function("broadcast_arrays", raw=True)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """`np.broadcast_arrays`: all operands in their common shape."""
-    arrays = [as_array(a) for a in args]
+    arrays = [in_memory(as_array(a)) for a in args]
     if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
         return tuple(arrays)  # unlike broadcast ones, these can be written to
     common = _common(arrays)
@@ -204,9 +206,9 @@ def _common(arrays: Sequence[Any]) -> Any:
 @numpy_function("flip")
 def flip(m: Any, axis: Any = None) -> Any:
     """`np.flip`."""
-    if axis is None:
-        return op("flip", m, view_of=m)
-    return op("flip", m, axes=axis_tuple(axis), view_of=m)
+    several = {} if axis is None else {"axes": axis_tuple(axis)}
+    found = op("flip", m, **several, view_of=m)
+    return found if ndim(m) else op("cast", m, dtype=dtype_of(dtype_like(m)))  # a number: no view
 
 
 @numpy_function("fliplr")

@@ -48,7 +48,9 @@ def check_owner(array: Traced) -> None:
     )
 
 
-_REARRANGES = frozenset({"imag", "real", "reshape", "squeeze", "transpose", "swapaxes", "moveaxis"})
+_REARRANGES = frozenset({
+    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+})  # fmt: skip
 
 
 def is_immutable(array: Recording) -> bool:

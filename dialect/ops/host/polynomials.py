@@ -27,6 +27,10 @@ def _poly(call: Call) -> tuple[str, str] | None:
     return "coefficients are real where complex roots come in pairs", _OUTSIDE
 
 
+def _order(call: Call) -> tuple[str, str] | None:
+    return None if call.number("m") != 0 else ("of order 0, it returns its argument", _OUTSIDE)
+
+
 RULES = (
     Rule("numpy.polyfit", _fit, fill="ramp", neutral={"deg": 1}),
     Rule("numpy.polyval", None),
@@ -34,8 +38,8 @@ RULES = (
     Rule("numpy.polysub", lambda call: [(None,)]),
     Rule("numpy.polymul", lambda call: [(None,)]),
     Rule("numpy.polydiv", lambda call: [(None,), (None,)]),
-    Rule("numpy.polyder", neutral={"m": 1}),
-    Rule("numpy.polyint", neutral={"m": 1, "k": 0}),
+    Rule("numpy.polyder", neutral={"m": 1}, refuse=_order),
+    Rule("numpy.polyint", neutral={"m": 1, "k": 0}, refuse=_order),
     Rule("numpy.poly", lambda call: [(None,)], refuse=_poly, fill="eye"),
     Rule("numpy.roots", refuse=_roots),
     Rule("numpy.vander", neutral={"N": 3}),

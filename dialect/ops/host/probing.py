@@ -34,11 +34,13 @@ class Outcome:
         structure: the result, in which each array or number is its position among them.
         types: dtype and rank of each.
         arrays: those of no axes that are arrays and no scalars.
+        views: pairs of a result and an operand, by number, that share memory.
     """
 
     structure: Any
     types: tuple[Type, ...]
     arrays: frozenset[int]
+    views: tuple[tuple[int, int], ...]
 
 
 def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
@@ -116,7 +118,8 @@ def _is_numbered(x: Any) -> bool:
 @lru_cache(maxsize=1024)
 def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome:
     rule, parsed = rule_named(function), parsed_arguments(arguments)
-    args, named = parsed.filled(lambda index: _tiny(kinds[index], rule.fill))
+    operands = [_tiny(kind, rule.fill) for kind in kinds]
+    args, named = parsed.filled(operands.__getitem__)
     if rule.neutral:
         names = list(bound(rule.function, [*range(len(args))], dict.fromkeys(named)))
         args = [
@@ -136,8 +139,15 @@ def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome
         return len(leaves) - 1
 
     structure = mapped(number, made)
-    arrays = frozenset(k for k, x in enumerate(leaves) if isinstance(x, np.ndarray) and not x.ndim)
-    return Outcome(structure, tuple(map(_type, leaves)), arrays)
+    made_arrays = {k: x for k, x in enumerate(leaves) if isinstance(x, np.ndarray)}
+    arrays = frozenset(k for k, x in made_arrays.items() if not x.ndim)
+    views = tuple(
+        (k, index)
+        for k, x in made_arrays.items()
+        for index, operand in enumerate(operands)
+        if isinstance(operand, np.ndarray) and np.may_share_memory(x, operand)
+    )
+    return Outcome(structure, tuple(map(_type, leaves)), arrays, views)
 
 
 def _type(leaf: Any) -> Type:

@@ -85,7 +85,6 @@ class Rule:
         neutral: parameters whose numbers say nothing about dtypes and ranks, and a number that
             every tiny array admits. Numbers of a run may be given there.
         sized: names and axes of arguments whose sizes decide ranks or the number of results.
-        source: a parameter that results may be views of.
         refuse: why the dtype of results depends on contents, and what to do; None = it does not.
         gradient: its name in `gradients`; "" = there is none yet.
         own: the function itself, where the name is not where it is found.
@@ -96,7 +95,6 @@ class Rule:
     fill: str = "ones"
     neutral: Mapping[str, Any] | None = None
     sized: Callable[[Mapping[str, Any]], Iterable[tuple[str, int]]] | None = None
-    source: str = ""
     refuse: Callable[[Call], tuple[str, str] | None] | None = None
     gradient: str = ""
     own: Callable[..., Any] | None = None

@@ -135,7 +135,7 @@ RULES = (
     _np("extract", lambda call: [(None,)]),
     _np("insert", _open_axis("arr"), neutral=_OBJ),
     _np("delete", _open_axis("arr"), neutral=_OBJ),
-    _np("trim_zeros", source="filt"),
+    _np("trim_zeros"),
     _np("resize", _resize, neutral={"new_shape": 2}),
     _np("packbits", _packed(_bytes)),
     _np("unpackbits", neutral={"count": 4}),
