@@ -139,6 +139,8 @@ def bounded(index: Any, size: Any, mode: Any) -> Any:
 @numpy_function("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """`np.take_along_axis`."""
+    if isinstance(arr, TracedScalar):
+        raise AttributeError(f"'{arr.kind.__name__}' object has no attribute 'ndim'")
     if axis is None:
         if indices.ndim != 1:
             raise ShapeError(
@@ -146,7 +148,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
             )
         place = {}
     else:
-        place = {"axis": axis_of(axis, ndim(arr))}
+        place = {"axis": axis_of(axis, arr.ndim)}
     if indices.dtype.kind not in "iu":
         raise BoundsError("`indices` must be an integer array", loc=user_loc())
     return op("gather", arr, indices, **place)
