@@ -136,7 +136,7 @@ def bounded(index: Any, size: Any, mode: Any) -> Any:
     return op("remainder", index, size)
 
 
-@numpy_function("take_along_axis")
+@numpy_function("take_along_axis", raw=True)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     """`np.take_along_axis`."""
     if isinstance(arr, TracedScalar):
