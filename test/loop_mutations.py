@@ -4,6 +4,16 @@ from mutation_runner import Mutation
 
 LOOP_MUTATIONS = (
     Mutation(
+        "loops whose condition branches are not rotated", "lowering/cpu/rotation.py",
+        "if len(inside) <= _MOST and", "if False and",
+        ("lowering/test_rotation.py::test_a_condition_that_branches_is_there_twice",),
+    ),
+    Mutation(
+        "long conditions are there twice", "lowering/cpu/rotation.py",
+        "if len(inside) <= _MOST and", "if",
+        ("lowering/test_rotation.py::test_a_long_one_and_one_without_a_branch_stay",),
+    ),
+    Mutation(
         "a sample of a loop is a result", "executor/plans/evaluated.py",
         "        if limit is not None and limit.over:\n            raise SoonerInPython\n", "",
         ("executor/loops/test_loops_in_python.py",),

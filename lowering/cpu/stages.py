@@ -104,12 +104,14 @@ def _read_loops(text: str) -> ir.Module:
 
 def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
     from .loops_to_llvm import lower_buffers, to_llvm_dialect, to_llvm_ir
+    from .rotation import rotate_loops
     from .truncation import truncate_at_once
 
     with module.context, compile_.timed("llvm"):
         if compile_.signature is not None:
             if compile_.target.triple.startswith("x86_64"):
                 truncate_at_once(module)
+            rotate_loops(module)
             lower_buffers(module, compile_.signature, compile_.artifact.abi)
         to_llvm_dialect(module)
         return to_llvm_ir(module)
