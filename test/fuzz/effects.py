@@ -119,7 +119,8 @@ def assign(d: Draw) -> str:
         f"S.w = {d.expression()}", f"S.w = S.w * {n} + {d.fitting('S.w')}", f"S.n = S.n + {n}",
         "S.n += 1", f"S.d['m'] = {d.expression()}", f"S.d['k'] = {n}", f"S.items[0] = {a} + 0",
         f"S.items[1] = {n}", f"S.w, S.items[0] = {a} * 1, S.w", f"S.w = {a}.copy()",
-        "S.d['k'] = S.n", f"S.d['m'] = S.d['m'] * 0.5 + {n}",
+        "S.d['k'] = S.n", f"S.d['m'] = S.d['m'] * 0.5 + {n}", f"S.d[{d.size()}] = {n}",
+        f"S.d[{a}.shape] = S.d.get({a}.shape, 0) + 1", "S.d['m'] = S.d.pop('m')",
     ])  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...dataclass import dataclass
-from ..tracing.containers import CONTAINERS, container_of
+from ..tracing.containers import CONTAINERS, container_of, plain_key
 from ..tracing.pytree import LEAF, TreeDef, static_of
 from .instances import state_of
 from .places import Place
@@ -199,11 +199,14 @@ class Given:
             step = "attribute" if kind in _INSTANCES else "item"
             for key, value in found.items():
                 if key not in held or value is not held[key]:
-                    shown = f".{key}" if step == "attribute" else f"[{key!r:.40}]"
-                    place = Place(step, None, key, entry.name + shown)
+                    at = plain_key(key)
+                    shown = f".{at}" if step == "attribute" else f"[{at!r:.40}]"
+                    place = Place(step, None, at, entry.name + shown)
                     yield self._shadows.store(place, value, key not in held, number)
         else:
             value = list(entry.made) if kind == "list" else dict(entry.made)
+            if kind != "list":
+                value = {plain_key(k): x for k, x in value.items()}
             yield self._shadows.store(Place("all", None, None, entry.name), value, False, number)
 
     def replaced(self, leaves: Sequence[Any]) -> set[int]:

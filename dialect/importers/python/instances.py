@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -68,7 +69,15 @@ def instance_with(cls: Any, state: Mapping[str, Any]) -> Any:
     return made
 
 
+def dict_type(table: dict) -> type[dict]:
+    """The class of Python's whose methods read and write a dict, past those of the user's class.
+
+    An `OrderedDict` keeps its order beside the table, which those of dict know nothing of.
+    """
+    return OrderedDict if isinstance(table, OrderedDict) else dict
+
+
 __all__ = [
-    "ABSENT", "HEAP_TYPE", "has_plain_state", "holds_attributes", "instance_with", "slots_of",
-    "state_of",
+    "ABSENT", "HEAP_TYPE", "dict_type", "has_plain_state", "holds_attributes", "instance_with",
+    "slots_of", "state_of",
 ]  # fmt: skip

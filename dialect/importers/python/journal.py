@@ -24,7 +24,7 @@ from ...dataclass import dataclass
 from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
 from .generators import is_generator, locked
-from .instances import ABSENT, HEAP_TYPE, holds_attributes, slots_of
+from .instances import ABSENT, HEAP_TYPE, dict_type, holds_attributes, slots_of
 from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # objects that are watched
@@ -232,9 +232,10 @@ def _same_items(target: Any, held: dict) -> bool:
 def _dict(target: Any, held: dict) -> str | None:
     if _same_items(target, held):
         return None
-    dict.clear(target)
+    kind = dict_type(target)
+    kind.clear(target)
     for key, value in held.items():
-        dict.__setitem__(target, key, value)
+        kind.__setitem__(target, key, value)
     return ""
 
 

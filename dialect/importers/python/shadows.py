@@ -22,6 +22,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import ProfuseError, TraceError
+from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
@@ -278,11 +279,13 @@ class Shadows:
         kind = type(entry.shadow)
         if entry.step == "members" or kind is deque or not held.keys() <= found.keys():
             raise unrepeatable(entry.name)
+        if isinstance(entry.shadow, dict) and not _keeps_order(found, held):
+            raise unrepeatable(entry.name)
         if kind is list and len(found) != len(held):
             raise unrepeatable(entry.name)
         for key, value in found.items():
             if key not in held or value is not held[key]:
-                yield self._store(entry, key, value)
+                yield self._store(entry, plain_key(key), value)
 
     def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
         dot = entry.step == "attribute"
@@ -321,7 +324,14 @@ def _is_state(value: Any, kind: type) -> bool:
 
 def _is_as_made(entry: _Entry) -> bool:
     found, held = _contents(entry), entry.held
-    return found.keys() == held.keys() and all(found[k] is held[k] for k in found)
+    if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
+        return False
+    return not isinstance(entry.shadow, dict) or _keeps_order(found, held)
+
+
+def _keeps_order(found: dict[Any, Any], held: dict[Any, Any]) -> bool:
+    """Whether the keys that a dict had are its first ones, in their order."""
+    return all(a is b or a == b for a, b in zip(found, held, strict=False))
 
 
 def _contents(entry: _Entry) -> dict[Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..python.instances import slots_of
+from ..python.instances import dict_type, slots_of
 from ..tracing.traced import TracedArray
 
 KINDS = frozenset({"attributes", "slots", "list", "dict"})  # of what a journal notes
@@ -43,7 +43,7 @@ class Held(NamedTuple):
         elif self.kind == "slots":
             object.__setattr__(self.target, self.key, value)
         elif self.kind == "dict":
-            dict.__setitem__(self.target, self.key, value)
+            dict_type(self.target).__setitem__(self.target, self.key, value)
         else:
             list.__setitem__(self.target, self.key, value)
 

@@ -15,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ..python.instances import has_plain_state, holds_attributes, instance_with, state_of
+from ..python.instances import (
+    dict_type,
+    has_plain_state,
+    holds_attributes,
+    instance_with,
+    state_of,
+)
 from .leaves import NUMBERS
+from .operators import Recording
 
 
 class Container(ABC):
@@ -237,7 +244,7 @@ class _DictOfClass(_OfClass):
 
     def apart(self, value: Any) -> tuple[Any, Sequence[Any]]:
         cls = type(value)
-        items = tuple(dict.values(value))
+        items = tuple(dict_type(value).values(value))
         if cls is defaultdict:
             return (cls, value.default_factory, _keys(value), ()), items
         extra = getattr(value, "__dict__", None) is value
@@ -250,7 +257,7 @@ class _DictOfClass(_OfClass):
             return defaultdict(extra, zip(keys, items, strict=True))
         found = instance_with(cls, dict(zip(names, items[len(keys) :], strict=True)))
         for key, item in zip(keys, items, strict=False):
-            dict.__setitem__(found, key, item)
+            dict_type(found).__setitem__(found, key, item)
         if extra:
             object.__setattr__(found, "__dict__", found)
         return found
@@ -309,8 +316,19 @@ def _types(key: Any) -> Any:
 
 
 def _keys(table: dict) -> tuple:
-    keys = tuple(dict.keys(table))  # what a subclass iterates over may be something else
+    # A subclass of the user's may iterate over something else.
+    keys = tuple(map(plain_key, dict_type(table).keys(table)))
     return keys if all(type(key) is str for key in keys) else _Keys(keys)
+
+
+def plain_key(key: Any) -> Any:
+    """A key of a dict, with numbers in the place of traced ones: the graph holds for these."""
+    kind = type(key)
+    if kind is str or kind is int:
+        return key
+    if kind is tuple or kind is frozenset:
+        return kind(map(plain_key, key))
+    return key.bake() if issubclass(kind, Recording) else key
 
 
 def _call(cls: type, names: Sequence[str], shown: Sequence[str]) -> str:
@@ -387,4 +405,7 @@ def register_pytree(
     _BY_TYPE[cls] = _OF_USERS
 
 
-__all__ = ["ARRAY", "CONTAINERS", "Container", "container_of", "list_of_rows", "register_pytree"]
+__all__ = [
+    "ARRAY", "CONTAINERS", "Container", "container_of", "list_of_rows", "plain_key",
+    "register_pytree",
+]  # fmt: skip
