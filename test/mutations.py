@@ -408,6 +408,16 @@ MUTATIONS = (
         ("executor/functions/test_race.py::test_python_need_not_win_each_call_anew",),
     ),
     Mutation(
+        "threads of the pool wait for the interpreter", "executor/compile/worker/pool.py",
+        "        with short_turns():\n            self._f", "        if True:\n            self._f",
+        ("executor/compile/test_turns.py::test_a_background_compile_has_short_turns",),
+    ),
+    Mutation(
+        "the interval of the interpreter stays short", "executor/settings/turns.py",
+        "if not self._count and sys.getswitchinterval() == self._set:", "if False:",
+        ("executor/compile/test_turns.py",),
+    ),
+    Mutation(
         "two results share memory", "executor/plans/plan.py",
         "and uses_in(self.main.body).count(instr.operands[0]) == 1", "",
         ("executor/plans/test_result_layouts.py::test_an_array_and_its_transpose_are_arrays_of_their_own",),

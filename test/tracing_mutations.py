@@ -41,6 +41,27 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_settings_of_packages.py::test_changes_are_seen",),
     ),
     Mutation(
+        "traced sizes stay keys of dicts", "dialect/importers/tracing/containers.py",
+        "return key.bake() if issubclass(kind, Recording) else key", "return key",
+        ("executor/functions/test_kept_sizes.py::test_as_in_python",),
+    ),
+    Mutation(
+        "an ordered dict is read as any dict", "dialect/importers/python/instances.py",
+        "return OrderedDict if isinstance(table, OrderedDict) else dict", "return dict",
+        ("executor/functions/test_kept_sizes.py::"
+         "test_ordered_dicts_of_another_order_than_that_of_insertion",),
+    ),
+    Mutation(
+        "the order of a dict is no effect", "dialect/importers/python/shadows.py",
+        "return not isinstance(entry.shadow, dict) or _keeps_order(found, held)", "return True",
+        ("executor/functions/test_kept_sizes.py::test_as_in_python",),
+    ),
+    Mutation(
+        "names that code makes up are not looked for", "dialect/importers/python/state.py",
+        "makes_names=any(map(_makes_names, seen))", "makes_names=False",
+        ("executor/functions/test_names_made_up.py::test_new_values_are_seen",),
+    ),
+    Mutation(
         "equal objects share a graph", "dialect/importers/tracing/static_objects.py",
         "self.value is other.value", "self.value == other.value",
         ("executor/functions/test_equal_objects.py::test_equal_objects_with_other_attributes",),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ..settings.events import log
 from ..settings.fork_gate import no_fork
 from ..settings.fork_lock import ForkLock
+from ..settings.turns import short_turns
 
 # Work begins after this many seconds without a request. While plans still follow each other
 # quickly, the work would be wasted and would take CPU time from calls.
@@ -73,7 +74,7 @@ class Later:
                 self._again = False
             work = self._work()
             if work is not None:
-                with no_fork():
+                with no_fork(), short_turns():
                     work()
             del work
             with self._lock:

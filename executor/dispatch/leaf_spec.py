@@ -48,6 +48,7 @@ class Test:
     * ``("read", Held, step, key, index, Held)``? : the look-up in the first object finds the other.
     * ``("taken", position)``? : something is at an `InState`; the call owns it from then on.
     * ``("held_size", Held)``: the length of the dict or list.
+    * ``("held_keys", Held, keys)``? : the dict has these keys, in this order.
 
     Fields of gradients:
 

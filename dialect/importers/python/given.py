@@ -204,10 +204,9 @@ class Given:
                     place = Place(step, None, at, entry.name + shown)
                     yield self._shadows.store(place, value, key not in held, number)
         else:
-            value = list(entry.made) if kind == "list" else dict(entry.made)
-            if kind != "list":
-                value = {plain_key(k): x for k, x in value.items()}
-            yield self._shadows.store(Place("all", None, None, entry.name), value, False, number)
+            items = {plain_key(k): x for k, x in found.items()}
+            whole = list(entry.made) if kind == "list" else items
+            yield self._shadows.store(Place("all", None, None, entry.name), whole, False, number)
 
     def replaced(self, leaves: Sequence[Any]) -> set[int]:
         """The numbers of the leaves that other values have taken the place of."""

@@ -21,8 +21,8 @@ class StateRead:
         step: how it is found: ``"global"`` and ``"item"`` look ``key`` up in a dict or list,
             ``"attribute"`` in an object, ``"own attribute"`` there and not in its class,
             ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
-            ``"size"`` takes the length of a container, ``"members"`` is all that a set holds,
-            ``"contents"`` is what an array holds.
+            ``"size"`` takes the length of a list, ``"keys"`` are those of a dict in their order,
+            ``"members"`` is all that a set holds, ``"contents"`` is what an array holds.
         holder: the dict, list, object, cell, set or array.
         key: name, index or key there; None where the step needs none.
         value: what was found.
@@ -122,6 +122,7 @@ FIND: dict[str, Any] = {
     "method": lambda holder, key: getattr(getattr(holder, key, None), "__func__", MISSING),
     "item": lambda holder, key: _item(holder, key),
     "size": lambda holder, key: len(holder),
+    "keys": lambda holder, key: tuple(holder),
     "members": lambda holder, key: frozenset(holder),
     "own attribute": lambda holder, key: _own(holder, key),
 }

@@ -209,7 +209,7 @@ class _Walk:
             for k in range(len(value)):
                 self.read("item", value, k, f"{name}[{k}]")
         elif issubclass(kind, dict):
-            self.read("size", value, None, f"len({name})")
+            self.read("keys", value, None, f"the keys of {name}")
             for key in tuple(value):
                 self.read("item", value, key, f"{name}[{key!r:.40}]")
         elif issubclass(kind, set):
@@ -228,7 +228,7 @@ class _Walk:
             held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
             self._attributes(value, held, name)
             if self._all and hasattr(value, "__dict__"):
-                self.read("size", vars(value), None, f"the number of attributes of {name}")
+                self.read("keys", vars(value), None, f"the attributes of {name}")
             self._class(kind)
             # The object may be given attributes that hide those of its class.
             for key, inherited in sorted(self._of_class(kind).items()):

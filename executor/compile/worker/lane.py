@@ -13,6 +13,7 @@ from ....dialect.pipeline.replay import replay_line
 from ....dialect.reasons import Kind, Reason
 from ...settings.events import log
 from ...settings.fork_gate import fork_allowed, no_fork
+from ...settings.turns import short_turns
 from ..proof.kept import keep
 from ..request import CompileRequest, CompileResult
 from ..timings import TRANSFER, WORKER, add
@@ -94,7 +95,8 @@ class Lane:
     def _serve(self) -> None:
         with no_fork():
             if self.warm:
-                self._ready()
+                with short_turns():
+                    self._ready()
             while (job := self.pool.next_job(self)) is not None:
                 self.pool.run(job, self)
                 del job  # release the graph: the next request may come much later

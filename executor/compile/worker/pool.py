@@ -15,6 +15,7 @@ from ....dialect.dataclass import dataclass
 from ....dialect.errors import InternalError, ProfuseError, WorkerError
 from ...settings.events import Counters, log
 from ...settings.fork_gate import fork_allowed
+from ...settings.turns import short_turns
 from ..compiler import compile_cached, compile_graph
 from ..request import CompileRequest, CompileResult
 from .job import Job, OnDone, Outcome, Ticket, dropped
@@ -216,7 +217,8 @@ class Pool:
 
     def run(self, job: Job, lane: Lane) -> None:
         """Compile a job's request, on a worker if possible, and settle its tickets."""
-        self._finish(job, self._outcome(job.request, job.local or self.unusable, lane))
+        with short_turns():
+            self._finish(job, self._outcome(job.request, job.local or self.unusable, lane))
 
     def count(self, what: str) -> None:
         """Add one to a count."""

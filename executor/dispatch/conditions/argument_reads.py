@@ -7,6 +7,8 @@ before ``owned`` or the leaf has taken references of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..llvm_writer import Writer
 from ..refs import FromHost, Held, Inside, InState, OnTape, Position
 
@@ -58,7 +60,7 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) ->
     size = w.call(f"{prefix}_Size", "i64", given)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
     if kind is dict:
-        _open_dict(w, position, given, keys, checked)
+        next_keys(w, given, keys, checked, lambda k: f"ptr {item_slot(w, Inside(position, k))}")
     else:
         for k in range(len(keys)):
             item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
@@ -66,14 +68,14 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) ->
     return checked.answer()
 
 
-def _open_dict(
-    w: Writer, position: Position, given: str, keys: tuple[Held, ...], checked: Checked
+def next_keys(
+    w: Writer, given: str, keys: tuple[Held, ...], checked: Checked, item: Callable[[int], str]
 ) -> None:
+    """Require that a dict has these keys first, in this order; ``item``: where each value goes."""
     at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
     w.store("i64", 0, at)
     for k, wanted in enumerate(keys):
-        item = f"ptr {item_slot(w, Inside(position, k))}"
-        found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item)
+        found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item(k))
         checked.unless(w.op(f"icmp ne i32 {found}, 0"))
         checked.same(w.load("ptr", key), wanted.value)
 

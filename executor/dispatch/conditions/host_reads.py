@@ -203,6 +203,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "less": _less, "profiled": _profiled, "ordered": _ordered,
     "one": argument_reads.is_one, "taken": state_reads.taken,
     "read": state_reads.same, "held_size": state_reads.size,
+    "held_keys": state_reads.keys,
     "known": lambda w, answer: str(answer),
     "mode": tape_reads.mode, "untaped": tape_reads.untaped, "noted": tape_reads.noted,
     "noting": tape_reads.noting,

@@ -16,7 +16,7 @@ from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
 from ..refs import Held, InState
-from .argument_reads import Checked, item_slot, keep
+from .argument_reads import Checked, item_slot, keep, next_keys
 
 _METHOD = types.MethodType(lambda self: None, 0)
 _SIZES: dict[type, str] = {dict: "PyDict_Size", list: "PyList_Size"}
@@ -34,6 +34,8 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
             raise Refused(f"there is no {read.name}, for which Python looks")
         if read.step == "size" and kind in _SIZES:
             tests.append(Test(("held_size", Held(read.holder)), read.value))
+        elif read.step == "keys" and kind is dict:
+            tests.append(Test(("held_keys", Held(read.holder), tuple(map(Held, read.value))), 1))
         elif read.step in ("global", "cell", "attribute", "method") or (
             read.step == "item" and kind in _SIZES
         ):
@@ -81,6 +83,15 @@ def size(w: Writer, holder: Held) -> str:
     return w.call(_SIZES[type(holder.value)], "i64", f"ptr {w.object(holder.value)}")
 
 
+def keys(w: Writer, holder: Held, wanted: tuple[Held, ...]) -> str:
+    """Whether a dict of the user's has these keys, in this order."""
+    checked, given = Checked(w), f"ptr {w.object(holder.value)}"
+    size = w.call("PyDict_Size", "i64", given)
+    checked.unless(w.op(f"icmp eq i64 {size}, {len(wanted)}"))
+    next_keys(w, given, wanted, checked, lambda k: "ptr null")
+    return checked.answer()
+
+
 def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value: Held) -> str:
     """Whether a look-up finds this object, or an equal text."""
     checked, at = Checked(w), f"ptr {w.object(holder.value)}"
@@ -108,4 +119,4 @@ def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value
     return checked.answer(clear=True)
 
 
-__all__ = ["in_state", "same", "size", "state_tests", "taken"]
+__all__ = ["in_state", "keys", "same", "size", "state_tests", "taken"]

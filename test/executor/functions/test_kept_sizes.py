@@ -164,3 +164,21 @@ def test_ordered_dicts_of_another_order_than_that_of_insertion(kind):
         assert repr(ours) == repr(theirs)
         ours.popitem(), theirs.popitem()
         assert list(ours) == list(theirs)
+
+
+def test_the_order_in_which_a_dict_is_read():
+    scales = {"a": 1.0, "b": 2.0}
+
+    @pf.jit
+    def f(x):
+        for name, scale in scales.items():
+            x = x * scale + len(name) * scale
+        return x
+
+    for _ in range(3):
+        for _ in range(5):
+            np.testing.assert_array_equal(f(np.ones(3)), f.__wrapped__(np.ones(3)))
+        first = next(iter(scales))
+        scales[first] = scales.pop(first)
+    assert f.state().counters["traces"] == 2
+    assert not any("dispatch" in str(reason) for reason in f.state().reasons)
