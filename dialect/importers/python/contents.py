@@ -14,7 +14,7 @@ import numpy as np
 from ..tracing.recorder import checksum
 from .journal import same_bits, same_objects
 
-_BYTES = 1 << 24  # of arrays that are kept as copies; larger ones are compared by checksum
+_BYTES = 1 << 22  # of arrays that are kept as copies; larger ones are compared by checksum
 
 
 class Contents:

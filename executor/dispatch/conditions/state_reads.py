@@ -43,6 +43,8 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
             index = key if kind is list and read.step == "item" else None
             found = ("read", Held(read.holder), read.step, Held(key), index, Held(read.value))
             tests.append(Test(found, 1))
+        elif read.step == "contents":
+            raise Refused(f"what {read.name} holds is needed, which Python compares")
         else:
             raise Refused(f"{read.name} is a {kind.__name__}, which Python compares")
     return tests

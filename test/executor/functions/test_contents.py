@@ -77,6 +77,7 @@ def test_the_same_contents_need_no_new_trace():
         jitted(np.ones(k + 1))
         weights[...] = np.arange(4.0)
     assert jitted.state().counters["traces"] == 1
+    assert "what weights holds (32 bytes) is compared at each call" in jitted.explain()
 
 
 def test_arrays_that_the_graph_takes_as_inputs_may_change():
