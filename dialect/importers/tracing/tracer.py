@@ -400,10 +400,8 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     found = [*state_reads(rec.scope, reached, is_plain), *rec.inner_reads]
     for read in found:
         if read.step == "contents":
-            rec.remark(
-                f"what {read.name} holds ({read.holder.nbytes} bytes) is compared at each call: Python "
-                "needs it"
-            )
+            held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
+            rec.remark(f"{held} is compared at each call: Python needs it")
     slots = {(id(slot.holder), slot.key) for slot in call.slots}
     return tuple({
         (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
