@@ -9,6 +9,11 @@ LOOP_MUTATIONS = (
         ("lowering/test_rotation.py::test_a_condition_that_branches_is_there_twice",),
     ),
     Mutation(
+        "numbers of Python's decide dtypes as NumPy's do", "dialect/importers/source/source.py",
+        "widening.check_weak(self.rec, set(self.weak)) if self.weak else None", "None",
+        ("executor/loops/test_weak_numbers.py::test_dtypes_are_numpys",),
+    ),
+    Mutation(
         "long conditions are there twice", "lowering/cpu/rotation.py",
         "if len(inside) <= _MOST and", "if",
         ("lowering/test_rotation.py::test_a_long_one_and_one_without_a_branch_stay",),

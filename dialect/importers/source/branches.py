@@ -133,10 +133,12 @@ class Branches(Trial):
         names = {held.place.id: held.place.name for held, _ in placed}
         outputs: list[list[int]] = [[], []]
         hints: list[Any] = []
-        ints = []
+        ints: list[int] = []
+        weak: list[int] = []
         for (name, _), sides in pairs.items():
             name = names.get(name, name)
             values = [self._value(k, name, side) for k, side in enumerate(sides)]
+            given = [rec.hints[value] for value in values]
             hint = _hint(rec, values, self._blocks)
             if hint is None:
                 hint = _widened(rec, values, self._blocks)
@@ -146,10 +148,12 @@ class Branches(Trial):
                 if widening.note(self.source.open, name, [rec.hints[v] for v in values]):
                     self.source.begin_anew(self.key, why)
                 self.refuse(why)
+            if _may_be_pythons(hint, given):
+                weak.append(len(hints))
             hints.append(hint)
             for k, value in enumerate(values):
                 outputs[k].append(value)
-        results = _emit(rec, self._condition, self._blocks, outputs, hints, ints)
+        results = _emit(rec, self._condition, self._blocks, outputs, hints, ints, weak)
         for (name, place), result in zip(pairs, results, strict=True):
             made[name] = result if place is None else (*made.get(name, ()), result)
         for held, _ in placed:
@@ -200,24 +204,30 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
         with rec.nested(block):
             values.append(as_value(rec, value))
     ints: tuple[int, ...] = ()
+    given = [rec.hints[value] for value in values]
     hint = _hint(rec, values, blocks)
     if hint is None:
         hint, ints = _widened(rec, values, blocks), (0,)
     if hint is None:
         raise trace_error("a conditional expression has values of different types")
-    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint], ints)[0]
+    weak = (0,) if _may_be_pythons(hint, given) else ()
+    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint], ints, weak)[0]
 
 
 def _emit(
     rec: Recorder, condition: int, blocks: Sequence[Block], outputs: list[list[int]], hints: list,
-    ints: Sequence[int] = (),
+    ints: Sequence[int] = (), weak: Sequence[int] = (),
 ) -> list[Any]:  # fmt: skip
-    """Record `scf.if` and return its results; ``ints``: which may be ints in Python."""
+    """Record `scf.if` and return its results.
+
+    ``ints``: which may be ints in Python; ``weak``: which may be numbers of Python's at all.
+    """
     for block, found in zip(blocks, outputs, strict=True):
         block.outputs = tuple(found)
     results = tuple(rec.new_value(hint) for hint in hints)
     if rec.source is not None:
         rec.source.ints.update(results[k] for k in ints)
+        rec.source.weak.update(results[k] for k in weak)
     made = Instr(op_named("scf.if"), (condition,), results, {}, tuple(blocks), user_loc())
     rec.append(made)
     rec.scalars.update(r for r, h in zip(results, hints, strict=True) if not rec.shape(r))
@@ -230,6 +240,8 @@ def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
     joined = join_hints(*hints)
     if joined is not None:
         return joined
+    if rec.source is not None and rec.source.decisions.floats_matter:
+        return None
     for k, (mine, other) in enumerate(zip(hints, hints[::-1], strict=True)):
         if (
             isinstance(mine, ScalarType) and isinstance(other, TensorType)
@@ -239,6 +251,11 @@ def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
                 values[k] = op("cast", wrap(rec, values[k]), dtype=F64).value
             return other
     return None
+
+
+def _may_be_pythons(hint: Any, given: Sequence[Any]) -> bool:
+    """True of a NumPy scalar of which one branch has a number of Python's."""
+    return isinstance(hint, TensorType) and any(isinstance(h, ScalarType) for h in given)
 
 
 def _widened(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:

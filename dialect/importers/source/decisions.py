@@ -39,6 +39,7 @@ class Decisions:
         forced: loops that are recorded although their condition is Python's.
         wider: for a loop, the floats with which variables begin that are ints in Python.
         ints_matter: branches of which one has an int, and the other a float, are Python's.
+        floats_matter: so are those of which one has a float of Python's, the other one of NumPy's.
     """
 
     found: dict[Key, Decision] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class Decisions:
     forced: set[Key] = field(default_factory=set)
     wider: dict[Key, dict[str, Any]] = field(default_factory=dict)
     ints_matter: bool = False
+    floats_matter: bool = False
     restarts: int = 0
     recorded: int = 0
 

@@ -66,6 +66,7 @@ class Source:
             rec.most_ops = min(rec.most_ops, self.policy.unrolled)
         self.open: list[Trial] = []
         self.ints: set[int] = set()  # values that may be ints in Python, see `widening`
+        self.weak: set[int] = set()  # NumPy scalars that may be numbers of Python's there
         self.lists: set[int] = set()  # arrays of what is appended to lists
         self._again = False
         self._final = False
@@ -266,6 +267,10 @@ class Source:
         if why is not None:
             self.decisions.ints_matter = True
             self.begin_anew(("", "", 0), f"a number is an int or a float, and {why}")
+        why = widening.check_weak(self.rec, set(self.weak)) if self.weak else None
+        if why is not None:
+            self.decisions.ints_matter = self.decisions.floats_matter = True
+            self.begin_anew(("", "", 0), f"a number is Python's or NumPy's, and {why}")
 
     def _begun(self, site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
         """A statement that begins, and what decisions call it."""

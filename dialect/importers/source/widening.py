@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...ir.program import Block, Instr
 from ...ir.types import ScalarType, TensorType, Type
 from ...ops.control_flow.control import For, If, While
@@ -26,6 +28,7 @@ from ...ops.elementwise.families import Compare, Elementwise
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.unary import Abs, Neg, Positive
 from ...ops.indexing.inplace import Writing
+from ...ops.indexing.scatter import Conform
 from ...ops.queries import Item, ToTensor, Truth
 from ..tracing.control import required
 from ..tracing.operators import op
@@ -99,6 +102,21 @@ def check_all(rec: Recorder, ints: set[int], outputs: Sequence[int]) -> str | No
         if why is not None:
             return why
     return "it is a result" if ints.intersection(outputs) else None
+
+
+def check_weak(rec: Recorder, weak: set[int]) -> str | None:
+    """What a graph does with NumPy scalars that may be numbers of Python's, and must not.
+
+    A number of Python's takes the dtype of the array it meets, a scalar may decide it.
+    """
+    walk = _WeakWalk(rec, weak)
+    before = -1
+    while before != len(weak):
+        before = len(weak)
+        why = walk.block(rec.program.body)
+        if why is not None:
+            return why
+    return None
 
 
 def check(
@@ -193,6 +211,35 @@ class _Walk:
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self._rec.hints[value], ScalarType)
+
+
+class _WeakWalk(_Walk):
+    """Finds what may be numbers of Python's, and is NumPy scalars here."""
+
+    def _instr(self, instr: Instr) -> str | None:
+        if instr.blocks:
+            return self._control(instr)
+        used = [value for value in instr.operands if value in self._ints]
+        if not used or issubclass(instr.op, (Cast, Conform, Writing)):
+            return None
+        others = [self._rec.hints[value] for value in instr.operands if value not in self._ints]
+        arrays = [hint for hint in others if isinstance(hint, TensorType)]
+        if not arrays:
+            self._ints.update(instr.results)
+        for value in used:
+            if any(_decides(self._rec.hints[value], hint) for hint in arrays):
+                return f"{instr.op.name} computes with it, of which it may decide the dtype"
+        return None
+
+
+def _decides(scalar: Type, other: TensorType) -> bool:
+    """Whether a NumPy scalar gives an array another dtype than a float of Python's would."""
+    mine = getattr(scalar, "dtype", None)
+    if mine is None or other.dtype is None:
+        return True
+    theirs = other.dtype.numpy
+    number = 1j if mine.is_complex else 1.0
+    return np.result_type(mine.numpy, theirs) != np.result_type(theirs, number)
 
 
 def changed(value: Any, start: int, name: str) -> Any:
