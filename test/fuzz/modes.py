@@ -44,6 +44,7 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "warm": ({}, {"cache": True}),  # after "emitted": from what that has left on disk
     "background": ({"background": True}, {}),
     "threads": ({"background": True}, {}),  # each call in threads, which all start with it
+    "crowd": ({"profiled_runs": _MANY}, {}),  # the same, on tier 0
 }
 USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm")
 # What runs beside tier 0 of programs that run in one way each, by number.
@@ -149,7 +150,7 @@ def _check_mode(
 def _run(f: Any, call: str, scope: dict[str, Any], mode: str) -> list[Outcome]:
     """What a call does, once or in each of several threads; effects happen in one thread."""
     effects = "S" in scope
-    if mode != "threads":
+    if mode not in ("threads", "crowd"):
         return [run(f, call, scope, effects)]
     count = 1 if effects else _THREADS
     with ThreadPoolExecutor(count) as pool:
