@@ -131,7 +131,9 @@ def dot(self: Traced, b: Any, out: Any = None) -> Any:
 
 @array_method("conj", "conjugate")
 def conj(self: Traced) -> Any:
-    """`ndarray.conj`."""
+    """`ndarray.conj`: a copy of complex numbers, and of those of dtypes that are not NumPy's."""
+    if self.dtype.kind == "V":
+        return op("copy", self)
     return op("conj", self) if self.dtype.kind == "c" else self
 
 

@@ -94,13 +94,9 @@ def constant(rec: Recorder, value: int, other: Type) -> Any:
 
 def check_all(rec: Recorder, ints: set[int], outputs: Sequence[int]) -> str | None:
     """What a graph does with numbers that may be ints, and must not; None if nothing."""
-    walk = _Walk(rec, ints)
-    before = -1
-    while before != len(ints):
-        before = len(ints)
-        why = walk.block(rec.program.body)
-        if why is not None:
-            return why
+    why = _Walk(rec, ints).through([rec.program.body])
+    if why is not None:
+        return why
     return "it is a result" if ints.intersection(outputs) else None
 
 
@@ -109,14 +105,7 @@ def check_weak(rec: Recorder, weak: set[int]) -> str | None:
 
     A number of Python's takes the dtype of the array it meets, a scalar may decide it.
     """
-    walk = _WeakWalk(rec, weak)
-    before = -1
-    while before != len(weak):
-        before = len(weak)
-        why = walk.block(rec.program.body)
-        if why is not None:
-            return why
-    return None
+    return _WeakWalk(rec, weak).through([rec.program.body])
 
 
 def check(
@@ -129,14 +118,9 @@ def check(
     which of these are such variables, ``names``, counted from the end.
     """
     ints = {block.args[-place] for block in blocks for place in places}
-    walk = _Walk(rec, ints)
-    before = -1
-    while before != len(ints):  # rounds of inner loops hand values on
-        before = len(ints)
-        for block in blocks:
-            why = walk.block(block)
-            if why is not None:
-                refuse(f"{names[0]} is an int before it is a float, and {why}")
+    why = _Walk(rec, ints).through(blocks)
+    if why is not None:
+        refuse(f"{names[0]} is an int before it is a float, and {why}")
     for block in blocks:
         allowed = {len(block.outputs) - place for place in places}
         for k, value in enumerate(block.outputs):
@@ -149,6 +133,17 @@ class _Walk:
 
     def __init__(self, rec: Recorder, ints: set[int]) -> None:
         self._rec, self._ints = rec, ints
+
+    def through(self, blocks: Sequence[Block]) -> str | None:
+        """What the code of blocks does with such values, and must not."""
+        before = -1
+        while before != len(self._ints):  # rounds of inner loops hand values on
+            before = len(self._ints)
+            for block in blocks:
+                why = self.block(block)
+                if why is not None:
+                    return why
+        return None
 
     def block(self, block: Block) -> str | None:
         for instr in block.instrs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import profuse as pf
 import pytest
@@ -79,3 +80,14 @@ def test_writes_are_seen_where_numpy_has_a_view(name, writes):
         for _ in range(4):
             found = outcome(jitted, array)
             assert found == wanted or (isinstance(found, type) and issubclass(found, wanted))
+
+
+def test_numbers_of_other_libraries_are_copied_by_conj():
+    def f(a):
+        made = a.conj()
+        made += 1
+        return made, a
+
+    jitted, x = pf.jit(f, unsupported="python"), np.arange(3).astype(ml_dtypes.bfloat16)
+    for _ in range(3):
+        assert repr(jitted(x)) == repr(f(x))
