@@ -14,7 +14,7 @@ from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import has_mask, settled_key
+from .axes import has_mask, setting, settled_key
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of
 from .registry import array_method
@@ -46,6 +46,8 @@ def set_item(x: Traced, key: Any, value: Any) -> None:
 
         put_at(x, key, value)
         return
+    if issubclass(type(value), np.floating) and x.dtype.kind in "iu":
+        value = setting(value, x.dtype)  # which raises for one out of range, as an array does not
     if (
         items
         and len(items) == x.ndim

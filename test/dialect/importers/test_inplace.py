@@ -705,3 +705,20 @@ def test_numbers_of_arrays_are_cast_where_a_mask_holds(dtype, shape):
 def _assigned(v, mask, value):
     v[mask] = value
     return v
+
+
+@pytest.mark.parametrize("key", [..., slice(None), 0])
+def test_scalars_out_of_the_range_of_integers_raise(key):
+    def f(k):
+        made = np.zeros(3, np.int64)
+        made[key] = np.float32(k)
+        return made
+
+    jitted = pf.jit(f, unsupported="python")
+    for k in (0.5, 1e30, -2.0):
+        for function in (f, jitted):
+            if k == 1e30:
+                with pytest.raises(OverflowError):
+                    function(k)
+            else:
+                np.testing.assert_array_equal(function(k), f(k))
