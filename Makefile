@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Some environments set it; each process then compiles all modules that it imports. Empty is as not set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test check lint format types lit pytest quick docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
+.PHONY: help setup run test test-all test-part check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -41,8 +41,9 @@ types: $(STAMP) ## mypy
 lit: $(STAMP) ## IR tests: lit + FileCheck
 	$(BIN)/lit -j2 test
 
+PYTEST := $(BIN)/python -m pytest -n 2
 pytest: $(STAMP) ## behaviour tests
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 check: lint types ## everything static
 
@@ -51,8 +52,10 @@ QUICK := test/test_import.py test/dialect/test_types.py test/dialect/test_guards
 	test/dialect/test_pipeline.py test/dialect/importers/test_trace.py test/executor/tiers/test_tiers.py \
 	test/executor/explain/test_explain.py test/executor/settings/test_settings.py \
 	test/tools/test_requirements.py
-quick: check ## lint, types and a chosen set of tests, in under a minute
-	$(BIN)/python -m pytest -n 2 $(QUICK)
+quick: check quick-tests ## lint, types and a chosen set of tests, in under a minute
+
+quick-tests: $(STAMP) ## these tests alone
+	$(PYTEST) $(QUICK)
 	$(BIN)/lit -q -j2 test/dialect/passes/cleanup/cse.mlir \
 		test/dialect/passes/speculate/insert-guards.mlir test/lowering/loops.mlir
 
@@ -95,6 +98,14 @@ racecheck: $(STAMP) ## kernels and their threads under ThreadSanitizer, where GC
 	$(BIN)/python test/lowering/racecheck.py
 
 test: check lit pytest requirements docs ## all checks and tests
+
+# Every case, compiled as users compile: what docs/testing.md calls every case, and no memo of compiles.
+test-all: check lit requirements docs ## the same with every case, each compile in full; hours
+	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST)
+
+PART ?= $(shell git rev-parse --short HEAD)/60
+test-part: $(STAMP) ## of test-all's tests, those of PART (seed/number of parts); by default the commit's
+	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST) --part $(PART)
 
 # Peers are compared where they are installed: .venv/bin/pip install -e '.[bench]'. BENCH passes
 # options on, as in make bench BENCH="--threads 1 all --budget 3600"; a second call goes on.

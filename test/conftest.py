@@ -1,10 +1,16 @@
 """For every test: what earlier runs have compiled must not answer for this checkout's compiler,
 and most count what each call does, so that they wait for compiles; see test_background.py."""
 
+import contextlib
 import gc
 import os
 import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
 
+import hypothesis
 import pytest
 
 # In the environment, so that it holds for the processes that tests start, too.
@@ -23,6 +29,74 @@ os.environ.setdefault("PROFUSE_CHECK_MS", "4")
 if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+# Everything is compiled as users get it, and each case runs: make test-all.
+EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
+_MEMO = "PROFUSE_TEST_MEMO"  # the folder of the session, for xdist's workers
+
+
+# How long drawing examples takes depends on the machine, and on what else it does.
+hypothesis.settings.register_profile(
+    "profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("profuse")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part", metavar="SEED/N", help="run an N-th of the tests, another one by another seed"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process of a session makes the folder of its memo of compiles, and removes it."""
+    if not EVERY_CASE and _MEMO not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="profuse-memo-")
+        os.environ[_MEMO] = folder.name
+        config.add_cleanup(folder.cleanup)
+        config.add_cleanup(lambda: os.environ.pop(_MEMO))
+
+
+# Folders of which all tests are marked so, see compiling.py.
+_MARKED = {
+    "lowering": ("optimised",),
+    "fuzz": ("optimised",),
+    "executor/compile": ("compiles",),
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the tests of folders, takes the part that is asked for, and begins with long tests.
+
+    A process that has a long test left when the others have run out of tests is waited for.
+    """
+    root = Path(__file__).parent
+    for item in items:
+        folder = item.path.parent.relative_to(root).as_posix()
+        for mark in _MARKED.get(folder, ()):
+            item.add_marker(mark)
+    if part := config.getoption("--part"):
+        seed, _, parts = part.rpartition("/")
+        kept = [i for i in items if zlib.crc32(f"{seed} {i.nodeid}".encode()) % int(parts) == 0]
+        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        items[:] = kept
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """How the test and its fixtures compile, see compiling.py."""
+    from compiling import Memo, quick_code
+
+    # What a test replaces by hand may be a part of the compiler.
+    anew = item.get_closest_marker("compiles") or "monkeypatch" in item.fixturenames
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(quick_code(not EVERY_CASE and not item.get_closest_marker("optimised")))
+        if not EVERY_CASE and not anew:
+            stack.enter_context(Memo(Path(os.environ[_MEMO])).used())
+        yield
 
 
 def pytest_collection_finish() -> None:

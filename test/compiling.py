@@ -1,0 +1,101 @@
+"""How tests compile: with little of LLVM's optimisation, and each request once in a session.
+
+A suite compiles thousands of small kernels, of which it runs each a few times on a few elements; half
+of its time was LLVM's, on code whose speed nobody asks for. So LLVM generates code as it does for
+debuggers, unless a test is marked ``optimised``: those that assert bits, vector code, or that kernels
+of all ops are right as users get them.
+
+A quarter of all requests are those of an earlier test. `Memo` keeps results in a folder that pytest's
+processes share, below counters, events and the disk cache, which notice nothing. Tests of the compiler,
+of checks of kernels and of caches are marked ``compiles``: each of their compiles takes place.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import profuse.executor.compile.compiler as compiler
+from profuse.executor.compile.cache.codec import from_sections, to_sections
+from profuse.executor.compile.cache.key import key_of, obstacle
+from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.request import CompileRequest, CompileResult
+from profuse.lowering import libllvm
+from profuse.lowering.cpu import codegen
+
+# LLVM's own passes that code needs: none. The generator for debuggers takes everything.
+_NO_PASSES = "verify"
+_NO_OPTIMISATION = 0  # LLVMCodeGenLevelNone
+
+
+@contextmanager
+def quick_code(wanted: bool = True) -> Iterator[None]:
+    """Kernels are generated without optimisation in this ``with`` block, in this process."""
+    if not wanted:
+        yield
+        return
+    before = libllvm.LEVEL, codegen.pipeline_of
+    libllvm.LEVEL, codegen.pipeline_of = _NO_OPTIMISATION, lambda text: _NO_PASSES
+    try:
+        yield
+    finally:
+        libllvm.LEVEL, codegen.pipeline_of = before
+
+
+class Memo:
+    """Results of requests, in a folder that processes share.
+
+    A result is that of an equal request in the same mode of code generation, source locations
+    aside, as for the disk cache. What that does not store is compiled each time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.hits = 0
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Compiles of this process go through the memo in this ``with`` block."""
+        before = compiler.compile_graph
+        compiler.compile_graph = functools.partial(self._compiled, before)
+        try:
+            yield
+        finally:
+            compiler.compile_graph = before
+
+    def _compiled(
+        self, compile_: Any, request: CompileRequest, *args: Any, **options: Any
+    ) -> CompileResult:
+        if args or options or request.keep_stages or request.repro_dir or obstacle(request):
+            return compile_(request, *args, **options)
+        places = Places.of(request.ir)
+        path = self.folder / self._name(request, places)
+        try:
+            sections = pickle.loads(path.read_bytes())
+        except FileNotFoundError:
+            pass
+        else:
+            self.hits += 1
+            return from_sections(sections, places.listed)
+        result = compile_(request)
+        if not result.faulty:
+            self._keep(path, to_sections(result, places.listed))
+        return result
+
+    def _name(self, request: CompileRequest, places: Places) -> str:
+        parts = (key_of(request, places).digest, request.check_ms, request.check_bytes,
+                 request.pinned, request.name, libllvm.LEVEL)  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def _keep(self, path: Path, sections: dict[str, bytes]) -> None:
+        file, name = tempfile.mkstemp(dir=self.folder)
+        with os.fdopen(file, "wb") as out:
+            pickle.dump(sections, out)
+        os.replace(name, path)  # whole, or not at all: other processes read it
