@@ -8,8 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
 
 from ...dialect.errors import LoweringError, ProfuseError
+from ...dialect.interrupts import interrupts_held_back
 from ...dialect.ops.speculation import FusionGroup
 from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
@@ -46,6 +49,25 @@ def compile_cached(
     return cached(request, compile_, counters)
 
 
+@cache
+def load_compiler(*, gradients: bool = False) -> None:
+    """Import what compiles, and MLIR with it; ``gradients``: also the passes that differentiate.
+
+    Signals such as Ctrl-C wait meanwhile: modules that register passes, and dialects of MLIR,
+    cannot be imported a second time after an import that ended half-way.
+    """
+    with interrupts_held_back():
+        from ...dialect.passes import load_passes
+        from ...lowering.cpu import stages as _  # noqa: F401
+        from ...lowering.linalg.to_linalg import DIALECTS
+
+        load_passes()
+        for name in ("builtin", "ub", *DIALECTS):
+            import_module(f"mlir.dialects.{name}")
+        if gradients:
+            from ...dialect.importers.gradients import passes as _  # noqa: F401
+
+
 @compiler_errors("compiling the graph")
 def compile_graph(
     request: CompileRequest,
@@ -66,15 +88,15 @@ def compile_graph(
     Raises PipelineError or IRError for errors of the pipeline itself, InternalError for any other.
     """
     start = time.perf_counter()
+    from ...dialect.pipeline.standard import differentiates
+
+    load_compiler(gradients=differentiates(request.pipeline))
     from ...dialect.mlir.context import context
     from ...dialect.mlir.decode import decode_module
     from ...dialect.mlir.observed_sizes import observed_sizes
     from ...dialect.mlir.parse import parse_module
     from ...dialect.pipeline.run import run_pipeline
-    from ...dialect.pipeline.standard import differentiates
 
-    if differentiates(request.pipeline):
-        from ...dialect.importers.gradients import passes as _  # noqa: F401 (it registers them)
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.
