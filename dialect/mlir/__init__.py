@@ -7,4 +7,4 @@ from ..interrupts import interrupts_held_back
 
 with interrupts_held_back():
     import mlir.ir
-    import mlir.passmanager  # noqa: F401
+    import mlir.passmanager

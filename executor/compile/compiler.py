@@ -58,7 +58,7 @@ def load_compiler(*, gradients: bool = False) -> None:
     """
     with interrupts_held_back():
         from ...dialect.passes import load_passes
-        from ...lowering.cpu import stages as _  # noqa: F401
+        from ...lowering.cpu import stages as _
         from ...lowering.linalg.to_linalg import DIALECTS
 
         load_passes()
