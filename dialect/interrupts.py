@@ -39,7 +39,10 @@ def interrupts_held_back() -> Iterator[None]:
 
 
 def _replace(handlers: dict[int, Any], held: list[int]) -> None:
-    """Replace Python's handlers by one that notes signals in ``held``; ``handlers``: those replaced."""
+    """Replace Python's handlers by one that notes signals in ``held``.
+
+    ``handlers``: receives those that were there.
+    """
 
     def note(number: int, frame: Any) -> None:
         held.append(number)

@@ -122,7 +122,7 @@ def compile_graph(
     decoded, sizes = decode_module(module), observed_sizes(module)
     refusals = [reason for noted in reasons.values() for reason in noted]
     result = CompileResult(
-        decoded, str(module), refusals=refusals, trace=trace, seconds=timings
+        decoded, str(module), refusals=refusals, sizes=sizes, trace=trace, seconds=timings
     )  # fmt: skip
     timings["decode"] = time.perf_counter() - start
     pinned = dict(request.pinned)
