@@ -35,8 +35,8 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[Path]:
     name that nobody can have taken: in a folder that others can write, a link could lie there.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(6).hex()}{TEMPORARY}")
+    os.close(os.open(new, _NEW, mode))
     try:
-        os.close(os.open(new, _NEW, mode))
         yield new
         os.replace(new, path)
     finally:

@@ -140,7 +140,8 @@ def loop(x):
     for _ in range(3):
         x = np.tanh(x @ x.T)
     return x[x[:, 0] > 0].sum(axis=0) + np.cumsum(x, axis=1)
-for f in (pf.jit(loop, background=False), pf.grad(lambda x: np.tanh(x @ x).sum(), background=False)):
+gradient = pf.grad(lambda x: np.tanh(x @ x).sum(), background=False)
+for f in (pf.jit(loop, background=False), gradient):
     f.warmup(x)
     f.ir("asm")
 print(sorted(name for name in set(sys.modules) - known if name.startswith("mlir")))

@@ -74,16 +74,16 @@ def _make(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, *, may_close: bool = True) -> None:
     """Raise UnusableCache if other users could put object code into the folder; or OSError.
 
     The default folder may have been made with a lax umask: it is closed to others then, and what
-    it holds is deleted.
+    it holds is deleted, if ``may_close``.
     """
     if os.name != "posix":
         return
     folder = folder.absolute()
-    if is_own(folder.parent):
+    if may_close and is_own(folder.parent):
         _close(folder)
     _check_way(folder)
     others = who_else_writes(folder.stat())

@@ -52,7 +52,7 @@ late.append(Late("gradient", gradient, x))
 def test_first_calls_compute_what_python_does(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], text=True, capture_output=True, cwd=tmp_path,
-        env=os.environ | {"PROFUSE_CACHE": "off"}, timeout=120,
+        env=os.environ | {"PROFUSE_CACHE": "off", "PROFUSE_UNSUPPORTED": "python"}, timeout=120,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr, ended.stderr
