@@ -63,6 +63,29 @@ def test_ctrl_c_while_mlir_is_imported(first, tmp_path):
     assert (ended.returncode, ended.stdout.split()) == (0, ["interrupted", "True"]), ended.stderr
 
 
+def test_ctrl_c_while_passes_are_registered():
+    """Half of them could not be registered again: all are, before it comes."""
+    program = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "profuse.dialect.passes.cleanup.fold":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from profuse.executor.compile.compiler import load_compiler
+try:
+    load_compiler()
+except KeyboardInterrupt:
+    from profuse.dialect.passes.base import PASSES
+    met = len(PASSES)
+    load_compiler()
+    print(met == len(PASSES) > 10)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True)
+    assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr
+
+
 def test_handlers_run_behind_the_block(default_handler):
     done = []
     with pytest.raises(KeyboardInterrupt):

@@ -103,9 +103,7 @@ class Store:
         make_folder(self.folder)
         check_folder(self.folder)
         path = self.path(entry.key.digest)
-        with replacing(
-            path, _MODE
-        ) as new:  # if a power failure damages the file, checksums detect it
+        with replacing(path, _MODE) as new:  # checksums detect what a power failure damages
             new.write_bytes(data)
             newest = max((file.used for file in self.files()), default=0)
             stamp = max(time.time_ns(), newest + 1)
