@@ -96,6 +96,11 @@ TRUST_MUTATIONS = (
         ("executor/test_files.py::test_the_new_file_is_made_by_nobody_else",),
     ),
     Mutation(
+        "dumps are written to where links lead", "executor/compile/ir_dump.py",
+        "write_whole(path, f", "path.write_text(f",
+        ("executor/compile/test_dumps.py::test_a_dump_is_not_written_to_where_a_link_leads",),
+    ),
+    Mutation(
         "facts of other users are believed", _FACTS,
         "with opened_if_ours(path) as file:", 'with open(path, "rb") as file:',
         (_TRUST + "test_facts_that_others_could_have_written_are_found_out_anew",),
@@ -137,7 +142,7 @@ TRUST_MUTATIONS = (
     ),
     Mutation(
         "dialects are imported as their operations are met", "executor/compile/compiler.py",
-        '        for name in ("builtin", "ub", *DIALECTS):', "        for name in ():",
+        "(*_DIALECTS, *DIALECTS, *(_GPU_DIALECTS if gpu else ()))", "()",
         (_INTERRUPTS + "test_nothing_of_mlir_is_imported_behind_the_block",),
     ),
     Mutation(
@@ -159,6 +164,11 @@ TRUST_MUTATIONS = (
         "finalizers' calls are traced while the interpreter ends", "executor/functions/jit.py",
         "        if is_finalizing():\n            return self._call_at_end(args, kwargs)\n", "",
         _END,
+    ),
+    Mutation(
+        "Python runs functions of files, which have no code", "executor/functions/saved/function.py",
+        "return True  # there is no Python code", "return super()._raises",
+        ("executor/tiers/test_warm.py::test_other_arguments_are_refused_in_words",),
     ),
     Mutation(
         "plans are made while the interpreter ends", "executor/functions/base.py",

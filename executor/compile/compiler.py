@@ -22,6 +22,9 @@ from .proof.verdict import FAILED, Verdict
 from .request import CompileRequest, CompileResult, compiler_errors, keeping_loops
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
+# Dialects that the bindings import when they first meet an operation of theirs.
+_DIALECTS = "builtin", "ub"
+_GPU_DIALECTS = "gpu", "nvvm", "vector"
 _NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded already
 
 
@@ -50,8 +53,10 @@ def compile_cached(
 
 
 @cache
-def load_compiler(*, gradients: bool = False) -> None:
-    """Import what compiles, and MLIR with it; ``gradients``: also the passes that differentiate.
+def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
+    """Import what compiles, and MLIR with it.
+
+    ``gradients``: also the passes that differentiate; ``gpu``: also what compiles for GPUs.
 
     Signals such as Ctrl-C wait meanwhile: modules that register passes, and dialects of MLIR,
     cannot be imported a second time after an import that ended half-way.
@@ -62,8 +67,10 @@ def load_compiler(*, gradients: bool = False) -> None:
         from ...lowering.linalg.to_linalg import DIALECTS
 
         load_passes()
-        for name in ("builtin", "ub", *DIALECTS):
+        for name in (*_DIALECTS, *DIALECTS, *(_GPU_DIALECTS if gpu else ())):
             import_module(f"mlir.dialects.{name}")
+        if gpu:
+            from ...lowering.gpu import stages as _
         if gradients:
             from ...dialect.importers.gradients import passes as _  # noqa: F401
 
@@ -90,7 +97,10 @@ def compile_graph(
     start = time.perf_counter()
     from ...dialect.pipeline.standard import differentiates
 
-    load_compiler(gradients=differentiates(request.pipeline))
+    load_compiler(
+        gradients=differentiates(request.pipeline),
+        gpu=request.target is not None and bool(request.target.gpu),
+    )
     from ...dialect.mlir.context import context
     from ...dialect.mlir.decode import decode_module
     from ...dialect.mlir.observed_sizes import observed_sizes

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from profuse.dialect.interrupts import interrupts_held_back
@@ -168,9 +169,20 @@ for f in (pf.jit(loop, background=False), gradient):
     f.warmup(x)
     f.ir("asm")
 print(sorted(name for name in set(sys.modules) - known if name.startswith("mlir")))
+
+load_compiler(gpu=True)
+known = set(sys.modules) | {"mlir.dialects.profuse"}
+from dataclasses import replace
+from cached_graphs import compile_graph, host_target, request
+graph = request().ir.replace('strides = ', 'device = "cuda:0", strides = ')
+target = replace(host_target(), gpu="sm_90", gpu_image="ptx")
+assert compile_graph(request(ir=graph, target=target)).kernels
+print(sorted(name for name in set(sys.modules) - known if name.startswith("mlir")))
 """
+    tests = Path(__file__).parents[1]
     ended = subprocess.run(
         [sys.executable, "-c", program], text=True, capture_output=True,
-        env=os.environ | {"PROFUSE_CACHE": "off"}, timeout=120,
+        env=os.environ | {"PROFUSE_CACHE": "off", "PYTHONPATH": f"{tests}:{tests / 'executor'}"},
+        timeout=120,
     )  # fmt: skip
-    assert (ended.returncode, ended.stdout) == (0, "[]\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "[]\n[]\n"), ended.stderr
