@@ -166,7 +166,8 @@ TRUST_MUTATIONS = (
         _END,
     ),
     Mutation(
-        "Python runs functions of files, which have no code", "executor/functions/saved/function.py",
+        "Python runs functions of files, which have no code",
+        "executor/functions/saved/function.py",
         "return True  # there is no Python code", "return super()._raises",
         ("executor/tiers/test_warm.py::test_other_arguments_are_refused_in_words",),
     ),

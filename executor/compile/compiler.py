@@ -70,9 +70,9 @@ def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
         for name in (*_DIALECTS, *DIALECTS, *(_GPU_DIALECTS if gpu else ())):
             import_module(f"mlir.dialects.{name}")
         if gpu:
-            from ...lowering.gpu import stages as _
+            from ...lowering.gpu import stages as gpu_stages  # noqa: F401
         if gradients:
-            from ...dialect.importers.gradients import passes as _  # noqa: F401
+            from ...dialect.importers.gradients import passes  # noqa: F401
 
 
 @compiler_errors("compiling the graph")
