@@ -12,7 +12,6 @@ from functools import cache
 from importlib import import_module
 
 from ...dialect.errors import LoweringError, ProfuseError
-from ...dialect.interrupts import interrupts_held_back
 from ...dialect.ops.speculation import FusionGroup
 from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
@@ -61,9 +60,11 @@ def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
     Signals such as Ctrl-C wait meanwhile: modules that register passes, and dialects of MLIR,
     cannot be imported a second time after an import that ended half-way.
     """
+    from ...dialect.interrupts import interrupts_held_back
+
     with interrupts_held_back():
         from ...dialect.passes import load_passes
-        from ...lowering.cpu import stages as _
+        from ...lowering.cpu import stages  # noqa: F401
         from ...lowering.linalg.to_linalg import DIALECTS
 
         load_passes()
