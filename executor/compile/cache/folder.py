@@ -86,9 +86,10 @@ def check_folder(folder: Path, *, may_close: bool = True) -> None:
     if may_close and is_own(folder.parent):
         _close(folder)
     _check_way(folder)
-    others = who_else_writes(folder.stat())
+    found = folder.stat()
+    others = who_else_writes(found)
     if others:
-        raise UnusableCache(f"{folder} {others}{_advice(folder, others)}")
+        raise _refused(folder, found, others)
 
 
 def _close(folder: Path) -> None:
@@ -102,10 +103,12 @@ def _close(folder: Path) -> None:
             place.chmod(stat.S_IMODE(place.stat().st_mode) & ~_OPEN)
     if not was_open:
         return
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR(folder.lstat().st_mode):
-            for path in folder.iterdir():
-                path.unlink()
+    import shutil
+
+    aside = folder.with_name(f"{folder.name}.{os.urandom(6).hex()}")
+    with contextlib.suppress(FileNotFoundError):  # there is none, or another process was sooner
+        folder.rename(aside)  # at once: no process finds a part of it
+        shutil.rmtree(aside, ignore_errors=True)
     log(
         "disk-emptied", "", "other users could write to it: now they cannot, and what it held is "
         "deleted", folder=str(folder.parent),
@@ -141,13 +144,15 @@ def _check_way(folder: Path, links: int = _LINKS) -> None:
         else:
             others = "" if _is_private(place, found) else who_else_writes(found)
         if others:
-            raise UnusableCache(f"{place} {others}{_advice(place, others)}")
+            raise _refused(place, found, others)
 
 
-def _advice(place: Path, others: str) -> str:
-    does = f"chmod go-w {place}" if "written" in others else ""
-    named = "PROFUSE_CACHE_DIR can name another folder"
-    return f"; {does} closes it, or {named}" if does else f"; {named}"
+def _refused(place: Path, found: os.stat_result, others: str) -> UnusableCache:
+    """The error for a folder that ``others`` could write; it says what to do."""
+    advice = "PROFUSE_CACHE_DIR can name another folder"
+    if found.st_uid == os.geteuid():
+        advice = f"`chmod go-w {place}` closes it, or {advice}"
+    return UnusableCache(f"{place} {others}; {advice}")
 
 
 def _is_private(place: Path, found: os.stat_result) -> bool:

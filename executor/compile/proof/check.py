@@ -119,8 +119,9 @@ class Check:
         begun, too_large = time.thread_time(), ""
         wanted = list(settings(list(self.abi.symbols)))
         if observed and self.abi.symbols.keys() <= observed.keys():
-            # Behind the first set, which is small: of larger ones there may be no time for any.
+            # Behind the first set, which is small: from it the time that others take is estimated.
             wanted.insert(1, Setting(dict(observed), "plain", len(wanted)))
+        least = 2 if observed else 1
         try:
             left = [self._hurry(wanted[0])]
         except _TooLarge as error:
@@ -128,7 +129,8 @@ class Check:
         slowest = 0.0
         for number, setting in enumerate(wanted):
             spent = time.thread_time() - begun
-            if number and self.budget.mode != "all" and spent + slowest > self.budget.seconds:
+            is_late = self.budget.mode != "all" and spent + slowest > self.budget.seconds
+            if number >= least and is_late:
                 left.append(f"the time is up after {number} of {len(wanted)} inputs")
                 break
             try:
