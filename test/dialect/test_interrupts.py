@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import profuse as pf
 import pytest
 from profuse.dialect.interrupts import interrupts_held_back
 
@@ -180,9 +181,10 @@ assert compile_graph(request(ir=graph, target=target)).kernels
 print(sorted(name for name in set(sys.modules) - known if name.startswith("mlir")))
 """
     tests = Path(__file__).parents[1]
+    path = os.pathsep.join(map(str, (Path(pf.__file__).parents[1], tests, tests / "executor")))
     ended = subprocess.run(
         [sys.executable, "-c", program], text=True, capture_output=True,
-        env=os.environ | {"PROFUSE_CACHE": "off", "PYTHONPATH": f"{tests}:{tests / 'executor'}"},
+        env=os.environ | {"PROFUSE_CACHE": "off", "PYTHONPATH": path},
         timeout=120,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (0, "[]\n[]\n"), ended.stderr
