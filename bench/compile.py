@@ -41,7 +41,7 @@ KINDS = ("cold", "warm")
 def environment(folder: Path) -> dict[str, str]:
     """One thread, and compiled code in a folder."""
     return systems.environment([min(os.sched_getaffinity(0))]) | {
-        "PROFUSE_CACHE": "on", "PROFUSE_CACHE_DIR": str(folder),
+        "PROFUSE_CACHE": "on", "XDG_CACHE_HOME": str(folder),
         "TORCHINDUCTOR_CACHE_DIR": str(folder), "JAX_COMPILATION_CACHE_DIR": str(folder),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

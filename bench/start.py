@@ -98,7 +98,7 @@ def child(system: str) -> None:
 
 def run(system: str, folder: Path) -> dict[str, float]:
     env = os.environ | {
-        "BENCH_FOLDER": str(folder), "PROFUSE_CACHE": "on", "PROFUSE_CACHE_DIR": str(folder),
+        "BENCH_FOLDER": str(folder), "PROFUSE_CACHE": "on", "XDG_CACHE_HOME": str(folder),
         "TORCHINDUCTOR_CACHE_DIR": str(folder), "JAX_PLATFORMS": "cpu",
     }  # fmt: skip
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode beside them

@@ -15,10 +15,12 @@ import sys
 from loop_mutations import LOOP_MUTATIONS
 from mutation_runner import Mutation, main
 from tracing_mutations import TRACING_MUTATIONS
+from trust_mutations import TRUST_MUTATIONS
 
 MUTATIONS = (
     *LOOP_MUTATIONS,
     *TRACING_MUTATIONS,
+    *TRUST_MUTATIONS,
     Mutation(
         "observers in blocks do not ask for gradients", "executor/settings/gradient_mode.py",
         "for instr in module.main.body.walk() if instr.op is Profile",
@@ -692,7 +694,7 @@ MUTATIONS = (
         ("executor/explain/test_state.py::test_totals_outlive_flushes_and_functions",),
     ),
     Mutation(
-        "Ctrl-C ends workers that are starting", "executor/compile/worker/process.py",
+        "Ctrl-C ends workers that are starting", "dialect/interrupts.py",
         "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})",
         "signal.pthread_sigmask(signal.SIG_BLOCK, ())",
         ("executor/compile/test_worker_contexts.py::test_ctrl_c_is_not_for_workers_that_are_starting",),
@@ -1046,7 +1048,7 @@ MUTATIONS = (
         ("executor/compile/test_cache.py::test_moved_code_is_found_and_told_at_its_new_place",),
     ),
     Mutation(
-        "others may put code into the cache", "executor/compile/cache/folder.py",
+        "others may put code into the cache", "executor/files.py",
         "if found.st_mode & stat.S_IWOTH:", "if False:",
         ("executor/compile/test_cache_faults.py::test_a_folder_that_others_can_write_is_refused",),
     ),

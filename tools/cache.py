@@ -19,7 +19,7 @@ from typing import Any
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
 from ..executor.compile.cache.codec import check_entry
 from ..executor.compile.cache.entry import CorruptEntry, Header
-from ..executor.compile.cache.folder import UnusableCache, default_root
+from ..executor.compile.cache.folder import UnusableCache, check_folder, default_root
 from ..executor.compile.cache.key import outdated
 from ..executor.compile.cache.profiles import is_profile
 from ..executor.compile.cache.store import Evicted, File, Store
@@ -75,11 +75,24 @@ def _store(folder: str | None) -> Store:
     return Store(Path(folder))
 
 
+def _unused(store: Store) -> str:
+    """Why no process of this user would use the folder; "" = they would."""
+    try:
+        check_folder(store.folder, may_close=False)
+    except FileNotFoundError:
+        return ""  # there is nothing yet
+    except UnusableCache as error:
+        return str(error)
+    return ""
+
+
 def _list(args: argparse.Namespace, store: Store) -> int:
     rows = [_row(file, header) for file, header in store.headers()]
     total = sum(row["bytes"] for row in rows)
     if args.json:
-        print(json.dumps({"folder": str(store.root), "bytes": total, "entries": rows}))
+        print(json.dumps({
+            "folder": str(store.root), "unused": _unused(store), "bytes": total, "entries": rows,
+        }))  # fmt: skip
         return 0
     for row in rows:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
@@ -90,7 +103,14 @@ def _list(args: argparse.Namespace, store: Store) -> int:
             f"{row['function']}  {_state(row) or row['checked']}".rstrip()
         )
     print(f"{_count(len(rows))}, {size(total)} of {size(knobs.cache_bytes)}, in {store.root}")
+    _say_unused(store)
     return 0
+
+
+def _say_unused(store: Store) -> None:
+    reason = _unused(store)
+    if reason:
+        print(f"not used: {reason}")
 
 
 def _row(file: File, header: Header | CorruptEntry) -> dict[str, Any]:
@@ -130,7 +150,8 @@ def _verify(args: argparse.Namespace, store: Store) -> int:
             bad.append({"entry": file.digest, "why": str(error), "deleted": deleted})
     if args.json:
         print(json.dumps({
-            "folder": str(store.root), "checked": len(files), "corrupt": bad, "kernels": kernels,
+            "folder": str(store.root), "unused": _unused(store), "checked": len(files),
+            "corrupt": bad, "kernels": kernels,
         }))  # fmt: skip
     else:
         for row in bad:
@@ -139,6 +160,7 @@ def _verify(args: argparse.Namespace, store: Store) -> int:
         if kernels:
             print("kernels:", ", ".join(f"{count} {how}" for how, count in kernels.items()))
         print(f"{_count(len(files))} checked, {len(bad)} corrupt, in {store.root}")
+        _say_unused(store)
     return 1 if any(not row["deleted"] for row in bad) else 0
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ops.speculation import FusionGroup
@@ -19,6 +21,9 @@ from .proof.verdict import FAILED, Verdict
 from .request import CompileRequest, CompileResult, compiler_errors, keeping_loops
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
+# Dialects that the bindings import when they first meet an operation of theirs.
+_DIALECTS = "builtin", "ub"
+_GPU_DIALECTS = "gpu", "nvvm", "vector"
 _NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded already
 
 
@@ -46,6 +51,31 @@ def compile_cached(
     return cached(request, compile_, counters)
 
 
+@cache
+def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
+    """Import what compiles, and MLIR with it.
+
+    ``gradients``: also the passes that differentiate; ``gpu``: also what compiles for GPUs.
+
+    Signals such as Ctrl-C wait meanwhile: modules that register passes, and dialects of MLIR,
+    cannot be imported a second time after an import that ended half-way.
+    """
+    from ...dialect.interrupts import interrupts_held_back
+
+    with interrupts_held_back():
+        from ...dialect.passes import load_passes
+        from ...lowering.cpu import stages  # noqa: F401
+        from ...lowering.linalg.to_linalg import DIALECTS
+
+        load_passes()
+        for name in (*_DIALECTS, *DIALECTS, *(_GPU_DIALECTS if gpu else ())):
+            import_module(f"mlir.dialects.{name}")
+        if gpu:
+            from ...lowering.gpu import stages as gpu_stages  # noqa: F401
+        if gradients:
+            from ...dialect.importers.gradients import passes  # noqa: F401
+
+
 @compiler_errors("compiling the graph")
 def compile_graph(
     request: CompileRequest,
@@ -66,15 +96,18 @@ def compile_graph(
     Raises PipelineError or IRError for errors of the pipeline itself, InternalError for any other.
     """
     start = time.perf_counter()
+    from ...dialect.pipeline.standard import differentiates
+
+    load_compiler(
+        gradients=differentiates(request.pipeline),
+        gpu=request.target is not None and bool(request.target.gpu),
+    )
     from ...dialect.mlir.context import context
     from ...dialect.mlir.decode import decode_module
     from ...dialect.mlir.observed_sizes import observed_sizes
     from ...dialect.mlir.parse import parse_module
     from ...dialect.pipeline.run import run_pipeline
-    from ...dialect.pipeline.standard import differentiates
 
-    if differentiates(request.pipeline):
-        from ...dialect.importers.gradients import passes as _  # noqa: F401 (it registers them)
     context()
     loading = time.perf_counter() - start
     # Only the first compile of a process loads MLIR.
@@ -100,7 +133,7 @@ def compile_graph(
     decoded, sizes = decode_module(module), observed_sizes(module)
     refusals = [reason for noted in reasons.values() for reason in noted]
     result = CompileResult(
-        decoded, str(module), refusals=refusals, trace=trace, seconds=timings
+        decoded, str(module), refusals=refusals, sizes=sizes, trace=trace, seconds=timings
     )  # fmt: skip
     timings["decode"] = time.perf_counter() - start
     pinned = dict(request.pinned)

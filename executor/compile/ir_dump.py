@@ -46,6 +46,7 @@ def _dump(where: str, title: str, text: str) -> None:
     if where == "stderr":
         print(f"// ----- {title}\n{text}", file=sys.stderr)
         return
+    from ..files import write_whole
     from ..settings.event_log import is_lost
     from ..settings.events import give_up
 
@@ -56,6 +57,6 @@ def _dump(where: str, title: str, text: str) -> None:
     path = Path(where) / f"{os.getpid()}-{number:05d}-{words}.mlir"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// ----- {title}\n{text}", encoding="utf-8")
+        write_whole(path, f"// ----- {title}\n{text}")
     except OSError as error:
         give_up("dumps", where, error)

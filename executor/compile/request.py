@@ -235,6 +235,7 @@ class CompileResult:
         demoted: fusion function name -> kernel that is not used because it is slower than op-by-op
             evaluation; ``failures`` has the reason. Results that are stored have no such entry.
         refusals: why ops are not fused, or are fused for fewer sizes than possible.
+        sizes: fusion function -> symbol -> size that the profile has observed for it.
         trace: names of the pipeline's passes, in order, skipped passes included.
         seconds: stage or pass name -> seconds.
         faulty: True if an error of the compiler caused a failure. Such a result is not stored.
@@ -250,6 +251,7 @@ class CompileResult:
     times: dict[str, Times] = field(default_factory=dict)
     demoted: dict[str, KernelArtifact | GpuArtifact] = field(default_factory=dict)
     refusals: list[Reason] = field(default_factory=list)
+    sizes: dict[str, dict[str, int]] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     faulty: bool = False

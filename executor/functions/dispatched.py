@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -63,6 +64,8 @@ class DispatchedFunction(GraphFunction):
 
     def _into_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         result = super().into(*args, **kwargs)
+        if is_finalizing():
+            return result
         if self._writer is None:
             with self._lock:
                 self._writer = self._writer or Dispatcher(

@@ -214,7 +214,11 @@ class PythonCalls:
 
     def into(self, refused: Refused, out: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run a call of `GraphFunction.into` in Python, and copy its results."""
-        results, tree = flatten(self.call(refused, args, kwargs))
+        return self.put(self.call(refused, args, kwargs), out)
+
+    def put(self, result: Any, out: Any) -> Any:
+        """Copy what a call has given into ``out``, and return that."""
+        results, tree = flatten(result)
         found = Destinations(out, tree, self._name)
         found.fill(results)
         self._counters.output_copies += found.copied

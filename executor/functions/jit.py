@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from sys import is_finalizing
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -69,6 +70,8 @@ class JitFunction(TracedFunction):
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
+        if is_finalizing():
+            return self._call_at_end(args, kwargs)
         recursion = self._in_python.recursion
         if recursion is not None and recursion.is_open:
             return self._fn(*args, **kwargs)
@@ -85,6 +88,21 @@ class JitFunction(TracedFunction):
             result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _call_at_end(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call of a finalizer while the interpreter ends, when nothing can be imported.
+
+        Python computes it, or a graph op by op that holds what Python cannot compute, as gradients.
+        """
+        if not self._raises:
+            return self._fn(*args, **kwargs)
+        leaves, tree = self._flattened(args, kwargs)
+        key = (tree, tuple(map(leaf_kind, leaves)))
+        variant = self._find(self._variants.get(key, ()), leaves)
+        if variant is None or variant.trace.has_effects:
+            return self._fn(*args, **kwargs)
+        outputs = self._run(variant.executor, self._inputs(variant, leaves))
+        return variant.trace.out_tree.unflatten(outputs)
 
     def _serve(
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
@@ -358,6 +376,9 @@ class JitFunction(TracedFunction):
         return variant.trace.out_tree.unflatten(outputs)
 
     def _into_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if is_finalizing():
+            result = self._call_at_end(args[1:], kwargs)
+            return self._in_python.put(result, args[0])
         try:
             return super()._into_python(args, kwargs)
         except Refused as error:

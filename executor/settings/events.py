@@ -25,8 +25,8 @@ _LEVELS = dict.fromkeys(
      "disk-store", "load", "release", "worker-ended", "worker-said", "worker-started"), "debug"
 ) | dict.fromkeys(
     ("backward-failed", "backward-limit", "callback-failed", "check-failed", "compile-failed",
-     "compiled-in-process", "device-fallback", "disk-corrupt", "disk-off", "dropped",
-     "kernel-failed", "log-off", "no-assembler", "python", "setting-unknown", "slower",
+     "compiled-in-process", "device-fallback", "disk-corrupt", "disk-emptied", "disk-off",
+     "dropped", "kernel-failed", "log-off", "no-assembler", "python", "setting-unknown", "slower",
      "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
      "workers-given-up"), "warning"
 )  # fmt: skip

@@ -96,6 +96,16 @@ def test_verify_reads_what_the_checksums_cover(store, capsys):
     assert (status, "KeyError: 'places'" in out) == (1, True)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_it_says_why_a_folder_is_not_used(store, capsys):
+    assert in_json(capsys, "list")[1]["unused"] == ""
+    store.folder.chmod(0o775)
+    why = f"{store.folder} can be written by its group"
+    for command in ("list", "verify"):
+        assert run(capsys, command)[1].splitlines()[-1].startswith(f"not used: {why}")
+        assert in_json(capsys, command)[1]["unused"].startswith(why)
+
+
 def test_list_names_corrupt_entries(store, capsys):
     os.truncate(store.files()[0].path, 5)
     assert "corrupt: the file is cut short: 5 bytes" in run(capsys, "list")[1]

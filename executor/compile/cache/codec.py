@@ -19,7 +19,7 @@ from .profiles import Profile, is_profile
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
 
-_PLAIN = ("trace", "seconds", "faulty")
+_PLAIN = ("sizes", "trace", "seconds", "faulty")
 _OTHER_DATA = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 

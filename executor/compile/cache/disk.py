@@ -31,6 +31,7 @@ class DiskCache:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.readable = self.writable = True
+        self.off = ""  # why it is not used, or not for storing
         self._warnings = itertools.count()
 
     def find(self, key: Key, read: Callable[[dict[str, bytes]], T], name: str) -> T | None:
@@ -90,7 +91,7 @@ class DiskCache:
     def why_missed(self, key: Key) -> str:
         """Why there is no entry for a key, in words: the nearest entry, and the differing parts."""
         if not self.readable:
-            return "the cache cannot be used"
+            return f"the cache cannot be used: {self.off}"
         try:
             found = list(self.store.headers(_COMPARED))
         except OSError as error:
@@ -112,7 +113,8 @@ class DiskCache:
     def _warn(self, does: str, error: Exception) -> None:
         # Only one thread draws the number 0, so only one event is logged.
         if next(self._warnings) == 0:
-            reason = f"this process {does}: {type(error).__name__}: {error}"
+            self.off = f"{type(error).__name__}: {error}"
+            reason = f"this process {does}: {self.off}"
             log("disk-off", "", reason, folder=str(self.store.root))
 
 

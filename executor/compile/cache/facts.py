@@ -2,7 +2,8 @@
 
 The digest of our sources takes as long to compute as a call takes otherwise, and the target of the
 host needs LLVM. Both are kept beside the cache entries, each with a signature, quickly read, that
-differs wherever the fact may. A fact that is damaged, or of another signature, is found out anew.
+differs wherever the fact may. A fact is found out anew if it is damaged or of another signature, or
+if others could have written its file.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import Any
 
 from ....lowering import target
 from ....lowering.target import Target
+from ...files import NotOurs, opened_if_ours, replacing
 from ...settings import fingerprint
 from ...settings.digest import blake2b
+from ...settings.events import log
 from ...settings.knobs import knobs
-from .folder import FACT, FORMAT, UnusableCache, check_owner, default_root, make_folder
+from .folder import FACT, FORMAT, UnusableCache, check_folder, default_root, make_folder
 
 _CPU = "/sys/devices/system/cpu/modalias"  # family, model and every feature, in one line
 
@@ -81,19 +84,27 @@ def _known(name: str, seen: Callable[[], str], find: Callable[[], Any]) -> Any:
     except (OSError, UnusableCache, ValueError):
         return find()
     with contextlib.suppress(OSError, UnusableCache, ValueError, TypeError, KeyError):
-        check_owner(folder)
-        kept = json.loads(path.read_bytes())
-        if kept["signature"] == signature:
-            return kept["fact"]
+        check_folder(folder)
+        try:
+            with opened_if_ours(path) as file:
+                kept = json.loads(file.read())
+        except NotOurs as error:
+            log("disk-corrupt", "", f"a fact is found out anew: {error}", file=path.name)
+        else:
+            if kept["signature"] == signature and kept["checksum"] == _checksum(kept["fact"]):
+                return kept["fact"]
     fact = find()
-    from ...files import replacing
-
     with contextlib.suppress(OSError, UnusableCache):
         make_folder(folder)
-        check_owner(folder)
-        with replacing(path) as new:
-            new.write_text(json.dumps({"signature": signature, "fact": fact}), "ascii")
+        check_folder(folder)
+        with replacing(path, 0o644) as new:
+            found = {"signature": signature, "fact": fact, "checksum": _checksum(fact)}
+            new.write_text(json.dumps(found), "ascii")
     return fact
+
+
+def _checksum(fact: Any) -> str:
+    return blake2b(json.dumps(fact).encode(), digest_size=16).hexdigest()
 
 
 def _place() -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...settings.digest import blake2b
 from ...settings.events import Counters, log
 from ..proof.verdict import summary
 from ..request import CompileRequest, CompileResult
@@ -13,25 +14,29 @@ from ..timings import DISK, add
 from .codec import from_sections, to_sections
 from .disk import DiskCache, users_cache
 from .entry import CorruptEntry
+from .folder import is_own
 from .key import Key, key_of, obstacle
 from .source_locations import Places
 
 if TYPE_CHECKING:
     from ...functions.saved.file import SavedFile
 
+_CHECKED: set[bytes] = set()  # digests of the entries whose kernels this process has checked
+
 
 class _Asked:
     """A request with its key and its source locations."""
 
     def __init__(self, request: CompileRequest) -> None:
-        self.name = request.name
+        self.name, self.request = request.name, request
         self.places = Places.of(request.ir)
         self.key: Key = key_of(request, self.places)
 
     def find(self, cache: DiskCache, counters: Counters) -> CompileResult | None:
         """The stored result; a hit is counted."""
         start = time.perf_counter()
-        result = cache.find(self.key, lambda s: from_sections(s, self.places.listed), self.name)
+        ours = is_own(cache.store.root)
+        result = cache.find(self.key, lambda found: self._read(found, checks=not ours), self.name)
         if result is not None:
             counters.disk_hits += 1
             result.seconds = {DISK: time.perf_counter() - start}
@@ -45,11 +50,30 @@ class _Asked:
         if entry is None:
             return None, saved.why_missed(self.key)
         try:
-            result = from_sections(entry.sections, self.places.listed)
+            result = self._read(entry.sections, checks=saved.others_write)
         except CorruptEntry as error:
             return None, f"what {saved.path} holds is damaged: {error}"
         result.found_in, result.seconds = saved.path, {DISK: time.perf_counter() - start}
         return result, ""
+
+    def _read(self, sections: dict[str, bytes], *, checks: bool) -> CompileResult:
+        """The result in an entry; raises CorruptEntry.
+
+        ``checks``: kernels are checked as new ones are, the first time that this process meets
+        them, since others than profuse may write where they lie.
+        """
+        result = from_sections(sections, self.places.listed)
+        if not checks:
+            return result
+        mark = blake2b(b"".join(sections.values()), digest_size=16).digest()
+        if mark not in _CHECKED:
+            from ..proof.prove import refuted
+
+            wrong = refuted(result, self.request)
+            if wrong:
+                raise CorruptEntry(wrong)
+            _CHECKED.add(mark)
+        return result
 
     def keep(self, cache: DiskCache, result: CompileResult) -> None:
         """Store a result, unless it is faulty: another attempt may give a better one."""

@@ -14,13 +14,16 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ....dialect.dataclass import dataclass
+from ...files import TEMPORARY, NotOurs, opened_if_ours, replacing
 from .entry import CorruptEntry, Entry, Header, read_header
-from .folder import FACT, FORMAT, check_owner, make_folder
+from .folder import FACT, FORMAT, check_folder, make_folder
 from .key import Key
 
 _SUFFIX = ".entry"
+_MODE = 0o644  # of entries, also where the umask is 0
 _ABANDONED = 3600.0  # seconds after which the writer of a temporary file is taken to have died
 
 
@@ -76,8 +79,8 @@ class Store:
         """
         path = self.path(key.digest)
         try:
-            check_owner(self.folder)
-            with open(path, "rb") as file:
+            check_folder(self.folder)
+            with _opened(path) as file:
                 entry = Entry.from_file(file)
                 used = os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
@@ -94,15 +97,13 @@ class Store:
 
         Raises TooLarge, UnusableCache and OSError; in that case no file is left behind.
         """
-        from ...files import replacing
-
         data = entry.to_bytes()
         if len(data) > limit:
             raise TooLarge(f"its {len(data)} bytes are more than the {limit} that are allowed")
         make_folder(self.folder)
-        check_owner(self.folder)
+        check_folder(self.folder)
         path = self.path(entry.key.digest)
-        with replacing(path) as new:  # if a power failure damages the file, checksums detect it
+        with replacing(path, _MODE) as new:  # checksums detect what a power failure damages
             new.write_bytes(data)
             newest = max((file.used for file in self.files()), default=0)
             stamp = max(time.time_ns(), newest + 1)
@@ -111,7 +112,7 @@ class Store:
 
     def check(self, file: File) -> Entry:
         """The whole entry in a file; raises CorruptEntry, OSError."""
-        with open(file.path, "rb") as opened:
+        with _opened(file.path) as opened:
             entry = Entry.from_file(opened)
         if entry.key.digest != file.digest:
             raise CorruptEntry(f"the file holds the entry {entry.key.digest}")
@@ -134,8 +135,6 @@ class Store:
 
     def _scan(self) -> Iterator[File]:
         """The files of the cache, temporary ones included."""
-        from ...files import TEMPORARY
-
         try:
             with os.scandir(self.folder) as entries:
                 for entry in entries:
@@ -150,7 +149,7 @@ class Store:
         """The last ``limit`` used entries, each with its header or with the error of reading it."""
         for file in self.files()[:limit]:
             try:
-                with open(file.path, "rb") as opened:
+                with _opened(file.path) as opened:
                     yield file, read_header(opened)
             except CorruptEntry as error:
                 yield file, error
@@ -183,3 +182,11 @@ class Store:
             written = file.path.name.endswith(_SUFFIX)
             if not written and time.time() - file.used / 1e9 > _ABANDONED:
                 self.remove(file.path)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open an entry; raises CorruptEntry if others could have written it, and OSError."""
+    try:
+        return opened_if_ours(path)
+    except (NotOurs, IsADirectoryError) as error:
+        raise CorruptEntry(str(error)) from None

@@ -12,8 +12,9 @@ from .verdict import FAILED, UNCHECKED, Times, Verdict
 
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
-    from ..request import CompileRequest
+    from ..request import CompileRequest, CompileResult
 
+_AGAIN = 0.25  # share of a new kernel's time for a stored one: a first call waits for it
 OFF = Verdict(UNCHECKED, "checks are off")
 _GPU = Verdict(UNCHECKED, "it is for a GPU: only a process that has the device could run it")
 _FOREIGN = Verdict(UNCHECKED, "it is for another CPU than this one")
@@ -71,6 +72,33 @@ def measured(
         said = " ".join(f"{type(error).__name__}: {error}".split())
         log("unmeasured", request.name, said, group=function.name)
         return None
+
+
+def refuted(result: CompileResult, request: CompileRequest) -> str:
+    """What is wrong with the kernels of a result that others may have stored; "" = nothing found.
+
+    Each kernel is checked on some inputs of a new one and on the sizes of its profile. This never
+    raises; what cannot be checked, because it does not link say, counts as wrong.
+    """
+    from .check import Budget, Difference, check_kernel
+
+    if request.check == "off" or _is_foreign(request):
+        return ""
+    budget = Budget(request.check, _AGAIN * request.check_ms / 1e3, request.check_bytes)
+    for name, artifact in result.kernels.items():
+        function = result.module.functions.get(name)
+        if not isinstance(artifact, KernelArtifact):
+            continue  # of a GPU
+        if function is None:
+            return f"there is no function @{name}"
+        try:
+            check_kernel(function, artifact, budget, result.module, result.sizes.get(name))
+        except Difference as error:
+            return f"the kernel of @{name} is wrong: {error}"
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            return f"the kernel of @{name} cannot be checked: {said}"
+    return ""
 
 
 def _is_foreign(request: CompileRequest) -> bool:

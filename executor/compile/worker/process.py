@@ -12,11 +12,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from ....dialect.dataclass import dataclass
+from ....dialect.interrupts import interrupts_held_back
 from .frames import FrameError, FrameReader, frame
 from .protocol import WireError, decode_hello
 
@@ -86,7 +86,7 @@ class Process:
                 # A file and not a pipe, which a lot of output would fill. It is opened for
                 # appending, so that truncating it is safe.
                 self._said = opened.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
-                with _interrupts_held_back():
+                with interrupts_held_back():
                     self._process = subprocess.Popen(
                         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         stderr=self._said, bufsize=0, env=_environment(), cwd="/",
@@ -249,20 +249,6 @@ class Process:
         why = _telling_line(said)
         reason = f"{reason}: {why}" if why else reason
         return Lost(reason, delivered=delivered, group=self.group, checking=self.checking)
-
-
-@contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes that are started in the ``with`` block begin with SIGINT blocked.
-
-    Ctrl-C reaches the whole process group. It would end a worker that is still loading its code and
-    has not yet called `limits.settle`.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _fate(status: int | None) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -25,7 +24,7 @@ from ....dialect.ir.dtypes import dtype_of, dtype_of_mlir
 from ...compile.cache.entry import MAGIC, Entry
 from ...compile.cache.key import Key, describe, nearest
 from ...compile.cache.profiles import is_profile
-from ...files import replacing
+from ...files import NotOurs, opened, replacing, who_else_writes
 
 _FORMAT = "2"
 # The parts of a profile's key that do not depend on the installation.
@@ -49,12 +48,14 @@ class SavedFile:
         name: name of the function.
         graphs: all graphs of the function.
         entries: profiles and compiles, as entries of the disk cache.
+        others_write: True if others than this user could have written the file.
     """
 
     path: str
     name: str
     graphs: tuple[StoredGraph, ...]
     entries: tuple[Entry, ...]
+    others_write: bool = False
 
     @cached_property
     def _by_key(self) -> dict[str, Entry]:
@@ -103,12 +104,13 @@ class SavedFile:
         try:
             with _opened(path) as file:
                 whole = Entry.from_file(file)
+                others = who_else_writes(os.fstat(file.fileno()))
             saved = whole.key.parts.get("saved")
             if saved != _FORMAT:
                 what = "a cache entry" if saved is None else f"of format {saved}, not {_FORMAT}"
                 raise FileError(f"{path} is {what}", hint="save the function anew")
             return cls(str(path), whole.label, tuple(_graphs(whole.sections)),
-                       tuple(_entries(whole.sections)))  # fmt: skip
+                       tuple(_entries(whole.sections)), bool(others))  # fmt: skip
         except OSError as error:
             if isinstance(error, FileError):
                 raise
@@ -133,10 +135,10 @@ def is_saved(path: str | os.PathLike) -> bool:
 
 def _opened(path: str | os.PathLike) -> BinaryIO:
     """Open a regular file; raises FileError for pipes and devices, which could block forever."""
-    mode = os.stat(path).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise FileError(f"cannot read {path}: it is no regular file", hint="copy it to one")
-    return open(path, "rb")
+    try:
+        return opened(path)
+    except NotOurs as error:
+        raise FileError(f"cannot read {path}: {error}", hint="copy it to one") from None
 
 
 def _graphs(sections: dict[str, bytes]) -> Iterator[StoredGraph]:

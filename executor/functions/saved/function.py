@@ -36,6 +36,10 @@ class SavedFunction(JitFunction):
             made = trace_from_json(graph.data["trace"], graph.arrays)
             self._admit((made.in_tree, made.kinds), made)
 
+    @property
+    def _raises(self) -> bool:
+        return True  # there is no Python code
+
     def _trace(
         self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
     ) -> NoReturn:

@@ -46,7 +46,7 @@ def test_what_comes_back_is_what_was_compiled(folder):
     found, made = Asked(request(), never).result, result()
     assert made.kernels, "the graph of this test has to have a kernel"
     assert found.module.to_mlir() == made.module.to_mlir()
-    for name in ("ir", "kernels", "failures", "refusals", "trace"):
+    for name in ("ir", "kernels", "failures", "refusals", "sizes", "trace"):
         assert getattr(found, name) == getattr(made, name), name
     assert list(found.seconds) == ["disk cache"]
 

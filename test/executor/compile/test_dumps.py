@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from itertools import pairwise
 
 import numpy as np
 import profuse as pf
 import pytest
 from internals import executor_of
+from profuse.executor.compile import ir_dump
 from profuse.executor.settings.knobs import knobs
 
 X = np.ones((4, 8), np.float32)
@@ -37,6 +40,20 @@ def test_the_dump_sequence_equals_the_pipelines(capsys):
     ends = ["start", *executor.result.trace, "end"]
     boundaries = [f"after {a}, before {b}: scaled_tanh" for a, b in pairwise(ends)]
     assert found == ["profiled: scaled_tanh", *boundaries, "optimised: scaled_tanh"]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="symbolic links")
+def test_a_dump_is_not_written_to_where_a_link_leads(tmp_path, monkeypatch):
+    """In a folder of all users it may wait under the name of the next dump."""
+    monkeypatch.setattr(ir_dump, "_numbers", itertools.count(7))
+    (tmp_path / "precious").write_text("precious")
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    link = folder / f"{os.getpid()}-00007-title-f.mlir"
+    link.symlink_to(tmp_path / "precious")
+    ir_dump.dump_graph(str(folder), "title", "f", lambda: "text")
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert link.read_text() == "// ----- title: f\ntext"
 
 
 def test_no_opt_and_simple_graphs_are_dumped_once(capsys):

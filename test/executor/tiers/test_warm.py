@@ -234,10 +234,13 @@ def test_a_saved_function_joins_traces(tmp_path):
     assert counts(outer).kernel_launches == 1
 
 
-def test_other_arguments_are_refused_in_words(tmp_path):
+@pytest.mark.parametrize("unsupported", ["python", "raise"])
+def test_other_arguments_are_refused_in_words(tmp_path, unsupported):
+    """Python cannot run the call, as there is no Python code."""
     path = tmp_path / "f.profuse"
     warmed(background=False).save(path)
-    with pytest.raises(pf.ArgumentError, match=r"saved for other arguments.*float32 of rank 2"):
+    told = r"saved for other arguments.*float32 of rank 2"
+    with pf.knobs.override(unsupported=unsupported), pytest.raises(pf.ArgumentError, match=told):
         pf.load(path)(arguments(4), n=2)
 
 
