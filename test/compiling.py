@@ -1,13 +1,14 @@
 """How tests compile: with little of LLVM's optimisation, and each request once in a session.
 
-A suite compiles thousands of small kernels, of which it runs each a few times on a few elements; half
-of its time was LLVM's, on code whose speed nobody asks for. So LLVM generates code as it does for
-debuggers, unless a test is marked ``optimised``: those that assert bits, vector code, or that kernels
-of all ops are right as users get them.
+A suite compiles thousands of small kernels, of which it runs each a few times on a few elements;
+half of its time was LLVM's, on code whose speed nobody asks for. So LLVM generates code as it does
+for debuggers, unless a test is marked ``optimised``: those that assert bits, vector code, accuracy
+or speed, or that kernels of all ops are right as users get them.
 
-A quarter of all requests are those of an earlier test. `Memo` keeps results in a folder that pytest's
-processes share, below counters, events and the disk cache, which notice nothing. Tests of the compiler,
-of checks of kernels and of caches are marked ``compiles``: each of their compiles takes place.
+A quarter of all requests are those of an earlier test. `Memo` keeps results in a folder that the
+processes of pytest share, below counters, events and the disk cache, which notice nothing. Tests of
+the compiler, of checks of kernels and of caches are marked ``compiles``: each of their compiles
+takes place.
 """
 
 from __future__ import annotations
