@@ -33,7 +33,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
 
 # Everything is compiled as users get it, and each case runs: make test-all.
 EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
-_MEMO = "PROFUSE_TEST_MEMO"  # the folder of the session, for xdist's workers
+_MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
 
 
 # How long drawing examples takes depends on the machine, and on what else it does.
@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 _MARKED = {
     "lowering": ("optimised",),
     "fuzz": ("optimised",),
+    "executor/loops": ("optimised",),
     "executor/compile": ("compiles",),
 }
 

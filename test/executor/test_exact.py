@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "dialect" / "gradients"))
 
 from random_functions import function
 
+pytestmark = pytest.mark.optimised  # these are bits
+
 
 @pytest.fixture(autouse=True)
 def _exact():

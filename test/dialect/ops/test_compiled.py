@@ -22,6 +22,8 @@ from profuse.dialect.ir.op import Fusion
 from profuse.dialect.ir.types import ScalarType, TensorType, Type
 from profuse.dialect.ops.elementwise.families import Elementwise
 
+pytestmark = pytest.mark.optimised  # as users get them
+
 NAMES = tuple(dict.fromkeys(name for name, _ in all_suites()))
 each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("profuse."))
 

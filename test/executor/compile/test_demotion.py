@@ -22,6 +22,8 @@ from profuse.lowering.cpu.pool_block import set_chunk_work
 from profuse.lowering.thread_pool import CHECKED, CHUNK
 from worker_requests import request_for
 
+pytestmark = pytest.mark.optimised  # kernels are measured
+
 X = np.linspace(-1, 1, 1 << 16, dtype=np.float32)
 
 

@@ -57,6 +57,7 @@ def events_since(start: int, kind: str) -> list:
     return [e for e in pf.events()[start:] if e.kind == kind]
 
 
+@pytest.mark.optimised  # as the worker makes it
 def test_a_worker_makes_what_this_process_would(pool, request_f):
     made, here = pool.compile(request_f), compile_graph(request_f)
     assert made.ir == here.ir

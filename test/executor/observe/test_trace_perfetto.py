@@ -19,6 +19,8 @@ from profuse.executor.observe import perfetto
 from profuse.executor.observe.timeline import Call, Timeline
 from profuse.executor.settings.events import Event
 
+pytestmark = pytest.mark.compiles
+
 if TYPE_CHECKING:
     from trace_processor import Reader
 
