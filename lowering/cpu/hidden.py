@@ -1,0 +1,137 @@
+"""Constants that LLVM does not see, where it would take an extremum's loop apart.
+
+LLVM makes ``select(c, acc, max(acc, x))`` of ``max(acc, select(c, -inf, x))``, since a maximum with
+-inf is the other number. The first form is a recurrence that its vectoriser does not know, so the
+loop would have no SIMD code. It does the like with a NaN, with the least and the largest integer,
+and with what it computes of constants first, as in ``max(acc, -select(c, inf, x))``.
+
+So the constants among which selects choose for an accumulated extremum come out of a fence in
+front of the loop. That is no instruction; LLVM only does not know the number behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlir import ir
+
+from ...dialect.mlir.nesting import is_inside
+from ...dialect.mlir.rewrite import walk
+from ..linalg.element import emit, int_type
+from ..schedule.graph import definition
+
+_FENCE = "llvm.arithmetic.fence"
+_EXTREMA = frozenset(
+    f"arith.{word}{kind}"
+    for word in ("max", "min") for kind in ("imumf", "numf", "si", "ui")
+)  # fmt: skip
+_PURE = ("arith.", "math.")
+
+
+def hide_constants(module: ir.Module) -> None:
+    """Hide the constants that selects give to extrema which loops of a module accumulate."""
+    for loop in [op for op in walk(module.operation) if op.name == "scf.for"]:
+        if any(op.name == "scf.for" for op in walk(loop)):
+            continue
+        hidden: dict[tuple[ir.Operation, ir.Attribute], ir.Value] = {}
+        for select in _selects(_accumulated(loop)):
+            place = loop if is_inside(select.results[0], loop) else select
+            for constant in map(definition, list(select.operands)[1:]):
+                if not _is_number(constant):
+                    continue
+                key = place, constant.attributes["value"]
+                if key not in hidden:
+                    with ir.InsertionPoint(place), loop.location:
+                        hidden[key] = _hidden(constant.clone().results[0])
+                condition = definition(select.operands[0])
+                if place == loop and _is_bound(select, condition):
+                    _replace(condition, key[1], hidden[key])
+                _replace(select, key[1], hidden[key])
+
+
+def _replace(op: ir.Operation, number: ir.Attribute, value: ir.Value) -> None:
+    """Use a value where an operation uses a constant of this number."""
+    for k, operand in enumerate(op.operands):
+        constant = definition(operand)
+        if _is_number(constant) and constant.attributes["value"] == number:
+            op.operands[k] = value
+
+
+def _accumulated(loop: ir.Operation) -> list[ir.Operation]:
+    """The extrema of an innermost loop that depend on the round before.
+
+    That has left a value which the loop carries, or in memory at a place that all rounds write.
+    """
+    block = loop.regions[0].blocks[0]
+    inside = [view.operation for view in block.operations]
+    places = [list(op.operands)[1:] for op in inside if op.name == "memref.store"]
+    earlier = set(list(block.arguments)[1:])
+    found = []
+    for op in inside:
+        is_kept = op.name == "memref.load" and list(op.operands) in places
+        if is_kept and not any(is_inside(v, loop) for v in op.operands):
+            earlier.add(op.results[0])
+        elif any(v in earlier for v in op.operands):
+            earlier.update(op.results)
+            if op.name in _EXTREMA:
+                found.append(op)
+    return found
+
+
+def _selects(readers: Iterable[ir.Operation]) -> list[ir.Operation]:
+    """The selects that LLVM may take operations into, since nothing else reads the choice."""
+    waiting = [v for op in readers for v in op.operands]
+    found: list[ir.Operation] = []
+    while waiting:
+        op = definition(value := waiting.pop())
+        if op is None or not op.name.startswith(_PURE) or len(_readers(value)) > 1:
+            continue
+        if op.name == "arith.select":
+            found.append(op)
+        waiting += list(op.operands)[op.name == "arith.select" :]
+    return found
+
+
+def _readers(value: ir.Value) -> set[ir.Operation]:
+    """The operations that read a value, without those whose results nothing reads."""
+    readers = {use.owner.operation for use in value.uses}
+    return {op for op in readers if not op.results or any(True for r in op.results for _ in r.uses)}
+
+
+def _is_bound(select: ir.Operation, condition: ir.Operation | None) -> bool:
+    """Whether a number is compared with a constant bound, and one of the two chosen."""
+    if condition is None or condition.name not in ("arith.cmpf", "arith.cmpi"):
+        return False
+    chosen, compared = list(select.operands)[1:], list(condition.operands)
+    return any(v in compared and not _is_number(definition(v)) for v in chosen)
+
+
+def _is_number(op: ir.Operation | None) -> bool:
+    """Whether an operation is a constant, and no truth: LLVM makes logic of choices of these."""
+    if op is None or op.name != "arith.constant":
+        return False
+    type_ = op.results[0].type
+    return isinstance(type_, (ir.IntegerType, ir.FloatType)) and type_.width > 1
+
+
+def _hidden(constant: ir.Value) -> ir.Value:
+    """The same number, which LLVM does not know; a fence is for floats, so it gets the bits."""
+    type_ = constant.type
+    is_long = type_.width > 32
+    bits, whole = int_type(type_.width), int_type(64 if is_long else 32)
+    wide = ir.F64Type.get() if is_long else ir.F32Type.get()
+    number = _cast("arith.extui", whole, _cast("arith.bitcast", bits, constant))
+    fenced = emit(
+        "llvm.call_intrinsic", wide, _cast("arith.bitcast", wide, number),
+        intrin=ir.StringAttr.get(_FENCE), operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
+        op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
+    )  # fmt: skip
+    number = _cast("arith.trunci", bits, _cast("arith.bitcast", whole, fenced))
+    return _cast("arith.bitcast", type_, number)
+
+
+def _cast(name: str, type_: ir.Type, value: ir.Value) -> ir.Value:
+    return value if value.type == type_ else emit(name, type_, value)
+
+
+__all__ = ["hide_constants"]
