@@ -11,6 +11,8 @@ front of the loop. That is no instruction; LLVM only does not know the number be
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterable
 
 from mlir import ir
@@ -20,6 +22,7 @@ from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit, int_type
 from ..schedule.graph import definition
 
+_EXPONENT = 52  # where the exponent of an f64 begins
 _FENCE = "llvm.arithmetic.fence"
 _EXTREMA = frozenset(
     f"arith.{word}{kind}"
@@ -115,19 +118,29 @@ def _is_number(op: ir.Operation | None) -> bool:
 
 
 def _hidden(constant: ir.Value) -> ir.Value:
-    """The same number, which LLVM does not know; a fence is for floats, so it gets the bits."""
-    type_ = constant.type
-    is_long = type_.width > 32
-    bits, whole = int_type(type_.width), int_type(64 if is_long else 32)
-    wide = ir.F64Type.get() if is_long else ir.F32Type.get()
-    number = _cast("arith.extui", whole, _cast("arith.bitcast", bits, constant))
+    """The same number, which LLVM does not know. Its bits pass the fence as those of an f64."""
+    type_, i64, f64 = constant.type, int_type(64), ir.F64Type.get()
+    bits = int_type(type_.width)
+    flipped = emit("arith.constant", i64, value=ir.IntegerAttr.get(i64, _flipped(constant)))
+    number = _cast("arith.extui", i64, _cast("arith.bitcast", bits, constant))
+    number = emit("arith.xori", i64, number, flipped)
     fenced = emit(
-        "llvm.call_intrinsic", wide, _cast("arith.bitcast", wide, number),
+        "llvm.call_intrinsic", f64, emit("arith.bitcast", f64, number),
         intrin=ir.StringAttr.get(_FENCE), operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
         op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
     )  # fmt: skip
-    number = _cast("arith.trunci", bits, _cast("arith.bitcast", whole, fenced))
-    return _cast("arith.bitcast", type_, number)
+    number = emit("arith.xori", i64, emit("arith.bitcast", i64, fenced), flipped)
+    return _cast("arith.bitcast", type_, _cast("arith.trunci", bits, number))
+
+
+def _flipped(constant: ir.Value) -> int:
+    """The bits to flip for an f64 that is not 0 or infinite: of these, LLVM knows fenced ones."""
+    value = definition(constant).attributes["value"].value
+    if isinstance(value, float):
+        is_usual = constant.type.width == 64 and sys.float_info.min <= abs(value) < math.inf
+    else:
+        is_usual = value >> _EXPONENT & 0x7FF not in (0, 0x7FF)
+    return 0 if is_usual else 1 << 62  # of the exponent
 
 
 def _cast(name: str, type_: ir.Type, value: ir.Value) -> ir.Value:
