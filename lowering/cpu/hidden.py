@@ -101,12 +101,18 @@ def _readers(value: ir.Value) -> set[ir.Operation]:
     return {op for op in readers if not op.results or any(True for r in op.results for _ in r.uses)}
 
 
-def _is_bound(select: ir.Operation, condition: ir.Operation | None) -> bool:
-    """Whether a number is compared with a constant bound, and one of the two chosen."""
-    if condition is None or condition.name not in ("arith.cmpf", "arith.cmpi"):
-        return False
-    chosen, compared = list(select.operands)[1:], list(condition.operands)
-    return any(v in compared and not _is_number(definition(v)) for v in chosen)
+def _bounding(select: ir.Operation) -> ir.Operation | None:
+    """What compares a number with a bound, of which one is chosen: LLVM sees that by both."""
+    found = definition(select.operands[0])
+    if found is not None and found.name == "arith.cmpi":
+        byte = definition(found.operands[0])
+        if byte is not None and byte.name == "arith.extui":  # a truth as arrays have it
+            found = definition(byte.operands[0])
+    if found is None or found.name not in ("arith.cmpf", "arith.cmpi"):
+        return None
+    compared = list(found.operands)
+    chosen = [v for v in list(select.operands)[1:] if not _is_number(definition(v))]
+    return found if any(v in compared for v in chosen) else None
 
 
 def _is_number(op: ir.Operation | None) -> bool:
