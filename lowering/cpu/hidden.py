@@ -46,9 +46,9 @@ def hide_constants(module: ir.Module) -> None:
                 if key not in hidden:
                     with ir.InsertionPoint(place), loop.location:
                         hidden[key] = _hidden(constant.clone().results[0])
-                condition = definition(select.operands[0])
-                if place == loop and _is_bound(select, condition):
-                    _replace(condition, key[1], hidden[key])
+                bounding = _bounding(select)
+                if bounding is not None and is_inside(bounding.results[0], loop):
+                    _replace(bounding, key[1], hidden[key])
                 _replace(select, key[1], hidden[key])
 
 
