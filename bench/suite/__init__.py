@@ -22,16 +22,9 @@ from .kernel import DTYPES, KERNELS, SIZES, TINY, Case, Kernel, Size, case, leav
 
 # One of each kind, for benchmarks of something else than the kernels' speed.
 SELECTION = (
-    "gelu_bias",
-    "softmax",
-    "masked_softmax",
-    "layernorm",
-    "rmsnorm",
-    "cross_entropy",
-    "column_sum",
-    "swiglu",
-    "adam",
-)
+    "gelu_bias", "softmax", "masked_softmax", "layernorm", "rmsnorm", "cross_entropy",
+    "column_sum", "swiglu", "adam",
+)  # fmt: skip
 
 
 def selection(n: int) -> dict[str, tuple]:
