@@ -672,6 +672,32 @@ MUTATIONS = (
         ("executor/test_memory.py::test_output_pool_over_500_sizes",),
     ),
     Mutation(
+        "LLVM sees the constants of accumulated extrema", "lowering/cpu/stages.py",
+        "        hide_constants(module)\n", "",
+        ("lowering/test_hidden.py",),
+    ),
+    Mutation(
+        "constants are hidden where loops carry values alone", "lowering/cpu/hidden.py",
+        "            earlier.add(op.results[0])\n", "            pass\n",
+        ("lowering/test_hidden.py::test_so_it_is_in_loops",),
+    ),
+    Mutation(
+        "zeros are fenced as such", "lowering/cpu/hidden.py",
+        "else 1 << 62", "else 0",
+        ("lowering/test_hidden.py::test_so_it_is_in_loops[uint8-max]",),
+    ),
+    Mutation(
+        "bounds are hidden from comparisons", "lowering/cpu/hidden.py",
+        "_replace(bounding, key[1], hidden[key])", "pass",
+        ("lowering/test_hidden.py::test_bounds_stay_bounds",),
+    ),
+    Mutation(
+        "bits of hidden numbers stay flipped", "lowering/cpu/hidden.py",
+        "number = emit(\"arith.xori\", i64, emit(\"arith.bitcast\", i64, fenced), flipped)",
+        "number = emit(\"arith.bitcast\", i64, fenced)",
+        ("executor/test_masked.py::test_values",),
+    ),
+    Mutation(
         "nests do not learn their bounds", "lowering/cpu/codegen.py",
         'KERNEL = (\n    "ipsccp,', 'KERNEL = (\n    "',
         ("lowering/test_codegen.py::test_nests_learn_their_bounds",),

@@ -100,6 +100,7 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x: np.arange(0, x.shape[0], 2) * 3, (D,)),
     (lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 2, (D,)),
     (lambda x: (x > 0).any(axis=0) & (x < 1).all(axis=0), (D,)),
+    (lambda x: np.where(x > 0, 0.0, x).max(axis=1), (D,)),
     # Several chunks, where sizes are symbolic.
     (lambda x: x.sum(axis=0), (TALL,)),
     (lambda x: x @ np.ones((4, 3)), (TALL,)),

@@ -12,7 +12,7 @@ _NAMES = (
     "abs", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arange", "arctanh", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos", "cosh",
     "cumsum", "exp", "exp2", "expm1", "flip", "float16", "float32", "float64", "int32", "int64",
-    "isfinite", "log", "log10", "log1p", "log2", "max", "maximum", "mean", "min", "minimum",
+    "isfinite", "log", "log10", "log1p", "log2", "max", "maximum", "mean", "min", "minimum", "prod",
     "reshape", "sin", "sinh", "sqrt", "stack", "sum", "take", "take_along_axis", "tan", "tanh",
     "transpose", "uint8", "var", "where",
 )  # fmt: skip

@@ -7,7 +7,17 @@ functions, for `bench/elementary.py`.
 
 from __future__ import annotations
 
-from . import elementary, elementwise, gradients, layouts, models, products, reductions, training
+from . import (
+    elementary,
+    elementwise,
+    gradients,
+    layouts,
+    masked,
+    models,
+    products,
+    reductions,
+    training,
+)
 from .kernel import DTYPES, KERNELS, SIZES, TINY, Case, Kernel, Size, case, leaves
 
 # One of each kind, for benchmarks of something else than the kernels' speed.

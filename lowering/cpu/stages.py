@@ -103,11 +103,13 @@ def _read_loops(text: str) -> ir.Module:
 
 
 def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
+    from .hidden import hide_constants
     from .loops_to_llvm import lower_buffers, to_llvm_dialect, to_llvm_ir
     from .rotation import rotate_loops
     from .truncation import truncate_at_once
 
     with module.context, compile_.timed("llvm"):
+        hide_constants(module)
         if compile_.signature is not None:
             if compile_.target.triple.startswith("x86_64"):
                 truncate_at_once(module)
