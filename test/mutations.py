@@ -336,6 +336,41 @@ MUTATIONS = (
         ("lowering/test_rare.py::test_loops_that_may_write_what_they_read_run_once",),
     ),
     Mutation(
+        "sums over rows may be added up in any order", "lowering/emit/nest.py",
+        "self.own_loops(op), previous, in_order=True)", "self.own_loops(op), previous)",
+        ("lowering/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+    ),
+    Mutation(
+        "LLVM chooses what it fuses with sums in order", "lowering/emit/in_order.py",
+        """        op.attributes["fastmath"] = ops.rounded
+        if ops.fused""",
+        """        op.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<contract>")
+        if False and ops.fused""",
+        ("lowering/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+    ),
+    Mutation(
+        "the size of expansions decides on the order of sums", "lowering/emit/unroll.py",
+        "is_small = sum(EXPANDED in o.attributes for o in inside) * count <= _MAX_FUNCTIONS",
+        "is_small = len(inside) * count <= _MAX_SIZE",
+        ("lowering/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+    ),
+    Mutation(
+        "short rows are added up in any order", "lowering/emit/unroll.py",
+        "copy.attributes[IN_ORDER] = ir.UnitAttr.get()", "pass",
+        ("lowering/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
+    ),
+    Mutation(
+        "a block of rows leaves out those behind its vectors", "lowering/emit/few_columns.py",
+        "loop = ops.loop(whole, rows, ops.constant(1), starts)",
+        "loop = ops.loop(whole, whole, ops.constant(1), starts)",
+        ("lowering/test_columns.py::test_many_rows_of_few_columns",),
+    ),
+    Mutation(
+        "steps of rows leave out what is left over", "lowering/emit/few_columns.py",
+        "        loop.operands[0] = whole\n", "        loop.operands[0] = high\n",
+        ("lowering/test_columns.py::test_many_rows_of_few_columns",),
+    ),
+    Mutation(
         "sums over columns read narrow tiles of rows", "lowering/schedule/columns.py",
         "if isinstance(lane.extent, int) and lane.extent <= width:", "if False:",
         ("lowering/test_columns.py",),

@@ -18,6 +18,8 @@ from ..emit.lengths import compare_squares
 from ..linalg.element import emit
 from ..linalg.generic import fill_region
 from ..math import expand
+from ..schedule.body import may_reassociate
+from ..schedule.columns import NARROW
 from ..stages import run_passes
 from .complex_sums import carry_parts
 from .destinations import make_in_outputs, own_destinations, write_directly
@@ -103,6 +105,7 @@ def bufferize(
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
         calls = lower_products(made, func, on_host)
+        _add_in_order(func)
         carry_parts(func)
     run_passes(_LOOPS, made, "loops on memory do not lower")
     func = function_named(made, signature.name)  # declarations of products may stand before it
@@ -270,6 +273,24 @@ def _write_copies(func: ir.Operation) -> None:
             )  # fmt: skip
             fill_region(copy)
         op.erase()
+
+
+def _add_in_order(func: ir.Operation) -> None:
+    """Let sums along other axes than the innermost loop's be added up in order, as NumPy does.
+
+    Of a few columns the order stays LLVM's, which keeps them in registers: in order, each addition
+    would wait for the one before, and nothing else of the round would be computed in vectors.
+    """
+    for op in [op for op in walk(func) if op.name == "linalg.generic"]:
+        kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
+        columns = ir.MemRefType(op.operands[-1].type).shape[-1:]
+        if not kinds or "reduction" in kinds[-1] or 0 < max(columns, default=0) <= NARROW:
+            continue
+        for inner in walk(op):
+            if may_reassociate(inner):
+                flags = str(inner.attributes["fastmath"])
+                kept = "contract" if "contract" in flags else "none"
+                inner.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{kept}>")
 
 
 def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool) -> bool:

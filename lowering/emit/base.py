@@ -18,6 +18,8 @@ Range = tuple[ir.Value, ir.Value]  # where a loop begins and ends
 IN_PLACE = "profuse.in_place"  # of a nest that may write to the very elements it has just read
 OVER_BLOCKS = "profuse.over_blocks"  # of a loop that unrolling would make much vector code of
 STRAIGHT = "profuse.straight"  # of a loop whose inner loop has become straight code
+IN_ORDER = "profuse.in_order"  # of an addition whose place in the sum is fixed
+EXPANDED = "profuse.expanded"  # of what gives the result of a function's expansion
 SCALAR = "profuse.scalar"  # of a loop that is slower with vectors
 _FLOAT_PREDICATES = {"oeq": 1, "oge": 3, "olt": 4, "ole": 5, "ord": 7, "uno": 14}  # of arith.cmpf
 _EQUAL, _LESS = 0, 2  # of arith.cmpi
@@ -96,6 +98,7 @@ class Ops:
         self.word = self.i64
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.no_signed_zeros = ir.Attribute.parse("#arith.fastmath<nsz>")
+        self.rounded = ir.Attribute.parse("#arith.fastmath<none>")
         self._nsw = ir.Attribute.parse("#arith.overflow<nsw>")
         self._offsets: dict[ir.Type, ir.Operation] = {}
         self._templates: list[ir.Module] = []

@@ -18,10 +18,10 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
 from ..linalg.element import RARE
 from ..schedule import index as ix
-from ..schedule.body import unclamped
+from ..schedule.body import may_reassociate, unclamped
 from ..schedule.graph import Compute, definition, read_at
 from ..schedule.index import Index
-from .base import Opaque, Pair
+from .base import EXPANDED, IN_ORDER, Opaque, Pair
 
 if TYPE_CHECKING:
     from .values import Evaluator
@@ -33,9 +33,10 @@ class BodyEmitter:
     def __init__(
         self, evaluator: Evaluator, op: Compute, loops: Sequence[Index],
         accumulators: dict[int, ir.Value], inputs: dict[int, ir.Value] | None = None,
+        in_order: bool = False,
     ) -> None:  # fmt: skip
         self.evaluator, self.op, self.loops = evaluator, op, loops
-        self.ops = evaluator.ops
+        self.ops, self.in_order = evaluator.ops, in_order
         self.accumulators, self.inputs = accumulators, inputs or {}
         self.values: dict[ir.Value, ir.Value] = {}
         self.indices: dict[ir.Value, Index] = {}
@@ -98,6 +99,9 @@ class BodyEmitter:
         if name.startswith("math.") or name == "arith.remf":
             value = self.ops.expand(name.split(".")[1], operands)
             if value is not None:
+                made = definition(value)
+                if made is not None and self.evaluator.versions:
+                    made.attributes[EXPANDED] = ir.UnitAttr.get()
                 self.values[op.results[0]] = value
                 return
         copy = op.clone(ir.InsertionPoint.current)
@@ -107,6 +111,8 @@ class BodyEmitter:
             # NumPy does not define which zero is the extremum of 0.0 and -0.0, and deciding it
             # would take a third of the loop's time.
             copy.attributes["fastmath"] = self.ops.no_signed_zeros
+        if self.in_order and may_reassociate(copy):
+            copy.attributes[IN_ORDER] = ir.UnitAttr.get()
         for old, new in zip(op.results, copy.results, strict=True):
             self.values[old] = new
 

@@ -24,6 +24,8 @@ from .blocks import emit_blocks
 from .body import BodyEmitter
 from .chunks import ChunkEmitter
 from .division import hoist_reciprocals
+from .few_columns import sum_in_blocks
+from .in_order import settle_sums
 from .lengths import compare_squares
 from .nest import NestEmitter
 from .products import Range, emit_product
@@ -207,6 +209,8 @@ class _ModuleEmitter:
         compare_squares(function)
         if not nest.places:
             unroll_short_loops(ops, function)
+        sum_in_blocks(ops, function)
+        settle_sums(ops, function, self.exact)
         if not self.exact:
             hoist_reciprocals(ops, function)
         version_loops(ops, function)

@@ -280,7 +280,7 @@ class NestEmitter(Evaluator):
                     k: self._accumulator(one) if before is None else before[k]
                     for k, one in carried.items()
                 }
-                values[op] = self.body(op, self.own_loops(op), previous)
+                values[op] = self.body(op, self.own_loops(op), previous, in_order=True)
                 for number, tensor in enumerate(op.outputs):
                     is_kept = tensor.buffer is not None or tensor in self.scratch
                     if is_kept and (is_last or number not in carried):

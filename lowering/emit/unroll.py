@@ -11,11 +11,13 @@ from __future__ import annotations
 from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
+from ..schedule.body import may_reassociate
+from ..schedule.columns import NARROW as MOST
 from ..schedule.graph import definition
-from .base import STRAIGHT, Ops, iterations, literal
+from .base import EXPANDED, IN_ORDER, STRAIGHT, Ops, iterations, literal
 
-MOST = 7  # iterations of a loop that is unrolled: less than a vector of most dtypes
 _MAX_SIZE = 400  # operations after unrolling
+_MAX_FUNCTIONS = 6  # expansions of functions after unrolling
 
 
 def unroll_short_loops(ops: Ops, function: ir.Operation) -> None:
@@ -34,7 +36,12 @@ def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
         if around is None or count is None or count > MOST:
             continue
         inside = list(walk(op))
-        if len(inside) * count <= _MAX_SIZE and not any(o.name in _NESTED for o in inside):
+        if any(IN_ORDER in o.attributes for o in inside):
+            # Sizes depend on the CPU's expansions of functions, and the order of sums must not.
+            is_small = sum(EXPANDED in o.attributes for o in inside) * count <= _MAX_FUNCTIONS
+        else:
+            is_small = len(inside) * count <= _MAX_SIZE
+        if is_small and not any(o.name in _NESTED for o in inside):
             _unroll(ops, op)
             around.attributes[STRAIGHT] = ir.UnitAttr.get()
 
@@ -60,7 +67,7 @@ def _known(value: ir.Value) -> int | None:
 
 
 def _unroll(ops: Ops, loop: ir.Operation) -> None:
-    """Replace a loop with known bounds by copies of its body."""
+    """Replace a loop with known bounds by copies of its body; what it adds up is added in order."""
     bounds = [_known(v) for v in list(loop.operands)[:3]]
     carried = list(loop.operands)[3:]
     block = loop.regions[0].blocks[0]
@@ -78,6 +85,8 @@ def _unroll(ops: Ops, loop: ir.Operation) -> None:
                 copy = op.clone(ir.InsertionPoint.current)
                 for k, value in enumerate(given):
                     copy.operands[k] = value
+                if may_reassociate(copy):
+                    copy.attributes[IN_ORDER] = ir.UnitAttr.get()
                 values.update(zip(op.results, copy.results, strict=True))
     for old, new in zip(loop.results, carried, strict=True):
         old.replace_all_uses_with(new)

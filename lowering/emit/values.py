@@ -374,16 +374,17 @@ class Evaluator:
 
     def body(
         self, op: Compute, loops: Sequence[Index], accumulators: dict[int, ir.Value],
-        inputs: dict[int, ir.Value] | None = None,
+        inputs: dict[int, ir.Value] | None = None, in_order: bool = False,
     ) -> list[ir.Value]:  # fmt: skip
         """Emit one iteration of an operation in the current scope; returns its new elements.
 
         ``accumulators``: output number -> previous element. ``inputs``: input number -> what the
-        iteration gets in place of the element that it reads.
+        iteration gets in place of the element that it reads. ``in_order``: no sum may be added up
+        in another order than that of the iterations.
         """
         from .body import BodyEmitter
 
-        emitter = BodyEmitter(self, op, loops, accumulators, inputs or {})
+        emitter = BodyEmitter(self, op, loops, accumulators, inputs or {}, in_order)
         if op.location is not None:
             with op.location:
                 return emitter.run()

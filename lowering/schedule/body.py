@@ -245,7 +245,7 @@ def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combin
         return None
     if sum(1 for _ in accumulator.uses) != 1 or sum(1 for _ in value.uses) != 1:
         return None
-    ordered = name in _FLOAT and not _may_reassociate(op)
+    ordered = name in _FLOAT and not may_reassociate(op)
     return Combiner(name, ordered)
 
 
@@ -268,7 +268,8 @@ def _bool_combiner(extended: ir.Operation, accumulator: ir.Value) -> Combiner | 
     return Combiner(op.name, ordered=False)
 
 
-def _may_reassociate(op: ir.Operation) -> bool:
+def may_reassociate(op: ir.Operation) -> bool:
+    """True for an operation on floats whose operands may come in any order."""
     if "fastmath" not in op.attributes:
         return False
     text = str(op.attributes["fastmath"])

@@ -21,6 +21,7 @@ _FEW_ACCUMULATORS = 1 << 14  # bytes that stay in the L1 cache beside a row
 _CACHED = 1 << 21  # bytes of an array that may come from a cache
 _STREAMS = 8  # rows of arrays at once: rows of 4 KB share the 8 ways of a set of the L1 cache
 _ROWS = 4
+NARROW = 7  # columns that become straight code: less than a vector of most dtypes
 _COST = 16  # largest cost of an iteration at which the time is that of memory
 _CACHED_COST = 4  # largest cost at which it is that of a cache
 
@@ -125,6 +126,8 @@ def _streams(nest: Nest, stage: Stage) -> list[tuple[int, Dim]] | None:
 
 def _choose_rows(nest: Nest, stage: Stage) -> None:
     row, lane = stage.reduced[-1], stage.parallel[-1]
+    if isinstance(lane.extent, int) and lane.extent <= NARROW and _has_sums(stage):
+        return  # the loop over rows is the innermost one: see emit.few_columns
     streams = _streams(nest, stage)
     if not streams or _is_stored_by_rows(nest, stage):
         return
@@ -144,6 +147,11 @@ def _choose_rows(nest: Nest, stage: Stage) -> None:
         stage.rows = rows
     elif is_more is None or is_read is None:
         stage.rows, stage.alone = rows, alone
+
+
+def _has_sums(stage: Stage) -> bool:
+    combiners = [c for op in stage.reductions for c in op.combiners]
+    return any(c is not None and c.is_float_sum for c in combiners)
 
 
 def _is_stored_by_rows(nest: Nest, stage: Stage) -> bool:

@@ -104,15 +104,15 @@ def run(function, args, symbols=None):
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
-def built(program, in_place=False):
-    """The kernel of a program for this host, with the texts of its stages."""
-    target = host_target()
+def built(program, in_place=False, target=None):
+    """The kernel of a program, by default for this host, with the texts of its stages."""
+    target = target or host_target()
     return Kernel(compile_program(program, target, keep_stages=True, in_place=in_place))
 
 
-def same_bits(program, *args, kernel=None):
-    """Assert that a kernel gives the bits of tier 0; returns the kernel."""
-    kernel = kernel or built(program)
+def same_bits(program, *args, kernel=None, target=None):
+    """Assert that a kernel, for this host or a target, gives tier 0's bits; returns the kernel."""
+    kernel = kernel or built(program, target=target)
     for found, wanted in zip(kernel(*args), Evaluator(program)(args), strict=True):
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
         assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
