@@ -67,10 +67,10 @@ requirements: $(STAMP) ## check docs/requirements.md, say what has no test
 	$(BIN)/python -m profuse.tools.requirements
 
 mutations: $(STAMP) ## break the code on purpose: do the tests notice?
-	$(BIN)/python test/mutations.py
+	$(BIN)/python test/mutations.py --jobs 2
 
 mutations-sample: $(STAMP) ## the quick ones of a tenth of these, another tenth at another commit
-	$(BIN)/python test/mutations.py --sample --seconds 120
+	$(BIN)/python test/mutations.py --jobs 2 --sample --seconds 120
 
 PROGRAMS ?= 2000
 SEED ?= 0

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,6 +151,7 @@ def main(mutations: Sequence[Mutation]) -> int:
     parser.add_argument("names", nargs="*", help="parts of names; default: all mutations")
     parser.add_argument("--sample", action="store_true", help="quick ones of a tenth, by commit")
     parser.add_argument("--seconds", type=float, help="begin no further mutation after so many")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
     parser.add_argument(
         "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
     )
@@ -160,25 +162,35 @@ def main(mutations: Sequence[Mutation]) -> int:
     chosen = [m for m in mutations if not names or any(n in m.name for n in names)]
     if arguments.sample:
         chosen = sample(chosen, revision())
-    caught = tried = 0
     with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
-        tree = Path(folder) / "profuse"
-        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
+        trees = [Path(folder) / str(k) / "profuse" for k in range(arguments.jobs)]
+        for tree in trees:
+            shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
         every = tuple(dict.fromkeys(t for m in chosen for t in m.tests))
-        if run(tree, every, _TIMEOUT * max(1, len(chosen))) != 0:
+        if run(trees[0], every, _TIMEOUT * max(1, len(chosen))) != 0:
             print("something fails, or is gone, without any mutation:", *every, file=sys.stderr)
             return 1
-        for mutation in chosen:
-            start = time.perf_counter()
-            if arguments.seconds and start - begun > arguments.seconds:
-                print(f"after {arguments.seconds:.0f} s, {len(chosen) - tried} are left out")
-                break
-            tried += 1
-            outcome = try_out(mutation, tree, run=run)
-            caught += outcome == "caught"
-            seconds = time.perf_counter() - start
-            remark = " (to be declared slow)" if seconds > QUICK and not mutation.slow else ""
-            print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}{remark}", flush=True)
+        waiting = iter(chosen)
+        outcomes: list[str] = []
+
+        def work(tree: Path) -> None:
+            while not (arguments.seconds and time.perf_counter() - begun > arguments.seconds):
+                mutation = next(waiting, None)  # one step of the interpreter: no two get the same
+                if mutation is None:
+                    return
+                start = time.perf_counter()
+                outcome = try_out(mutation, tree, run=run)
+                outcomes.append(outcome)
+                seconds = time.perf_counter() - start
+                late = seconds > QUICK and not mutation.slow
+                remark = " (to be declared slow)" if late else ""
+                print(f"{outcome:<11} {seconds:5.1f} s  {mutation.name}{remark}", flush=True)
+
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(work, trees))
+    caught, tried = outcomes.count("caught"), len(outcomes)
+    if tried < len(chosen):
+        print(f"after {arguments.seconds:.0f} s, {len(chosen) - tried} are left out")
     print(f"{caught} of {tried} caught")
     if arguments.selfcheck:
         for name, why in NOT_SHOWN.items():
