@@ -3,6 +3,9 @@
 The entry function stores pointers and sizes in an array, and hands that array to `run_chunks` with
 a function of the form ``part(array, begin, end)``. The pool of threads (`lowering.cpu.pool`) calls
 that function with the chunks; without a pool, `run_chunks` does so itself, in order.
+
+Nests are divided by iterations, products by the numbers of their chunks: the last chunk of a product
+may be larger than the others, and a thread may take several of them as one call (`schedule.calls`).
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from mlir import ir
 from ...dialect.ir.size_algebra import bounds
 from ..schedule import index as ix
 from ..schedule.blocks import Window
-from ..schedule.chunks import FEW, Chunks, Merged
+from ..schedule.calls import FEW as FEW_MULTIPLICATIONS
+from ..schedule.chunks import FEW, Chunks, Division, Merged
 from ..schedule.graph import Buffer
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
-from ..thread_pool import LAUNCH, POOL, WORDS, WORK
+from ..thread_pool import CHUNK, LAUNCH, POOL, WORDS, WORK
 from .base import OVER_BLOCKS, Ops, Sizes, noalias
 from .steps import StepFunction, memory_of
 
@@ -31,7 +35,9 @@ llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORD
 llvm.func internal @{RUN}(
     %part: !llvm.ptr, %array: !llvm.ptr, %count: i64, %grain: i64) attributes {{no_inline}} {{
   %zero = llvm.mlir.constant(0 : i64) : i64
-  %all = llvm.icmp "sge" %grain, %count : i64
+  %unit = llvm.mlir.constant(1 : i64) : i64
+  %least = llvm.intr.smax(%grain, %unit) : (i64, i64) -> i64
+  %all = llvm.icmp "sge" %least, %count : i64
   llvm.cond_br %all, ^whole, ^several
 ^whole:
   llvm.call %part(%array, %zero, %count) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
@@ -42,13 +48,15 @@ llvm.func internal @{RUN}(
   %launch = llvm.load %slot atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %alone = llvm.icmp "eq" %launch, %null : !llvm.ptr
+  %any = llvm.icmp "eq" %grain, %zero : i64
+  %step = llvm.select %any, %count, %grain : i1, i64
   llvm.cond_br %alone, ^next(%zero : i64), ^shared
 ^shared:
   llvm.call %launch(%pool, %part, %array, %count, %grain)
     : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
   llvm.return
 ^next(%begin: i64):
-  %sum = llvm.add %begin, %grain : i64
+  %sum = llvm.add %begin, %step : i64
   %end = llvm.intr.smin(%sum, %count) : (i64, i64) -> i64
   llvm.call %part(%array, %begin, %end) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
   %more = llvm.icmp "slt" %end, %count : i64
@@ -67,12 +75,19 @@ def add_run_chunks(module: ir.Module) -> None:
 
 
 class _Chosen(NamedTuple):
-    """The loop that is divided, as words: those of `Division`, and its number."""
+    """The loop that is divided, as words: those of `Division`, and its number.
+
+    ``lowest``: iterations of a chunk, at least. ``grain``: what the pool is given for chunks that
+    are launched by their numbers; 0 = neighbouring ones may be one call.
+    """
 
     extent: ir.Value
     number: ir.Value
     unit: ir.Value
     most: ir.Value
+    least: ir.Value
+    lowest: ir.Value
+    grain: ir.Value
 
 
 class ChunkEmitter:
@@ -101,10 +116,12 @@ class ChunkEmitter:
         ops, chunks = self.ops, step.chunks
         self._support()
         chosen = self._chosen(chunks, sizes)
-        grain, count = self._grain(chunks, sizes, chosen), chosen.extent
+        grain, count, taken = self._grain(chunks, sizes, chosen), chosen.extent, None
+        if chunks.of_calls:
+            count, taken = self._count(chunks, chosen, grain), chosen.grain
         values = [
             *(pointers[b] for b in (*step.buffers, *step.memory)),
-            *(sizes.names[n] for n in self.names), grain, chosen.number,
+            *(sizes.names[n] for n in self.names), grain, chosen.number, count,
         ]  # fmt: skip
         array = ops.alloca(len(values), ops.i64, 8)
         for number, value in enumerate(values):
@@ -114,7 +131,7 @@ class ChunkEmitter:
         function = ops.create("func.constant", type_, value=name)
         address = ops.create("builtin.unrealized_conversion_cast", ops.pointer, function)
         ir.Operation.create(
-            "llvm.call", operands=[address, array, count, grain],
+            "llvm.call", operands=[address, array, count, grain if taken is None else taken],
             attributes={
                 "callee": ir.FlatSymbolRefAttr.get(RUN),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
@@ -143,15 +160,25 @@ class ChunkEmitter:
         ops, choices = self.ops, chunks.choices
 
         def values(k: int) -> _Chosen:
-            given = k, choices[k].unit, choices[k].most
-            return _Chosen(sizes.value(choices[k].extent, _here()), *map(ops.constant, given))
+            choice = choices[k]
+            joined = choice.calls is not None and choice.calls.joined
+            first = k, choice.unit, choice.most, choice.least
+            return _Chosen(
+                sizes.value(choice.extent, _here()), *map(ops.constant, first),
+                self._lowest(chunks, choice, sizes), ops.constant(0 if joined else 1),
+            )  # fmt: skip
 
         best = values(0)
         parts = None
         for k in range(1, len(choices)):
             other = values(k)
-            parts = parts or ops.create("arith.divui", ops.i64, best.extent, best.unit)
-            others = ops.create("arith.divui", ops.i64, other.extent, other.unit)
+            if chunks.of_calls:
+                better = ops.less(best.extent, ops.constant(2 * choices[0].unit))
+                pairs = zip(best, other, strict=True)
+                best = _Chosen(*(ops.select(better, b, a) for a, b in pairs))
+                continue
+            parts = parts or ops.create("arith.divui", ops.i64, best.extent, best.least)
+            others = ops.create("arith.divui", ops.i64, other.extent, other.least)
             better = ops.create(
                 "arith.andi", ops.i1, ops.less(parts, ops.constant(FEW)), ops.less(parts, others)
             )
@@ -185,20 +212,58 @@ class ChunkEmitter:
                 wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
                 term = ops.create("arith.mulf", ops.f64, term, wide)
             total = ops.create("arith.addf", ops.f64, total, term)
-        pool = ops.create(
-            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-        )
-        chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
-        parts = ops.create("arith.divf", ops.f64, total, chunk)
+        parts = ops.create("arith.divf", ops.f64, total, self._chunk_work())
         one = ops.float_constant(1.0, ops.f64)
         most = ops.create("arith.sitofp", ops.f64, chosen.most)
         for op, limit in (("arith.maxnumf", one), ("arith.minnumf", most)):
             parts = ops.create(op, ops.f64, parts, limit)
         parts = ops.create("arith.fptosi", ops.i64, parts)
         unit = chosen.unit
-        units = self._ceiling(chosen.extent, unit)
-        grain = ops.mul(self._ceiling(units, parts), unit)
-        return ops.binary("max", grain, unit)
+        if chunks.of_calls:
+            few = ops.create("arith.divsi", ops.i64, chosen.extent, chosen.least)
+            parts = ops.least(parts, ops.binary("max", few, ops.constant(2)))
+            units = ops.create("arith.divsi", ops.i64, chosen.extent, unit)
+            units = ops.create("arith.divsi", ops.i64, units, parts)
+        else:
+            units = self._ceiling(self._ceiling(chosen.extent, unit), parts)
+        return ops.binary("max", ops.mul(units, unit), chosen.lowest)
+
+    def _lowest(self, chunks: Chunks, choice: Division, sizes: Sizes) -> ir.Value:
+        """Iterations of a chunk, at least, as `Calls.lowest` computes them for known sizes.
+
+        The limit of few multiplications is one of work, which checks of kernels lower.
+        """
+        ops, calls = self.ops, choice.calls
+        known = choice.unit if calls is None else calls.lowest(choice.unit)
+        if calls is None or known is not None:
+            return ops.constant(known)
+        each = ops.float_constant(float(choice.unit), ops.f64)
+        for dim in calls.each:
+            wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
+            some = ops.create("arith.maxnumf", ops.f64, wide, ops.float_constant(1.0, ops.f64))
+            each = ops.create("arith.mulf", ops.f64, each, some)
+        few = ops.float_constant(FEW_MULTIPLICATIONS / CHUNK, ops.f64)
+        few = ops.create("arith.mulf", ops.f64, self._chunk_work(), few)
+        units = ops.create("arith.fptosi", ops.i64, ops.create("arith.divf", ops.f64, few, each))
+        return ops.mul(ops.add(units, ops.constant(1)), ops.constant(choice.unit))
+
+    def _count(self, chunks: Chunks, chosen: _Chosen, grain: ir.Value) -> ir.Value:
+        """Number of chunks, as `Chunks.count` computes it for known sizes."""
+        ops, known = self.ops, chunks.count
+        if known is not None:
+            return ops.constant(known)
+        above = ops.create(
+            "arith.divsi", ops.i64, ops.subtract(chosen.extent, chosen.lowest), grain
+        )
+        return ops.binary("max", ops.add(above, ops.constant(1)), ops.constant(1))
+
+    def _chunk_work(self) -> ir.Value:
+        """The work of a chunk, in picoseconds."""
+        ops = self.ops
+        pool = ops.create(
+            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
+        )
+        return ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
 
     def _ceiling(self, value: ir.Value, by: ir.Value) -> ir.Value:
         ops = self.ops
@@ -224,8 +289,8 @@ class ChunkEmitter:
             pointers = {buffer: load(ops.pointer) for buffer in step.buffers}
             memory = [load(ops.pointer) for _ in chunks.in_memory]
             names = {name: load(ops.i64) for name in self.names}
-            number = ops.create("arith.divsi", ops.i64, begin, load(ops.i64))
-            chosen = load(ops.i64)
+            grain, chosen, count = load(ops.i64), load(ops.i64), load(ops.i64)
+            number = ops.create("arith.divsi", ops.i64, begin, grain)
             sizes = Sizes(ops, names)
             for owner, start in zip(chunks.in_memory, memory, strict=True):
                 step_by = ops.mul(number, sizes.value(ix.product(owner.dims), _here()))
@@ -234,16 +299,17 @@ class ChunkEmitter:
                 if is_needed is not None:
                     mine = ops.select(is_needed, mine, pointers[target])
                 pointers[target] = mine
-            ranges = [begin, end]
-            if len(chunks.choices) > 1:
-                ranges = []
-                for k, choice in enumerate(chunks.choices):
+            ranges = []
+            for k, choice in enumerate(chunks.choices):
+                part = begin, end
+                if chunks.of_calls:
+                    last = ops.equal(end, count), sizes.value(choice.extent, _here())
+                    part = ops.mul(begin, grain), ops.select(*last, ops.mul(end, grain))
+                if len(chunks.choices) > 1:
                     is_divided = ops.equal(chosen, ops.constant(k))
                     whole = ops.constant(0), sizes.value(choice.extent, _here())
-                    ranges += [
-                        ops.select(is_divided, part, all_)
-                        for part, all_ in zip((begin, end), whole, strict=True)
-                    ]
+                    part = tuple(map(ops.select, (is_divided, is_divided), part, whole))
+                ranges += part
             ops.call(step.name, [*(pointers[b] for b in step.buffers), *ranges, *names.values()])
             ir.Operation.create("func.return")
 

@@ -12,6 +12,7 @@ from mlir.dialects import scf
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
+from ..schedule.calls import ELEMENTS
 from ..schedule.gram import is_gram
 from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
@@ -128,7 +129,9 @@ class ProductEmitter:
             a, out = self._rows_of(op, a, out, *rows)
         if columns is not None:
             b, out = self._columns_of(op, b, out, *columns)
-        if op.kind == "matvec":
+        if op.kind == "matvec" and rows is not None:
+            self._gemv_part(op, a, b, out)
+        elif op.kind == "matvec":
             self._gemv(op, a, b, b.rows, out)
         elif op.kind == "vecmat":
             transposed = Matrix(b.pointer, b.columns, b.rows, b.width, b.height)
@@ -285,6 +288,20 @@ class ProductEmitter:
             self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
             self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1),
         )  # fmt: skip
+
+    def _gemv_part(self, op: Product, m: Matrix, x: Matrix, out: ir.Value) -> None:
+        """Some elements of a product that has chunks; `schedule.calls` tells why some are apart."""
+        if self._layout(m)[0] == _NO_TRANS or not isinstance(op.output.element, ir.F32Type):
+            self._gemv(op, m, x, x.rows, out)
+            return
+        ops = self.ops
+        assert m.taken is not None, "it is a part"
+        rest = ops.create("arith.remui", ops.i64, m.taken, ops.constant(ELEMENTS))
+        whole = ops.subtract(m.taken, rest)
+        self._gemv(op, replace(m, taken=whole), x, x.rows, out)
+        start = ops.offset(m.pointer, ops.mul(whole, self.size(m.rows)), op.left.element)
+        behind = ops.offset(out, whole, op.output.element)
+        self._gemv(op, replace(m, pointer=start, taken=rest), x, x.rows, behind)
 
     def _call(self, op: Product, function: str, *operands: ir.Value) -> None:
         kind = "s" if isinstance(op.output.element, ir.F32Type) else "d"

@@ -2,7 +2,8 @@
 
 A kernel finds the block by the symbol `POOL`; its word `LAUNCH` is null for as long as there is no
 pool. ``profuse_launch(block, part, array, count, grain)`` calls ``part(array, begin, end)`` for all
-chunks of ``grain`` iterations out of ``count``.
+chunks of ``grain`` iterations out of ``count``. If ``grain`` is 0, iterations may be taken together
+in any number: a thread takes its share of those that are left, and one that runs alone takes all.
 
 The join is elastic: the launching thread takes chunks itself, shuts the launch when none is left,
 and waits only for threads of the pool that have entered it. A thread that the system has not

@@ -88,7 +88,8 @@ define internal void @chunks(ptr %pool) {
   %at_grain = @at(grain)
   %grain = load i64, ptr %at_grain
   %at_next = @at(next)
-  br label %take
+  %any = icmp eq i64 %grain, 0
+  br i1 %any, label %look, label %take
 take:
   %begin = atomicrmw add ptr %at_next, i64 %grain monotonic
   %some = icmp slt i64 %begin, %count
@@ -98,6 +99,32 @@ run:
   %end = call i64 @llvm.smin.i64(i64 %above, i64 %count)
   call void %part(ptr %array, i64 %begin, i64 %end)
   br label %take
+
+; The share of one of so many threads: the first one takes the most, the last ones single iterations.
+look:
+  %at_wanted = @at(wanted)
+  %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
+  %first = load atomic i64, ptr %at_next monotonic, align 8
+  br label %share
+share:
+  %low = phi i64 [ %first, %look ], [ %seen, %lost ], [ %high, %mine ]
+  %left = sub i64 %count, %low
+  %any_left = icmp sgt i64 %left, 0
+  br i1 %any_left, label %try, label %done
+try:
+  %threads = add i64 %wanted, 1
+  %raised = add i64 %left, %wanted
+  %mine_of = udiv i64 %raised, %threads
+  %high = add i64 %low, %mine_of
+  %swapped = cmpxchg ptr %at_next, i64 %low, i64 %high monotonic monotonic
+  %seen = extractvalue { i64, i1 } %swapped, 0
+  %took = extractvalue { i64, i1 } %swapped, 1
+  br i1 %took, label %mine, label %lost
+lost:
+  br label %share
+mine:
+  call void %part(ptr %array, i64 %low, i64 %high)
+  br label %share
 done:
   ret void
 }
@@ -227,7 +254,9 @@ more_threads:
   br label %launch
 alone:
   %begin = phi i64 [ 0, %entry ], [ %end, %alone ]
-  %above = add i64 %begin, %grain
+  %any = icmp eq i64 %grain, 0
+  %step = select i1 %any, i64 %count, i64 %grain
+  %above = add i64 %begin, %step
   %end = call i64 @llvm.smin.i64(i64 %above, i64 %count)
   call void %part(ptr %array, i64 %begin, i64 %end)
   %more = icmp slt i64 %end, %count

@@ -197,8 +197,9 @@ def launches(kernel, *args):
 
     def launch(_pool, part, array, count, grain):
         found.append((count, grain))
-        for begin in reversed(range(0, count, grain)):
-            part_type(part)(array, begin, min(begin + grain, count))
+        step = grain or 1  # 0: any number at a time
+        for begin in reversed(range(0, count, step)):
+            part_type(part)(array, begin, min(begin + step, count))
 
     words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
     callback = ctypes.CFUNCTYPE(None, *words)(launch)

@@ -1,0 +1,46 @@
+"""Chunks of library products: by matrices of a batch, rows, or columns of the result.
+
+Chunks of rows cost nothing on one thread (`calls`). A product of fewer rows than two chunks need has
+chunks of columns, each of them a call on any number of threads, and wide, because each packs the
+left operand again.
+"""
+
+from __future__ import annotations
+
+from .calls import ELEMENTS, ROWS, Calls
+from .chunks import BYTE, FEW, MULTIPLY, Chunks, Division
+from .gram import is_gram
+from .graph import Product
+from .memory import element_bytes
+
+_ROWS = 128  # of a chunk: each thread packs the right operand
+_COLUMNS = 512  # of a chunk
+_HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
+
+
+def product_chunks(op: Product) -> Chunks | None:
+    """How a library product is divided; None = not at all."""
+    if op.kind not in ("matmul", "batch_matmul", "matvec"):
+        return None
+    size, shared = element_bytes(op.output.element), op.left.dims[-1]
+    cost = BYTE * size if op.kind == "matvec" else MULTIPLY[size]
+    found = Chunks(_choices(op), ((cost, (*op.output.dims, shared)),))
+    return None if found.is_one else found
+
+
+def _choices(op: Product) -> list[Division]:
+    rows, columns, shared = op.output.dims[0], op.output.dims[-1], op.left.dims[-1]
+    if op.kind == "batch_matmul":
+        return [Division(None, rows, 1)]
+    if op.kind == "matvec":
+        calls = Calls(ELEMENTS, True, (shared,), ELEMENTS)
+        return [Division(None, rows, ELEMENTS, calls=calls)]
+    if is_gram(op):
+        return [Division(None, rows, _ROWS, _HALVED)]
+    by_rows = Division(None, rows, ROWS, calls=Calls(_ROWS, True, (columns, shared)))
+    calls = Calls(_COLUMNS, False, (rows, shared), _COLUMNS)
+    by_columns = Division(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
+    if isinstance(rows, int):
+        return [by_columns if rows < 2 * ROWS else by_rows]
+    is_narrow = isinstance(columns, int) and columns < 2 * _COLUMNS
+    return [by_rows] if is_narrow else [by_rows, by_columns]
