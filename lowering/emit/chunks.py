@@ -4,28 +4,27 @@ The entry function stores pointers and sizes in an array, and hands that array t
 a function of the form ``part(array, begin, end)``. The pool of threads (`lowering.cpu.pool`) calls
 that function with the chunks; without a pool, `run_chunks` does so itself, in order.
 
-Nests are divided by iterations, products by the numbers of their chunks: the last chunk of a product
-may be larger than the others, and a thread may take several of them as one call (`schedule.calls`).
+Nests are divided by iterations, products by the numbers of their chunks: the last chunk of a
+product may be larger than the others, and a thread may take several as one call (`schedule.calls`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import NamedTuple
 
 from mlir import ir
 
 from ...dialect.ir.size_algebra import bounds
 from ..schedule import index as ix
 from ..schedule.blocks import Window
-from ..schedule.calls import FEW as FEW_MULTIPLICATIONS
-from ..schedule.chunks import FEW, Chunks, Division, Merged
+from ..schedule.chunks import Merged
 from ..schedule.graph import Buffer
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
-from ..thread_pool import CHUNK, LAUNCH, POOL, WORDS, WORK
+from ..thread_pool import LAUNCH, POOL, WORDS
 from .base import OVER_BLOCKS, Ops, Sizes, noalias
+from .grains import Grains, ceiling
 from .steps import StepFunction, memory_of
 
 RUN = "profuse_run_chunks"
@@ -74,22 +73,6 @@ def add_run_chunks(module: ir.Module) -> None:
         view.operation.clone(ir.InsertionPoint.at_block_begin(module.body))
 
 
-class _Chosen(NamedTuple):
-    """The loop that is divided, as words: those of `Division`, and its number.
-
-    ``lowest``: iterations of a chunk, at least. ``grain``: what the pool is given for chunks that
-    are launched by their numbers; 0 = neighbouring ones may be one call.
-    """
-
-    extent: ir.Value
-    number: ir.Value
-    unit: ir.Value
-    most: ir.Value
-    least: ir.Value
-    lowest: ir.Value
-    grain: ir.Value
-
-
 class ChunkEmitter:
     """Emits launches of steps into the entry function, and the functions that these need.
 
@@ -115,10 +98,8 @@ class ChunkEmitter:
         """
         ops, chunks = self.ops, step.chunks
         self._support()
-        chosen = self._chosen(chunks, sizes)
-        grain, count, taken = self._grain(chunks, sizes, chosen), chosen.extent, None
-        if chunks.of_calls:
-            count, taken = self._count(chunks, chosen, grain), chosen.grain
+        chosen = Grains(ops, chunks, sizes).chosen()
+        grain, count = chosen.grain, chosen.count
         values = [
             *(pointers[b] for b in (*step.buffers, *step.memory)),
             *(sizes.names[n] for n in self.names), grain, chosen.number, count,
@@ -131,7 +112,7 @@ class ChunkEmitter:
         function = ops.create("func.constant", type_, value=name)
         address = ops.create("builtin.unrealized_conversion_cast", ops.pointer, function)
         ir.Operation.create(
-            "llvm.call", operands=[address, array, count, grain if taken is None else taken],
+            "llvm.call", operands=[address, array, count, chosen.taken],
             attributes={
                 "callee": ir.FlatSymbolRefAttr.get(RUN),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
@@ -153,40 +134,6 @@ class ChunkEmitter:
             self._has_support = True
             add_run_chunks(self.module)
 
-    # --- the divided loop and sizes of chunks ----------------------------------------------------
-
-    def _chosen(self, chunks: Chunks, sizes: Sizes) -> _Chosen:
-        """The loop to divide, as `Chunks.choices` describes it."""
-        ops, choices = self.ops, chunks.choices
-
-        def values(k: int) -> _Chosen:
-            choice = choices[k]
-            joined = choice.calls is not None and choice.calls.joined
-            first = k, choice.unit, choice.most, choice.least
-            return _Chosen(
-                sizes.value(choice.extent, _here()), *map(ops.constant, first),
-                self._lowest(chunks, choice, sizes), ops.constant(0 if joined else 1),
-            )  # fmt: skip
-
-        best = values(0)
-        parts = None
-        for k in range(1, len(choices)):
-            other = values(k)
-            if chunks.of_calls:
-                better = ops.less(best.extent, ops.constant(2 * choices[0].unit))
-                pairs = zip(best, other, strict=True)
-                best = _Chosen(*(ops.select(better, b, a) for a, b in pairs))
-                continue
-            parts = parts or ops.create("arith.divui", ops.i64, best.extent, best.least)
-            others = ops.create("arith.divui", ops.i64, other.extent, other.least)
-            better = ops.create(
-                "arith.andi", ops.i1, ops.less(parts, ops.constant(FEW)), ops.less(parts, others)
-            )
-            parts = ops.select(better, others, parts)
-            pairs = zip(best, other, strict=True)
-            best = _Chosen(*(ops.select(better, b, a) for a, b in pairs))
-        return best
-
     def _is_one_of(self, chosen: ir.Value, numbers: list[int], count: int) -> ir.Value | None:
         """Whether the chosen number is one of these; None = it always is."""
         ops = self.ops
@@ -196,79 +143,6 @@ class ChunkEmitter:
         for number in numbers:
             found = ops.create("arith.ori", ops.i1, found, ops.equal(chosen, ops.constant(number)))
         return found
-
-    def _grain(self, chunks: Chunks, sizes: Sizes, chosen: _Chosen) -> ir.Value:
-        """Iterations of a chunk, as `Chunks.grain` computes them for known sizes.
-
-        Floats are used because products of the sizes of empty arrays may need more than 64 bits.
-        """
-        ops, known = self.ops, chunks.grain
-        if known is not None:
-            return ops.constant(known)
-        total = ops.float_constant(0.0, ops.f64)
-        for cost, dims in chunks.work:
-            term = ops.float_constant(float(cost), ops.f64)
-            for dim in dims:
-                wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
-                term = ops.create("arith.mulf", ops.f64, term, wide)
-            total = ops.create("arith.addf", ops.f64, total, term)
-        parts = ops.create("arith.divf", ops.f64, total, self._chunk_work())
-        one = ops.float_constant(1.0, ops.f64)
-        most = ops.create("arith.sitofp", ops.f64, chosen.most)
-        for op, limit in (("arith.maxnumf", one), ("arith.minnumf", most)):
-            parts = ops.create(op, ops.f64, parts, limit)
-        parts = ops.create("arith.fptosi", ops.i64, parts)
-        unit = chosen.unit
-        if chunks.of_calls:
-            few = ops.create("arith.divsi", ops.i64, chosen.extent, chosen.least)
-            parts = ops.least(parts, ops.binary("max", few, ops.constant(2)))
-            units = ops.create("arith.divsi", ops.i64, chosen.extent, unit)
-            units = ops.create("arith.divsi", ops.i64, units, parts)
-        else:
-            units = self._ceiling(self._ceiling(chosen.extent, unit), parts)
-        return ops.binary("max", ops.mul(units, unit), chosen.lowest)
-
-    def _lowest(self, chunks: Chunks, choice: Division, sizes: Sizes) -> ir.Value:
-        """Iterations of a chunk, at least, as `Calls.lowest` computes them for known sizes.
-
-        The limit of few multiplications is one of work, which checks of kernels lower.
-        """
-        ops, calls = self.ops, choice.calls
-        known = choice.unit if calls is None else calls.lowest(choice.unit)
-        if calls is None or known is not None:
-            return ops.constant(known)
-        each = ops.float_constant(float(choice.unit), ops.f64)
-        for dim in calls.each:
-            wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
-            some = ops.create("arith.maxnumf", ops.f64, wide, ops.float_constant(1.0, ops.f64))
-            each = ops.create("arith.mulf", ops.f64, each, some)
-        few = ops.float_constant(FEW_MULTIPLICATIONS / CHUNK, ops.f64)
-        few = ops.create("arith.mulf", ops.f64, self._chunk_work(), few)
-        units = ops.create("arith.fptosi", ops.i64, ops.create("arith.divf", ops.f64, few, each))
-        return ops.mul(ops.add(units, ops.constant(1)), ops.constant(choice.unit))
-
-    def _count(self, chunks: Chunks, chosen: _Chosen, grain: ir.Value) -> ir.Value:
-        """Number of chunks, as `Chunks.count` computes it for known sizes."""
-        ops, known = self.ops, chunks.count
-        if known is not None:
-            return ops.constant(known)
-        above = ops.create(
-            "arith.divsi", ops.i64, ops.subtract(chosen.extent, chosen.lowest), grain
-        )
-        return ops.binary("max", ops.add(above, ops.constant(1)), ops.constant(1))
-
-    def _chunk_work(self) -> ir.Value:
-        """The work of a chunk, in picoseconds."""
-        ops = self.ops
-        pool = ops.create(
-            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-        )
-        return ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
-
-    def _ceiling(self, value: ir.Value, by: ir.Value) -> ir.Value:
-        ops = self.ops
-        above = ops.add(value, ops.subtract(by, ops.constant(1)))
-        return ops.create("arith.divsi", ops.i64, above, by)
 
     # --- what a chunk calls ----------------------------------------------------------------------
 
@@ -299,17 +173,17 @@ class ChunkEmitter:
                 if is_needed is not None:
                     mine = ops.select(is_needed, mine, pointers[target])
                 pointers[target] = mine
-            ranges = []
+            ranges: list[ir.Value] = []
             for k, choice in enumerate(chunks.choices):
-                part = begin, end
+                low, high, whole = begin, end, sizes.value(choice.extent, _here())
                 if chunks.of_calls:
-                    last = ops.equal(end, count), sizes.value(choice.extent, _here())
-                    part = ops.mul(begin, grain), ops.select(*last, ops.mul(end, grain))
+                    low = ops.mul(begin, grain)
+                    high = ops.select(ops.equal(end, count), whole, ops.mul(end, grain))
                 if len(chunks.choices) > 1:
                     is_divided = ops.equal(chosen, ops.constant(k))
-                    whole = ops.constant(0), sizes.value(choice.extent, _here())
-                    part = tuple(map(ops.select, (is_divided, is_divided), part, whole))
-                ranges += part
+                    low = ops.select(is_divided, low, ops.constant(0))
+                    high = ops.select(is_divided, high, whole)
+                ranges += [low, high]
             ops.call(step.name, [*(pointers[b] for b in step.buffers), *ranges, *names.values()])
             ir.Operation.create("func.return")
 
@@ -321,7 +195,7 @@ class ChunkEmitter:
     ) -> None:  # fmt: skip
         """Merge the accumulators of all chunks, in order, into the result."""
         ops = self.ops
-        chunks = ops.binary("max", self._ceiling(count, grain), ops.constant(1))
+        chunks = ops.binary("max", ceiling(ops, count, grain), ops.constant(1))
         size = sizes.value(ix.product(merged.dims), _here())
         target, source = pointers[_target(merged)], pointers[memory_of(merged)]
         most = (bounds(dim)[1] for dim in memory_of(merged).dims[1:])

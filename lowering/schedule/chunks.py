@@ -157,7 +157,7 @@ class Chunks:
 
     @property
     def of_calls(self) -> bool:
-        """True if a chunk is a call, or a part of one: such chunks are launched by their numbers."""
+        """True if chunks are calls, or parts of one; such are launched by their numbers."""
         return self.choices[0].calls is not None
 
     @property

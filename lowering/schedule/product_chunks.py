@@ -1,13 +1,12 @@
 """Chunks of library products: by matrices of a batch, rows, or columns of the result.
 
-Chunks of rows cost nothing on one thread (`calls`). A product of fewer rows than two chunks need has
-chunks of columns, each of them a call on any number of threads, and wide, because each packs the
-left operand again.
+A product of fewer rows than two chunks need has chunks of columns. These are wide, because some
+kernels of the library need a call for each of them, which packs the left operand again (`calls`).
 """
 
 from __future__ import annotations
 
-from .calls import ELEMENTS, ROWS, Calls
+from .calls import ELEMENTS, ROWS, Calls, form
 from .chunks import BYTE, FEW, MULTIPLY, Chunks, Division
 from .gram import is_gram
 from .graph import Product
@@ -20,25 +19,25 @@ _HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter 
 
 def product_chunks(op: Product) -> Chunks | None:
     """How a library product is divided; None = not at all."""
-    if op.kind not in ("matmul", "batch_matmul", "matvec"):
+    if op.kind != "batch_matmul" and form(op) not in ("matmul", "matvec"):
         return None
     size, shared = element_bytes(op.output.element), op.left.dims[-1]
-    cost = BYTE * size if op.kind == "matvec" else MULTIPLY[size]
-    found = Chunks(_choices(op), ((cost, (*op.output.dims, shared)),))
+    cost = MULTIPLY[size] if form(op) == op.kind != "matvec" else BYTE * size
+    found = Chunks(_choices(op, size), ((cost, (*op.output.dims, shared)),))
     return None if found.is_one else found
 
 
-def _choices(op: Product) -> list[Division]:
+def _choices(op: Product, size: int) -> list[Division]:
     rows, columns, shared = op.output.dims[0], op.output.dims[-1], op.left.dims[-1]
     if op.kind == "batch_matmul":
         return [Division(None, rows, 1)]
-    if op.kind == "matvec":
-        calls = Calls(ELEMENTS, True, (shared,), ELEMENTS)
+    if form(op) == "matvec":
+        calls = Calls(ELEMENTS, False, ELEMENTS)
         return [Division(None, rows, ELEMENTS, calls=calls)]
     if is_gram(op):
         return [Division(None, rows, _ROWS, _HALVED)]
-    by_rows = Division(None, rows, ROWS, calls=Calls(_ROWS, True, (columns, shared)))
-    calls = Calls(_COLUMNS, False, (rows, shared), _COLUMNS)
+    by_rows = Division(None, rows, ROWS, calls=Calls(_ROWS, False, ROWS, (columns, shared)))
+    calls = Calls(_COLUMNS, size == 4, _COLUMNS, (rows, shared))
     by_columns = Division(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
     if isinstance(rows, int):
         return [by_columns if rows < 2 * ROWS else by_rows]

@@ -24,6 +24,7 @@ NEXT = 48  # where the next chunk begins
 STATE = 64  # generation << 32 | SHUT | number of threads that have entered
 BUSY = 80  # 1 while some thread launches
 SPIN = 96  # pauses before a thread goes to sleep
+COLUMNS = 97  # grain of chunks of columns in f32: 0 where the library's kernel allows to join them
 LAUNCH = 104  # address of profuse_launch; null = no pool
 WANTED = 105  # threads that a launch may have beside its own
 STARTED = 106  # threads of the pool

@@ -100,7 +100,8 @@ run:
   call void %part(ptr %array, i64 %begin, i64 %end)
   br label %take
 
-; The share of one of so many threads: the first one takes the most, the last ones single iterations.
+; The share of one of so many threads: the first one takes the most, the last ones single
+; iterations.
 look:
   %at_wanted = @at(wanted)
   %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
