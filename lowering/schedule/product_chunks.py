@@ -12,7 +12,7 @@ from .gram import is_gram
 from .graph import Product
 from .memory import element_bytes
 
-_ROWS = 128  # of a chunk: each thread packs the right operand
+_HALF = 128  # rows of a chunk of a product with a mirrored half, or a multiple
 _COLUMNS = 512  # of a chunk
 _HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
 
@@ -35,8 +35,8 @@ def _choices(op: Product, size: int) -> list[Division]:
         calls = Calls(ELEMENTS, False, ELEMENTS)
         return [Division(None, rows, ELEMENTS, calls=calls)]
     if is_gram(op):
-        return [Division(None, rows, _ROWS, _HALVED)]
-    by_rows = Division(None, rows, ROWS, calls=Calls(_ROWS, False, ROWS, (columns, shared)))
+        return [Division(None, rows, _HALF, _HALVED)]
+    by_rows = Division(None, rows, ROWS, calls=Calls(ROWS, False, ROWS, (columns, shared)))
     calls = Calls(_COLUMNS, size == 4, _COLUMNS, (rows, shared))
     by_columns = Division(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
     if isinstance(rows, int):

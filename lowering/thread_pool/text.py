@@ -74,6 +74,7 @@ declare i32 @sigfillset(ptr)
 declare i32 @sched_getcpu()
 declare i32 @memcmp(ptr, ptr, i64)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
 $DECLARE$
 
@@ -100,11 +101,16 @@ run:
   call void %part(ptr %array, i64 %begin, i64 %end)
   br label %take
 
-; The share of one of so many threads: the first one takes the most, the last ones single
-; iterations.
+; Shares: first one of as many as there are threads, then those of what is left, down to half of one.
+; So a thread that comes late leaves the others little to wait for.
 look:
   %at_wanted = @at(wanted)
   %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
+  %threads = add i64 %wanted, 1
+  %halves = shl i64 %threads, 1
+  %more = add i64 %count, %halves
+  %rounded = sub i64 %more, 1
+  %least = udiv i64 %rounded, %halves
   %first = load atomic i64, ptr %at_next monotonic, align 8
   br label %share
 share:
@@ -113,10 +119,11 @@ share:
   %any_left = icmp sgt i64 %left, 0
   br i1 %any_left, label %try, label %done
 try:
-  %threads = add i64 %wanted, 1
   %raised = add i64 %left, %wanted
-  %mine_of = udiv i64 %raised, %threads
-  %high = add i64 %low, %mine_of
+  %even = udiv i64 %raised, %threads
+  %part_of = call i64 @llvm.smax.i64(i64 %even, i64 %least)
+  %above_low = add i64 %low, %part_of
+  %high = call i64 @llvm.smin.i64(i64 %above_low, i64 %count)
   %swapped = cmpxchg ptr %at_next, i64 %low, i64 %high monotonic monotonic
   %seen = extractvalue { i64, i1 } %swapped, 0
   %took = extractvalue { i64, i1 } %swapped, 1

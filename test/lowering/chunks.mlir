@@ -34,11 +34,11 @@ func.func private @columns(%x: tensor<2000x1001xf32, {strides = "contiguous"}>) 
   return %s : tensor<1001xf32>
 }
 
-// The rows of a product in 5 chunks of 120, the last one of 32, of which a thread takes any number.
+// The rows of a product in 21 chunks of 24, the last one of 32, of which a thread takes any number.
 // CHECK-LABEL: // product
 // CHECK:       func.func @product_entry
-// CHECK:         arith.constant 120 : i64
-// CHECK:         %[[COUNT:.*]] = arith.constant 5 : i64
+// CHECK:         arith.constant 24 : i64
+// CHECK:         %[[COUNT:.*]] = arith.constant 21 : i64
 // CHECK:         llvm.call @profuse_run_chunks(%{{.*}}, %{{.*}}, %[[COUNT]], %c0_{{.*}})
 // CHECK:       func.func @product_product0
 // CHECK:         arith.subi
