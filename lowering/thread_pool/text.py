@@ -101,8 +101,8 @@ run:
   call void %part(ptr %array, i64 %begin, i64 %end)
   br label %take
 
-; Shares: first one of as many as there are threads, then those of what is left, down to half of one.
-; So a thread that comes late leaves the others little to wait for.
+; Shares: first one of as many as there are threads, then those of what is left, down to half a
+; share. So a thread that comes late leaves the others little to wait for.
 look:
   %at_wanted = @at(wanted)
   %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
