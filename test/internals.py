@@ -27,7 +27,7 @@ from profuse.executor.memory import thread_block
 from profuse.executor.observe import perfetto, timeline
 from profuse.executor.settings import events, fingerprint, strategy
 from profuse.executor.tiers import keyed
-from profuse.lowering.cpu import pool_block
+from profuse.lowering.cpu import loader, pool_block
 
 FOLDER = str(Path(__file__).parent)
 
@@ -211,6 +211,11 @@ def break_kernel(check: Any, fault: Callable[[int], None]) -> None:
 def chunk_work() -> float:
     """The work of a chunk of kernels of symbolic sizes, in picoseconds."""
     return ctypes.c_double.from_buffer(pool_block.block(), pool_block.WORK * 8).value
+
+
+def library_symbols() -> dict[str, int]:
+    """Addresses of the library's functions, as kernels are linked to them."""
+    return loader._library_symbols
 
 
 def slow_kernels(

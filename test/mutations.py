@@ -391,13 +391,34 @@ MUTATIONS = (
         ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
     ),
     Mutation(
+        "products are cut within tiles of the library", "lowering/schedule/calls.py",
+        "ROWS = 24\n", "ROWS = 20\n",
+        ("lowering/test_product_calls.py::test_bits_with_each_kernel_of_the_library",),
+    ),
+    Mutation(
+        "the rest of a vector's elements is joined", "lowering/emit/products.py",
+        "is not None and has_rest(op):", "is None:",
+        ("lowering/test_product_calls.py::test_bits_with_each_kernel_of_the_library",),
+    ),
+    Mutation(
+        "a product on one thread is cut into its chunks", "lowering/emit/chunks.py",
+        "%step = llvm.select %any, %count, %grain", "%step = llvm.select %any, %unit, %grain",
+        ("lowering/test_product_calls.py::test_one_thread_makes_one_call",),
+    ),
+    Mutation(
+        "chunks of products have so few multiplications that the library has other code for them",
+        "lowering/schedule/calls.py", "FEW = 1_000_000", "FEW = 1_000",
+        ("lowering/test_product_calls.py::test_chunks_are_not_small_products",),
+    ),
+    Mutation(
         "rows do not wait for sums over all rows", "lowering/schedule/rows.py",
         "or grouper.reaches(rows, group):", "or False:",
         ("lowering/test_rows.py",),
     ),
     Mutation(
-        "a short leading axis keeps a kernel on one thread", "lowering/emit/chunks.py",
-        "ops.less(parts, ops.constant(FEW))", "ops.constant(0, ops.i1)",
+        "a short leading axis keeps a kernel on one thread", "lowering/emit/grains.py",
+        "is_short, has_more = ops.less(parts, ops.constant(FEW)),",
+        "is_short, has_more = ops.constant(0, ops.i1),",
         ("lowering/test_chunks.py::test_sizes_decide_which_loop_is_divided",),
     ),
     Mutation(

@@ -11,10 +11,10 @@ import os
 for name in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{name}_NUM_THREADS", "1")
 
-from . import fractals, images, language, learning, loops, particles, signals, stencils  # noqa: E402
+from . import fractals, images, language, learning, loops, particles, products, signals, stencils  # noqa: E402
 from .program import PROGRAMS, Program  # noqa: E402
 
 __all__ = [
     "PROGRAMS", "Program", "fractals", "images", "language", "learning", "loops", "particles",
-    "signals", "stencils",
+    "products", "signals", "stencils",
 ]  # fmt: skip

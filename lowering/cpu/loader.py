@@ -85,6 +85,9 @@ def _known_symbols() -> dict[str, int]:
     return {**_library_symbols, POOL: block_address()}
 
 
+# Kernels of the library with which parts of the columns of a product in f32 have the bits of the
+# whole; `schedule.calls` tells more.
+_JOINING = ("Nehalem", "Sandybridge", "SkylakeX")
 _library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
 
 
@@ -103,12 +106,17 @@ def _openblas() -> ctypes.CDLL:
 
     import scipy_openblas32
 
+    from ..thread_pool import COLUMNS
+    from .pool_block import block
+
     folder = scipy_openblas32.get_lib_dir()
     name = next(n for n in sorted(os.listdir(folder)) if n.startswith("libscipy_openblas"))
     library = ctypes.CDLL(os.path.join(folder, name))
     for symbol in BLAS_SYMBOLS:
         address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
         _library_symbols[symbol] = address or 0
+    library.scipy_openblas_get_corename.restype = ctypes.c_char_p
+    block()[COLUMNS] = library.scipy_openblas_get_corename().decode() not in _JOINING
     return library
 
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..thread_pool import CHUNK, WORDS, WORK
+from ..thread_pool import CHUNK, COLUMNS, WORDS, WORK
 
 _LINE = 64  # bytes of a cache line
 
@@ -19,6 +19,7 @@ def block() -> ctypes.Array[ctypes.c_int64]:
     start = -ctypes.addressof(memory) % _LINE
     made = (ctypes.c_int64 * WORDS).from_buffer(memory, start)
     ctypes.c_double.from_buffer(made, WORK * 8).value = CHUNK
+    made[COLUMNS] = 1
     return made
 
 

@@ -3,25 +3,28 @@
 The entry function stores pointers and sizes in an array, and hands that array to `run_chunks` with
 a function of the form ``part(array, begin, end)``. The pool of threads (`lowering.cpu.pool`) calls
 that function with the chunks; without a pool, `run_chunks` does so itself, in order.
+
+Nests are divided by iterations, products by the numbers of their chunks: the last chunk of a
+product may be larger than the others, and a thread may take several as one call (`schedule.calls`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import NamedTuple
 
 from mlir import ir
 
 from ...dialect.ir.size_algebra import bounds
 from ..schedule import index as ix
 from ..schedule.blocks import Window
-from ..schedule.chunks import FEW, Chunks, Merged
+from ..schedule.chunks import Merged
 from ..schedule.graph import Buffer
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Scratch
-from ..thread_pool import LAUNCH, POOL, WORDS, WORK
+from ..thread_pool import LAUNCH, POOL, WORDS
 from .base import OVER_BLOCKS, Ops, Sizes, noalias
+from .grains import Grains, ceiling
 from .steps import StepFunction, memory_of
 
 RUN = "profuse_run_chunks"
@@ -31,7 +34,9 @@ llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORD
 llvm.func internal @{RUN}(
     %part: !llvm.ptr, %array: !llvm.ptr, %count: i64, %grain: i64) attributes {{no_inline}} {{
   %zero = llvm.mlir.constant(0 : i64) : i64
-  %all = llvm.icmp "sge" %grain, %count : i64
+  %unit = llvm.mlir.constant(1 : i64) : i64
+  %least = llvm.intr.smax(%grain, %unit) : (i64, i64) -> i64
+  %all = llvm.icmp "sge" %least, %count : i64
   llvm.cond_br %all, ^whole, ^several
 ^whole:
   llvm.call %part(%array, %zero, %count) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
@@ -42,13 +47,15 @@ llvm.func internal @{RUN}(
   %launch = llvm.load %slot atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %alone = llvm.icmp "eq" %launch, %null : !llvm.ptr
+  %any = llvm.icmp "eq" %grain, %zero : i64
+  %step = llvm.select %any, %count, %grain : i1, i64
   llvm.cond_br %alone, ^next(%zero : i64), ^shared
 ^shared:
   llvm.call %launch(%pool, %part, %array, %count, %grain)
     : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
   llvm.return
 ^next(%begin: i64):
-  %sum = llvm.add %begin, %grain : i64
+  %sum = llvm.add %begin, %step : i64
   %end = llvm.intr.smin(%sum, %count) : (i64, i64) -> i64
   llvm.call %part(%array, %begin, %end) : !llvm.ptr, (!llvm.ptr, i64, i64) -> ()
   %more = llvm.icmp "slt" %end, %count : i64
@@ -64,15 +71,6 @@ def add_run_chunks(module: ir.Module) -> None:
     text = ir.Module.parse(_SUPPORT, module.context)
     for view in text.body.operations:
         view.operation.clone(ir.InsertionPoint.at_block_begin(module.body))
-
-
-class _Chosen(NamedTuple):
-    """The loop that is divided, as words: those of `Division`, and its number."""
-
-    extent: ir.Value
-    number: ir.Value
-    unit: ir.Value
-    most: ir.Value
 
 
 class ChunkEmitter:
@@ -100,11 +98,11 @@ class ChunkEmitter:
         """
         ops, chunks = self.ops, step.chunks
         self._support()
-        chosen = self._chosen(chunks, sizes)
-        grain, count = self._grain(chunks, sizes, chosen), chosen.extent
+        chosen = Grains(ops, chunks, sizes).chosen()
+        grain, count = chosen.grain, chosen.count
         values = [
             *(pointers[b] for b in (*step.buffers, *step.memory)),
-            *(sizes.names[n] for n in self.names), grain, chosen.number,
+            *(sizes.names[n] for n in self.names), grain, chosen.number, count,
         ]  # fmt: skip
         array = ops.alloca(len(values), ops.i64, 8)
         for number, value in enumerate(values):
@@ -114,7 +112,7 @@ class ChunkEmitter:
         function = ops.create("func.constant", type_, value=name)
         address = ops.create("builtin.unrealized_conversion_cast", ops.pointer, function)
         ir.Operation.create(
-            "llvm.call", operands=[address, array, count, grain],
+            "llvm.call", operands=[address, array, count, chosen.taken],
             attributes={
                 "callee": ir.FlatSymbolRefAttr.get(RUN),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 0]),
@@ -136,30 +134,6 @@ class ChunkEmitter:
             self._has_support = True
             add_run_chunks(self.module)
 
-    # --- the divided loop and sizes of chunks ----------------------------------------------------
-
-    def _chosen(self, chunks: Chunks, sizes: Sizes) -> _Chosen:
-        """The loop to divide, as `Chunks.choices` describes it."""
-        ops, choices = self.ops, chunks.choices
-
-        def values(k: int) -> _Chosen:
-            given = k, choices[k].unit, choices[k].most
-            return _Chosen(sizes.value(choices[k].extent, _here()), *map(ops.constant, given))
-
-        best = values(0)
-        parts = None
-        for k in range(1, len(choices)):
-            other = values(k)
-            parts = parts or ops.create("arith.divui", ops.i64, best.extent, best.unit)
-            others = ops.create("arith.divui", ops.i64, other.extent, other.unit)
-            better = ops.create(
-                "arith.andi", ops.i1, ops.less(parts, ops.constant(FEW)), ops.less(parts, others)
-            )
-            parts = ops.select(better, others, parts)
-            pairs = zip(best, other, strict=True)
-            best = _Chosen(*(ops.select(better, b, a) for a, b in pairs))
-        return best
-
     def _is_one_of(self, chosen: ir.Value, numbers: list[int], count: int) -> ir.Value | None:
         """Whether the chosen number is one of these; None = it always is."""
         ops = self.ops
@@ -169,41 +143,6 @@ class ChunkEmitter:
         for number in numbers:
             found = ops.create("arith.ori", ops.i1, found, ops.equal(chosen, ops.constant(number)))
         return found
-
-    def _grain(self, chunks: Chunks, sizes: Sizes, chosen: _Chosen) -> ir.Value:
-        """Iterations of a chunk, as `Chunks.grain` computes them for known sizes.
-
-        Floats are used because products of the sizes of empty arrays may need more than 64 bits.
-        """
-        ops, known = self.ops, chunks.grain
-        if known is not None:
-            return ops.constant(known)
-        total = ops.float_constant(0.0, ops.f64)
-        for cost, dims in chunks.work:
-            term = ops.float_constant(float(cost), ops.f64)
-            for dim in dims:
-                wide = ops.create("arith.sitofp", ops.f64, sizes.value(dim, _here()))
-                term = ops.create("arith.mulf", ops.f64, term, wide)
-            total = ops.create("arith.addf", ops.f64, total, term)
-        pool = ops.create(
-            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-        )
-        chunk = ops.load(ops.offset(pool, ops.constant(WORK), ops.i64), ops.f64)
-        parts = ops.create("arith.divf", ops.f64, total, chunk)
-        one = ops.float_constant(1.0, ops.f64)
-        most = ops.create("arith.sitofp", ops.f64, chosen.most)
-        for op, limit in (("arith.maxnumf", one), ("arith.minnumf", most)):
-            parts = ops.create(op, ops.f64, parts, limit)
-        parts = ops.create("arith.fptosi", ops.i64, parts)
-        unit = chosen.unit
-        units = self._ceiling(chosen.extent, unit)
-        grain = ops.mul(self._ceiling(units, parts), unit)
-        return ops.binary("max", grain, unit)
-
-    def _ceiling(self, value: ir.Value, by: ir.Value) -> ir.Value:
-        ops = self.ops
-        above = ops.add(value, ops.subtract(by, ops.constant(1)))
-        return ops.create("arith.divsi", ops.i64, above, by)
 
     # --- what a chunk calls ----------------------------------------------------------------------
 
@@ -224,8 +163,8 @@ class ChunkEmitter:
             pointers = {buffer: load(ops.pointer) for buffer in step.buffers}
             memory = [load(ops.pointer) for _ in chunks.in_memory]
             names = {name: load(ops.i64) for name in self.names}
-            number = ops.create("arith.divsi", ops.i64, begin, load(ops.i64))
-            chosen = load(ops.i64)
+            grain, chosen, count = load(ops.i64), load(ops.i64), load(ops.i64)
+            number = ops.create("arith.divsi", ops.i64, begin, grain)
             sizes = Sizes(ops, names)
             for owner, start in zip(chunks.in_memory, memory, strict=True):
                 step_by = ops.mul(number, sizes.value(ix.product(owner.dims), _here()))
@@ -234,16 +173,17 @@ class ChunkEmitter:
                 if is_needed is not None:
                     mine = ops.select(is_needed, mine, pointers[target])
                 pointers[target] = mine
-            ranges = [begin, end]
-            if len(chunks.choices) > 1:
-                ranges = []
-                for k, choice in enumerate(chunks.choices):
+            ranges: list[ir.Value] = []
+            for k, choice in enumerate(chunks.choices):
+                low, high, whole = begin, end, sizes.value(choice.extent, _here())
+                if chunks.of_calls:
+                    low = ops.mul(begin, grain)
+                    high = ops.select(ops.equal(end, count), whole, ops.mul(end, grain))
+                if len(chunks.choices) > 1:
                     is_divided = ops.equal(chosen, ops.constant(k))
-                    whole = ops.constant(0), sizes.value(choice.extent, _here())
-                    ranges += [
-                        ops.select(is_divided, part, all_)
-                        for part, all_ in zip((begin, end), whole, strict=True)
-                    ]
+                    low = ops.select(is_divided, low, ops.constant(0))
+                    high = ops.select(is_divided, high, whole)
+                ranges += [low, high]
             ops.call(step.name, [*(pointers[b] for b in step.buffers), *ranges, *names.values()])
             ir.Operation.create("func.return")
 
@@ -255,7 +195,7 @@ class ChunkEmitter:
     ) -> None:  # fmt: skip
         """Merge the accumulators of all chunks, in order, into the result."""
         ops = self.ops
-        chunks = ops.binary("max", self._ceiling(count, grain), ops.constant(1))
+        chunks = ops.binary("max", ceiling(ops, count, grain), ops.constant(1))
         size = sizes.value(ix.product(merged.dims), _here())
         target, source = pointers[_target(merged)], pointers[memory_of(merged)]
         most = (bounds(dim)[1] for dim in memory_of(merged).dims[1:])

@@ -12,6 +12,7 @@ from mlir.dialects import scf
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
+from ..schedule.calls import ELEMENTS, ROWS, form, has_rest
 from ..schedule.gram import is_gram
 from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
@@ -127,17 +128,19 @@ class ProductEmitter:
         if rows is not None:
             a, out = self._rows_of(op, a, out, *rows)
         if columns is not None:
-            b, out = self._columns_of(op, b, out, *columns)
-        if op.kind == "matvec":
-            self._gemv(op, a, b, b.rows, out)
-        elif op.kind == "vecmat":
-            transposed = Matrix(b.pointer, b.columns, b.rows, b.width, b.height)
-            self._gemv(op, transposed, a, a.columns, out)
+            self._columns_part(op, a, b, out, *columns)
         elif is_small(op):
             element, depth, width = op.output.element, op.left.dims[-1], op.output.dims[-1]
             assert isinstance(depth, int) and isinstance(width, int)
             small = SmallProduct(self.ops, self.size, element, depth, width)
             small.emit(a, b, out, accumulate=op.init is not None)
+        elif form(op) == "matvec" and rows is not None and has_rest(op):
+            self._gemv_part(op, a, b, out)
+        elif form(op) == "matvec":
+            self._gemv(op, a, b, b.rows, out)
+        elif form(op) == "vecmat":
+            transposed = Matrix(b.pointer, b.columns, b.rows, b.width, b.height)
+            self._gemv(op, transposed, a, a.columns, out)
         else:
             self._gemm(op, a, b, out)
 
@@ -285,6 +288,31 @@ class ProductEmitter:
             self._scale(op, 1.0), m.pointer, leading, x.pointer, self._leading(stride, 1),
             self._scale(op, 0.0 if op.init is None else 1.0), out, self._int(1),
         )  # fmt: skip
+
+    def _columns_part(
+        self, op: Product, a: Matrix, b: Matrix, out: ir.Value, low: ir.Value, high: ir.Value
+    ) -> None:
+        """Some columns of a product, the rest of a division apart."""
+        ops = self.ops
+        rest = ops.create("arith.remui", ops.i64, ops.subtract(high, low), ops.constant(ELEMENTS))
+        if not isinstance(op.output.dims[0], int):
+            # With many rows, these are divided, and all columns are one call.
+            few = ops.less(self.size(op.output.dims[0]), ops.constant(2 * ROWS))
+            rest = ops.select(few, rest, ops.constant(0))
+        end = ops.subtract(high, rest)
+        self._gemm(op, a, *self._columns_of(op, b, out, low, end))
+        self._gemm(op, a, *self._columns_of(op, b, out, end, high))
+
+    def _gemv_part(self, op: Product, m: Matrix, x: Matrix, out: ir.Value) -> None:
+        """Some elements of a product, the rest of a division apart."""
+        ops = self.ops
+        assert m.taken is not None, "it is a part"
+        rest = ops.create("arith.remui", ops.i64, m.taken, ops.constant(ELEMENTS))
+        whole = ops.subtract(m.taken, rest)
+        self._gemv(op, replace(m, taken=whole), x, x.rows, out)
+        start = ops.offset(m.pointer, ops.mul(whole, self.size(m.rows)), op.left.element)
+        behind = ops.offset(out, whole, op.output.element)
+        self._gemv(op, replace(m, pointer=start, taken=rest), x, x.rows, behind)
 
     def _call(self, op: Product, function: str, *operands: ir.Value) -> None:
         kind = "s" if isinstance(op.output.element, ir.F32Type) else "d"

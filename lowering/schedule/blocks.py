@@ -163,7 +163,7 @@ def _candidates(second: Product, grouper: Grouper) -> Iterator[Blocks]:
 def _is_possible(blocks: Blocks, grouper: Grouper) -> bool:
     """True if nothing needs more of a block's results than its rows."""
     first, second = blocks.first, blocks.second
-    if not _is_plain(first) or first.kind != second.kind or not _is_worth(first, second):
+    if not _is_plain(first) or first.kind != second.kind or not _is_worth(blocks):
         return False
     if first.output.dims[:-1] != second.left.dims[:-1]:
         return False
@@ -182,12 +182,19 @@ def _is_plain(op: Product) -> bool:
     return op.kind in ("matmul", "batch_matmul") and all(part is None for part in added)
 
 
-def _is_worth(first: Product, second: Product) -> bool:
-    """False if a result is known to be small, to have one row, or to take many multiplications."""
+def _is_worth(blocks: Blocks) -> bool:
+    """False if a result is known to be small, to have one row, or to take many multiplications.
+
+    How many they are may not be known: those of two matrices are many, as of layers and chains of
+    products, unless rows are reduced in between, as for weights of attention.
+    """
+    first, second, group = blocks.first, blocks.second, blocks.group
     size = ix.product(first.output.dims) * element_bytes(first.output.element)
     width = _width(first, second)
     is_small = isinstance(size, int) and size < LEAST
     is_wide = isinstance(width, int) and width > WIDEST
+    if not isinstance(width, int) and first.kind == "matmul":
+        is_wide = group is None or not any(op.is_reduction for op in group.members)
     return not (is_small or is_wide or first.output.dims[-2] == 1)
 
 

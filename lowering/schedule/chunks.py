@@ -25,8 +25,8 @@ from ..thread_pool import CHUNK
 from . import index as ix
 from .access import accesses
 from .blocks import Blocks, Window
-from .gram import is_gram
-from .graph import Buffer, Combiner, Compute, Element, Product, Tensor, definition
+from .calls import Calls
+from .graph import Buffer, Combiner, Compute, Element, Tensor, definition
 from .groups import Loop
 from .memory import buffer_or_none, element_bytes
 from .nests import TILE, Nest, Scratch, is_wide
@@ -38,14 +38,11 @@ FEW = 8  # chunks; a loop with fewer is divided if there is no better one
 _LINE = 512  # elements of an innermost loop: chunks of fewer would share pages and cache lines
 _MERGED = 16  # iterations: merging the accumulators of a chunk of fewer costs too much
 _BEHIND = 16  # numbers per place: each chunk of the places reads all of them
-_ROWS = 128  # of a matrix product: the library packs the right operand anew for each chunk
-_HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
-_COLUMNS = 128  # of a matrix product: it packs the left operand anew
 
 # Estimates in picoseconds, for one core of 2023 with AVX-512.
 _CYCLE = 10  # a cycle of `Body.cost`, for an element of 4 bytes
-_BYTE = 10  # a byte that is read or written
-_MULTIPLY = {4: 20, 8: 40}  # a multiplication and addition of a matrix product, by bytes of element
+BYTE = 10  # a byte that is read or written
+MULTIPLY = {4: 20, 8: 40}  # a multiplication and addition of a matrix product, by bytes of element
 
 _IDEMPOTENT = {
     "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.andi", "arith.ori",
@@ -90,6 +87,8 @@ class Division:
         merged: results of reductions along the loop.
         columns: True = the loop is the one over the columns of a product, False = over its rows, or
             over the matrices of a batch.
+        calls: how the rows or columns of a product become calls of the library; None = the step is
+            none, or a call does not depend on how many iterations it takes.
     """
 
     loop: Loop | None
@@ -98,11 +97,17 @@ class Division:
     most: int = MOST
     merged: list[Merged] = field(default_factory=list)
     columns: bool = False
+    calls: Calls | None = None
+
+    @property
+    def least(self) -> int:
+        """Iterations of a chunk, where the loop has enough of them."""
+        return self.unit if self.calls is None else self.calls.least
 
     @property
     def parts(self) -> int | None:
         """Number of chunks that the loop can have; None = that is not known."""
-        return self.extent // self.unit if isinstance(self.extent, int) else None
+        return self.extent // self.least if isinstance(self.extent, int) else None
 
 
 @dataclass(eq=False)
@@ -111,7 +116,8 @@ class Chunks:
 
     Attributes:
         choices: the loops that may be divided. Sizes decide on one of them when the step runs: the
-            first one that can have `FEW` chunks, else the first one of those with the most.
+            first one that can have `FEW` chunks, else the first one of those with the most; of a
+            product, rows if two chunks can have as many as they need.
         work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
         apart: memory in the workspace, of which each chunk needs its own.
     """
@@ -132,13 +138,32 @@ class Chunks:
         if not isinstance(only.extent, int) or len(self.choices) > 1:
             return None
         parts = int(min(max(work / CHUNK, 1.0), float(only.most)))
-        return _ceiling(_ceiling(only.extent, only.unit), parts) * only.unit
+        if only.calls is None:
+            return _ceiling(_ceiling(only.extent, only.unit), parts) * only.unit
+        parts = min(parts, max(only.extent // only.calls.least, 2))
+        grain = only.extent // only.unit // parts * only.unit
+        lowest = only.calls.lowest(only.unit)
+        return None if lowest is None else max(grain, lowest)
+
+    @property
+    def count(self) -> int | None:
+        """Number of chunks; None = it depends on sizes that are known only at run time."""
+        grain, only = self.grain, self.choices[0]
+        if grain is None or not isinstance(only.extent, int):
+            return None
+        lowest = 1 if only.calls is None else only.calls.lowest(only.unit)
+        assert lowest is not None, "a grain is known"
+        return max((only.extent - lowest) // grain + 1, 1)
+
+    @property
+    def of_calls(self) -> bool:
+        """True if chunks are calls, or parts of one; such are launched by their numbers."""
+        return self.choices[0].calls is not None
 
     @property
     def is_one(self) -> bool:
         """True if the sizes say that the whole step is one chunk."""
-        grain, extent = self.grain, self.choices[0].extent
-        return grain is not None and isinstance(extent, int) and grain >= extent
+        return self.count == 1
 
     @property
     def merged(self) -> list[Merged]:
@@ -289,43 +314,18 @@ def _work(nest: Nest) -> Iterator[tuple[int, tuple[Dim, ...]]]:
         for access in accesses(op):
             if access.tensor.producer not in nest.group.loops:
                 moved += element_bytes(access.tensor.element)
-        yield _CYCLE * op.cost * max(widest, 4) // 4 + _BYTE * moved, loops
+        yield _CYCLE * op.cost * max(widest, 4) // 4 + BYTE * moved, loops
 
 
 def _ceiling(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def product_chunks(op: Product) -> Chunks | None:
-    """How a library product is divided: by its batch, or by rows or columns of its result."""
-    if op.kind not in ("matmul", "batch_matmul", "matvec"):
-        return None
-    shared = op.left.dims[-1]
-    size = element_bytes(op.output.element)
-    if op.kind == "matvec":
-        work, unit = _BYTE * size, _MERGED
-    else:
-        work, unit = _MULTIPLY[size], 1 if op.kind == "batch_matmul" else _ROWS
-    columns = op.output.dims[-1]
-    if is_gram(op):
-        choices = [Division(None, op.output.dims[0], unit, _HALVED)]
-    else:
-        choices = [Division(None, op.output.dims[0], unit)]
-        if op.kind == "matmul" and not (isinstance(columns, int) and columns < 2 * _COLUMNS):
-            choices.append(Division(None, columns, _COLUMNS, FEW, columns=True))
-    # Of known sizes, the first of those with the most chunks, as emitted code would choose.
-    if all(c.parts is not None for c in choices):
-        few = [min(c.parts or 0, FEW) for c in choices]
-        choices = [choices[few.index(max(few))]]
-    found = Chunks(choices, ((work, (*op.output.dims, shared)),))
-    return None if found.is_one else found
-
-
 def block_chunks(step: Blocks) -> Chunks | None:
     """How a step in blocks of rows is divided: into whole blocks."""
     work = [] if step.nest is None else list(_work(step.nest))
     for op in (step.first, step.second):
-        cost = _MULTIPLY[element_bytes(op.output.element)]
+        cost = MULTIPLY[element_bytes(op.output.element)]
         work.append((cost, (*op.output.dims, op.left.dims[-1])))
     blocks = Division(None, step.extent, 1, MOST_APART)
     found = Chunks([blocks], tuple(work), step.temporaries)

@@ -27,7 +27,7 @@ from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
 from .blocks import Blocks, form_blocks, share_window
 from .channels import channels_innermost
-from .chunks import Chunks, block_chunks, nest_chunks, product_chunks
+from .chunks import Chunks, block_chunks, nest_chunks
 from .columns import choose_rows, widen_tiles
 from .graph import Body, Buffer, Compute, Graph, Product, Read, Reshape, Source, Tensor
 from .groups import Grouper
@@ -36,6 +36,7 @@ from .memory import element_bytes, is_contiguous, reshape_root
 from .merges import merge_loops
 from .nests import Nest, Scratch, build_nest
 from .part_writes import write_parts
+from .product_chunks import product_chunks
 from .read import read_graph
 from .rows import share_rows
 from .scans import choose_scan_tiling

@@ -2,7 +2,8 @@
 
 A kernel finds the block by the symbol `POOL`; its word `LAUNCH` is null for as long as there is no
 pool. ``profuse_launch(block, part, array, count, grain)`` calls ``part(array, begin, end)`` for all
-chunks of ``grain`` iterations out of ``count``.
+chunks of ``grain`` iterations out of ``count``. If ``grain`` is 0, iterations may be taken together
+in any number: a thread takes its share of those that are left, and one that runs alone takes all.
 
 The join is elastic: the launching thread takes chunks itself, shuts the launch when none is left,
 and waits only for threads of the pool that have entered it. A thread that the system has not
@@ -23,6 +24,7 @@ NEXT = 48  # where the next chunk begins
 STATE = 64  # generation << 32 | SHUT | number of threads that have entered
 BUSY = 80  # 1 while some thread launches
 SPIN = 96  # pauses before a thread goes to sleep
+COLUMNS = 97  # grain of chunks of columns in f32: 0 where the library's kernel allows to join them
 LAUNCH = 104  # address of profuse_launch; null = no pool
 WANTED = 105  # threads that a launch may have beside its own
 STARTED = 106  # threads of the pool

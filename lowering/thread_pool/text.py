@@ -74,6 +74,7 @@ declare i32 @sigfillset(ptr)
 declare i32 @sched_getcpu()
 declare i32 @memcmp(ptr, ptr, i64)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
 $DECLARE$
 
@@ -88,7 +89,8 @@ define internal void @chunks(ptr %pool) {
   %at_grain = @at(grain)
   %grain = load i64, ptr %at_grain
   %at_next = @at(next)
-  br label %take
+  %any = icmp eq i64 %grain, 0
+  br i1 %any, label %look, label %take
 take:
   %begin = atomicrmw add ptr %at_next, i64 %grain monotonic
   %some = icmp slt i64 %begin, %count
@@ -98,6 +100,39 @@ run:
   %end = call i64 @llvm.smin.i64(i64 %above, i64 %count)
   call void %part(ptr %array, i64 %begin, i64 %end)
   br label %take
+
+; Shares: first one of as many as there are threads, then those of what is left, down to half a
+; share. So a thread that comes late leaves the others little to wait for.
+look:
+  %at_wanted = @at(wanted)
+  %wanted = load atomic i64, ptr %at_wanted monotonic, align 8
+  %threads = add i64 %wanted, 1
+  %halves = shl i64 %threads, 1
+  %more = add i64 %count, %halves
+  %rounded = sub i64 %more, 1
+  %least = udiv i64 %rounded, %halves
+  %first = load atomic i64, ptr %at_next monotonic, align 8
+  br label %share
+share:
+  %low = phi i64 [ %first, %look ], [ %seen, %lost ], [ %high, %mine ]
+  %left = sub i64 %count, %low
+  %any_left = icmp sgt i64 %left, 0
+  br i1 %any_left, label %try, label %done
+try:
+  %raised = add i64 %left, %wanted
+  %even = udiv i64 %raised, %threads
+  %part_of = call i64 @llvm.smax.i64(i64 %even, i64 %least)
+  %above_low = add i64 %low, %part_of
+  %high = call i64 @llvm.smin.i64(i64 %above_low, i64 %count)
+  %swapped = cmpxchg ptr %at_next, i64 %low, i64 %high monotonic monotonic
+  %seen = extractvalue { i64, i1 } %swapped, 0
+  %took = extractvalue { i64, i1 } %swapped, 1
+  br i1 %took, label %mine, label %lost
+lost:
+  br label %share
+mine:
+  call void %part(ptr %array, i64 %low, i64 %high)
+  br label %share
 done:
   ret void
 }
@@ -227,7 +262,9 @@ more_threads:
   br label %launch
 alone:
   %begin = phi i64 [ 0, %entry ], [ %end, %alone ]
-  %above = add i64 %begin, %grain
+  %any = icmp eq i64 %grain, 0
+  %step = select i1 %any, i64 %count, i64 %grain
+  %above = add i64 %begin, %step
   %end = call i64 @llvm.smin.i64(i64 %above, i64 %count)
   call void %part(ptr %array, i64 %begin, i64 %end)
   %more = icmp slt i64 %end, %count

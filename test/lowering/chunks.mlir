@@ -34,11 +34,12 @@ func.func private @columns(%x: tensor<2000x1001xf32, {strides = "contiguous"}>) 
   return %s : tensor<1001xf32>
 }
 
-// The rows of a product in chunks of 128.
+// The rows of a product in 21 chunks of 24, the last one of 32, of which a thread takes any number.
 // CHECK-LABEL: // product
 // CHECK:       func.func @product_entry
-// CHECK:         arith.constant 128 : i64
-// CHECK:         llvm.call @profuse_run_chunks
+// CHECK:         arith.constant 24 : i64
+// CHECK:         %[[COUNT:.*]] = arith.constant 21 : i64
+// CHECK:         llvm.call @profuse_run_chunks(%{{.*}}, %{{.*}}, %[[COUNT]], %c0_{{.*}})
 // CHECK:       func.func @product_product0
 // CHECK:         arith.subi
 // CHECK:         call @scipy_cblas_sgemm
@@ -47,18 +48,26 @@ func.func private @product(%x: tensor<512x300xf32, {strides = "contiguous"}>, %y
   return %p : tensor<512x200xf32>
 }
 
-// A product of few rows in chunks of 128 columns.
+// A product of few rows in chunks of 512 columns; a word of the pool's block says whether a thread
+// may take several. What is no multiple of 16 is a call of its own.
 // CHECK-LABEL: // product_of_few_rows
 // CHECK:       func.func @product_of_few_rows_entry
-// CHECK:         arith.constant 128 : i64
-// CHECK:         llvm.call @profuse_run_chunks
+// CHECK:         %[[POOL:.*]] = llvm.mlir.addressof @profuse_pool
+// CHECK:         %[[WORD:.*]] = llvm.getelementptr inbounds %[[POOL]]
+// CHECK:         %[[JOINED:.*]] = llvm.load %[[WORD]]
+// CHECK:         arith.constant 512 : i64
+// CHECK:         llvm.call @profuse_run_chunks(%{{.*}}, %{{.*}}, %{{.*}}, %[[JOINED]])
 // CHECK:       func.func @product_of_few_rows_product0(%[[X:.*]]: !llvm.ptr {llvm.noalias}, %[[Y:.*]]: !llvm.ptr {llvm.noalias}, %[[OUT:.*]]: !llvm.ptr {llvm.noalias}, %[[LOW:.*]]: i64, %[[HIGH:.*]]: i64)
+// CHECK:         %[[SOME:.*]] = arith.subi %[[HIGH]], %[[LOW]]
+// CHECK:         %[[REST:.*]] = arith.remui %[[SOME]]
+// CHECK:         %[[END:.*]] = arith.subi %[[HIGH]], %[[REST]]
 // CHECK:         llvm.getelementptr inbounds %[[OUT]][%[[LOW]]]
-// CHECK:         arith.subi %[[HIGH]], %[[LOW]]
 // CHECK:         call @scipy_cblas_sgemm
-func.func private @product_of_few_rows(%x: tensor<64x256xf32, {strides = "contiguous"}>, %y: tensor<256x256xf32, {strides = "contiguous"}>) -> tensor<64x256xf32> {
-  %p = "profuse.matmul"(%x, %y) : (tensor<64x256xf32, {strides = "contiguous"}>, tensor<256x256xf32, {strides = "contiguous"}>) -> tensor<64x256xf32>
-  return %p : tensor<64x256xf32>
+// CHECK:         llvm.getelementptr inbounds %[[OUT]][%[[END]]]
+// CHECK:         call @scipy_cblas_sgemm
+func.func private @product_of_few_rows(%x: tensor<32x256xf32, {strides = "contiguous"}>, %y: tensor<256x1100xf32, {strides = "contiguous"}>) -> tensor<32x1100xf32> {
+  %p = "profuse.matmul"(%x, %y) : (tensor<32x256xf32, {strides = "contiguous"}>, tensor<256x1100xf32, {strides = "contiguous"}>) -> tensor<32x1100xf32>
+  return %p : tensor<32x1100xf32>
 }
 
 // Sizes decide which of two loops is divided; a call of the step has the ranges of both.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from profuse.lowering.cpu import pool
+from profuse.lowering.cpu.loader import set_library_threads
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import supports
 
@@ -22,6 +23,7 @@ def one_thread_afterwards():
 
 def on_threads(kernel, *args):
     """The results on each number of threads."""
+    set_library_threads(1)
     found = []
     for count in THREADS:
         assert pool.use_threads(count)

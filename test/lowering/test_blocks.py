@@ -57,7 +57,7 @@ def blocks(kernel):
 
 
 def calls(kernel):
-    return len(re.findall(r"call @scipy_cblas_[sd]gemm", kernel.stages["loops"]))
+    return len(re.findall(r"call @scipy_cblas_[sd]gem[mv]", kernel.stages["loops"]))
 
 
 def symbols(shape, names):

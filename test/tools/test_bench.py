@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -126,3 +127,16 @@ def test_a_run_goes_on_with_its_file(tmp_path):
     assert "not measured within" not in again
     assert "huber" in again
     assert file.read_text("utf-8") == before
+
+
+def test_products_are_measured_beside_the_library(tmp_path):
+    file = tmp_path / "out.json"
+    command = [sys.executable, str(BENCH / "products.py"), "--only", "f64 100x100x100"]
+    done = subprocess.run(
+        [*command, "--rounds", "3", "--json", str(file)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ["product", "scaled", "layer", "gram"]
+    assert re.search(r"us  NumPy +\d+\.\d\d .* library +\d\.\d\d$", lines[0])
+    assert len(json.loads(file.read_text("utf-8"))["rows"]) == 4
