@@ -35,6 +35,7 @@ from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .loop_types import Refused
 from .outline_loops import joined, loops_in, outline_loop
+from .round_costs import rounds_apart
 from .unseen import infer_unseen
 
 PREFIX = "fusion_loop"
@@ -63,6 +64,7 @@ class FuseLoops(Pass):
     keep: str = ""
     alone: str = ""
     exact: bool = False
+    whole: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -78,6 +80,8 @@ class FuseLoops(Pass):
                 refused[number] = Reason(Kind.NOT_LOWERED)
                 continue
             reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
+            if reason is None and not self.whole:
+                reason = rounds_apart(loop)
             if reason is not None:
                 refused[number] = reason
         while True:
