@@ -21,9 +21,9 @@ from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
+from ...mlir.nesting import is_inside
 from ...mlir.rewrite import (
     attrs_of,
-    defining_op,
     is_terminator,
     op_class,
     ops_in,
@@ -39,7 +39,7 @@ from ...ops.indexing.slicing import Slice
 from ...ops.manipulation.join import Concatenate, Pad, Stack
 from ...ops.manipulation.permute import Permutation
 from ...ops.manipulation.shape import Flip
-from ...ops.reductions.reduce import ArgMax, ArgMin, Reduction
+from ...ops.reductions.reduce import ArgMax, ArgMin, Max, Min, Reduction
 from ...reasons import Effect, Kind, Reason
 
 # Nanoseconds of a round.
@@ -50,6 +50,7 @@ _ACROSS = 0.3  # read in another order than it lies, where kernels of a round ha
 _JOINED = 0.7  # of several arrays, which one kernel of all rounds puts together in memory
 _EXTREMUM = 1.0  # one comparison after the other, where kernels of a round use vectors
 _FOLDED = 0.05  # of a reduction, whose operand is read once more from memory: 0.02 - 0.17
+_COMPARED = 0.1  # of a largest or smallest element, which waits for the one before
 _PICKED = 0.06  # at places that an array tells, or with steps
 
 
@@ -145,6 +146,8 @@ def _for_an_element(op: ir.Operation, cls: type[Op], loop: ir.Operation) -> floa
     if cls in (ArgMax, ArgMin):
         axis = attrs["axis"]
         return _EXTREMUM if axis is None or axis in (-1, len(shape) - 1) else _FOLDED
+    if cls in (Max, Min):
+        return _COMPARED
     if issubclass(cls, Reduction):
         return _FOLDED
     if cls in (Take, Gather, Index) or cls is Flip:
@@ -170,15 +173,13 @@ def _is_for_products(op: ir.Operation) -> bool:
 def _lies_across(value: ir.Value, loop: ir.Operation) -> bool:
     """Whether an array from before a loop has elements side by side that are no neighbours."""
     (type_,) = types_of([value])
-    made = defining_op(value)
-    block = value.owner if made is None else made.block
     if not isinstance(type_, TensorType) or not isinstance(type_.strides, tuple):
         return False
-    if block == loop.regions[0].blocks[0]:
+    if is_inside(value, loop):
         return False
     steps = zip(type_.shape or (), type_.strides, strict=True)
     last = next((step for size, step in reversed([*steps]) if size != 1), 1)
-    return last not in (0, 1, None)
+    return last not in (0, 1)
 
 
 __all__ = ["EVALUATED", "LAUNCH", "rounds_apart"]
