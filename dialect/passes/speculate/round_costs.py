@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
+from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.device import HOST
 from ...ir.op import Fusion, Op
@@ -28,9 +29,11 @@ from ...mlir.rewrite import (
     op_class,
     ops_in,
     short_name,
+    type_of,
     types_of,
     users,
 )
+from ...mlir.values import constant_type
 from ...ops.control_flow.control import LOOPS, ControlFlow
 from ...ops.indexing.index import Gather, Index, Take
 from ...ops.indexing.inplace import Writing
@@ -73,8 +76,9 @@ def rounds_apart(loop: ir.Operation) -> Reason | None:
     """Why rounds of a loop, or of one in it, take less time in kernels of their own; else None.
 
     The types of values are those of the profile. What has unknown sizes counts for nothing, so that
-    one kernel of all rounds is made where nothing is known. So it is where a round writes a part of
-    an array, which kernels of a round would copy, and on other devices than the host.
+    one kernel of all rounds is made where nothing is known. So it is where sizes follow from numbers
+    of the round, or a round writes a part of an array, which kernels of a round do not have or would
+    copy, and on other devices than the host.
     """
     estimate = _round(loop)
     if estimate is not None and estimate.worst is not None and estimate.saved > estimate.spent:
@@ -100,9 +104,9 @@ def _round(loop: ir.Operation) -> _Round | None:
         if issubclass(cls, (Scatter, Writing)):
             return None
         types = [*types_of(op.operands), *types_of(op.results)]
-        if not devices_of(types) <= {HOST}:
+        if not devices_of(types) <= {HOST} or not _has_known_sizes(op, cls):
             return None
-        if all(isinstance(t, ScalarType) for t in types):
+        if all(isinstance(t, ScalarType) for t in types_of(op.results)):
             spent += EVALUATED
             continue
         blocks_with_kernels.add(op.block)
@@ -112,6 +116,18 @@ def _round(loop: ir.Operation) -> _Round | None:
         if cost > most:
             most, worst = cost, op
     return _Round(saved, spent + LAUNCH * len(blocks_with_kernels), worst)
+
+
+def _has_known_sizes(op: ir.Operation, cls: type[Op]) -> bool:
+    """Whether sizes of results follow from the types of operands, or these are not known either."""
+    types = [constant_type(v) or type_of(v) for v in op.operands]
+    if any(isinstance(t, TensorType) and not t.is_complete for t in types):
+        return True
+    try:
+        results = cls.infer(types, attrs_of(op))
+    except ProfuseError:
+        return False
+    return all(t.is_complete for t in results if isinstance(t, TensorType))
 
 
 def _ops_of_round(loop: ir.Operation) -> Iterator[ir.Operation]:
