@@ -332,7 +332,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "arrays begin loops in any order", "dialect/passes/speculate/specialize.py",
-        "if not (_is_out_of_order(type_) and _is_made_in(made, loop)):", "if True:",
+        "if not (_is_out_of_order(seen) and _is_made_in(made, loop)):", "if True:",
         ("executor/loops/test_rounds_apart.py::"
          "test_rounds_that_begin_with_another_layout",),
     ),

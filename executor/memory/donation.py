@@ -161,4 +161,3 @@ def sole_memory(pairs: Sequence[Pair], inputs: list, count: int) -> list:
             if isinstance(array, np.ndarray) and array.flags.owndata and is_plain(array):
                 found[output] = array if array.flags.writeable else None
     return found
-

@@ -76,9 +76,9 @@ def rounds_apart(loop: ir.Operation) -> Reason | None:
     """Why rounds of a loop, or of one in it, take less time in kernels of their own; else None.
 
     The types of values are those of the profile. What has unknown sizes counts for nothing, so that
-    one kernel of all rounds is made where nothing is known. So it is where sizes follow from numbers
-    of the round, or a round writes a part of an array, which kernels of a round do not have or would
-    copy, and on other devices than the host.
+    one kernel of all rounds is made where nothing is known. So it is where sizes follow from
+    numbers of the round, which kernels of a round do not have, where a round writes a part of an
+    array, which these would copy, and on other devices than the host.
     """
     estimate = _round(loop)
     if estimate is not None and estimate.worst is not None and estimate.saved > estimate.spent:

@@ -107,13 +107,15 @@ def _put_in_order(func: ir.Operation) -> int:
         body = loop.regions[0].blocks[0]
         for k, made in enumerate(terminator_of(body).operands):
             init, carried = loop.operands[3 + k], body.arguments[1 + k]
-            type_, end = type_of(init), type_of(made)
-            if not (_is_out_of_order(type_) and _is_made_in(made, loop)):
+            seen, end = type_of(carried), type_of(made)
+            if not (_is_out_of_order(seen) and _is_made_in(made, loop)):
                 continue
-            assert isinstance(type_, TensorType)
-            if not isinstance(end, TensorType) or (end.dtype, end.shape) != (type_.dtype, type_.shape):
+            assert isinstance(seen, TensorType) and isinstance(end, TensorType)
+            if (end.dtype, end.shape) != (seen.dtype, seen.shape):
                 continue
-            wanted = replace(type_, strides="contiguous")
+            if type_of(init) == TENSOR:
+                set_type(init, seen)  # as in the first round
+            wanted = replace(seen, strides="contiguous")
             copy = create(Copy, [init], {}, [wanted], loop, loop.location)
             loop.operands[3 + k] = copy.results[0]
             for value in (carried, made, loop.results[k]):
