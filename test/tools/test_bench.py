@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -126,3 +127,19 @@ def test_a_run_goes_on_with_its_file(tmp_path):
     assert "not measured within" not in again
     assert "huber" in again
     assert file.read_text("utf-8") == before
+
+
+def test_loops_are_compared_with_calls(tmp_path):
+    """One kernel for all rounds of few elements, and the values of calls."""
+    file = tmp_path / "out.json"
+    command = [
+        sys.executable, str(BENCH / "rounds.py"), "--only", "^(huber|histogram|all_finite)$",
+        "--sizes", "6x24", "--rounds", "2", "--json", str(file),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^  .*one kernel$", done.stdout, re.M)) == 3
+    rows = json.loads(file.read_text("utf-8"))["rows"]
+    assert [row["kernel"] for row in rows] == ["huber", "histogram", "all_finite"]
+    assert all(row["error"] <= 1 and row["python"] == 0 for row in rows)
+    assert f"above 1.3 in {sum(row['ratio'][1] > 1.3 for row in rows)} of 3" in done.stdout

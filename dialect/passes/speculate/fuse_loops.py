@@ -56,7 +56,8 @@ class FuseLoops(Pass):
     of their own, which the kernel holds them to. Loops that stay outside are noted with the reason.
     ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
     `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
-    stay: kernels of loops sum up in another order.
+    stay: kernels of loops sum up in another order. Those stay, too, whose rounds are estimated to
+    take less time in kernels of their own (`round_costs`), unless ``whole`` is set.
     """
 
     name: ClassVar[str] = "fuse-loops"
