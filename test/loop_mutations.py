@@ -336,6 +336,12 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_rounds_apart.py::"
          "test_rounds_that_begin_with_another_layout",),
     ),
+    Mutation(
+        "blocks of short rows leave out the last rows", "lowering/buffers/interchange.py",
+        "return constant_of(loop.operands[2]) == 1 and (extent is None or extent > most)",
+        "return extent is None or extent // most * most == extent > most",
+        ("executor/loops/test_rounds_of_elements.py::test_blocks_of_short_rows_are_numpys",),
+    ),
 )  # fmt: skip
 
 __all__ = ["LOOP_MUTATIONS"]
