@@ -29,11 +29,9 @@ from ...mlir.rewrite import (
     op_class,
     ops_in,
     short_name,
-    type_of,
     types_of,
     users,
 )
-from ...mlir.values import constant_type
 from ...ops.control_flow.control import LOOPS, ControlFlow
 from ...ops.indexing.index import Gather, Index, Take
 from ...ops.indexing.inplace import Writing
@@ -44,6 +42,7 @@ from ...ops.manipulation.permute import Permutation
 from ...ops.manipulation.shape import Flip
 from ...ops.reductions.reduce import ArgMax, ArgMin, Max, Min, Reduction
 from ...reasons import Effect, Kind, Reason
+from .outline_loops import known_type
 
 # Nanoseconds of a round.
 LAUNCH = 3000.0  # for Python to test the guard of a group, and to call its kernel
@@ -120,7 +119,7 @@ def _round(loop: ir.Operation) -> _Round | None:
 
 def _has_known_sizes(op: ir.Operation, cls: type[Op]) -> bool:
     """Whether sizes of results follow from the types of operands, or these are not known either."""
-    types = [constant_type(v) or type_of(v) for v in op.operands]
+    types = [known_type(v) for v in op.operands]
     if any(isinstance(t, TensorType) and not t.is_complete for t in types):
         return True
     try:

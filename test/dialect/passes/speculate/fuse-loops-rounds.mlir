@@ -7,7 +7,7 @@
 
 // STATS-DAG: 1 a loop runs round by round: transpose: kernels of each round are estimated to save 79 µs of it
 // STATS-DAG: 1 a loop runs round by round: max: kernels of each round are estimated to save 39 µs of it
-// STATS-DAG: 2 a loop runs round by round: concatenate: kernels of each round are estimated to save 46 µs of it
+// STATS-DAG: 3 a loop runs round by round: concatenate: kernels of each round are estimated to save 46 µs of it
 // STATS-DAG: 1 a loop runs round by round: mul: kernels of each round are estimated to save 20 µs of it
 
 // A round that reads across rows.
@@ -152,6 +152,24 @@ func.func @cut(%x: tensor<400000xf32>, %n: i64) -> tensor<f32> {
     scf.yield %b : tensor<f32>
   }
   return %r : tensor<f32>
+}
+
+// Numbers that follow from sizes are known, and so is the size of what they cut.
+// CHECK-LABEL: func.func @halves(
+// CHECK:         scf.for
+// CHECK:           "profuse.concatenate"
+func.func @halves(%x: tensor<256x256xf32>, %n: i64) -> tensor<256x256xf32> {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %two = "profuse.constant"() {value = 2 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (tensor<256x256xf32>) : i64 {
+    %rows = "profuse.dim"(%a) {axis = 0 : i64} : (tensor<256x256xf32>) -> i64
+    %half = "profuse.floor_div"(%rows, %two) : (i64, i64) -> i64
+    %high = "profuse.slice"(%a, %half) {starts = array<i64: 0>, stops = array<i64: -9223372036854775808>} : (tensor<256x256xf32>, i64) -> tensor<128x256xf32>
+    %joined = "profuse.concatenate"(%high, %high) {axis = 0 : i64} : (tensor<128x256xf32>, tensor<128x256xf32>) -> tensor<256x256xf32>
+    scf.yield %joined : tensor<256x256xf32>
+  }
+  return %r : tensor<256x256xf32>
 }
 
 // An argument that does not lie as its rows are read.
