@@ -65,6 +65,7 @@ class Kind(Enum):
     UNPROVEN = "unproven"
     # Of an op in a loop.
     SIZES_VARY = "sizes-vary"
+    ROUNDS_APART = "rounds-apart"
     # Of a group.
     GROUP_LIMIT = "group-limit"
     NOT_GENERAL = "not-general"
@@ -229,6 +230,7 @@ _WORDS = {
     Kind.UNDEFINED: "NumPy leaves {detail} undefined",
     Kind.UNPROVEN: "{detail}",
     Kind.SIZES_VARY: "sizes of its arrays vary",
+    Kind.ROUNDS_APART: "kernels of each round are estimated to save {detail} µs of it",
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",

@@ -301,6 +301,46 @@ LOOP_MUTATIONS = (
         "copies, first, ops.least(total, step))", "copies, ops.constant(0), ops.constant(1))",
         ("executor/cuda/test_device_loops.py::test_temporaries_of_unknown_size",),
     ),
+    Mutation(
+        "rounds of loops are never kernels of their own", "dialect/passes/speculate/fuse_loops.py",
+        "if reason is None and not self.whole:", "if False:",
+        ("executor/loops/test_rounds_apart.py::"
+         "test_rounds_across_rows_are_kernels_of_their_own",),
+    ),
+    Mutation(
+        "calls of kernels cost rounds nothing", "dialect/passes/speculate/round_costs.py",
+        "LAUNCH = 3000.0", "LAUNCH = 0.0",
+        ("executor/loops/test_rounds_apart.py::test_a_few_elements_stay_in_one_kernel",),
+    ),
+    Mutation(
+        "rounds whose sizes depend on numbers run apart",
+        "dialect/passes/speculate/round_costs.py",
+        "not devices_of(types) <= {HOST} or not _has_known_sizes(op, cls)",
+        "not devices_of(types) <= {HOST}",
+        ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),
+    ),
+    Mutation(
+        "strict fusion lets rounds run apart", "executor/tiers/profiling.py",
+        "whole_loops=self._strict", "whole_loops=False",
+        ("executor/loops/test_rounds_apart.py::test_strict_fusion_makes_one_kernel",),
+    ),
+    Mutation(
+        "kernels of rounds write over arrays in use", "executor/memory/spare.py",
+        "arrays[0] is not None and is_sole(arrays, 0)", "arrays[0] is not None",
+        ("executor/loops/test_rounds_apart.py::"
+         "test_arrays_that_are_still_in_use_are_not_written",),
+    ),
+    Mutation(
+        "arrays begin loops in any order", "dialect/passes/speculate/specialize.py",
+        "if not (_is_out_of_order(seen) and _is_made_in(made, loop)):", "if True:",
+        ("executor/loops/test_rounds_apart.py::"
+         "test_rounds_that_begin_with_another_layout",),
+    ),
+    Mutation(
+        "rounds of short rows wait for themselves", "lowering/buffers/interchange.py",
+        "ENOUGH = 64", "ENOUGH = 1",
+        ("executor/loops/test_rounds_of_elements.py::test_masks_of_pairs",),
+    ),
 )  # fmt: skip
 
 __all__ = ["LOOP_MUTATIONS"]

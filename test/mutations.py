@@ -244,7 +244,7 @@ MUTATIONS = (
     ),
     Mutation(
         "arrays that others hold are written to", "executor/memory/donation.py",
-        "if _holders(inputs, k) <= _SOLE:", "if True:",
+        "if is_sole(inputs, k):", "if True:",
         ("executor/backward/test_stolen_inputs.py",),
     ),
     Mutation(

@@ -39,6 +39,7 @@ def optimizing_pipeline(
     loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
     exact: bool = False,
+    whole_loops: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -61,6 +62,7 @@ def optimizing_pipeline(
         loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
         exact: True = fuse only what kernels compute to the last bit as NumPy does.
+        whole_loops: True = no loop runs round by round because that takes less time.
         before: users' passes that run before fusion.
         after: users' passes that run after guards have been inserted.
     """
@@ -71,6 +73,7 @@ def optimizing_pipeline(
         options.append(f"no-grad=(grad{{{' '.join(inner)}}})" if inner else "no-grad=grad")
         return f"{first},profile-driven{{{' '.join(options)}}},final,dce"
     options += ["exact=true"] if exact else []
+    options += ["whole=true"] if whole_loops else []
     if fuse:
         options += [f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
         if behavior == "dynamic":
@@ -101,6 +104,7 @@ def keyed_pipeline(
     loop_bytes: int = LOOP_BYTES,
     on_tape: bool = False,
     exact: bool = False,
+    whole_loops: bool = False,
     before: str = "",
     after: str = "",
 ) -> str:
@@ -118,6 +122,7 @@ def keyed_pipeline(
         loop_bytes: what the gradient of a loop may keep of its rounds.
         on_tape: True = keep the ops that only gradients differ by.
         exact: True = fuse only what kernels compute to the last bit as NumPy does.
+        whole_loops: True = no loop runs round by round because that takes less time.
         before: users' passes that run before fusion (R2.12).
         after: users' passes that run after fusion (R2.12).
     """
@@ -130,6 +135,7 @@ def keyed_pipeline(
     given = {"unit-axes": units, "contiguous": contiguous}
     given |= {n: f"({t})" for n, t in (("pre-fusion", before), ("post-fusion", after)) if t}
     kept += ["exact=true"] if exact else []
+    kept += ["whole=true"] if whole_loops else []
     options = [*kept, f"min-size={min_size}", f"max-values={max_values}", f"max-ops={max_ops}"]
     options += [f"{name}={text}" for name, text in given.items() if text]
     return f"spec-driven{{{' '.join(options)}}},final,prepare-kernels"

@@ -93,14 +93,19 @@ def is_plain(array: np.ndarray) -> bool:
 
 
 def destined(main: Program) -> dict[int, int]:
-    """Map results of fusion groups to the outputs of the graph that they become.
+    """Map results of fusion groups to the outputs of the graph that they become."""
+    return made_by_groups(main.body, main.outputs)
+
+
+def made_by_groups(body: Block, outputs: Sequence[int]) -> dict[int, int]:
+    """Map results of fusion groups to the outputs of their block that they become, by index.
 
     Groups inside loops are left out, because they run more than once. In a branch, a group counts
     only if the side that yields its result also contains the group: otherwise the branch may choose
     another value after the group has written the output.
     """
     found: dict[int, int] = {}
-    open_: list[tuple[Block, int, int]] = [(main.body, v, k) for k, v in enumerate(main.outputs)]
+    open_: list[tuple[Block, int, int]] = [(body, v, k) for k, v in enumerate(outputs)]
     makers: dict[int, dict[int, Instr]] = {}
     while open_:
         block, value, output = open_.pop()

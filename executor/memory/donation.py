@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
 from .destinations import is_plain
+from .holders import is_sole
 
 if TYPE_CHECKING:
     from ...lowering.abi import KernelABI
@@ -156,16 +156,8 @@ def sole_memory(pairs: Sequence[Pair], inputs: list, count: int) -> list:
     """
     found: list[np.ndarray | None] = [None] * count
     for output, k in pairs:
-        if _holders(inputs, k) <= _SOLE:
+        if is_sole(inputs, k):
             array = inputs[k]
             if isinstance(array, np.ndarray) and array.flags.owndata and is_plain(array):
                 found[output] = array if array.flags.writeable else None
     return found
-
-
-def _holders(items: list, k: int) -> int:
-    return sys.getrefcount(items[k])
-
-
-_SOLE = _holders([np.empty(1)], 0)
-"""What Python counts for an array that is in one list alone, which its versions do not agree on."""

@@ -27,7 +27,7 @@ from ..settings.knobs import knobs
 
 if TYPE_CHECKING:
     from ...dialect.ir.program import Module
-    from ...lowering.abi import KernelArtifact
+    from ...lowering.abi import KernelABI, KernelArtifact
     from ...lowering.cpu.loader import Loaded
 
 
@@ -68,6 +68,15 @@ def kernel_runner(
 def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] | None:
     """The kernel behind a callable of `kernel_runner`; None for other callables."""
     return getattr(runner, "kernel", None)
+
+
+def always_launches(abi: KernelABI) -> bool:
+    """Whether results are always what the kernel writes, and never what is evaluated instead.
+
+    Evaluated results may be views. A kernel is not called with ints that do not fit 64 bits.
+    """
+    ints = (s for s in abi.inputs if s.kind == "scalar" and dtype_named(s.dtype).kind != "f")
+    return not abi.can_violate and next(ints, None) is None
 
 
 def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:

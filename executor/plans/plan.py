@@ -28,15 +28,16 @@ from ...lowering.abi import KernelABI
 from ..interpret.evaluate import Adapt, bound_evaluate, own
 from ..interpret.loop_limit import check_patience, end_of_patience
 from ..memory import thread_block
-from ..memory.destinations import destined
+from ..memory.destinations import destined, made_by_groups
 from ..memory.donation import donations
 from ..memory.intermediates import Intermediates, intermediates
 from ..memory.liveness import Liveness, Overwrites, own_copy, uses_in
+from ..memory.spare import Spare
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from ..settings.stress import guard_failures
 from .guard import Guard, quick_check, sure_miss
-from .kernel_call import native_kernel
+from .kernel_call import always_launches, native_kernel
 
 Runner = Callable[..., Any]
 
@@ -156,6 +157,7 @@ class _Generator:
         self.overwrites = Overwrites(module.main) if adapt is None else None
         self.destined = destined(module.main)
         self.inner = intermediates(module.main, abis)
+        self.spares: dict[int, str] = {}  # result of a kernel in each round -> name of its `Spare`
         self.kernels, self.fallbacks = kernels, fallbacks
         self.scope: dict[str, Any] = {
             "C": counters, "holds": holds, "flags_hold": flags_hold, "noted": noted,
@@ -266,6 +268,8 @@ class _Generator:
             self.emit_frame(depth)
         args = ", ".join([*(f"v{o}" for o in instr.operands), *given])
         self.emit(depth, f"{outs} = {kernel}({args})")
+        for result in (r for r in instr.results if r in self.spares):
+            self.emit(depth, f"{self.spares[result]}.keep(v{result})")
         if not getattr(self.kernels[callee], "interprets", False):
             self.fresh.update(instr.results)
 
@@ -273,6 +277,8 @@ class _Generator:
         """Source of the array into which a kernel writes a result; ``"None"`` = a new array."""
         if self.inner and result in self.inner.index:
             return f"frame[{self.inner.index[result]}]"
+        if result in self.spares:
+            return f"{self.spares[result]}.take()"
         output = self.destined.get(result)
         return "None" if output is None else f"None if outs is None else outs[{output}]"
 
@@ -385,6 +391,7 @@ class _Generator:
     def emit_while(self, instr: Instr, depth: int) -> None:
         before, after = instr.blocks
         self.yields(before.args, instr.operands, depth)
+        self.emit_spares(after, depth)
         check = self.emit_patience(instr, depth)
         self.emit(depth, "while True:")
         self.emit(depth + 1, check)
@@ -394,6 +401,16 @@ class _Generator:
         self.block(after, depth + 1)
         self.yields(before.args, after.outputs, depth + 1)
         self.yields(instr.results, before.outputs[1:], depth)
+
+    def emit_spares(self, body: Block, depth: int) -> None:
+        """Before a loop: what keeps memory for those results of kernels that rounds hand on."""
+        groups = {r: i for i in body.walk() if i.op is FusionGroup for r in i.results}
+        for result in made_by_groups(body, body.outputs):
+            abi = self.abis.get(groups[result].attrs["callee"])
+            if abi is not None and always_launches(abi):
+                name = self.spares[result] = f"spare{result}"
+                self.scope["Spare"] = Spare
+                self.emit(depth, f"{name} = Spare()")
 
     def emit_patience(self, instr: Instr, depth: int) -> str:
         """What a round of a loop begins with: where no kernel is in it, Python may be sooner.
@@ -416,6 +433,7 @@ class _Generator:
         for k in () if self.overwrites is None else self.overwrites.owned(instr):
             self.scope["own_copy"] = own_copy
             self.emit(depth, f"v{carried[k]} = own_copy(v{carried[k]})")
+        self.emit_spares(body, depth)
         check = self.emit_patience(instr, depth)
         self.emit(depth, f"for v{index} in range(v{lower}, v{upper}, v{step}):")
         self.emit(depth + 1, check)

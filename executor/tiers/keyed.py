@@ -187,7 +187,8 @@ class KeyedExecutor(BaseExecutor):
             gradients=needs_gradient(self.module, types),
             inlines=inlines_subgraphs(), budget=knobs.activation_budget,
             loop_bytes=loop_bytes(),
-            on_tape=self.options.gradients, exact=knobs.exact, before=before, after=after,
+            on_tape=self.options.gradients, exact=knobs.exact,
+            whole_loops=self._strict, before=before, after=after,
         )  # fmt: skip
         return self._request(with_input_types(self.module, types), pipeline)
 

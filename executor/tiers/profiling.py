@@ -309,7 +309,8 @@ class Executor(BaseExecutor):
             fuse=knobs.general_fuser, gradients=self._differentiates,
             inlines=inlines_subgraphs(), budget=knobs.activation_budget,
             loop_bytes=loop_bytes(),
-            on_tape=self.options.gradients, exact=knobs.exact, before=before, after=after,
+            on_tape=self.options.gradients, exact=knobs.exact,
+            whole_loops=self._strict, before=before, after=after,
         )  # fmt: skip
         self.request = make_request(text, pipeline, self.options)
         return self.request

@@ -18,6 +18,8 @@ from .temporaries import LOOP
 
 BLOCK = 512
 """Elements that go through all rounds together: of six arrays of 8 bytes, 24 KiB."""
+ENOUGH = 64
+"""Elements among which a round finds work while one of them waits."""
 _PURE = ("arith.", "math.", "complex.")
 
 
@@ -86,8 +88,9 @@ def _is_own(memory: ir.Value) -> bool:
 
 
 def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
-    *outer, last = nest
-    blocks = _blocks(last)
+    place, most = _divided(nest)
+    outer, divided = nest[:place], nest[place]
+    blocks = _blocks(divided, most)
     if not outer and not blocks:
         return
     for op in outer:
@@ -99,24 +102,41 @@ def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
             view.operation.move_before(op)
         op.erase()
     if blocks:
-        low, high = list(last.operands)[:2]
+        low, high = list(divided.operands)[:2]
         with ir.InsertionPoint(loop), loop.location:
-            step = emit("arith.constant", low.type, value=ir.IntegerAttr.get(low.type, BLOCK))
+            step = emit("arith.constant", low.type, value=ir.IntegerAttr.get(low.type, most))
         made = _loop_before(loop, low, high, step)
         first = made.induction_variable
         loop.move_before(made.body.operations[0])
         with ir.InsertionPoint(loop), loop.location:
             end = emit("arith.addi", low.type, first, step)
             end = emit("arith.minsi", low.type, end, high)
-        last.operands[0], last.operands[1] = first, end
+        divided.operands[0], divided.operands[1] = first, end
 
 
-def _blocks(loop: ir.Operation) -> bool:
-    """Whether a loop is, or may be, longer than a block; its step has to be 1 for that."""
+def _divided(nest: list[ir.Operation]) -> tuple[int, int]:
+    """The place in a nest of the loop that blocks divide, and how many iterations a block has.
+
+    Loops outside of it go around the rounds, those inside are short. A round waits for what the one
+    before has stored: of a row of 8 elements it would do little else.
+    """
+    place, elements = len(nest) - 1, 1
+    while place and (extent := _extent(nest[place])) and elements * extent < ENOUGH:
+        elements *= extent
+        place -= 1
+    return place, BLOCK // elements
+
+
+def _extent(loop: ir.Operation) -> int | None:
+    """How many iterations a loop has; None where its bounds are not known, or its step is not 1."""
     low, high, step = (constant_of(v) for v in list(loop.operands)[:3])
-    if step != 1:
-        return False
-    return low is None or high is None or high - low > BLOCK
+    return None if low is None or high is None or step != 1 else high - low
+
+
+def _blocks(loop: ir.Operation, most: int) -> bool:
+    """Whether a loop is, or may be, longer than a block; its step has to be 1 for that."""
+    extent = _extent(loop)
+    return constant_of(loop.operands[2]) == 1 and (extent is None or extent > most)
 
 
 def _loop_before(loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Value) -> scf.ForOp:

@@ -140,3 +140,19 @@ def test_products_are_measured_beside_the_library(tmp_path):
     assert [line.split()[0] for line in lines[:-1]] == ["product", "scaled", "layer", "gram"]
     assert re.search(r"us  NumPy +\d+\.\d\d .* library +\d\.\d\d$", lines[0])
     assert len(json.loads(file.read_text("utf-8"))["rows"]) == 4
+
+
+def test_loops_are_compared_with_calls(tmp_path):
+    """One kernel for all rounds of few elements, and the values of calls."""
+    file = tmp_path / "out.json"
+    command = [
+        sys.executable, str(BENCH / "rounds.py"), "--only", "^(huber|histogram|all_finite)$",
+        "--sizes", "6x24", "--rounds", "2", "--json", str(file),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^  .*one kernel$", done.stdout, re.M)) == 3
+    rows = json.loads(file.read_text("utf-8"))["rows"]
+    assert [row["kernel"] for row in rows] == ["huber", "histogram", "all_finite"]
+    assert all(row["error"] <= 1 and row["python"] == 0 for row in rows)
+    assert f"above 1.3 in {sum(row['ratio'][1] > 1.3 for row in rows)} of 3" in done.stdout

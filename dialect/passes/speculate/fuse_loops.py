@@ -35,6 +35,7 @@ from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from .loop_types import Refused
 from .outline_loops import joined, loops_in, outline_loop
+from .round_costs import rounds_apart
 from .unseen import infer_unseen
 
 PREFIX = "fusion_loop"
@@ -55,7 +56,8 @@ class FuseLoops(Pass):
     of their own, which the kernel holds them to. Loops that stay outside are noted with the reason.
     ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
     `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
-    stay: kernels of loops sum up in another order.
+    stay: kernels of loops sum up in another order. Those stay, too, whose rounds are estimated to
+    take less time in kernels of their own (`round_costs`), unless ``whole`` is set.
     """
 
     name: ClassVar[str] = "fuse-loops"
@@ -63,6 +65,7 @@ class FuseLoops(Pass):
     keep: str = ""
     alone: str = ""
     exact: bool = False
+    whole: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -78,6 +81,8 @@ class FuseLoops(Pass):
                 refused[number] = Reason(Kind.NOT_LOWERED)
                 continue
             reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
+            if reason is None and not self.whole:
+                reason = rounds_apart(loop)
             if reason is not None:
                 refused[number] = reason
         while True:

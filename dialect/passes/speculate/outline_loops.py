@@ -288,7 +288,7 @@ def _is_read_by(members: Sequence[ir.Operation], op: ir.Operation) -> bool:
 
 def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
     """True if sizes of results follow from more than the types of the tensors that an op reads."""
-    types = [_known_type(v) for v in op.operands]
+    types = [known_type(v) for v in op.operands]
     if any(isinstance(t, TensorType) and not t.is_complete for t in types):
         return False
     try:
@@ -298,7 +298,7 @@ def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
     return any(isinstance(t, TensorType) and not t.is_complete for t in found)
 
 
-def _known_type(value: ir.Value) -> Type:
+def known_type(value: ir.Value) -> Type:
     """The type of a value, with the number that follows from sizes alone."""
     known, source = constant_type(value) or type_of(value), defining_op(value)
     cls = None if source is None else op_class(source)
@@ -308,7 +308,7 @@ def _known_type(value: ir.Value) -> Type:
     if cls.fusion not in (*_WITH_LOOP, Fusion.QUERY) or len(source.regions):
         return known
     try:
-        found = cls.infer([_known_type(v) for v in source.operands], attrs_of(source))
+        found = cls.infer([known_type(v) for v in source.operands], attrs_of(source))
     except ProfuseError:
         return known
     return found[list(source.results).index(value)]
@@ -401,4 +401,4 @@ def _drop_observers(func: ir.Operation) -> None:
             op.erase()
 
 
-__all__ = ["joined", "loops_in", "outline_loop"]
+__all__ = ["joined", "known_type", "loops_in", "outline_loop"]

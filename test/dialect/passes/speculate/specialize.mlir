@@ -80,3 +80,54 @@ func.func @while(%x: !profuse.tensor, %c: i1) -> !profuse.tensor {
   }
   return %r : !profuse.tensor
 }
+
+// What rounds make is in C order, whatever NumPy's first array is: so is that with which the loop
+// begins. The argument keeps its own layout, also where a round reads it.
+// CHECK-LABEL: func.func @in_order(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x8xf64, {device = "cpu", strides = ["1", "4"]}>
+// CHECK:         %[[C:.*]] = "profuse.copy"(%[[X]]) : ({{.*}}) -> tensor<4x8xf64, {device = "cpu", strides = "contiguous"}>
+// CHECK:         scf.for {{.*}} iter_args(%[[A:.*]] = %[[C]]) -> (tensor<4x8xf64, {device = "cpu", strides = "contiguous"}>)
+// CHECK:           "profuse.add"(%[[A]], %[[X]])
+func.func @in_order(%x: !profuse.tensor, %n: i64) -> !profuse.tensor {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (!profuse.tensor) : i64 {
+    %p = "profuse.profile"(%a) {site = 0 : i64, profiled_type = tensor<4x8xf64, {device = "cpu", strides = ["?", "?"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %q = "profuse.profile"(%x) {site = 1 : i64, profiled_type = tensor<4x8xf64, {device = "cpu", strides = ["1", "4"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %s = "profuse.add"(%p, %q) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+    scf.yield %s : !profuse.tensor
+  }
+  return %r : !profuse.tensor
+}
+
+// A view of what the loop carries has the memory of the array before.
+// CHECK-LABEL: func.func @views(
+// CHECK-NOT:     profuse.copy
+// CHECK:         return
+func.func @views(%x: !profuse.tensor, %n: i64) -> !profuse.tensor {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (!profuse.tensor) : i64 {
+    %p = "profuse.profile"(%a) {site = 0 : i64, profiled_type = tensor<8x8xf64, {device = "cpu", strides = ["1", "8"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %s = "profuse.transpose"(%p) : (!profuse.tensor) -> !profuse.tensor
+    scf.yield %s : !profuse.tensor
+  }
+  return %r : !profuse.tensor
+}
+
+// Where an op writes, no array is put in the place of another one.
+// CHECK-LABEL: func.func @writes(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]:
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %[[X]])
+func.func @writes(%x: !profuse.tensor, %n: i64) -> !profuse.tensor {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (!profuse.tensor) : i64 {
+    %p = "profuse.profile"(%a) {site = 0 : i64, profiled_type = tensor<8x8xf64, {device = "cpu", strides = ["1", "8"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %s = "profuse.exp"(%p) : (!profuse.tensor) -> !profuse.tensor
+    scf.yield %s : !profuse.tensor
+  }
+  %own = "profuse.copy"(%x) : (!profuse.tensor) -> !profuse.tensor
+  %w = "profuse.copy_"(%own, %one) : (!profuse.tensor, i64) -> !profuse.tensor
+  return %r : !profuse.tensor
+}
