@@ -153,7 +153,7 @@ class Chunks:
             return None
         lowest = 1 if only.calls is None else only.calls.lowest(only.unit)
         assert lowest is not None, "a grain is known"
-        return max((only.extent - lowest) // grain + 1, 1)
+        return max((only.extent - lowest) // max(grain, 1) + 1, 1)
 
     @property
     def of_calls(self) -> bool:
