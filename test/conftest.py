@@ -134,3 +134,22 @@ def no_failed_check(request: pytest.FixtureRequest, no_earlier_events: None):
 
         failed = [str(e) for e in events.events() if e.kind == "check-failed"]
         assert not failed, "\n".join(failed)
+
+
+@pytest.fixture
+def own_functions(monkeypatch: pytest.MonkeyPatch):
+    """Reports show the functions of this test alone: thousands of earlier ones may be alive."""
+    from profuse.executor.observe import registry
+
+    functions = registry.functions
+    last = max(map(registry.number_of, functions()), default=0)
+    monkeypatch.setattr(
+        registry, "functions", lambda: [f for f in functions() if registry.number_of(f) > last]
+    )
+
+
+@pytest.fixture
+def small_heap():
+    """Collections of garbage walk what the test makes, and not what earlier tests have left."""
+    gc.collect()
+    gc.freeze()

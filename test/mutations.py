@@ -366,6 +366,11 @@ MUTATIONS = (
         ("lowering/test_columns.py::test_many_rows_of_few_columns",),
     ),
     Mutation(
+        "accumulators of a row are taken for those of all rows", "lowering/emit/few_columns.py",
+        "if address is not None and op not in added", "if False and op not in added",
+        ("lowering/test_columns.py::test_accumulators_that_each_row_has_for_itself",),
+    ),
+    Mutation(
         "steps of rows leave out what is left over", "lowering/emit/few_columns.py",
         "        loop.operands[0] = whole\n", "        loop.operands[0] = high\n",
         ("lowering/test_columns.py::test_many_rows_of_few_columns",),

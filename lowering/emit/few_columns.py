@@ -61,12 +61,33 @@ def _is_cheap(loop: ir.Operation) -> bool:
 
 
 def _sums(loop: ir.Operation) -> list[_Sum]:
+    """The sums over the rounds of a loop; none where a round does more with their memory than that.
+
+    Rounds may have accumulators of their own in it, which they begin, add to and read.
+    """
     found = []
     for view in loop.regions[0].blocks[0].operations:
         op = view.operation
         if op.name == "llvm.store" and (one := _sum(op, loop)):
             found.append(one)
+    places = [one.store.operands[1] for one in found]
+    if any(_is_same(a, b) for k, a in enumerate(places) for b in places[:k]):
+        return []
+    memory = {_memory(place) for place in places}
+    added = {definition(one.add.operands[1 - one.number]) for one in found}
+    added |= {one.store for one in found}
+    for op in walk(loop):
+        address = {"llvm.load": 0, "llvm.store": 1}.get(op.name)
+        if address is not None and op not in added and _memory(op.operands[address]) in memory:
+            return []
     return found
+
+
+def _memory(address: ir.Value) -> ir.Value:
+    """What an address is computed of."""
+    while (op := definition(address)) is not None and op.name == "llvm.getelementptr":
+        address = op.operands[0]
+    return address
 
 
 def _sum(store: ir.Operation, loop: ir.Operation) -> _Sum | None:
@@ -102,7 +123,8 @@ def _is_same(a: ir.Value, b: ir.Value) -> bool:
     if one is None or other is None or one.name != other.name or one.name not in _ADDRESS:
         return False
     same = all(map(_is_same, one.operands, other.operands))
-    return same and str(one.attributes) == str(other.attributes)
+    attributes, others = one.attributes, other.attributes
+    return same and {n: attributes[n] for n in attributes} == {n: others[n] for n in others}
 
 
 class _Lanes:

@@ -15,7 +15,7 @@ from profuse.dialect.interrupts import interrupts_held_back
 
 # A shell sends the signal, since no thread of this process runs while extension modules start.
 LOADS = """
-import os, signal, sys
+import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs of a shell
 class Finder:
     def find_spec(self, name, path=None, target=None):
@@ -31,6 +31,7 @@ with open("graph.mlir", "w") as file:
     file.write(f.ir("graph"))
 try:
     FIRST
+    time.sleep(30)  # on a busy machine the shell comes late
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted")

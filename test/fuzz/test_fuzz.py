@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import EVERY_CASE
 from profuse.dialect.ops.elementwise.unary import Exp
 
 from . import modes
@@ -22,7 +23,7 @@ from .runner import run
 from .shrink import CRASH, failure, script, shrink
 
 SEED = 5
-PROGRAMS = 90
+PROGRAMS = 90 if EVERY_CASE else 60
 # One mode beside tier 0 for each program, in turn.
 TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"), ("threads",))
 # Programs that fail for a known cause.

@@ -107,6 +107,19 @@ def test_many_rows_of_few_columns(columns, of):
             assert one.tobytes() == y.sum(axis=0).tobytes()
 
 
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (5, 3, 2), (300, 3, 2), (40, 20, 3)])
+def test_accumulators_that_each_row_has_for_itself(sizes):
+    """A row that begins, fills and reads them does not add to those of the row before."""
+    g = Graph(tensor(*sizes))
+    (x,) = g.inputs
+    mean = g.mean(g.mul(x, x), axes=(1,), keepdims=False)
+    kernel = built(g.returning(g.sub(mean, g.tanh(mean))))
+    x = drawn(*sizes)
+    mean = (x.astype(np.float64) ** 2).mean(axis=1)
+    (found,) = kernel(x)
+    np.testing.assert_allclose(found, mean - np.tanh(mean), rtol=1e-4, atol=1e-6)
+
+
 def test_extrema_and_sums_of_few_columns():
     g = Graph(tensor("n", 3))
     (x,) = g.inputs

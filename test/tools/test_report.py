@@ -190,6 +190,7 @@ def test_a_script_that_fails_has_a_page_too(report_folder):
     assert "script.py fail --now" in text
 
 
+@pytest.mark.usefixtures("own_functions")
 def test_the_exit_status_is_the_scripts(tmp_path, capfd):
     for code, status, said in (("0", 0, ""), ("3", 3, ""), ("'words'", 1, "words\n")):
         script = tmp_path / "leave.py"

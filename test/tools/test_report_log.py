@@ -27,6 +27,7 @@ def log(tmp_path):
     return path
 
 
+@pytest.mark.compiles
 def test_what_a_log_tells(log):
     run = from_log(log)
     logged, refused = run.functions

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import profuse as pf
 import pytest
+from every_case import pairs
 
 RNG = np.random.default_rng(4)
 STEP = 1e-6
@@ -107,14 +108,16 @@ def total(grads, directions):
     return sum((g * d).sum() for g, d in zip(grads, directions, strict=True))
 
 
-@pytest.mark.parametrize("profiling", [True, False], ids=["profiling", "keyed"])
-@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, profiling):
+ROUNDS = [(9, 9, 10, 16), (23, 23, 1, 8)]
+
+
+@pytest.mark.parametrize("f, numbers, profiling", pairs(FUNCTIONS, ROUNDS, [True, False]))
+def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, profiling):
     """Joint and split, at numbers of rounds that are squares, one more, and few."""
     plain = pf.jit(f, profiled_runs=99)
     with pf.knobs.override(loop_bytes=0, profiling_mode=profiling):
         made = pf.grad(f, wrt=EVERY)
-        for rounds in (9, 9, 10, 16, 23, 1, 8):
+        for rounds in numbers:
             args = arguments(rounds)
             directions = [RNG.standard_normal(a.shape) for a in args]
             grads = made(*args)

@@ -239,6 +239,7 @@ def test_explain_tells_captures_misses_and_hooks():
     assert "CompiledAutograd0" in text
 
 
+@pytest.mark.usefixtures("own_functions")
 def test_reports_show_captured_runs(tmp_path):
     steps(3)
     path = tmp_path / "report.html"

@@ -255,6 +255,7 @@ def test_times_are_told_of_kernels_that_serve_too(monkeypatch):
     assert f"measured: {made.measured}" in f.explain()
 
 
+@pytest.mark.usefixtures("own_functions")
 def test_reports_and_logs_tell_it(monkeypatch, tmp_path):
     slow_kernels(monkeypatch, 0.01)
     with pf.knobs.override(log=str(tmp_path / "run.jsonl")), pf.trace():

@@ -326,19 +326,16 @@ def test_keyboard_interrupt_is_delivered():
 
 
 @pytest.mark.skipif("PROFUSE_INNER_TESTS" in os.environ, reason="is what runs inside")
-@pytest.mark.parametrize("how", ["malloc", "dev"])
-def test_under_a_checking_interpreter(how):
+def test_under_a_checking_interpreter():
     """All of this again, among threads too, with CPython's own checks of memory and use."""
     environment = os.environ | {"PROFUSE_INNER_TESTS": "1"}
-    environment |= {"PYTHONMALLOC": "debug"} if how == "malloc" else {}
-    flags = ["-X", "dev"] if how == "dev" else []
     parts = (
         "test_dispatch.py", "test_dispatch_arguments.py", "test_dispatch_leaks.py",
         "test_dispatch_threads.py", "../cuda/test_device_dispatch.py",
     )  # fmt: skip
     files = [str(Path(__file__).parent / name) for name in parts]
     done = subprocess.run(
-        [sys.executable, *flags, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
+        [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
         env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
