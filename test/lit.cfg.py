@@ -1,10 +1,13 @@
 """lit suite: ``lit test/`` runs every ``.mlir`` and ``.test`` file below; pytest runs the rest."""
 
+import atexit
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 
 import lit.formats
 
@@ -26,18 +29,24 @@ def _tool(name: str, package: str) -> str:
     return shutil.which(name) or name
 
 
-def _script(name: str) -> str:
-    """A console script of this environment, which need not be activated."""
-    beside = os.path.join(os.path.dirname(sys.executable), name)
-    return beside if os.path.exists(beside) else shutil.which(name) or name
+# Tools run in forks of one process, see prepared.py, which ends with the pipe to it.
+_folder = tempfile.mkdtemp(prefix="profuse-lit-")
+atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+_socket = os.path.join(_folder, "tools")
+_program = os.path.join(config.test_source_root, "prepared.py")  # noqa: F821
+
+
+def _prepared(tool: str) -> str:
+    """The command that has a tool run there."""
+    return f"{sys.executable} -S -E {_program} {_socket} {tool}"
 
 
 for _name, _path in (
     ("FileCheck", _tool("FileCheck", "llvm")),
     ("mlir-opt", _tool("mlir-opt", "mlir")),
     ("not", _tool("not", "llvm")),
-    ("profuse-opt", _script("profuse-opt")),
-    ("profuse-run", _script("profuse-run")),
+    ("profuse-opt", _prepared("profuse-opt")),
+    ("profuse-run", _prepared("profuse-run")),
 ):
     config.substitutions.append((rf"(?<![\w/%.-]){_name}(?![\w/.-])", _path))  # noqa: F821
 
@@ -48,7 +57,13 @@ if "PYTHONPATH" in os.environ:
 # What earlier runs have compiled must not answer for this checkout's compiler.
 config.environment["PROFUSE_CACHE"] = "off"  # noqa: F821
 
-config.substitutions.append(("%{python}", sys.executable))  # noqa: F821
+config.substitutions.append(("%{python}", _prepared("python")))  # noqa: F821
+_environment = {**os.environ, **config.environment}  # noqa: F821
+_server = subprocess.Popen(
+    [sys.executable, _program, _socket, "--serve"], stdin=subprocess.PIPE, env=_environment
+)
+while not os.path.exists(_socket) and _server.poll() is None:
+    time.sleep(0.01)
 
 if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")  # noqa: F821

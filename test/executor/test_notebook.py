@@ -217,6 +217,7 @@ def test_a_cell_that_is_changed_and_run_again(notebook):
     )
 
 
+@pytest.mark.slow
 def test_a_restarted_kernel_is_warm(tmp_path):
     """Its first call is native, though files are called otherwise and lines are others."""
     with Notebook(tmp_path) as notebook:

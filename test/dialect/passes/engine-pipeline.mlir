@@ -10,9 +10,9 @@
 // CHECK:         %[[C:.*]]:3 = "profuse.type_check"(%[[X]], %[[W]])
 // CHECK-SAME:      types = [tensor<4x8xf32, {device = "cpu", strides = ["8", "1"]}>, tensor<8xf64, {device = "cpu", strides = ["1"]}>]
 // CHECK-NEXT:    %[[R:.*]] = scf.if %[[C]]#2 -> (!profuse.tensor) {
-// CHECK-NEXT:      "profuse.fusion_group"(%[[N]], %[[C]]#0, %[[C]]#1) {callee = @fusion_loop0_0}
+// CHECK-NEXT:      "profuse.fusion_group"(%[[C]]#0, %[[N]], %[[C]]#1) {callee = @fusion_loop0_0}
 // CHECK:         } else {
-// CHECK-NEXT:      "profuse.call_fallback"(%[[N]], %[[X]], %[[W]]) {callee = @fallback_loop0_0}
+// CHECK-NEXT:      "profuse.call_fallback"(%[[X]], %[[N]], %[[W]]) {callee = @fallback_loop0_0}
 // CHECK:         return %[[R]] : !profuse.tensor
 
 // The kernel's promotion is explicit, the fallback's is NumPy's.

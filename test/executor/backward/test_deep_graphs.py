@@ -243,6 +243,7 @@ def test_errors_of_hooks_leave_it_whole(short):
 # --- depth ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes():
     x = leaf(4, 4)
     for nodes in (2001, 10_001):

@@ -325,6 +325,7 @@ def test_keyboard_interrupt_is_delivered():
     assert done.stdout.split() == ["interrupted"] * 2, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("PROFUSE_INNER_TESTS" in os.environ, reason="is what runs inside")
 def test_under_a_checking_interpreter():
     """All of this again, among threads too, with CPython's own checks of memory and use."""
