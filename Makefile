@@ -41,7 +41,7 @@ types: $(STAMP) ## mypy
 lit: $(STAMP) ## IR tests: lit + FileCheck
 	$(BIN)/lit -j2 test
 
-PYTEST := $(BIN)/python -m pytest -n 2
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 pytest: $(STAMP) ## behaviour tests
 	$(PYTEST)
 

@@ -21,3 +21,11 @@ def pairs(first: Sequence[Any], second: Sequence[Any], ways: Sequence[Any]) -> l
     return [
         (a, b, ways[(i + k) % len(ways)]) for i, a in enumerate(first) for k, b in enumerate(second)
     ]
+
+
+def spread(cases: Sequence[tuple], step: int = 3) -> Sequence[tuple]:
+    """All of the cases, or one in so many; of a product, each row has others than the one before.
+
+    The length of a row and ``step`` have no common divisor.
+    """
+    return cases if EVERY_CASE else cases[::step]

@@ -22,6 +22,11 @@ MUTATIONS = (
     *TRACING_MUTATIONS,
     *TRUST_MUTATIONS,
     Mutation(
+        "quick code serves tests of optimised code", "test/compiling.py",
+        "request.pinned, request.name, libllvm.LEVEL)", "request.pinned, request.name)",
+        ("test_compiling.py::test_code_of_one_mode_does_not_serve_another",),
+    ),
+    Mutation(
         "observers in blocks do not ask for gradients", "executor/settings/gradient_mode.py",
         "for instr in module.main.body.walk() if instr.op is Profile",
         "for instr in module.main.body.instrs if instr.op is Profile",

@@ -32,7 +32,6 @@ from ..memory.destinations import destined, made_by_groups
 from ..memory.donation import donations
 from ..memory.intermediates import Intermediates, intermediates
 from ..memory.liveness import Liveness, Overwrites, own_copy, uses_in
-from ..memory.spare import Spare
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from ..settings.stress import guard_failures
@@ -404,6 +403,8 @@ class _Generator:
 
     def emit_spares(self, body: Block, depth: int) -> None:
         """Before a loop: what keeps memory for those results of kernels that rounds hand on."""
+        from ..memory.spare import Spare  # few plans have loops
+
         groups = {r: i for i in body.walk() if i.op is FusionGroup for r in i.results}
         for result in made_by_groups(body, body.outputs):
             abi = self.abis.get(groups[result].attrs["callee"])

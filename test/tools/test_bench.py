@@ -16,8 +16,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from harness import libraries, roofline, session, systems, tables
 from suite import KERNELS, TINY, Case, leaves
 
-pytestmark = pytest.mark.optimised  # as users get them
-
 BENCH = Path(__file__).parents[2] / "bench"
 MODES = ("static", "dynamic")
 # The first dtype of a kernel in both modes, the others in one of them in turn.

@@ -341,7 +341,6 @@ def test_nothing_is_leaked(device):
     assert abs(sys.getallocatedblocks() - blocks) < 300
 
 
-@pytest.mark.usefixtures("small_heap")
 def test_items_live_until_the_call_ends(device):
     """Asking one of them what it is runs Python code, a mode of torch say, or another thread."""
     x, y, table = host(4, 8), host(8), []

@@ -8,7 +8,7 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 import pytest
-from every_case import pairs
+from every_case import pairs, spread
 from internals import executor_of
 from needs import needs_ptxas
 from profuse.executor.compile.compiler import compile_graph
@@ -163,7 +163,7 @@ def test_forward_and_backward_run_as_kernels_alone(device, name, strategy):
 SIZES = [(5, 1024), (33, 63), (2, 20_000), (1, 5000), (300, 5), (2048, 8), (1, 1), (0, 8)]
 
 
-@pytest.mark.parametrize("name, sizes, strategy", pairs(list(LOSSES), SIZES, STRATEGIES))
+@pytest.mark.parametrize("name, sizes, strategy", spread(pairs(list(LOSSES), SIZES, STRATEGIES)))
 def test_sizes(device, name, sizes, strategy):
     rows, columns = sizes
     loss = LOSSES[name]

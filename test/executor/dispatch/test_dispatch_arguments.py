@@ -277,7 +277,6 @@ def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():
         assert f"dispatched in Python: {told} at {place} runs in Python" in f.explain()
 
 
-@pytest.mark.usefixtures("small_heap")
 def test_items_live_until_the_call_ends(monkeypatch):
     """Making the result runs Python code, a finalizer say, that empties the container."""
     table, make = {}, output_pool.empty
