@@ -107,7 +107,7 @@ def test_many_rows_of_few_columns(columns, of):
             assert one.tobytes() == y.sum(axis=0).tobytes()
 
 
-@pytest.mark.parametrize("sizes", [(2, 3, 4), (5, 3, 2), (300, 3, 2), (40, 20, 3)])
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (5, 3, 2), (300, 3, 2), (300, 1, 2), (40, 20, 3)])
 def test_accumulators_that_each_row_has_for_itself(sizes):
     """A row that begins, fills and reads them does not add to those of the row before."""
     g = Graph(tensor(*sizes))
@@ -118,6 +118,15 @@ def test_accumulators_that_each_row_has_for_itself(sizes):
     mean = (x.astype(np.float64) ** 2).mean(axis=1)
     (found,) = kernel(x)
     np.testing.assert_allclose(found, mean - np.tanh(mean), rtol=1e-4, atol=1e-6)
+
+
+def test_rows_that_add_several_times():
+    g = Graph(tensor(300, 3, 2))
+    (x,) = g.inputs
+    kernel = built(g.returning(g.sum(g.tanh(x), axes=(0, 1), keepdims=False)))
+    x = drawn(300, 3, 2)
+    (found,) = kernel(x)
+    np.testing.assert_allclose(found, np.tanh(x.astype(np.float64)).sum(axis=(0, 1)), rtol=1e-3)
 
 
 def test_extrema_and_sums_of_few_columns():

@@ -96,6 +96,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 _OPS = dis.opmap
 _LOAD_METHOD = _OPS.get("LOAD_METHOD", -1)
 _LOAD_ATTR = _OPS["LOAD_ATTR"]
+_LOAD_SUPER_ATTR = _OPS.get("LOAD_SUPER_ATTR", -1)  # of `super()`, since Python 3.12
 _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
@@ -122,6 +123,8 @@ def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> boo
         names = inner.co_names
         in_module = called_later = False
         for opcode, arg in _instructions(inner):
+            if opcode == _LOAD_SUPER_ATTR:
+                return True
             if opcode == _PUSH_NULL:
                 # Where the callee before has got its own, this is that of one among the arguments.
                 if not in_module or called_later:
