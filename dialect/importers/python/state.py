@@ -56,6 +56,7 @@ _COMPARES = (
     }),
     frozenset({"COMPARE_OP", "CONTAINS_OP", "MATCH_CLASS"}),
 )  # fmt: skip
+_REPLACES = frozenset({"__replace__", "replace"}), frozenset[str]()  # of dataclasses, since 3.13
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 _OPEN = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic)
@@ -318,13 +319,14 @@ class _Walk:
         """Code of operators and properties of the classes met, which no scope sees run.
 
         Args:
-            codes: all other code: what asks for no text and compares nothing needs no operators
-                for that, which those of a dataclass are: they name all fields.
+            codes: all other code: what asks for no text, compares and replaces nothing needs no
+                operators for that, which those of a dataclass are: they name all fields.
         """
         compares, writes = _uses(codes, _COMPARES), _uses(codes, _WRITES)
+        replaces = _uses(codes, _REPLACES)
         for cls in self._classes:
             for name, value in vars(cls).items():
-                if name in _TEXTS and not writes:
+                if name in _TEXTS and not writes or name == "__replace__" and not replaces:
                     continue
                 if name in _COMPARISONS and not compares and cls.__hash__ is None:
                     continue
