@@ -326,7 +326,7 @@ class _Walk:
         replaces = _uses(codes, _REPLACES)
         for cls in self._classes:
             for name, value in vars(cls).items():
-                if name in _TEXTS and not writes or name == "__replace__" and not replaces:
+                if (name in _TEXTS and not writes) or (name == "__replace__" and not replaces):
                     continue
                 if name in _COMPARISONS and not compares and cls.__hash__ is None:
                     continue
