@@ -100,7 +100,7 @@ racecheck: $(STAMP) ## kernels and their threads under ThreadSanitizer, where GC
 test: check lit pytest requirements docs ## all checks and tests
 
 # Every case, compiled as users compile: what docs/testing.md calls every case, and no memo of compiles.
-test-all: check lit requirements docs ## the same with every case, each compile in full; hours
+test-all: check lit requirements docs ## the same with every case, each compile in full; half an hour
 	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST)
 
 PART ?= $(shell git rev-parse --short HEAD)/60
