@@ -97,7 +97,10 @@ memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is instal
 racecheck: $(STAMP) ## kernels and their threads under ThreadSanitizer, where GCC has it
 	$(BIN)/python test/lowering/racecheck.py
 
-test: check lit pytest requirements docs ## all checks and tests
+# What takes one core each is made side by side; pytest has both.
+test: $(STAMP) ## all checks and tests
+	$(MAKE) -j2 --output-sync=target check requirements lit docs
+	$(MAKE) pytest
 
 # Every case, compiled as users compile: what docs/testing.md calls every case, and no memo of compiles.
 test-all: check lit requirements docs ## the same with every case, each compile in full; half an hour

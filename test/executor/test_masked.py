@@ -9,7 +9,8 @@ import pytest
 from every_case import pairs
 from internals import executor_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+# What LLVM makes of them is what may be wrong.
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.optimised]
 RNG = np.random.default_rng(17)
 DTYPES = [
     np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32,
