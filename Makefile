@@ -106,7 +106,7 @@ test: $(STAMP) ## all checks and tests
 test-all: check lit requirements docs ## the same with every case, each compile in full; half an hour
 	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST)
 
-PART ?= $(shell git rev-parse --short HEAD)/60
+PART ?= $(shell git rev-parse --short HEAD)/30
 test-part: $(STAMP) ## of test-all's tests, those of PART (seed/number of parts); by default the commit's
 	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST) --part $(PART)
 
