@@ -87,7 +87,7 @@ fuzz-gradients: $(STAMP) ## gradients of PROGRAMS random functions, in all ways 
 # JAX, torch and expecttest (torch's operator database imports it) come with the extra bench. What
 # is not installed is skipped.
 peers-gradients: $(STAMP) ## gradients against JAX and torch's operator database, where installed
-	PROFUSE_TEST_EVERY_CASE=1 $(BIN)/python -m pytest -rs test/peers
+	EVERY_CASE=1 $(BIN)/python -m pytest -rs test/peers
 
 memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is installed
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --quiet --error-exitcode=9 \
@@ -104,11 +104,11 @@ test: $(STAMP) ## all checks and tests
 
 # Every case, compiled as users compile: what docs/testing.md calls every case, and no memo of compiles.
 test-all: check lit requirements docs ## the same with every case, each compile in full; half an hour
-	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST)
+	EVERY_CASE=1 $(PYTEST)
 
-PART ?= $(shell git rev-parse --short HEAD)/30
+PART ?= $(shell git rev-parse --short HEAD)/60
 test-part: $(STAMP) ## of test-all's tests, those of PART (seed/number of parts); by default the commit's
-	PROFUSE_TEST_EVERY_CASE=1 $(PYTEST) --part $(PART)
+	EVERY_CASE=1 $(PYTEST) --part $(PART)
 
 # Peers are compared where they are installed: .venv/bin/pip install -e '.[bench]'. BENCH passes
 # options on, as in make bench BENCH="--threads 1 all --budget 3600"; a second call goes on.

@@ -32,7 +32,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
 
 
 # Everything is compiled as users get it, and each case runs: make test-all.
-EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
+EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 # All of them take many minutes; without it, cases that repeat what others test are left out.
-EVERY_CASE = os.environ.get("PROFUSE_TEST_EVERY_CASE") == "1"
+EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 
 
 def pairs(first: Sequence[Any], second: Sequence[Any], ways: Sequence[Any]) -> list[tuple]:

@@ -115,7 +115,8 @@ def cases():
     for name, dtype, way in pairs(list(REDUCTIONS), DTYPES, WAYS):
         kind = np.dtype(dtype).kind
         kinds = OF_SOME.get(name, "fViubc")
-        if kind not in kinds:
+        # Products of that many numbers leave the range of float16.
+        if kind not in kinds or (name == "prod" and dtype is np.float16):
             continue
         yield pytest.param(name, dtype, *way, id=f"{name}-{np.dtype(dtype)}-{way[0]}-{way[1]}")
 

@@ -246,7 +246,7 @@ def test_both_forms_of_an_expansion_have_the_same_bits(name, dtype):
     np.testing.assert_array_equal(bits(plain(*arrays)), bits(other(*arrays)))
 
 
-@pytest.mark.skipif(os.environ.get("PROFUSE_TEST_EVERY_CASE") != "1", reason="half a minute each")
+@pytest.mark.skipif(os.environ.get("EVERY_CASE") != "1", reason="half a minute each")
 @pytest.mark.parametrize("name", [n for n in UNARY if math.ULP_BOUNDS[n][0] is not None])
 def test_both_forms_have_the_same_bits_for_all_f32(name):
     plain, other = kernel(name, np.float32), kernel(name, np.float32, slow_subnormals=True)

@@ -26,7 +26,7 @@ from published_programs import PROGRAMS  # noqa: E402
 from random_functions import Plain, function  # noqa: E402
 from suite import KERNELS, Case, Size, leaves  # noqa: E402
 
-FUNCTIONS = 300 if os.environ.get("PROFUSE_TEST_EVERY_CASE") else 12
+FUNCTIONS = 300 if os.environ.get("EVERY_CASE") else 12
 SMALL = Size("tiny", 5, 8)
 # JAX has no gradient of a loop of unknown length, of integers among the arguments, and cannot index
 # an array of NumPy by a traced number.

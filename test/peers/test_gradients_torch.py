@@ -23,7 +23,7 @@ pytest.importorskip("expecttest", reason="torch's operator database imports expe
 database = pytest.importorskip("torch.testing._internal.common_methods_invocations")
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, of its own samples
-SAMPLES = 40 if os.environ.get("PROFUSE_TEST_EVERY_CASE") else 4  # of each op at most
+SAMPLES = 40 if os.environ.get("EVERY_CASE") else 4  # of each op at most
 
 
 def _reduced(fn: Callable[..., Any]) -> Callable[..., Any]:
