@@ -409,8 +409,13 @@ MUTATIONS = (
         ("executor/loops/test_carried_layouts.py",),
     ),
     Mutation(
-        "halves of symmetric products are mirrored within a square", "lowering/emit/products.py",
+        "halves of symmetric products are mirrored within a square", "lowering/emit/halves.py",
         "rows = loop(low, size, tile)", "rows = loop(low, high, tile)",
+        ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
+    ),
+    Mutation(
+        "parts of symmetric products are joined in one call", "lowering/schedule/product_chunks.py",
+        "calls=Calls(_HALF, Joined.NONE, _HALF)", "calls=Calls(_HALF, Joined.ALL, _HALF)",
         ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
     ),
     Mutation(
