@@ -81,7 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if part := config.getoption("--part"):
         seed, _, parts = part.rpartition("/")
         kept = [i for i in items if zlib.crc32(f"{seed} {i.nodeid}".encode()) % int(parts) == 0]
-        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        taken = set(kept)
+        config.hook.pytest_deselected(items=[i for i in items if i not in taken])
         items[:] = kept
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
