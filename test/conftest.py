@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from every_case import EVERY_CASE
 
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
@@ -30,11 +31,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-
-# Everything is compiled as users get it, and each case runs: make test-all.
-EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
-
 
 # How long drawing examples takes depends on the machine, and on what else it does.
 hypothesis.settings.register_profile(
@@ -90,6 +87,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """How the test and its fixtures compile, see compiling.py; and what garbage is looked for in.
+
+    Where every case runs (make test-all), everything is compiled as users get it.
 
     Collections walk all that lives, which grows from file to file: a sixth of the time of some.
     """
