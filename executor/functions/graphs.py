@@ -41,6 +41,7 @@ class TracedFunction(DispatchedFunction):
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         wraps(self, fn)
+        self._has_code = not getattr(type(fn), "only_traced", False)
         super().__init__(options.name, options)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}

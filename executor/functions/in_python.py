@@ -21,6 +21,7 @@ from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
+from ..settings.plain import debugger
 
 if TYPE_CHECKING:
     from .recursion import Recursion
@@ -166,12 +167,26 @@ class PythonCalls:
     def tell(self, error: ProfuseError) -> Reason:
         """Tell why a trace was refused, once."""
         reason = Reason.of_error(Kind.NO_GRAPH, error, subject=self._name)
+        self._tell(reason, str(error))
+        return reason
+
+    def _tell(self, reason: Reason, event: str) -> None:
         with self._lock:
             is_new = reason.told not in self.reasons
             self.reasons.setdefault(reason.told, reason)
         if is_new:
-            log("python", self._name, str(error))
-        return reason
+            log("python", self._name, event)
+
+    def note_debugged(self) -> None:
+        """Count a call that is Python's because of a debugger."""
+        self._count()
+        detail = debugger() or ""
+        self._tell(Reason(Kind.DEBUGGED, detail=detail, subject=self._name), detail)
+
+    def _count(self, *, is_last: bool = True) -> None:
+        self._counters.calls += 1
+        self._counters.python_calls += 1
+        self.is_last = is_last
 
     def _note_recursion(self) -> None:
         from .recursion import Recursion  # few functions recurse
@@ -188,9 +203,7 @@ class PythonCalls:
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
         if that is of the same kind and has its text, as it tells the line.
         """
-        self._counters.calls += 1
-        self._counters.python_calls += 1
-        self.is_last = not meanwhile
+        self._count(is_last=not meanwhile)
         error = refused.error if refused is not None else None
         if refused is not None and isinstance(refused.raised, RecursionError):
             self._note_recursion()

@@ -34,10 +34,11 @@ from ..memory.donation import parameter_names
 from ..memory.output_pool import readable
 from ..observe import registry
 from ..settings.knobs import knobs
+from ..settings.plain import Plain, is_disabled, plain, read_knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor
 from ..tiers.profiling import Options
-from .device_arguments import flat_leaves
+from .device_arguments import are_of_host, flat_leaves
 from .graphs import TracedFunction
 from .in_python import Refused
 from .pickling import importable, reduced
@@ -66,12 +67,16 @@ class JitFunction(TracedFunction):
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         super().__init__(fn, options)
         self._named: FunctionType | None = None
+        read_knobs()
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
         if is_finalizing():
             return self._call_at_end(args, kwargs)
+        why = plain()
+        if why is not None and self._is_plain(why, args, kwargs):
+            return self._fn(*args, **kwargs)
         recursion = self._in_python.recursion
         if recursion is not None and recursion.is_open:
             return self._fn(*args, **kwargs)
@@ -88,6 +93,22 @@ class JitFunction(TracedFunction):
             result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _is_plain(self, why: Plain, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Whether Python runs a call, and nothing else has to do with it.
+
+        For a debugger, it does so where all arguments are of the host: NumPy's functions cannot
+        compute what a kernel of a device can. Such calls are counted.
+        """
+        if not self._has_code or current() is not None:
+            return False
+        if why is Plain.DISABLED:
+            return True
+        if not are_of_host(args, kwargs):
+            return False
+        self._in_python.note_debugged()
+        self._forget_native()
+        return True
 
     def _call_at_end(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call of a finalizer while the interpreter ends, when nothing can be imported.
@@ -268,6 +289,8 @@ class JitFunction(TracedFunction):
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = self._in_python.explain()
+        if self._has_code and is_disabled():
+            lines.insert(0, f"{self._name} is switched off: each call is that of the function.")
         if reasons and any(v.is_pythons for v in every) and not self._raises:
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
@@ -379,6 +402,9 @@ class JitFunction(TracedFunction):
         if is_finalizing():
             result = self._call_at_end(args[1:], kwargs)
             return self._in_python.put(result, args[0])
+        why = plain()
+        if why is not None and self._is_plain(why, args[1:], kwargs):
+            return self._in_python.put(self._fn(*args[1:], **kwargs), args[0])
         try:
             return super()._into_python(args, kwargs)
         except Refused as error:
