@@ -119,6 +119,31 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
     ),
     Mutation(
+        "new texts are traced each time", "executor/functions/in_vain.py",
+        "        return [k for k, x in enumerate(held[:least])",
+        "        return [k for k, x in enumerate(held[:0])",
+        ("executor/functions/test_python_looks.py::"
+         "test_objects_and_texts_that_are_new_each_time_are_looked_at_no_more",),
+    ),
+    Mutation(
+        "calls of unsupported arrays are refused anew", "executor/functions/jit.py",
+        "        raise Refused(refused, by=self._in_python.by_kinds)\n",
+        "        raise Refused(refused)\n",
+        ("executor/functions/test_python_looks.py::"
+         "test_arguments_that_no_graph_takes_are_refused_once",),
+    ),
+    Mutation(
+        "looks do not get rare", "executor/arguments/plain_calls.py",
+        "if self._grows else 0", "if False else 0",
+        ("executor/functions/test_python_looks.py::test_looks_get_rare",),
+    ),
+    Mutation(
+        "what is Python's stays so where errors are asked for", "executor/functions/graphs.py",
+        'for _name in ("demote", "unsupported"):', 'for _name in ("demote",):',
+        ("executor/functions/test_python_looks.py::"
+         "test_a_knob_that_changes_has_calls_looked_at",),
+    ),
+    Mutation(
         "the limit of frames stays", "executor/functions/recursion.py",
         "            sys.setrecursionlimit(_limits[0] * _FRAMES)\n", "",
         ("executor/functions/test_recursion.py::test_a_depth_that_only_python_reaches",),

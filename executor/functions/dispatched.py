@@ -203,9 +203,10 @@ class DispatchedFunction(GraphFunction):
         return None
 
     def _forget_native(self) -> None:
-        for dispatcher in (self._dispatcher, self._writer):
-            if dispatcher is not None:
-                dispatcher.forget_current()
+        if self._dispatcher is not None:
+            self._dispatcher.forget_current()
+        if self._writer is not None:
+            self._writer.forget_current()
 
 
 def _release_switched(_: bool) -> None:

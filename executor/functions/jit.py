@@ -80,13 +80,12 @@ class JitFunction(TracedFunction):
         recursion = self._in_python.recursion
         if recursion is not None and recursion.is_open:
             return self._fn(*args, **kwargs)
-        if self._in_python.runs_sooner(args, kwargs) and current() is None:
+        if self._in_python.sooner.takes(args, kwargs) and current() is None:
             return self._leave(None, args, kwargs)
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
-            python = self._in_python
-            if python.serves(key) if key is not None else self._takes_unseen(args, kwargs):
+            if self._in_python.serves(key) or self._takes_unseen(args, kwargs):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
@@ -319,21 +318,28 @@ class JitFunction(TracedFunction):
 
         Its arguments are nested, traced, new, on a device, need copies, or no graph can take them.
         """
+        known = self._graphs_made
         try:
             result = self._call_graph(flat, args, kwargs)
         except Refused as error:
             refused = error
         else:
-            if flat is None:
-                self._in_python.note_outline(args, kwargs, has_graph=True)
+            if self._graphs_made == known:  # a new graph may serve no other call
+                self._in_python.note_graph(args, kwargs)
             return result
-        if refused.lasts and flat is None:
-            self._in_python.note_outline(args, kwargs, has_graph=False)
-        return self._leave(refused, args, kwargs)
+        python = self._in_python
+        if refused.key is None:
+            python.note_unseen(refused, flat, args, kwargs)
+            return self._leave(refused, args, kwargs)
+        try:
+            return self._leave(refused, args, kwargs)
+        except Exception:
+            python.note_unseen(refused, flat, args, kwargs)  # Python raises it as well
+            raise
 
     def _takes_unseen(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if a call is taken for Python's at once; calls in a trace never are."""
-        return self._in_python.takes(args, kwargs) and current() is None and not self._raises
+        return self._in_python.takes(args, kwargs) and current() is None
 
     def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python."""
@@ -424,7 +430,7 @@ class JitFunction(TracedFunction):
             refused = error
         check_arity(self._fn, self._name, args, kwargs)
         self._in_python.note(None, refused)
-        raise Refused(refused, lasts=True)
+        raise Refused(refused, by=self._in_python.by_kinds)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = self._flattened(args, kwargs)
