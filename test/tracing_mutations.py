@@ -119,6 +119,19 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
     ),
     Mutation(
+        "calls that Python runs meanwhile count for no graph", "executor/functions/jit.py",
+        "            variant.executor.counters.calls += 1\n            return self._leave(",
+        "            self._own.calls += 1\n            return self._leave(",
+        ("executor/functions/test_in_python.py::"
+         "test_calls_that_python_runs_meanwhile_count_for_the_graph",),
+    ),
+    Mutation(
+        "calls run op by op while code is under way", "executor/functions/variants.py",
+        'return executor.plan().kind == "compiling"', "return False",
+        ("executor/functions/test_in_python.py::"
+         "test_python_runs_graphs_until_there_is_code",),
+    ),
+    Mutation(
         "new texts are traced each time", "executor/functions/in_vain.py",
         "        return [k for k, x in enumerate(held[:least])",
         "        return [k for k, x in enumerate(held[:0])",

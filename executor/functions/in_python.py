@@ -205,14 +205,14 @@ class PythonCalls:
         self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any], *,
         meanwhile: bool = False,
     ) -> Any:  # fmt: skip
-        """Run a call in Python; ``meanwhile``: until the code of a graph is there.
+        """Run a call in Python; ``meanwhile``: for a graph, which counts it, until there is code.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
         if that is of the same kind and has its text, as it tells the line.
         """
         counters = self._counters
-        counters.calls += 1
         counters.python_calls += 1
+        counters.calls += not meanwhile
         self.is_last = not meanwhile
         error = None
         if refused is not None:

@@ -144,7 +144,8 @@ class JitFunction(TracedFunction):
             return self._leave(None, args, kwargs)
         if variant.waits():
             self._current = variant.executor
-            return self._in_python.call(None, args, kwargs, meanwhile=True)
+            variant.executor.counters.calls += 1
+            return self._leave(None, args, kwargs, meanwhile=True)
         is_raced = variant.is_raced and self._may_race
         if not (is_raced or variant.has_rounds):
             return self._unlimited(variant, leaves, given, args, kwargs)
@@ -297,7 +298,7 @@ class JitFunction(TracedFunction):
         if any(v.gives_views for v in every) and not self._raises:
             lines.append("  Calls that give arguments, or views of them, run in Python.")
         if any(v.waits() for v in every) and not self._raises:
-            lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
+            lines.append("  Python runs the calls meanwhile.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         lines += [
             f"  Some calls run in Python, in {1e6 * race.python:.1f} us, where the plan takes "
@@ -341,13 +342,16 @@ class JitFunction(TracedFunction):
         """True if a call is taken for Python's at once; calls in a trace never are."""
         return self._in_python.takes(args, kwargs) and current() is None
 
-    def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python."""
+    def _leave(
+        self, refused: Refused | None, args: tuple, kwargs: dict[str, Any], *,
+        meanwhile: bool = False,
+    ) -> Any:  # fmt: skip
+        """Run a call in Python; ``meanwhile``: until the code of a graph is there."""
         self._forget_native()
         if LIMITS.current is not None:
             with within(None):
-                return self._in_python.call(refused, args, kwargs)
-        return self._in_python.call(refused, args, kwargs)
+                return self._in_python.call(refused, args, kwargs, meanwhile=meanwhile)
+        return self._in_python.call(refused, args, kwargs, meanwhile=meanwhile)
 
     def _call_graph(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same with a graph; raises `Refused` for calls that are left to Python."""
