@@ -157,6 +157,11 @@ TRACING_MUTATIONS = (
          "test_a_knob_that_changes_has_calls_looked_at",),
     ),
     Mutation(
+        "levels of a recursion are traced for each above them", "executor/functions/jit.py",
+        "if self._traced_by == get_ident() or any(", "if any(",
+        ("executor/functions/test_recursion.py::test_a_refusal_ends_the_traces_of_all_levels",),
+    ),
+    Mutation(
         "the limit of frames stays", "executor/functions/recursion.py",
         "            sys.setrecursionlimit(_limits[0] * _FRAMES)\n", "",
         ("executor/functions/test_recursion.py::test_a_depth_that_only_python_reaches",),

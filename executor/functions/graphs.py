@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, TraceError
@@ -45,6 +46,7 @@ class TracedFunction(DispatchedFunction):
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
         self._graphs_made = 0
+        self._traced_by: int | None = None  # the thread in which a trace is under way
         self._in_python = PythonCalls(fn, self._name, self._own)
         self._new_objects: NewObjects | None = None
         self._new_numbers: dict[Key, NewNumbers] = {}
@@ -205,7 +207,8 @@ class TracedFunction(DispatchedFunction):
         Most ints that decide sizes never change, and kernels are better if they know them:
         ``fixes_sizes`` has the first graph hold for one value of each.
         """
-        raises = self._raises
+        raises, outer = self._raises, self._traced_by
+        self._traced_by = get_ident()
         try:
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
@@ -222,6 +225,8 @@ class TracedFunction(DispatchedFunction):
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
             raise Refused(raised=error) from None
+        finally:
+            self._traced_by = outer
 
     def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from sys import is_finalizing
+from threading import get_ident
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -42,13 +43,14 @@ from .device_arguments import are_of_host, flat_leaves
 from .graphs import TracedFunction
 from .in_python import Refused
 from .pickling import importable, reduced
-from .variants import Variant
+from .variants import Key, Variant
 
 if TYPE_CHECKING:
     from ..explain.state import ExecutorState
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_NO_OWN_TRACE = 256
 _PATIENCE = 0.03  # seconds that a call spends in loops op by op, to profile, before Python runs it
 
 
@@ -67,6 +69,7 @@ class JitFunction(TracedFunction):
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         super().__init__(fn, options)
         self._named: FunctionType | None = None
+        self._no_own_trace: dict[Key, None] = {}  # calls in traces that are recorded there
         read_knobs()
         self._enter()
 
@@ -449,19 +452,25 @@ class JitFunction(TracedFunction):
 
         If the graph was made while profiling mode was off, or is made now in that mode, its trace
         is inlined (R2.14). Otherwise, and if ranks or dtypes of arguments are unknown, the Python
-        function is called and its operations are recorded in the outer trace.
+        function is called and its operations are recorded in the outer trace. So they are where
+        the outer trace is one of this function: each level would be traced for each one above it.
         """
         examples = [example_of(leaf) for leaf in leaves]
-        if any(example is None for example in examples):
+        if self._traced_by == get_ident() or any(example is None for example in examples):
             return trace_inline(self._fn, args, kwargs, leaves)
         key = (tree, tuple(map(leaf_kind, examples)))
         variant = self._find(self._variants.get(key, ()), examples)
-        if variant is None and not knobs.profiling_mode:
+        if variant is None and not knobs.profiling_mode and key not in self._no_own_trace:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
-            except (ProfuseError, Refused):
+            except (ProfuseError, Refused) as error:
+                raised = error.raised if isinstance(error, Refused) else None
+                if isinstance(raised, RecursionError):
+                    raise raised from None  # so would the outer trace end, after as many again
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
+                if len(self._no_own_trace) < _NO_OWN_TRACE:
+                    self._no_own_trace[key] = None
                 return trace_inline(self._fn, args, kwargs, leaves)
         if variant is None or variant.trace.has_effects or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)
