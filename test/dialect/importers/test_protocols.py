@@ -72,6 +72,7 @@ def test_an_array_from_outside_is_indexed():
     assert check(lambda i: table[i], index, again=[(index[:1],)]).captured[0] is table
 
 
+@pytest.mark.usefixtures("queues_are_pure")
 def test_repr_records_nothing_and_outlives_the_trace():
     queue = SimpleQueue()  # of C: what is put into it is not undone
     traced = trace(lambda x, k: queue.put((x, x.shape, k, repr(x.shape))), (X, 2.5))
