@@ -246,8 +246,8 @@ LOOP_MUTATIONS = (
          "test_loops_that_change_attributes_and_items_are_native",),
     ),
     Mutation(
-        "calls that Python has won are looked at each time", "executor/functions/in_python.py",
-        "        if not self._sooner:\n            return False",
+        "calls that Python has won are looked at each time", "executor/arguments/plain_calls.py",
+        "        if not self._left:\n            return False",
         "        if True:\n            return False",
         ("executor/functions/test_race.py::"
          "test_calls_that_python_has_won_are_looked_at_now_and_then",),

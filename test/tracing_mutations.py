@@ -119,6 +119,49 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
     ),
     Mutation(
+        "calls that Python runs meanwhile count for no graph", "executor/functions/jit.py",
+        "            variant.executor.counters.calls += 1\n            return self._leave(",
+        "            self._own.calls += 1\n            return self._leave(",
+        ("executor/functions/test_in_python.py::"
+         "test_calls_that_python_runs_meanwhile_count_for_the_graph",),
+    ),
+    Mutation(
+        "calls run op by op while code is under way", "executor/functions/variants.py",
+        'return executor.plan().kind == "compiling"', "return False",
+        ("executor/functions/test_in_python.py::"
+         "test_python_runs_graphs_until_there_is_code",),
+    ),
+    Mutation(
+        "new texts are traced each time", "executor/functions/in_vain.py",
+        "        return [k for k, x in enumerate(held[:least])",
+        "        return [k for k, x in enumerate(held[:0])",
+        ("executor/functions/test_python_looks.py::"
+         "test_objects_and_texts_that_are_new_each_time_are_looked_at_no_more",),
+    ),
+    Mutation(
+        "calls of unsupported arrays are refused anew", "executor/functions/jit.py",
+        "        raise Refused(refused, by=self._in_python.by_kinds)\n",
+        "        raise Refused(refused)\n",
+        ("executor/functions/test_python_looks.py::"
+         "test_arguments_that_no_graph_takes_are_refused_once",),
+    ),
+    Mutation(
+        "looks do not get rare", "executor/arguments/plain_calls.py",
+        "if self._grows else 0", "if False else 0",
+        ("executor/functions/test_python_looks.py::test_looks_get_rare",),
+    ),
+    Mutation(
+        "what is Python's stays so where errors are asked for", "executor/functions/graphs.py",
+        'for _name in ("demote", "unsupported"):', 'for _name in ("demote",):',
+        ("executor/functions/test_python_looks.py::"
+         "test_a_knob_that_changes_has_calls_looked_at",),
+    ),
+    Mutation(
+        "levels of a recursion are traced for each above them", "executor/functions/jit.py",
+        "if self._traced_by == get_ident() or any(", "if any(",
+        ("executor/functions/test_recursion.py::test_a_refusal_ends_the_traces_of_all_levels",),
+    ),
+    Mutation(
         "the limit of frames stays", "executor/functions/recursion.py",
         "            sys.setrecursionlimit(_limits[0] * _FRAMES)\n", "",
         ("executor/functions/test_recursion.py::test_a_depth_that_only_python_reaches",),

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST
+from .conditions.debuggers import emit_question
 from .conditions.host_reads import emit_test
 from .counter_table import LeafCells, Settings, Shared, cells_of
 from .leaf_spec import Leaf, Test
@@ -56,6 +57,8 @@ class _Emitter:
 
     def emitted(self) -> Emitted:
         w = self.w
+        if self.settings.asks:
+            emit_question(w, "miss")
         arities = sorted({leaf.arity for leaf in self.leaves})
         for arity in arities:
             other = w.name()

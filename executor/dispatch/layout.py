@@ -22,6 +22,7 @@ import numpy as np
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.dtypes import DTYPES
 from .number_values import LIBRARY
+from .thread_state import THREAD, difference
 
 C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
@@ -83,6 +84,7 @@ def refusal() -> str | None:
         _check_dtypes(LAYOUT)
         _check_scalars(LAYOUT)
         _check_functions()
+        _check_thread()
     except Unknown as error:
         return str(error)
     except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
@@ -177,6 +179,11 @@ def _check_fields(layout: Layout) -> None:
     for number in (True, 3, 2.5, _NUMBER):
         if word(id(number) + layout.ob_type).value != id(type(number)):
             raise Unknown("PyObject.ob_type is not at the expected offset")
+
+
+def _check_thread() -> None:
+    if (wrong := difference(THREAD)) is not None:
+        raise Unknown(f"{wrong} is not at the expected offset")
 
 
 @functools.cache

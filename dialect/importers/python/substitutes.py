@@ -40,7 +40,9 @@ _ACTS = frozenset({
     ("builtins", "input"), ("posix", "system"), ("posix", "remove"), ("posix", "rename"),
     ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
 })  # fmt: skip
-_OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request"})
+_OUTSIDE = frozenset({
+    "logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code",
+})  # fmt: skip
 # Functions of NumPy that change how it treats floating-point errors, for the whole thread.
 _SETS_ERRORS = frozenset({"seterr", "seterrcall"})
 _TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
@@ -306,6 +308,9 @@ for _name in ("map", "filter"):
 
 for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
+BUILTINS["breakpoint"] = _refuser(
+    breakpoint, "breakpoint() stops where Python runs the call", "take it out for native code"
+)
 BUILTINS["type"] = traced_type
 BUILTINS["range"] = traced_range
 BUILTINS["len"] = functools.wraps(len)(traced_len)
