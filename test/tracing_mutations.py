@@ -6,6 +6,26 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "texts say that a value is traced", "dialect/importers/tracing/texts.py",
+        "return not rec.runs or _is_debugged(rec)", "return True",
+        ("executor/functions/test_texts.py::test_keys_made_of_text_count_calls_by_shape",),
+    ),
+    Mutation(
+        "libraries may catch that there is no text", "dialect/importers/tracing/texts.py",
+        "x.rec.refused = x.rec.refused or error", "pass",
+        ("executor/functions/test_texts.py::test_what_a_library_catches_refuses_the_trace",),
+    ),
+    Mutation(
+        "traced scalars have a length", "dialect/importers/python/types_seen.py",
+        "return _has(x, name) if _stands_in(x) else", "return",
+        ("executor/functions/test_texts.py::test_questions_about_classes",),
+    ),
+    Mutation(
+        "NumPy's ints are operands of lists", "dialect/importers/tracing/traced.py",
+        "if isinstance(times, np.integer):", "if False:",
+        ("executor/functions/test_texts.py::test_texts_of_contents_are_pythons[repeated]",),
+    ),
+    Mutation(
         "`is True` of a traced bool is Python's", "dialect/importers/python/identities.py",
         "if type(value) is TracedScalar and value.kind is bool:", "if False:",
         ("dialect/importers/test_identities.py::test_bools_that_loops_and_branches_set",),

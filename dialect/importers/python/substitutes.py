@@ -23,7 +23,14 @@ from ..tracing.current import current, trace_error
 from ..tracing.operators import Recording
 from .caught import catches
 from .generators import is_generator, is_plain_generator
-from .types_seen import traced_len, traced_range, traced_type
+from .types_seen import (
+    traced_getattr,
+    traced_hasattr,
+    traced_isinstance,
+    traced_len,
+    traced_range,
+    traced_type,
+)
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({
@@ -320,6 +327,7 @@ for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
 BUILTINS["type"] = traced_type
 BUILTINS["range"] = traced_range
-BUILTINS["len"] = functools.wraps(len)(traced_len)
+for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
+    _builtin(_made.__name__.removeprefix("traced_"))(_made)
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

@@ -138,6 +138,7 @@ class Recorder:
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
+        self.runs = 0  # in so many places; 0 = the trace has ended
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
         self.takes_writes = False  # writes to inputs are results

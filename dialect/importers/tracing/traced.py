@@ -27,6 +27,7 @@ from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
 from .recorder import Recorder
+from .texts import described_array, described_number, is_described, text
 from .unsupported import unsupported_method
 
 # Parts of arrays that are recorded one by one, unless the function has to become a graph: Python
@@ -101,22 +102,17 @@ class TracedScalar(Recording, of=ScalarType):
         return np.asarray(self.constant(), dtype)
 
     def __repr__(self) -> str:
-        if self._dim is None:
-            known = self.rec.known.get(self.value)
-        else:  # looking at a size records nothing, and is possible after the trace
-            known = self.rec.shape(self._dim[0])[self._dim[1]]
-        return f"<traced {self.kind.__name__}{'' if known is None else f', here {known!r}'}>"
+        return described_number(self) if is_described(self.rec) else text(self, repr)
 
     def __str__(self) -> str:
-        return str(self.bake())
+        return text(self, str)
 
     def __format__(self, spec: str) -> str:
-        return format(self.bake(), spec)
+        return text(self, lambda value: format(value, spec))
 
     def __round__(self, digits: int | None = None) -> Any:
-        if self.kind is not float:
-            return self
-        return round(self.bake(), digits)
+        is_same = self.kind is int and (digits is None or digits >= 0)
+        return self if is_same else round(self.bake(), digits)
 
     def __trunc__(self) -> int:
         return self if self.kind is int else int(self.bake())  # type: ignore[return-value]
@@ -263,25 +259,15 @@ class Traced(Recording):
         return iter(METHODS["ravel"](self))
 
     def __repr__(self) -> str:
-        sizes = ", ".join("?" if d is None else str(d) for d in self.hint)
-        return f"<traced {self.dtype} array, here of shape ({sizes})>"
+        return described_array(self) if is_described(self.rec) else text(self, repr)
 
     # --- Python protocols ---------------------------------------------------------------------
 
     def __format__(self, spec: str) -> str:
-        self._refuse_text()
-        return format(super().bake(), spec)
+        return text(self, lambda value: format(value, spec))
 
     def __str__(self) -> str:
-        self._refuse_text()
-        return str(super().bake())
-
-    def _refuse_text(self) -> None:
-        if self.ndim or self.value not in self.rec.known:
-            raise contents_error(
-                "the text of an array is needed here, and its contents are not known while tracing",
-                "make texts of results, outside of the function",
-            )
+        return text(self, str)
 
     def __bool__(self) -> bool:
         self.check_live()
@@ -382,6 +368,16 @@ class Traced(Recording):
             return op("select", other == 0.5, op("sqrt", self), power)
         return power
 
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", other, self) if self.takes(other) else NotImplemented
+
     def __matmul__(self, other: Any) -> Any:
         return op("matmul", self, other) if _multiplies(self, other) else NotImplemented
 
@@ -410,7 +406,9 @@ class TracedArray(Traced, of=TensorType):
         self.storage = Storage(owner, value if is_input else None) if owner else None
 
     def __getattr__(self, name: str) -> Any:
-        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        # NumPy's scalars have methods of their own, such as `is_integer`.
+        kind = np.ndarray if self.ndim else self.dtype.type
+        known = not name.startswith("__") and (hasattr(np.ndarray, name) or hasattr(kind, name))
         handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
             return lambda *args, **kwargs: handler(self, *args, **kwargs)
@@ -444,6 +442,26 @@ def _multiplies(x: Traced, other: Any) -> bool:
     """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
     other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
     return x.takes(other) and not (is_immutable(x) and other_is_scalar(other))
+
+
+_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})
+
+
+def _repeated(sequence: Any, times: Traced) -> Any:
+    """A sequence so many times, which is what a NumPy scalar makes of it; None if it is an operand.
+
+    Raises TypeError for floats, and TraceError where contents decide how often.
+    """
+    if isinstance(times, np.integer):
+        return sequence * times.__index__()
+    if isinstance(times, np.generic):
+        kind = f"{type(sequence).__name__} by non-int of type 'numpy.{times.dtype.name}'"
+        raise TypeError(f"can't multiply sequence {kind}")
+    if type(sequence) in (list, tuple):
+        return None
+    raise trace_error(
+        f"an object of type {type(sequence).__name__} is no operand of an array operation"
+    )
 
 
 # In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.

@@ -1,6 +1,9 @@
 """What Python asks of traced values beside arithmetic: their class, their text, their truth."""
 
 import numbers
+import pdb
+import sys
+from io import StringIO
 from queue import SimpleQueue
 
 import numpy as np
@@ -72,15 +75,30 @@ def test_an_array_from_outside_is_indexed():
     assert check(lambda i: table[i], index, again=[(index[:1],)]).captured[0] is table
 
 
-def test_repr_records_nothing_and_outlives_the_trace():
+def test_repr_is_a_number_in_the_trace_and_tells_what_is_traced_afterwards():
     queue = SimpleQueue()  # of C: what is put into it is not undone
     traced = trace(lambda x, k: queue.put((x, x.shape, k, repr(x.shape))), (X, 2.5))
     seen = list(queue.get())
-    assert [i.op.name for i in traced.module.main.body.instrs if i.op.name == "dim"] == []
-    assert seen[3] == "(<traced int, here 2>, <traced int, here 3>)"
+    assert seen[3] == "(2, 3)" and [g.expected for g in traced.guards] == [2, 3]
     assert repr(seen[:3]) == (
-        f"[<traced float32 array, here of shape (2, 3)>, {seen[3]}, <traced float, here 2.5>]"
+        "[<traced float32 array, here of shape (2, 3)>, (<traced int, here 2>, <traced int, here "
+        "3>), <traced float, here 2.5>]"
     )
+
+
+def test_debuggers_read_what_is_traced_and_guard_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", StringIO("p x, n\npp [x.sum()]\nc\n"))
+
+    def f(x, n):
+        x = x * n
+        pdb.Pdb(nosigint=True).set_trace()
+        return x + 1
+
+    traced = trace(f, (X, 3))
+    shown = capsys.readouterr().out
+    assert "(<traced float32 array, here of shape (2, 3)>, <traced int, here 3>)" in shown
+    assert "[<traced float32 array, here of shape ()>]" in shown
+    assert traced.guards == []
 
 
 def test_numpy_scalars_and_arrays_of_rank_0_are_traced_apart():
