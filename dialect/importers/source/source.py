@@ -17,6 +17,7 @@ from ...errors import Loc, ProfuseError, TraceError
 from ...ir.program import Block
 from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
+from ..tracing.current import contents_error
 from ..tracing.operators import Recording, op, wrap
 from ..tracing.traced import TracedArray
 from . import widening
@@ -115,8 +116,15 @@ class Source:
             return Taken(bool(condition))
         frame = sys._getframe(1)
         found, key = self._begun(site, frame)
-        if self.decided(key) is not None:
-            return Taken(bool(condition))
+        decision = self.decided(key)
+        if decision is not None:
+            if getattr(condition, "ndim", 0):
+                return Taken(bool(condition))  # which NumPy refuses, but of one element
+            raise contents_error(
+                "the truth of an array's contents is not known while tracing, and the branch is "
+                f"not recorded: {decision.why}",
+                "use np.where to choose elements, or pf.cond to choose what runs",
+            )
         return Branches(self, found, key, frame, condition)
 
     def choose(self, condition: Any, then: Any, other: Any) -> Any:

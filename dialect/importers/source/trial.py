@@ -24,7 +24,7 @@ from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
 from . import places, widening
 from .decisions import Key
-from .names import Site, may_carry, read, same
+from .names import UNBOUND, Site, may_carry, read, same
 from .places import Moved, Places
 from .snapshot import Snapshot
 
@@ -46,7 +46,8 @@ class Trial:
         given: names that the statement binds itself, as targets of a ``for``.
 
     Attributes:
-        puts: values that names get before a round, or behind the statement; None = none.
+        puts: values that names get before a round, or behind the statement; None = none. A name
+            that Python would not have bound there gets `unbound`, and is deleted.
         start: what names hold before the statement.
     """
 
@@ -84,6 +85,7 @@ class Trial:
         self.refused = self.rec.refused
 
     is_loop: ClassVar[bool] = True
+    unbound: ClassVar[object] = UNBOUND
 
     @property
     def runs_each_round_once(self) -> bool:
@@ -274,8 +276,7 @@ class Trial:
         for value in _leaves((*placed, *made.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
-        held = {n: v for n, v in self.start.items() if n in self.live}
-        self.puts = {**held, **made, **self.fixed}
+        self.puts = {**self._held_before(self.live), **made, **self.fixed}
 
     def needs_a_round(self) -> bool:
         """True if variables have the types of Python's only if there is a round."""
@@ -317,7 +318,11 @@ class Trial:
 
     def hand_back(self) -> None:
         """Give the names what they held before the statement, but for those it binds itself."""
-        self.puts = {n: v for n, v in self.start.items() if n in self.live and n not in self.given}
+        self.puts = self._held_before(self.live - self.given)
+
+    def _held_before(self, names: frozenset[str]) -> dict[str, Any]:
+        """What some of the names that the statement may bind held before it."""
+        return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}
 
     def refuse(self, why: str) -> Any:
         """Start the trace anew, with this statement left to Python."""
