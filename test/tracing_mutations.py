@@ -6,8 +6,29 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "emitted code does not ask who is told of errors", "executor/dispatch/emit.py",
+        "        w.unless(tells_nothing(w), \"miss\")\n", "",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "one kind of error is asked for in emitted code", "executor/dispatch/layout.py",
+        "TOLD_ERRORS = 0o6666", "TOLD_ERRORS = 0o6",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "what the last state asked for is what the next one does",
+        "dialect/importers/python/float_errors.py",
+        "    if state is not known:\n", "    if told is None:\n",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "a function may ask for errors by itself", "dialect/importers/tracing/recorder.py",
+        "if STATE.get() is not self._float_state and", "if False and",
+        ("executor/functions/test_float_errors.py::test_functions_that_ask_themselves_are_pythons",),
+    ),
+    Mutation(
         "texts say that a value is traced", "dialect/importers/tracing/texts.py",
-        "return not rec.runs or _is_debugged(rec)", "return True",
+        "if x.rec.runs and not _is_debugged(x.rec):", "if False:",
         ("executor/functions/test_texts.py::test_keys_made_of_text_count_calls_by_shape",),
     ),
     Mutation(

@@ -21,7 +21,6 @@ from ..tracing.current import trace_error
 from ..tracing.leaves import register_leaf_type
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import COMPARISONS, OPERATORS, UNARY, Recording, op
-from ..tracing.texts import is_described, text
 from ..tracing.traced import Traced, TracedScalar
 from .axes import ndim, settled_key
 from .mask_keys import Mask, is_written, same_mask
@@ -193,14 +192,6 @@ class Masked(Recording):
             return getattr(array, name)(*args, **kwargs)
 
         return lambda *args, **kwargs: attempt(masked, plain, (self, *args), kwargs)
-
-    def __repr__(self) -> str:
-        if is_described(self.rec):
-            return f"<traced {self.dtype} array, picked by a mask>"
-        return text(self, repr)
-
-    def __str__(self) -> str:
-        return text(self, str)
 
     def __len__(self) -> int:
         return int(self.shape[0])

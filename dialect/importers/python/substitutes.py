@@ -48,9 +48,8 @@ _ACTS = frozenset({
     ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
 })  # fmt: skip
 _OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request"})
-# Functions of NumPy that change how it treats floating-point errors, for the whole thread.
-_SETS_ERRORS = frozenset({"seterr", "seterrcall"})
-_TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
+# Functions of NumPy that change, or tell, how it treats floating-point errors in the whole thread.
+_OF_ERRORS = frozenset({"geterr", "geterrcall", "seterr", "seterrcall"})
 # Their functions pass on errors of arrays that they are given.
 _CAREFUL = frozenset({"builtins", "numpy", "scipy"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
@@ -194,7 +193,7 @@ def refusal(value: Any) -> tuple[str, str] | None:
     module = getattr(value, "__module__", None)
     if module in _OUTSIDE and isinstance(value, types.FunctionType):
         return _happens_once(f"{module}.{name}")
-    if module == "numpy" and name in _SETS_ERRORS:
+    if module == "numpy" and name in _OF_ERRORS:
         return _happens_once(f"np.{name}")
     if module == "uuid" and name in _UNIQUE:
         return _random(f"uuid.{name}")
@@ -264,20 +263,6 @@ class _Suppress(contextlib.suppress):
 
 
 CLASSES[contextlib.suppress] = _Suppress
-
-
-def _errstate(*args: Any, **kwargs: Any) -> Any:
-    """`np.errstate`, unless it makes effects of floating-point errors, which kernels ignore."""
-    told = sorted(_TELLS.intersection(x for x in kwargs.values() if isinstance(x, str)))
-    if told and current() is not None:
-        raise trace_error(
-            f"np.errstate asks NumPy to {told[0]} at floating-point errors, which no graph does",
-            "ask the results: np.isfinite(x).all()",
-        )
-    return np.errstate(*args, **kwargs)
-
-
-CLASSES[np.errstate] = _errstate
 
 
 def _builtin(name: str) -> Callable[[Callable], Callable]:

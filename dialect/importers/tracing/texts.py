@@ -52,14 +52,16 @@ def known_element(x: Any) -> Any:
     return np.array(element) if isinstance(x, np.ndarray) else element
 
 
-def is_described(rec: Recorder) -> bool:
-    """True if a text is for people: the trace has ended, or a debugger asks for it."""
-    return not rec.runs or _is_debugged(rec)
+def shown(x: Any) -> str:
+    """What `repr` gives: for people if the trace has ended, or a debugger asks for it."""
+    if x.rec.runs and not _is_debugged(x.rec):
+        return text(x, repr)
+    return described_array(x) if hasattr(x, "ndim") else described_number(x)
 
 
 def _is_debugged(rec: Recorder) -> bool:
     """True where a debugger has stopped the traced function."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     end = getattr(rec, "entry", None)
     while frame is not None and frame.f_code is not end:
         name = frame.f_globals.get("__name__")
@@ -77,8 +79,10 @@ def described_number(x: TracedScalar) -> str:
 
 def described_array(x: Traced) -> str:
     """A traced array as people see it."""
+    if type(x).lifts:
+        return f"<traced {x.dtype} array, picked by a mask>"
     sizes = ", ".join("?" if d is None else str(d) for d in x.hint)
     return f"<traced {x.dtype} array, here of shape ({sizes})>"
 
 
-__all__ = ["described_array", "described_number", "is_described", "text"]
+__all__ = ["described_array", "described_number", "shown", "text"]

@@ -27,7 +27,6 @@ from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
 from .recorder import Recorder
-from .texts import described_array, described_number, is_described, text
 from .unsupported import unsupported_method
 
 # Parts of arrays that are recorded one by one, unless the function has to become a graph: Python
@@ -100,15 +99,6 @@ class TracedScalar(Recording, of=ScalarType):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray(self.constant(), dtype)
-
-    def __repr__(self) -> str:
-        return described_number(self) if is_described(self.rec) else text(self, repr)
-
-    def __str__(self) -> str:
-        return text(self, str)
-
-    def __format__(self, spec: str) -> str:
-        return text(self, lambda value: format(value, spec))
 
     def __round__(self, digits: int | None = None) -> Any:
         is_same = self.kind is int and (digits is None or digits >= 0)
@@ -258,16 +248,7 @@ class Traced(Recording):
     def flat(self) -> Any:
         return iter(METHODS["ravel"](self))
 
-    def __repr__(self) -> str:
-        return described_array(self) if is_described(self.rec) else text(self, repr)
-
     # --- Python protocols ---------------------------------------------------------------------
-
-    def __format__(self, spec: str) -> str:
-        return text(self, lambda value: format(value, spec))
-
-    def __str__(self) -> str:
-        return text(self, str)
 
     def __bool__(self) -> bool:
         self.check_live()

@@ -135,7 +135,7 @@ def constant_of_a_loop(x, n):
 
 
 def index_of_a_loop(x, n):
-    for k, e in enumerate(x[:n]):
+    for k, e in enumerate(x[:n]):  # noqa: B007
         x = x + e
     return x, k
 
