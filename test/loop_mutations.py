@@ -263,6 +263,11 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_exchanges.py::test_exchanges_are_native",),
     ),
     Mutation(
+        "an int is a complex number for arrays of floats", "dialect/importers/source/widening.py",
+        "is_wide = any(map(self._is_complex, used))", "is_wide = False and any(map(len, used))",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
         "what a trial has bound stays bound", "dialect/importers/source/trial.py",
         "return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}",
         "return {n: self.start[n] for n in self.site.names if n in names and n in self.start}",

@@ -157,16 +157,22 @@ class _Walk:
         if instr.blocks:
             return self._control(instr)
         used = [value for value in instr.operands if value in ints]
-        if not used or issubclass(instr.op, _BY_VALUE) or getattr(instr.op, "of_numbers", False):
+        if not used:
             return None
         others = [value for value in instr.operands if value not in ints]
+        # A complex number makes what is computed with it complex, which an int does not.
+        is_wide = any(map(self._is_complex, used)) and not any(map(self._is_complex, others))
+        if issubclass(instr.op, _BY_VALUE) and not (is_wide and instr.op is Div):
+            return None
+        if getattr(instr.op, "of_numbers", False):
+            return None
         if issubclass(instr.op, Writing):
             target = self._root(instr.operands[0])
             if self._rec.source is not None and target in self._rec.source.lists:
                 return "a list gets it"
-            is_stored = target not in ints and self._is_float(target)
+            is_stored = target not in ints and self._is_float(target) and not is_wide
             return None if is_stored else "is stored among ints"
-        if issubclass(instr.op, Elementwise) and any(map(self._is_float, others)):
+        if not is_wide and issubclass(instr.op, Elementwise) and any(map(self._is_float, others)):
             return None
         if instr.op in _KEEP and all(self._is_number(value) for value in others):
             ints.update(instr.results)
@@ -203,6 +209,10 @@ class _Walk:
     def _is_float(self, value: int) -> bool:
         dtype = getattr(self._rec.hints[value], "dtype", None)
         return dtype is not None and (dtype.is_float or dtype.is_complex)
+
+    def _is_complex(self, value: int) -> bool:
+        dtype = getattr(self._rec.hints[value], "dtype", None)
+        return dtype is not None and bool(dtype.is_complex)
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self._rec.hints[value], ScalarType)

@@ -177,7 +177,40 @@ def handed_on(x):
     return last
 
 
+def turned(x):
+    z = 1
+    if x.sum() > 10:
+        z = z * 1j
+    return x * z
+
+
+def turned_in_a_loop(x):
+    z, total = 1, 0.0
+    for v in x:
+        if v > 0.9:
+            z = z * 1j
+        total = total + v / z
+    return total
+
+
+def divided(x):
+    z = 2
+    if x.sum() > 10:
+        z = complex(x[0], 1)
+    return x / z, z == 2
+
+
+def stored_among_floats(x):
+    y, z = x * 1, 2
+    if x.max() < 0:
+        z = 2j
+    y[1:3] = z
+    return y
+
+
 OTHERS = [
+    (turned, X), (turned, X * 0.1), (turned_in_a_loop, X), (turned_in_a_loop, X * 0.1),
+    (divided, X), (divided, X * 0.1), (stored_among_floats, X),
     (chosen, X), (chosen, X[::-1]), (listed, X), (stored_among_ints, X), (derived, X),
     (halved, X), (asked, X), (index, X), (handed_on, X), (handed_on, X * 0.1),
     (largest, X * 0), (largest, -X), (largest_of_rows, -X.reshape(5, 6)), (sum_of_some, X * 0.1),
