@@ -88,7 +88,9 @@ class TracedScalar(Recording, of=ScalarType):
             return other * self.__index__()
         return op("mul", other, self) if self.takes(other) else NotImplemented
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.bake(), *map(_known, (other, modulus)))
         return _number_power(self, other) if self.takes(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
@@ -480,8 +482,8 @@ def _as_float(x: Any) -> Any:
 
 
 def _of_complex(method: Callable) -> Callable:
-    def call(self: TracedScalar, other: Any) -> Any:
-        return method(self, _as_float(other) if self.kind is complex else other)
+    def call(self: TracedScalar, other: Any, *modulus: Any) -> Any:
+        return method(self, _as_float(other) if self.kind is complex else other, *modulus)
 
     return call
 

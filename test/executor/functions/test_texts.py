@@ -83,6 +83,7 @@ OF_NUMBERS = {
 OF_INTS = {
     "width": lambda v: f"{7:{v}d}" + f"{v:05d}" + "%d" % v,
     "bits": lambda v: (v.bit_length(), hex(v), operator.index(v), divmod(17, v), divmod(v, 2)),
+    "power": lambda v: (pow(v, 2, 5), pow(v, v, v + 4), pow(v, 2)),
     "rounded": lambda v: (round(v, -1), round(v, 1), round(v > 2), math.trunc(v > 2)),
 }
 # What C code and libraries refuse of objects that are no plain ints and floats.
