@@ -268,6 +268,18 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
     ),
     Mutation(
+        "whole numbers that may be ints are floats", "dialect/importers/source/source.py",
+        "return tuple(widening.decided(self.rec, v) if v in ints else v for v in outputs)",
+        "return tuple(outputs)",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "rounds make no ints of ints", "dialect/importers/source/widening.py",
+        "return None, {place for place in places if blocks[-1].outputs[-place] in walk.made}",
+        "return None, set()",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
         "what a trial has bound stays bound", "dialect/importers/source/trial.py",
         "return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}",
         "return {n: self.start[n] for n in self.site.names if n in names and n in self.start}",

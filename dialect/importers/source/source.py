@@ -269,9 +269,10 @@ class Source:
             self._note(trial, Decision(Loc(trial.key[0], trial.site.line), why))
         return self._again
 
-    def check_ints(self, outputs: Sequence[int]) -> None:
-        """Start anew if it matters that numbers may be ints in Python."""
-        why = widening.check_all(self.rec, set(self.ints), outputs) if self.ints else None
+    def settled(self, outputs: Sequence[int]) -> tuple[int, ...]:
+        """The outputs, of which none is an int in Python; starts anew if ints matter elsewhere."""
+        ints = set(self.ints)
+        why = widening.check_all(self.rec, ints) if ints else None
         if why is not None:
             self.decisions.ints_matter = True
             self.begin_anew(("", "", 0), f"a number is an int or a float, and {why}")
@@ -279,6 +280,7 @@ class Source:
         if why is not None:
             self.decisions.ints_matter = self.decisions.floats_matter = True
             self.begin_anew(("", "", 0), f"a number is Python's or NumPy's, and {why}")
+        return tuple(widening.decided(self.rec, v) if v in ints else v for v in outputs)
 
     def _begun(self, site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
         """A statement that begins, and what decisions call it."""

@@ -83,6 +83,7 @@ class Trial:
         self.fixed: dict[str, Any] = {}  # objects from before it, which a round leaves in names
         self.depth = len(self.rec.blocks)
         self.refused = self.rec.refused
+        self.undecided: set[int] = set()  # carried leaves, from the end, that may stay ints
 
     is_loop: ClassVar[bool] = True
     unbound: ClassVar[object] = UNBOUND
@@ -255,17 +256,29 @@ class Trial:
     def emit(self, name: str, bounds: tuple[int, ...], blocks: tuple[Block, ...]) -> dict[str, Any]:
         """Record the loop itself; returns what the names carried hold behind it."""
         if self.carry is not None:
-            return self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+            made = self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+            results = self.rec.blocks[-1].instrs[-1].results
+            self.source.ints.update(results[-place] for place in self.undecided)
+            return made
         self.rec.append(Instr(op_named(name), bounds, (), {}, blocks, user_loc()))
         return {}
 
     def check_ints(self, blocks: tuple[Block, ...]) -> None:
         """Refuse a loop that tells the ints of Python's that are floats here (`widening`)."""
+        if self.carry is None:
+            return
         names = [name for name in self.ints if name in self.names]
-        if names and self.carry is not None:
-            order = [*sorted(self.extra), *self.places.start, *self.names]
-            places = [len(order) - order.index(name) for name in names]
+        order = [*sorted(self.extra), *self.places.start, *self.names]
+        places = [len(order) - order.index(name) for name in names]
+        if names:
             widening.check(self.rec, blocks, places, names, self.refuse)
+        hints = [self.rec.hints[init] for init in self.carry.inits]
+        widened = widening.widened(hints, self.carry.hints)
+        why, self.undecided = widening.undecided(self.rec, blocks, {*places, *widened})
+        if why is None and self.undecided and self.source.decisions.ints_matter:
+            why = "that matters behind the loop"
+        if why is not None:
+            self.refuse(f"a variable is an int before it is a float, and {why}")
 
     def results(self, made: dict[str, Any]) -> None:
         """Hand the results to the names."""

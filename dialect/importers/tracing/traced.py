@@ -376,6 +376,13 @@ class Traced(Recording):
             self.storage = base.storage
 
 
+# Methods and attributes that NumPy's scalars have, and arrays lack, such as `is_integer`.
+_OF_SCALARS = frozenset(
+    name for scalar in (np.float64, np.int64) for name in dir(scalar)
+    if not (name.startswith("_") or hasattr(np.ndarray, name))
+)  # fmt: skip
+
+
 @register_leaf_type
 class TracedArray(Traced, of=TensorType):
     """An array of the traced call."""
@@ -389,9 +396,9 @@ class TracedArray(Traced, of=TensorType):
         self.storage = Storage(owner, value if is_input else None) if owner else None
 
     def __getattr__(self, name: str) -> Any:
-        # NumPy's scalars have methods of their own, such as `is_integer`.
-        kind = np.ndarray if self.ndim else self.dtype.type
-        known = not name.startswith("__") and (hasattr(np.ndarray, name) or hasattr(kind, name))
+        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        if name in _OF_SCALARS:
+            known = not self.ndim and hasattr(self.dtype.type, name)
         handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
             return lambda *args, **kwargs: handler(self, *args, **kwargs)
