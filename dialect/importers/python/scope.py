@@ -20,6 +20,8 @@ from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_identities, asks_source, with_callees
+from .hidden import hidden_error
+from .purity import is_pure_class
 from .substitutes import BUILTINS, conversion, substitute
 from .users_code import IS, SOURCE, is_users_file, is_users_name
 
@@ -112,6 +114,8 @@ class Scope:
         if kind is types.MethodType or kind is functools.partial or kind is _Cached:
             return self.callee(value, called=False)
         found = substitute(value)
+        if found is value and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(name, value)
         return self._shadow(value, name) if found is value else found
 
     def _shadow(self, value: Any, name: str) -> Any:
@@ -142,6 +146,8 @@ class Scope:
         found = substitute(value)
         if not called or found is not value:
             return found
+        if isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(value.__name__, value)
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
             return types.MethodType(self.function(function), self._shadow(value, "self"))
@@ -280,14 +286,12 @@ class Scope:
             if cell.held is not _MISSING:
                 yield "cell", cell.original, None, cell.held, cell.name
         for fn, made in self._functions.values():
-            if made is not fn and getattr(fn, "__defaults__", None):
-                label = f"the defaults of {fn.__name__}"
-                yield "attribute", fn, "__defaults__", fn.__defaults__, label
-
-    def functions_seen(self) -> list[tuple[Any, str]]:
-        """The defaults by keyword of functions that the code has called, with their names."""
-        kept = [getattr(fn, "__kwdefaults__", None) or {} for fn, _ in self._functions.values()]
-        return [(value, name) for defaults in kept for name, value in defaults.items()]
+            if made is not fn and type(fn) is types.FunctionType:
+                yield "code", fn, None, fn.__code__, fn.__name__
+                for key in ("__defaults__", "__kwdefaults__"):
+                    if getattr(fn, key):
+                        label = f"the defaults of {fn.__name__}"
+                        yield "attribute", fn, key, getattr(fn, key), label
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

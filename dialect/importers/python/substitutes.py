@@ -296,18 +296,6 @@ for _name in ("map", "filter"):
     _calls_first(_name)
 
 
-@_builtin("next")
-def _next(iterator: Any, *default: Any) -> Any:
-    rec = current()
-    if rec is not None and rec.journal.is_outer(iterator):
-        raise trace_error(
-            f"the {type(iterator).__name__} that next() reads was there before the call: it would "
-            "be read once, while tracing",
-            "read it outside and pass the value as an argument",
-        )
-    return next(iterator, *default)
-
-
 for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
 BUILTINS["type"] = traced_type

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ..python.round_draws import RoundDraws
     from ..python.scope import Scope
     from ..python.shadows import Shadows
+    from ..python.watching import Watch
     from ..source.source import Source
 
 
@@ -99,12 +100,14 @@ class Recorder:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
         journal: what the function must not change.
+        watch: what runs that the scope has not made; None = nobody watches.
         shadows: of objects that the function reads; None = it reads these themselves.
     """
 
     entry: CodeType
     scope: Scope
     journal: Journal
+    watch: Watch | None = None
     shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 

@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS, method_handler
+from ..python.pausing import run, unwatched
 from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
@@ -334,9 +335,11 @@ class Traced(Recording):
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
 
+    @unwatched
     def __getitem__(self, key: Any) -> Any:
         return METHODS["__getitem__"](self, key)
 
+    @unwatched
     def __setitem__(self, key: Any, value: Any) -> None:
         METHODS["__setitem__"](self, key, value)
 
@@ -351,19 +354,23 @@ class Traced(Recording):
             return op("select", other == 0.5, op("sqrt", self), power)
         return power
 
+    @unwatched
     def __mul__(self, other: Any) -> Any:
         if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
             return repeated
         return op("mul", self, other) if self.takes(other) else NotImplemented
 
+    @unwatched
     def __rmul__(self, other: Any) -> Any:
         if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
             return repeated
         return op("mul", other, self) if self.takes(other) else NotImplemented
 
+    @unwatched
     def __matmul__(self, other: Any) -> Any:
         return op("matmul", self, other) if _multiplies(self, other) else NotImplemented
 
+    @unwatched
     def __rmatmul__(self, other: Any) -> Any:
         return op("matmul", other, self) if _multiplies(self, other) else NotImplemented
 
@@ -401,7 +408,7 @@ class TracedArray(Traced, of=TensorType):
             known = not self.ndim and hasattr(self.dtype.type, name)
         handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
-            return lambda *args, **kwargs: handler(self, *args, **kwargs)
+            return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
         if known:
             raise unsupported_method(self.rec, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")

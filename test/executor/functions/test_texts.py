@@ -65,10 +65,10 @@ OF_NUMBERS = {
     "formatted containers": lambda v: f"{[v]} {(v,)!s:>9} {Pair(v, 2)}",
     "percent": lambda v: "%r %s %%" % (v, [v]),
     "format": lambda v: "{0!r}{0!s:>7}{1[0]}".format(v, [v]),
-    "dataclass": lambda v: str(Window(v)) + repr(SimpleNamespace(v=v)),
+    "namespace": lambda v: repr(SimpleNamespace(v=v)),
     "collections": lambda v: f"{collections.OrderedDict(v=v)}{collections.Counter([v])}",
     "errors": lambda v: repr(ValueError(v, 2)) + str(KeyError(v)),
-    "pretty": lambda v: pprint.pformat([v]) + reprlib.repr({"v": v}) + ascii(v),
+    "shortened": lambda v: reprlib.repr({"v": v}) + ascii(v),
     "lines": lines,
     "joined": lambda v: "-".join(map(repr, [v, v])),
     "method": lambda v: v.__repr__() + v.__str__() + v.__format__(""),
@@ -86,8 +86,10 @@ OF_INTS = {
     "power": lambda v: (pow(v, 2, 5), pow(v, v, v + 4), pow(v, 2)),
     "rounded": lambda v: (round(v, -1), round(v, 1), round(v > 2), math.trunc(v > 2)),
 }
-# What C code and libraries refuse of objects that are no plain ints and floats.
+# What C code and libraries refuse of objects that are no plain ints and floats, or asks the world.
 OF_PLAIN_NUMBERS = {
+    "dataclass": lambda v: str(Window(v)),
+    "pretty": lambda v: pprint.pformat([v]),
     "json": lambda v: json.dumps({"v": [v]}),
     "copies": lambda v: repr(copy.deepcopy([v])) + repr(copy.copy((v,))),
     "pickle": lambda v: pickle.loads(pickle.dumps((v, 1))),
