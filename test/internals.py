@@ -302,6 +302,7 @@ def new_event_ring(monkeypatch: Any) -> None:
 
 check_fields, check_dtypes = layout._check_fields, layout._check_dtypes
 check_scalars = layout._check_scalars
+check_errors = layout._check_errors
 save_trace = perfetto._save
 version_of = fingerprint._version
 NAMED_DISTRIBUTIONS = fingerprint._DISTRIBUTIONS

@@ -6,6 +6,47 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "emitted code does not ask who is told of errors", "executor/dispatch/emit.py",
+        "        w.unless(tells_nothing(w), \"miss\")\n", "",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "one kind of error is asked for in emitted code", "executor/dispatch/layout.py",
+        "TOLD_ERRORS = 0o6666", "TOLD_ERRORS = 0o6",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "what the last state asked for is what the next one does",
+        "dialect/importers/python/float_errors.py",
+        "    if state is not known:\n", "    if told is None:\n",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "a function may ask for errors by itself", "dialect/importers/tracing/recorder.py",
+        "if STATE.get() is not self._float_state and", "if False and",
+        ("executor/functions/test_float_errors.py::test_functions_that_ask_themselves_are_pythons",),
+    ),
+    Mutation(
+        "texts say that a value is traced", "dialect/importers/tracing/texts.py",
+        "if x.rec.runs and not _is_debugged(x.rec):", "if False:",
+        ("executor/functions/test_texts.py::test_keys_made_of_text_count_calls_by_shape",),
+    ),
+    Mutation(
+        "libraries may catch that there is no text", "dialect/importers/tracing/texts.py",
+        "x.rec.refused = x.rec.refused or error", "pass",
+        ("executor/functions/test_texts.py::test_what_a_library_catches_refuses_the_trace",),
+    ),
+    Mutation(
+        "traced scalars have a length", "dialect/importers/python/types_seen.py",
+        "return _has(x, name) if _stands_in(x) else", "return",
+        ("executor/functions/test_texts.py::test_questions_about_classes",),
+    ),
+    Mutation(
+        "NumPy's ints are operands of lists", "dialect/importers/tracing/traced.py",
+        "_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})", "_SEQUENCES = frozenset()",
+        ("executor/functions/test_texts.py::test_texts_of_contents_are_pythons[repeated]",),
+    ),
+    Mutation(
         "`is True` of a traced bool is Python's", "dialect/importers/python/identities.py",
         "if type(value) is TracedScalar and value.kind is bool:", "if False:",
         ("dialect/importers/test_identities.py::test_bools_that_loops_and_branches_set",),

@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ArgumentError, ProfuseError
+from ...dialect.importers.python.float_errors import told_error, told_errors
 from ...dialect.importers.python.generators import is_plain_generator
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
@@ -69,6 +70,7 @@ class JitFunction(TracedFunction):
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         super().__init__(fn, options)
         self._named: FunctionType | None = None
+        self._untold: set[str] = set()  # what Python has run calls for (`float_errors`)
         self._no_own_trace: dict[Key, None] = {}  # calls in traces that are recorded there
         read_knobs()
         self._enter()
@@ -140,6 +142,9 @@ class JitFunction(TracedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
+        if (told := told_errors()) is not None:
+            self._note_untold(told)
+            return self._leave(None, args, kwargs)
         if self._raises:
             return self._unlimited(variant, leaves, given, args, kwargs)
         if variant.python_serves():
@@ -174,6 +179,17 @@ class JitFunction(TracedFunction):
         result = self._leave(None, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)
         return result
+
+    def _note_untold(self, how: str) -> None:
+        """Tell why a call is Python's: kernels do not notice the floating-point errors asked for.
+
+        Raises TraceError if there is no Python for it.
+        """
+        if self._raises:
+            raise told_error(how)
+        if how not in self._untold:
+            self._untold.add(how)
+            self._in_python.tell(told_error(how))
 
     def _unlimited(
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
@@ -443,6 +459,9 @@ class JitFunction(TracedFunction):
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs)
+        if (told := told_errors()) is not None:
+            self._note_untold(told)
+            raise Refused()
         if variant.trace.has_effects:
             raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree

@@ -229,6 +229,19 @@ def name_of(function: Any) -> str:
 
 
 __all__ = [
-    "BOUND", "CODE", "bound_to", "c_base", "is_made_by_python", "forget", "is_of_numpys", "is_of_pythons", "is_pure_call", "is_pure_class", "is_pure_module",
-    "is_python_state", "is_value", "name_of", "pure",
+    "BOUND",
+    "CODE",
+    "bound_to",
+    "c_base",
+    "forget",
+    "is_made_by_python",
+    "is_of_numpys",
+    "is_of_pythons",
+    "is_pure_call",
+    "is_pure_class",
+    "is_pure_module",
+    "is_python_state",
+    "is_value",
+    "name_of",
+    "pure",
 ]  # fmt: skip

@@ -23,7 +23,14 @@ from ..tracing.current import current, trace_error
 from ..tracing.operators import Recording
 from .caught import catches
 from .generators import is_generator, is_plain_generator
-from .types_seen import traced_len, traced_range, traced_type
+from .types_seen import (
+    traced_getattr,
+    traced_hasattr,
+    traced_isinstance,
+    traced_len,
+    traced_range,
+    traced_type,
+)
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({
@@ -43,9 +50,8 @@ _ACTS = frozenset({
 _OUTSIDE = frozenset({
     "logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code",
 })  # fmt: skip
-# Functions of NumPy that change how it treats floating-point errors, for the whole thread.
-_SETS_ERRORS = frozenset({"seterr", "seterrcall"})
-_TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
+# Functions of NumPy that change, or tell, how it treats floating-point errors in the whole thread.
+_OF_ERRORS = frozenset({"geterr", "geterrcall", "seterr", "seterrcall"})
 # Their functions pass on errors of arrays that they are given.
 _CAREFUL = frozenset({"builtins", "numpy", "scipy"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
@@ -189,7 +195,7 @@ def refusal(value: Any) -> tuple[str, str] | None:
     module = getattr(value, "__module__", None)
     if module in _OUTSIDE and isinstance(value, types.FunctionType):
         return _happens_once(f"{module}.{name}")
-    if module == "numpy" and name in _SETS_ERRORS:
+    if module == "numpy" and name in _OF_ERRORS:
         return _happens_once(f"np.{name}")
     if module == "uuid" and name in _UNIQUE:
         return _random(f"uuid.{name}")
@@ -261,20 +267,6 @@ class _Suppress(contextlib.suppress):
 CLASSES[contextlib.suppress] = _Suppress
 
 
-def _errstate(*args: Any, **kwargs: Any) -> Any:
-    """`np.errstate`, unless it makes effects of floating-point errors, which kernels ignore."""
-    told = sorted(_TELLS.intersection(x for x in kwargs.values() if isinstance(x, str)))
-    if told and current() is not None:
-        raise trace_error(
-            f"np.errstate asks NumPy to {told[0]} at floating-point errors, which no graph does",
-            "ask the results: np.isfinite(x).all()",
-        )
-    return np.errstate(*args, **kwargs)
-
-
-CLASSES[np.errstate] = _errstate
-
-
 def _builtin(name: str) -> Callable[[Callable], Callable]:
     """Register a substitute for a builtin."""
 
@@ -313,6 +305,7 @@ BUILTINS["breakpoint"] = _refuser(
 )
 BUILTINS["type"] = traced_type
 BUILTINS["range"] = traced_range
-BUILTINS["len"] = functools.wraps(len)(traced_len)
+for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
+    _builtin(_made.__name__.removeprefix("traced_"))(_made)
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

@@ -7,7 +7,6 @@ import os
 import types
 from typing import Any
 
-
 # Tests and examples of a checkout are users' code.
 _ROOT = os.path.abspath(f"{__file__}/../../../..")
 _OWN = tuple(f"{_ROOT}/{name}/" for name in ("dialect", "executor", "lowering", "tools"))

@@ -49,9 +49,11 @@ def evaluate_with(recorder: Recorder) -> None:
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Make ``recorder`` this thread's current one."""
     _LOCAL.stack.append(recorder)
+    recorder.runs += 1
     try:
         yield recorder
     finally:
+        recorder.runs -= 1
         _LOCAL.stack.pop()
 
 

@@ -155,6 +155,21 @@ class Recording:
     def share(self, base: Recording) -> None:
         """Note that this has the memory of ``base``; numbers have none."""
 
+    def __repr__(self) -> str:
+        from .texts import shown  # few functions make texts
+
+        return shown(self)
+
+    def __str__(self) -> str:
+        from .texts import text
+
+        return text(self, str)
+
+    def __format__(self, spec: str) -> str:
+        from .texts import text
+
+        return text(self, lambda value: format(value, spec))
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 

@@ -463,7 +463,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
         if rec.source is not None:
-            rec.source.check_ints(outputs)
+            outputs = rec.source.settled(outputs)
         if rec.refused is not None:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(given[:count])

@@ -482,7 +482,7 @@ def test_errstate_that_makes_effects_of_errors_is_refused():
 
     check(lambda x: quotient(x, "ignore"), A)
     for how in ("raise", "print"):
-        with pytest.raises(pf.TraceError, match=f"np.errstate asks NumPy to {how}"):
+        with pytest.raises(pf.TraceError, match=f"NumPy is asked to {how}"):
             trace(lambda x, how=how: quotient(x, how), (A,))
     with pytest.raises(pf.TraceError, match=r"np\.seterr is called while tracing"):
         trace(lambda x: [np.seterr(divide="raise"), x], (A,))

@@ -14,7 +14,7 @@ import pytest
 from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import taken_for_pure, entry_of
+from internals import entry_of, taken_for_pure
 from profuse.dialect.importers.tracing.trace_guards import (
     Computed,
     Passed,
