@@ -140,6 +140,8 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
             if halves is None and not (into or served.tape):
                 write_in_place(leaf, arguments.writing)
+        if arguments.views is not None:
+            leaf.noting = arguments.views
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:

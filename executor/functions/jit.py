@@ -98,7 +98,7 @@ class JitFunction(TracedFunction):
             return self._fn(*args, **kwargs)
         leaves, tree = self._flattened(args, kwargs)
         key = (tree, tuple(map(leaf_kind, leaves)))
-        variant = self._find(self._variants.get(key, ()), leaves)
+        variant = self._find(self._variants.get(key, ()), leaves, plain=True)
         if variant is None or variant.trace.has_effects:
             return self._fn(*args, **kwargs)
         outputs = self._run(variant.executor, self._inputs(variant, leaves))
@@ -176,14 +176,14 @@ class JitFunction(TracedFunction):
         if not trace.has_effects:
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
+                if variant.memory is not None:
+                    outputs = variant.memory.put(outputs, [*given, *trace.captured])
             except ProfuseError as error:
                 if self._raises or not variant.may_be_pythons:
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
                 variant.failures += 1
                 return self._leave(Refused(error), args, kwargs)
-            if variant.shared is not None:
-                outputs = variant.shared.put(outputs, [*given, *trace.captured])
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -221,8 +221,8 @@ class JitFunction(TracedFunction):
             variant.failures += 1
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        if variant.shared is not None:
-            outputs = variant.shared.put(outputs, given)
+        if variant.memory is not None:
+            outputs = variant.memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
@@ -363,7 +363,7 @@ class JitFunction(TracedFunction):
 
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
-        variant = self._lookup(None, plain, tree, args, kwargs)
+        variant = self._lookup(None, plain, tree, args, kwargs, plain=True)
         if variant.trace.has_effects or variant.ends_gradients:
             raise Refused()
         if not variant.takes_tape:
@@ -403,7 +403,7 @@ class JitFunction(TracedFunction):
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
-        variant = self._lookup(flat, leaves, tree, args, kwargs)
+        variant = self._lookup(flat, leaves, tree, args, kwargs, plain=True)
         if variant.trace.has_effects:
             raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
@@ -419,7 +419,7 @@ class JitFunction(TracedFunction):
         if any(example is None for example in examples):
             return trace_inline(self._fn, args, kwargs, leaves)
         key = (tree, tuple(map(leaf_kind, examples)))
-        variant = self._find(self._variants.get(key, ()), examples)
+        variant = self._find(self._variants.get(key, ()), examples, plain=False)
         if variant is None and not knobs.profiling_mode:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))

@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ir.types import Type
 from ...ops.control_flow.control import LOOPS
 from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
@@ -78,6 +79,7 @@ class Trace:
             either, so that the graph holds for these alone.
         plain: arrays from outside that the code has got as they are: the graph holds for their
             contents alone.
+        hints: what is known of the values of the graph, for who admits it; empty afterwards.
     """
 
     module: Module
@@ -97,6 +99,7 @@ class Trace:
     containers: Containers | None = None
     draws: tuple[Draw, ...] = ()
     generators: tuple[Any, ...] = ()
+    hints: dict[int, Type] = field(default_factory=dict)
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -264,7 +267,7 @@ def trace(
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
-        tuple(rec.draws), fixed,
+        tuple(rec.draws), fixed, rec.hints,
     )  # fmt: skip
 
 

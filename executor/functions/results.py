@@ -1,0 +1,304 @@
+"""Results as NumPy gives them: arguments themselves, and views of these and of each other.
+
+A graph makes arrays of its own, so that the caller may do with its inputs what it likes. What
+NumPy's function gives of an argument that it returns, or of a view of one, is that array or its
+memory, to which the caller may write; and where it returns an array and a view of it, a write to
+one is seen through the other. So the executor runs a graph that gives the arrays which own their
+memory, and the ops that lead from these and from the inputs to the results run behind it, on NumPy.
+Where the graph gives nothing but views of inputs, Python runs the calls.
+
+An array that the function writes to is one of its inputs, read through a copy, in the graph
+(`write_back`): a view of the copy is a view of the array. Results that may be an argument because
+contents decide so, in a branch or loop, are copies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.dataclass import dataclass
+from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.ir.op import Fusion
+from ...dialect.ir.program import Block, Instr, Module, Program
+from ...dialect.ir.types import ScalarType, TensorType
+from ...dialect.ops.indexing.inplace import Borrow
+from ...dialect.ops.indexing.scatter import Copy
+from ...dialect.ops.indexing.slicing import Pick, Slice
+from ...dialect.ops.manipulation.permute import Permutation
+from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
+from ...dialect.ops.queries import Dim, Size, ToTensor
+from ..interpret.evaluate import Evaluator
+
+if TYPE_CHECKING:
+    from ..dispatch.leaf_spec import Noting, Value
+
+# Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
+_KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
+
+
+@dataclass(eq=False)
+class Results:
+    """How the results of a graph are made of its inputs, and of arrays that own their memory.
+
+    Attributes:
+        module: the graph that gives these arrays; what it writes comes last, as in the trace.
+        count: how many of its outputs are not what it writes.
+        views: from the inputs of the graph and these outputs to the results.
+        either: results that are a view of an input or a copy, as its layout decides: number of the
+            result -> that of the input, and that of the output which is the copy.
+        is_all: all results are arguments, or views of them.
+        read: numbers of the inputs that ``views`` reads.
+    """
+
+    module: Module
+    count: int
+    views: Evaluator
+    either: dict[int, tuple[int, int]]
+    is_all: bool
+    read: frozenset[int]
+
+    def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """The results, and what is written; ``given``: the inputs as the caller has them."""
+        made = outputs[: self.count]
+        found = self.views([*given, *made])
+        for k, (root, copy) in self.either.items():
+            # What NumPy copies has the contents of its time, not of now.
+            view = found[k]
+            if view is not given[root] and not np.may_share_memory(view, given[root]):
+                found[k] = made[copy]
+        return [*found, *outputs[self.count :]]
+
+    def noting(self, inputs: Sequence[Value], results: int) -> Noting:
+        """What makes the results in emitted code, of the inputs and of what kernels give."""
+        from ..dispatch.leaf_spec import ArrayValue, Noting
+        from ..dispatch.refs import position_of
+
+        used = {*self.read, *(root for root, _ in self.either.values())}
+        read = [k for k in range(len(inputs)) if k in used]
+        given = [
+            position_of(v.ref) if isinstance(v, ArrayValue) else v.position
+            for v in (inputs[k] for k in read)
+        ]
+        count, put = len(inputs), self.put
+
+        def function(*objects: Any) -> Any:
+            every: list[Any] = [None] * count
+            for k, x in zip(read, objects, strict=False):
+                every[k] = x
+            found = put(objects[len(read) :], every)
+            return found[0] if results == 1 else tuple(found)
+
+        return Noting(function, tuple(given), tuple(range(results)), results)
+
+
+def results_of(trace: Trace) -> Results | None:
+    """How the results of a trace are made; None if they are the outputs of its graph."""
+    main = trace.module.main
+    made = _Made(trace)
+    results = made.program.outputs
+    views = [made.view(v) for v in results]
+    if not any(view is not None and made.is_outside(view) for view in views):
+        return None
+    outputs: dict[int, None] = {}  # those that the graph gives
+    either: dict[int, tuple[int, int]] = {}
+    needed: set[int] = set()  # instructions, by identity
+    for k, (value, view) in enumerate(zip(results, views, strict=True)):
+        if view is None or not made.is_outside(view):
+            if value not in made.inputs:
+                outputs[value] = None
+            continue
+        needed.update(map(id, view.chain))
+        outputs |= dict.fromkeys(view.numbers)
+        if view.root not in made.inputs:
+            outputs[view.root] = None
+        elif view.may_copy:
+            either[k] = main.inputs.index(view.root), value
+    # A copy may be a view of the inputs as well, so that it has a place but no name.
+    copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
+    order = [*outputs, *copies]
+    either = {k: (root, order.index(value)) for k, (root, value) in either.items()}
+    kept = [instr for instr in made.program.body.instrs if id(instr) in needed]
+    free = [made.program.new_value() for _ in copies]
+    body = Block((*main.inputs, *outputs, *free), kept, results)
+    program = Program("views", body, made.program.types, made.program.count)
+    read = {*results, *(operand for instr in kept for operand in instr.operands)}
+    finals = main.outputs[len(results) :]
+    is_all = all(view is not None and view.root in made.inputs for view in views)
+    graph = Program(
+        main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count
+    )
+    return Results(
+        Module(_without_dead_views(graph), trace.module.functions), len(order),
+        Evaluator(program, Module(program)), either, is_all,
+        frozenset([k for k, v in enumerate(main.inputs) if v in read]),
+    )  # fmt: skip
+
+
+def _without_dead_views(program: Program) -> Program:
+    """The program without views of which it makes no use any more."""
+    used = {*program.outputs}
+    kept: list[Instr] = []
+    for instr in reversed(program.body.instrs):
+        op = instr.op
+        is_view = bool(op.aliases) and op.fusion is Fusion.VIEW and not (op.writes or instr.blocks)
+        if is_view and used.isdisjoint(instr.results):
+            continue
+        kept.append(instr)
+        used.update(instr.operands)
+        for block in instr.blocks:
+            used.update(block.outputs)
+            for inner in block.walk():
+                used.update(inner.operands)
+                used.update(v for b in inner.blocks for v in b.outputs)
+    body = Block(program.inputs, kept[::-1], program.outputs)
+    return Program(program.name, body, program.types, program.count)
+
+
+@dataclass(eq=False)
+class _View:
+    """A result that is a view of another value, or an array itself.
+
+    Attributes:
+        root: the array: an input, or what an op has made.
+        chain: the instructions that lead from there to the result, and make numbers for them.
+        numbers: numbers that only the graph computes.
+        may_copy: the layout in memory decides whether it is a copy.
+    """
+
+    root: int
+    chain: list[Instr] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    may_copy: bool = False
+
+
+class _Made:
+    """Where the results of a trace come from."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.program, self._hints = _without_copies(trace), trace.hints
+        self.inputs = frozenset(self.program.inputs)
+        self._made = {r: instr for instr in self.program.body.instrs for r in instr.results}
+        roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
+        self._shared = {root for root, count in Counter(roots).items() if count > 1}
+
+    def is_outside(self, view: _View) -> bool:
+        """True if a result is to be taken of what owns its memory, behind the graph."""
+        if view.root in self.inputs or view.root in self._shared:
+            return True
+        in_order = True  # the axes lie in memory in their order
+        for instr in reversed(view.chain):
+            if issubclass(instr.op, Permutation):
+                in_order = False
+            elif issubclass(instr.op, Reshape):
+                in_order = True  # a copy, if it was not so before
+            elif instr.op.aliases and not issubclass(instr.op, _KEPT):
+                if not (in_order and _is_front(instr)):
+                    return True
+        return False
+
+    def view(self, value: int) -> _View | None:
+        """How a result is made; None of a number, and of an array that the graph makes for it."""
+        if self._is_number(value):
+            return None
+        found = _View(self._root(value))
+        if found.root != value and not self._rank(value):
+            return None
+        while value != found.root:
+            instr = self._made[value]
+            (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            found.chain.append(instr)
+            found.may_copy |= instr.op.layout_decides
+            for k, operand in enumerate(instr.operands):
+                if k != shared:
+                    self._number(operand, found)
+            value = instr.operands[shared]
+        return found
+
+    def _root(self, value: int) -> int:
+        """The array of which a value is a view."""
+        while value not in self.inputs:
+            instr = self._made.get(value)
+            if instr is None or instr.blocks or self._is_number(value):
+                break
+            shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            if len(shared) != 1 or self._is_number(instr.operands[shared[0]]):
+                break
+            if instr.op is Pick and not self._rank(value):
+                break  # a NumPy scalar
+            value = instr.operands[shared[0]]
+        return value
+
+    def _number(self, value: int, view: _View) -> None:
+        """Add what computes a number of inputs, of sizes and numbers; others the graph gives."""
+        instr = self._made.get(value)
+        if instr is None:
+            return
+        left, chain = [value], []
+        while left:
+            v = left.pop()
+            instr = self._made.get(v)
+            if instr is None:
+                if v in self.inputs and self._is_number(v):
+                    continue
+                break
+            if instr.blocks or instr.op.writes:
+                break
+            chain.append(instr)
+            if instr.op not in (Dim, Size):
+                if not self._is_number(v):
+                    break
+                left += instr.operands
+            elif not set(instr.operands) <= self.inputs:
+                break
+        else:
+            view.chain += chain
+            return
+        view.numbers.append(value)
+
+    def _is_number(self, value: int) -> bool:
+        return isinstance(self.program.type_of(value), ScalarType)
+
+    def _rank(self, value: int) -> int | None:
+        hint = self._hints.get(value)
+        return hint.rank if isinstance(hint, TensorType) else None
+
+
+def _is_front(instr: Instr) -> bool:
+    """True if a view of an array in C order is contiguous: some of the rows, one after the other."""
+    if instr.op is Pick:
+        return instr.attrs.get("axis", 0) == 0
+    if instr.op is not Slice:
+        return False
+    axes, steps = instr.attrs.get("axes"), instr.attrs.get("steps")
+    count = len(instr.attrs["starts"])
+    return count == 1 and (axes is None or tuple(axes) == (0,)) and tuple(steps or (1,)) == (1,)
+
+
+def _without_copies(trace: Trace) -> Program:
+    """The graph without writes, its results alone: the copies of what is written are the inputs."""
+    main = trace.module.main
+    count = len(main.outputs) - len(trace.writes)
+    finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
+    same: dict[int, int] = {}
+    instrs = []
+    for instr in main.body.instrs:
+        operands = tuple([same.get(v, v) for v in instr.operands])
+        if instr.op in (Copy, Borrow) and finals.get(instr.results[0]) == operands[0]:
+            same[instr.results[0]] = operands[0]
+        elif instr.op.writes and not instr.blocks:
+            for k, result in enumerate(instr.results):
+                shared = instr.op.shared_operands(k, len(operands))
+                if len(shared) == 1:
+                    same[result] = operands[shared[0]]
+        else:
+            instrs.append(Instr(instr.op, operands, instr.results, instr.attrs, instr.blocks))
+    outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
+    return Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
+
+
+__all__ = ["Results", "results_of"]
