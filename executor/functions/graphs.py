@@ -228,7 +228,7 @@ class TracedFunction(DispatchedFunction):
             from .results import results_of  # once for each graph
 
             memory = results_of(made)
-        made.hints.clear()
+        made.hints, made.copied = {}, {}
         options = replace(
             self._options, strict=made.strict, processor=Processor(home),
             arguments=made.signature(), writes=bool(made.writes),

@@ -15,15 +15,17 @@ contents decide so, in a branch or loop, are copies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.errors import TraceError
+from ...dialect.importers.tracing.recorder import Copied
 from ...dialect.importers.tracing.tracer import Trace
-from ...dialect.ir.op import Fusion
+from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType, TensorType
 from ...dialect.ops.indexing.inplace import Borrow
@@ -70,7 +72,7 @@ class Results:
             # What NumPy copies has the contents of its time, not of now.
             view = found[k]
             if view is not given[root] and not np.may_share_memory(view, given[root]):
-                found[k] = made[copy]
+                found[k] = _laid_out_as(view, made[copy])
         return [*found, *outputs[self.count :]]
 
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
@@ -94,6 +96,15 @@ class Results:
             return found[0] if results == 1 else tuple(found)
 
         return Noting(function, tuple(given), tuple(range(results)), results)
+
+
+def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
+    """An array of these contents with its axes in the order of another array's."""
+    if copy.flags.c_contiguous == contents.flags.c_contiguous:
+        return contents
+    found = np.empty_like(copy, contents.dtype)
+    np.copyto(found, contents)
+    return found
 
 
 def results_of(trace: Trace) -> Results | None:
@@ -122,7 +133,7 @@ def results_of(trace: Trace) -> Results | None:
     copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
     order = [*outputs, *copies]
     either = {k: (root, order.index(value)) for k, (root, value) in either.items()}
-    kept = [instr for instr in made.program.body.instrs if id(instr) in needed]
+    kept = [instr for instr in made.instrs if id(instr) in needed]
     free = [made.program.new_value() for _ in copies]
     body = Block((*main.inputs, *outputs, *free), kept, results)
     program = Program("views", body, made.program.types, made.program.count)
@@ -180,9 +191,10 @@ class _Made:
     """Where the results of a trace come from."""
 
     def __init__(self, trace: Trace) -> None:
-        self.program, self._hints = _without_copies(trace), trace.hints
-        self.inputs = frozenset(self.program.inputs)
-        self._made = {r: instr for instr in self.program.body.instrs for r in instr.results}
+        self.program, same = _without_copies(trace)
+        self._hints, self.inputs = trace.hints, frozenset(self.program.inputs)
+        self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
+        self._made = {r: instr for instr in self.instrs for r in instr.results}
         roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
         self._shared = {root for root, count in Counter(roots).items() if count > 1}
 
@@ -196,6 +208,10 @@ class _Made:
                 in_order = False
             elif issubclass(instr.op, Reshape):
                 in_order = True  # a copy, if it was not so before
+            elif instr.op is _Taken:
+                if instr.attrs["order"] != "C":
+                    return True
+                in_order = True
             elif instr.op.aliases and not issubclass(instr.op, _KEPT):
                 if not (in_order and _is_front(instr)):
                     return True
@@ -211,8 +227,13 @@ class _Made:
         while value != found.root:
             instr = self._made[value]
             (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            if instr.op is _Taken and instr.attrs["take"] is None:
+                raise TraceError(
+                    "a result is a view in NumPy, and a copy in a graph", loc=instr.loc,
+                    hint="return a copy of it: y.copy()",
+                )  # fmt: skip
             found.chain.append(instr)
-            found.may_copy |= instr.op.layout_decides
+            found.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
             for k, operand in enumerate(instr.operands):
                 if k != shared:
                     self._number(operand, found)
@@ -268,6 +289,35 @@ class _Made:
         return hint.rank if isinstance(hint, TensorType) else None
 
 
+class _Taken(Op):
+    """A view that NumPy has in place of a copy in the graph (`Copied`)."""
+
+    aliases = {0: 0}
+
+    @classmethod
+    def full_attrs(cls, attrs: Attrs) -> Attrs:
+        return attrs  # no graph has them
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return attrs["take"](*args)
+
+
+def _with_views(
+    instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Mapping[int, int]
+) -> Iterator[Instr]:
+    """Instructions, and behind each those that take views in place of its copies."""
+    for instr in instrs:
+        views = [v for v in instr.results if v in copied]
+        if len(views) < len(instr.results) or not views:
+            yield instr
+        for v in views:
+            view = copied[v]
+            operands = tuple([same.get(x, x) for x in (view.source, *view.operands)])
+            attrs = {"take": view.take, "order": view.order}
+            yield Instr(_Taken, operands, (v,), attrs, (), view.loc)
+
+
 def _is_front(instr: Instr) -> bool:
     """True if a view of an array in C order is contiguous: some of the rows, one after the other."""
     if instr.op is Pick:
@@ -279,8 +329,11 @@ def _is_front(instr: Instr) -> bool:
     return count == 1 and (axes is None or tuple(axes) == (0,)) and tuple(steps or (1,)) == (1,)
 
 
-def _without_copies(trace: Trace) -> Program:
-    """The graph without writes, its results alone: the copies of what is written are the inputs."""
+def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
+    """The graph without writes, its results alone: the copies of what is written are the inputs.
+
+    With it, the values that stand for others.
+    """
     main = trace.module.main
     count = len(main.outputs) - len(trace.writes)
     finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
@@ -298,7 +351,8 @@ def _without_copies(trace: Trace) -> Program:
         else:
             instrs.append(Instr(instr.op, operands, instr.results, instr.attrs, instr.blocks))
     outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
-    return Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
+    program = Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
+    return program, same
 
 
 __all__ = ["Results", "results_of"]

@@ -23,9 +23,10 @@ from ..tracing.current import current, trace_error, user_loc
 from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
+from ..tracing.outputs import laid_out
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import dtype_like, sizes
+from .axes import as_traced, check_order, dtype_like, sizes
 from .registry import creation_function, numpy_function
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
@@ -239,9 +240,14 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 
 
 @creation_function("array")
-def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
+def _array(
+    object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0, order: Any = None
+) -> Any:
+    order = wanted_order(order, object)
+    if order == "F" or (order == "C" and not copy):
+        return in_order(_array(object, dtype, copy, ndmin), order)
     _check_no_copy(object, dtype, copy)
-    if not isinstance(object, Traced) or copy is not True:
+    if not isinstance(object, Traced) or copy is not True or order == "C":
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
     made = op("copy", object)
@@ -250,11 +256,25 @@ def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> 
 
 
 @creation_function("asarray", "asanyarray")
-def _asarray(a: Any, dtype: Any = None, copy: Any = None) -> Any:
+def _asarray(a: Any, dtype: Any = None, copy: Any = None, order: Any = None) -> Any:
+    order = wanted_order(order, a)
     if copy:
-        return _array(a, dtype, True)
+        return _array(a, dtype, True, order=order)
     _check_no_copy(a, dtype, copy)
-    return in_memory(array(a, dtype))
+    out = in_memory(array(a, dtype))
+    return in_order(out, order) if order in ("C", "F") else out
+
+
+def wanted_order(order: Any, array: Any) -> str:
+    """The order of a copy: "C", "F", or "K", that of the array's own axes in memory.
+
+    Raises TraceError where it is "A": whether an array is contiguous, only a call knows.
+    """
+    check_order(order)
+    order = (order or "K").upper()
+    if order == "A" and isinstance(array, Traced) and array.ndim > 1:
+        raise trace_error('order="A" asks for the layout in memory', 'say order="K" or "C"')
+    return "K" if order == "A" else order
 
 
 def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
@@ -266,11 +286,21 @@ def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
 
 
-@creation_function("ascontiguousarray", "asfortranarray")
-def _ordered(a: Any, dtype: Any = None) -> Any:
-    # This is a view or a copy, just as `reshape` to the same shape is.
-    out = array(a, dtype, 1)
-    return op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+@creation_function("ascontiguousarray")
+def _contiguous(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "C")
+
+
+@creation_function("asfortranarray")
+def _fortran(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "F")
+
+
+def in_order(source: Any, order: str) -> Any:
+    """An array itself if it is contiguous in this order, "C" or "F", else a copy that is."""
+    out = as_traced(source)
+    same = op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+    return laid_out(same, out, functools.partial(np.asarray, order=order), order)
 
 
 def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:

@@ -153,7 +153,7 @@ def einsum(
             hint="NumPy multiplies bfloat16 in np.matmul, np.tensordot and ufuncs only",
         )  # fmt: skip
     if keeps and made.ndim:
-        note_copy(made, arrays[0])
+        note_copy(made, arrays[0], lambda array: np.einsum(subscripts, array))
     return made
 
 
@@ -287,7 +287,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
     out.rec.unordered.add(out.value)  # NumPy's has gaps between elements
-    note_copy(out, matrix)
+    note_copy(out, matrix, lambda array: np.diagonal(array, k, one, two))
     return out
 
 

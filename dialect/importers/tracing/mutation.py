@@ -139,7 +139,8 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
-    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, rec.copied)
+    copied = {value: view.source for value, view in rec.copied.items()}
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, copied)
     for instr in found.aliases.writing():
         complaint = forbidden(found.aliases, instr)
         if complaint:

@@ -86,6 +86,25 @@ class Mark:
     draws: int
 
 
+@dataclass(frozen=True)
+class Copied:
+    """What NumPy has in place of a copy: a view.
+
+    Attributes:
+        source: the array of which it is a view.
+        take: gives the view of an array and of what ``operands`` are; None = it is not known.
+        operands: further values.
+        loc: the line.
+        order: "C" or "F", if it is in this order, and a copy of an array that is not.
+    """
+
+    source: int
+    take: Callable[..., Any] | None = None
+    operands: tuple[int, ...] = ()
+    loc: Loc | None = None
+    order: str | None = None
+
+
 class Recorder:
     """One graph under construction.
 
@@ -121,8 +140,8 @@ class Recorder:
         self.created: dict[int, np.ndarray] = {}
         self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
         self.unordered: set[int] = set()  # values in the memory order of another array
-        self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
-        self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        self.raveled: dict[int, Copied] = {}  # reshapes that copy what is not contiguous
+        self.copied: dict[int, Copied] = {}  # copies where NumPy has views
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
@@ -589,4 +608,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Copied", "Mark", "Policy", "Recorder", "checksum"]

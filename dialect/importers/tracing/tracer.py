@@ -28,7 +28,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Policy, Recorder
+from .recorder import Copied, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -80,6 +80,7 @@ class Trace:
         plain: arrays from outside that the code has got as they are: the graph holds for their
             contents alone.
         hints: what is known of the values of the graph, for who admits it; empty afterwards.
+        copied: copies where NumPy has views, likewise.
     """
 
     module: Module
@@ -100,6 +101,7 @@ class Trace:
     draws: tuple[Draw, ...] = ()
     generators: tuple[Any, ...] = ()
     hints: dict[int, Type] = field(default_factory=dict)
+    copied: dict[int, Copied] = field(default_factory=dict)
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -268,6 +270,7 @@ def trace(
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed, rec.hints,
+        rec.copied | rec.raveled,
     )  # fmt: skip
 
 
