@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     from ..source.source import Source
 
 
+_REARRANGES = frozenset({
+    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Policy:
     """When a loop of the source is recorded as one.
@@ -218,6 +223,26 @@ class Recorder:
         if isinstance(hint, (TensorType, ScalarType)) and hint.dtype is not None:
             return hint.dtype.numpy
         raise InternalError("a traced value has no dtype", loc=user_loc())
+
+    def is_scalar(self, value: int) -> bool:
+        """True for a NumPy scalar, see `mutation.is_immutable`."""
+        while not self.shape(value):
+            made = self.defs.get(value)
+            if value in self.scalars:
+                return True
+            if made is None:
+                given = value in self.inputs and self.leaves[self.inputs.index(value)]
+                return isinstance(given, np.generic)
+            if made.op.name not in _REARRANGES:
+                return made.op.name not in ("broadcast_to", "copy", "full", "slice")
+            value = made.operands[0]
+        return False
+
+    def own_scalar(self, value: int) -> int:
+        """A copy of a NumPy scalar, of which NumPy makes a new array; else the value itself."""
+        if isinstance(self.hints[value], ScalarType) or not self.is_scalar(value):
+            return value
+        return self.emit("copy", [value])[0]
 
     # --- instructions -------------------------------------------------------------------------
 
