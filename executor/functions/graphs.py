@@ -206,7 +206,7 @@ class TracedFunction(DispatchedFunction):
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
                 draws=home == HOST, loops=_loops(raises),
-                fixes_sizes=fixes_sizes and not raises,
+                fixes_sizes=fixes_sizes and not raises, exact=knobs.exact,
             )  # fmt: skip
         except ProfuseError as error:
             if raises and has_drawn(error):

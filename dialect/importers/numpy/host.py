@@ -145,9 +145,7 @@ class _Call:
         return Place(len(self.operands) - 1)
 
 
-def _taken(
-    arguments: Arguments, function: Callable[..., Any], number: int, array: Any
-) -> Any:
+def _taken(arguments: Arguments, function: Callable[..., Any], number: int, array: Any) -> Any:
     """What a function gives of an array as one of its results, with the memory that it shares."""
     args, named = arguments.filled(lambda _: array)
     leaves: list[Any] = []

@@ -64,8 +64,12 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _scaled(a: Any, b: Any) -> Any:
-    """An elementwise product in which a Python number has a dtype of its own: it is not weak."""
-    return op("mul", as_array(a), as_array(b))
+    """An elementwise product in which a Python number has a dtype of its own: it is not weak.
+
+    NumPy adds it to zeros, so that no zero of it has a sign.
+    """
+    found = op("mul", as_array(a), as_array(b))
+    return op("add", found, 0.0) if found.dtype.kind in "fc" else found
 
 
 @numpy_function("inner")

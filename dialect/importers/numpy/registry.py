@@ -16,6 +16,7 @@ import numpy as np
 
 from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
 from ..tracing.current import trace_error
+from ..tracing.leaves import NUMBERS
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
 from ..tracing.traced import Traced, TracedScalar
@@ -124,7 +125,9 @@ def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 def _array_of_number(x: Any) -> Any:
-    return op("to_tensor", x) if isinstance(x, TracedScalar) else x
+    if isinstance(x, TracedScalar):
+        return op("to_tensor", x)
+    return np.asarray(x) if type(x) in NUMBERS else x
 
 
 def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

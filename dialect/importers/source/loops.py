@@ -346,7 +346,9 @@ class Loop(Trial):
             self.refuse("its body binds the variable of the loop, which is read afterwards")
         if takes_scalars(self._iterable) and any(i.op.writes for b in blocks for i in b.walk()):
             # The element that was taken is a value, which writes to the array do not change.
-            self.refuse("its body writes to arrays, and the variable of the loop is read afterwards")
+            self.refuse(
+                "its body writes to arrays, and the variable of the loop is read afterwards"
+            )
         counted = self._range
         if last is None:
             last = counted.lower + (counted.rounds() - 1) * counted.step

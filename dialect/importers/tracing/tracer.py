@@ -203,7 +203,7 @@ def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
     writes: bool = False, draws: bool = False, loops: Policy | None = None,
-    fixes_sizes: bool = False,
+    fixes_sizes: bool = False, exact: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -218,6 +218,7 @@ def trace(
         draws: draws from generators become inputs (`Trace.draws`); else they are refused.
         loops: which loops of the source are recorded as such; None = their rounds are, one by one.
         fixes_sizes: the graph holds for one value of each int argument that decides sizes.
+        exact: what may differ from NumPy in the last bit is refused.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -235,7 +236,7 @@ def trace(
         rec.journal.codes = rec.scope.codes
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
-        rec.policy, rec.memory = loops, call.memory
+        rec.policy, rec.memory, rec.exact = loops, call.memory, exact
         rec.fixable, rec.size_leaves = call.fixable, dict(call.fixed)
         try:
             found = _record(rec, call)
