@@ -37,6 +37,7 @@ class Arguments:
         final: conditions on those that the function writes to.
         writing: what writes to them; None = nothing does.
         views: what makes results of what kernels give; None = they are the results.
+        laid: the same, where what kernels give does not lie in C order.
     """
 
     arity: int
@@ -45,6 +46,7 @@ class Arguments:
     final: list[Test] = field(default_factory=list)
     writing: Writing | None = None
     views: Noting | None = None
+    laid: Noting | None = None
 
 
 def arguments_of(

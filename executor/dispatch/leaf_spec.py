@@ -68,6 +68,7 @@ class Test:
     * ``("apart", ref, size, ref, rank, bytes)``? : the memory of the first array, which is
       contiguous and has ``size`` bytes, does not overlap that of the second array, which has this
       rank and item size.
+    * ``("in_order", ref, rank)``? : the axes lie in memory in their order.
     * On a device: ``("described", ref)``? , on which all other tests of the array rely,
       ``("device", ref)`` and ``("dense", ref, rank)``? (C order without gaps).
 

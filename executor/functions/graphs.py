@@ -163,7 +163,8 @@ class TracedFunction(DispatchedFunction):
     def _find(variants: Sequence[Variant], leaves: list, plain: bool) -> Variant | None:
         """The graph of these leaves; ``plain``: one whose outputs are the results."""
         for variant in variants:
-            if not (plain and variant.memory is not None) and variant.trace.accepts(leaves):
+            is_plain = variant.memory is None or variant.memory.is_plain
+            if (is_plain or not plain) and variant.trace.accepts(leaves):
                 return variant
         return None
 
@@ -228,7 +229,7 @@ class TracedFunction(DispatchedFunction):
             from .results import results_of  # once for each graph
 
             memory = results_of(made)
-        made.hints, made.copied = {}, {}
+        made.hints, made.copied, made.laid = {}, {}, {}
         options = replace(
             self._options, strict=made.strict, processor=Processor(home),
             arguments=made.signature(), writes=bool(made.writes),

@@ -172,12 +172,15 @@ class JitFunction(TracedFunction):
         kwargs: dict[str, Any],
     ) -> Any:  # fmt: skip
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
-        trace = variant.trace
+        trace, memory = variant.trace, variant.memory
         if not trace.has_effects:
+            every = [*given, *trace.captured] if memory is not None else ()
+            if memory is not None and not memory.is_known(every):
+                return self._leave(self._order_unknown(), args, kwargs)
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
-                if variant.memory is not None:
-                    outputs = variant.memory.put(outputs, [*given, *trace.captured])
+                if memory is not None:
+                    outputs = memory.put(outputs, every)
             except ProfuseError as error:
                 if self._raises or not variant.may_be_pythons:
                     raise
@@ -200,7 +203,7 @@ class JitFunction(TracedFunction):
             drawing = drawing_of(trace, args, kwargs)
             if drawing is None:
                 return self._leave(None, args, kwargs)
-        if not are_apart(trace, given):
+        if not are_apart(trace, given) or (memory is not None and not memory.is_known(given)):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         drawn: list[Any] = []
@@ -221,11 +224,18 @@ class JitFunction(TracedFunction):
             variant.failures += 1
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        if variant.memory is not None:
-            outputs = variant.memory.put(outputs, [*given, *drawn])
+        if memory is not None:
+            outputs = memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
+
+    def _order_unknown(self) -> Refused:
+        """Why a call is Python's in whose results NumPy may order axes in another way."""
+        from .results import ORDER_UNKNOWN
+
+        self._in_python.tell(ORDER_UNKNOWN)
+        return Refused(ORDER_UNKNOWN)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False

@@ -35,10 +35,18 @@ from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
 from ..interpret.evaluate import Evaluator
+from ..memory.placement import Refused
+from .layouts import Layouts, Order, in_order
 
 if TYPE_CHECKING:
+    from ..dispatch.arguments import Arguments
     from ..dispatch.leaf_spec import Noting, Value
 
+ORDER_UNKNOWN = TraceError(
+    "arguments lie in another order in memory than that of their axes, and in which order a result "
+    "lies then is not known",
+    hint="pass arrays in C order: np.ascontiguousarray(x)",
+)
 # Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
 _KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
 
@@ -55,25 +63,72 @@ class Results:
             result -> that of the input, and that of the output which is the copy.
         is_all: all results are arguments, or views of them.
         read: numbers of the inputs that ``views`` reads.
+        layouts: how the outputs lie in memory; None = they have an axis at most.
     """
 
     module: Module
     count: int
-    views: Evaluator
+    views: Evaluator | None
     either: dict[int, tuple[int, int]]
     is_all: bool
     read: frozenset[int]
+    layouts: Layouts | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the results are the outputs of the graph, in some order in memory."""
+        return self.views is None
+
+    def is_known(self, given: Sequence[Any]) -> bool:
+        """Whether it is known in which order the axes of the results lie."""
+        return self.layouts is None or self.layouts.of(given) is not None
 
     def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
         """The results, and what is written; ``given``: the inputs as the caller has them."""
+        orders = None if self.layouts is None else self.layouts.of(given)
+        return self._put(outputs, given, orders)
+
+    def _put(
+        self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None
+    ) -> list[Any]:
         made = outputs[: self.count]
-        found = self.views([*given, *made])
+        if orders is not None:
+            found = {id(x): in_order(x, order) for x, order in zip(made, orders, strict=False)}
+            made = [found.get(id(x), x) for x in made]
+        if self.views is None:
+            return [*made, *outputs[self.count :]]
+        results = self.views([*given, *made])
         for k, (root, copy) in self.either.items():
             # What NumPy copies has the contents of its time, not of now.
-            view = found[k]
+            view = results[k]
             if view is not given[root] and not np.may_share_memory(view, given[root]):
-                found[k] = _laid_out_as(view, made[copy])
-        return [*found, *outputs[self.count :]]
+                results[k] = _laid_out_as(view, made[copy])
+        return [*results, *outputs[self.count :]]
+
+    def see_to(self, found: Arguments, results: int) -> None:
+        """Have emitted code serve calls whose arrays lie in C order, with results as NumPy's.
+
+        ``results``: how many there are. Raises Refused where the order of one is not known, or is
+        another one in a function that has effects.
+        """
+        from ..dispatch.leaf_spec import ArrayValue, Test
+        from ..dispatch.refs import Scalar
+
+        orders = self.usual_orders()
+        if self.layouts is not None:
+            if orders is None:
+                raise Refused("the order in memory of a result is not known")
+            found.tests += [
+                Test(("in_order", v.ref, len(v.sizes)), 1)
+                for v in found.values
+                if isinstance(v, ArrayValue) and len(v.sizes) > 1 and not isinstance(v.ref, Scalar)
+            ]
+        if found.writing is None:
+            found.laid = self.noting(found.values, results)
+        if self.views is not None or any(order is not None for order in orders or ()):
+            if found.writing is not None:
+                raise Refused("a result lies in another order in memory, or is a view")
+            found.views = found.laid
 
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
         """What makes the results in emitted code, of the inputs and of what kernels give."""
@@ -86,16 +141,20 @@ class Results:
             position_of(v.ref) if isinstance(v, ArrayValue) else v.position
             for v in (inputs[k] for k in read)
         ]
-        count, put = len(inputs), self.put
+        count, put, orders = len(inputs), self._put, self.usual_orders()
 
         def function(*objects: Any) -> Any:
             every: list[Any] = [None] * count
             for k, x in zip(read, objects, strict=False):
                 every[k] = x
-            found = put(objects[len(read) :], every)
+            found = put(objects[len(read) :], every, orders)
             return found[0] if results == 1 else tuple(found)
 
         return Noting(function, tuple(given), tuple(range(results)), results)
+
+    def usual_orders(self) -> list[Order | None] | None:
+        """The orders for inputs whose axes lie in their order; None where there is none to ask."""
+        return None if self.layouts is None else self.layouts.usual
 
 
 def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
@@ -114,7 +173,10 @@ def results_of(trace: Trace) -> Results | None:
     results = made.program.outputs
     views = [made.view(v) for v in results]
     if not any(view is not None and made.is_outside(view) for view in views):
-        return None
+        layouts = made.layouts(results)
+        if layouts is None:
+            return None
+        return Results(trace.module, len(results), None, {}, False, frozenset(), layouts)
     outputs: dict[int, None] = {}  # those that the graph gives
     either: dict[int, tuple[int, int]] = {}
     needed: set[int] = set()  # instructions, by identity
@@ -146,7 +208,7 @@ def results_of(trace: Trace) -> Results | None:
     return Results(
         Module(_without_dead_views(graph), trace.module.functions), len(order),
         Evaluator(program, Module(program)), either, is_all,
-        frozenset([k for k, v in enumerate(main.inputs) if v in read]),
+        frozenset([k for k, v in enumerate(main.inputs) if v in read]), made.layouts(list(outputs)),
     )  # fmt: skip
 
 
@@ -192,11 +254,20 @@ class _Made:
 
     def __init__(self, trace: Trace) -> None:
         self.program, same = _without_copies(trace)
-        self._hints, self.inputs = trace.hints, frozenset(self.program.inputs)
+        self._hints, self._laid = trace.hints, trace.laid
+        self.inputs = frozenset(self.program.inputs)
         self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
         self._made = {r: instr for instr in self.instrs for r in instr.results}
         roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
+        self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
         self._shared = {root for root, count in Counter(roots).items() if count > 1}
+
+    def layouts(self, values: Sequence[int]) -> Layouts | None:
+        """What tells how values lie in memory; None where all have an axis at most."""
+        flat = all(self._is_number(v) or self._rank(v) in (0, 1) for v in values)
+        if flat and not self._fronts:
+            return None
+        return Layouts(self.program, self._hints, self._laid, values, self._fronts)
 
     def is_outside(self, view: _View) -> bool:
         """True if a result is to be taken of what owns its memory, behind the graph."""
@@ -215,6 +286,7 @@ class _Made:
             elif instr.op.aliases and not issubclass(instr.op, _KEPT):
                 if not (in_order and _is_front(instr)):
                     return True
+                self._fronts[view.root] = None
         return False
 
     def view(self, value: int) -> _View | None:
@@ -222,7 +294,7 @@ class _Made:
         if self._is_number(value):
             return None
         found = _View(self._root(value))
-        if found.root != value and not self._rank(value):
+        if found.root != value and not self._rank(found.root):
             return None
         while value != found.root:
             instr = self._made[value]
@@ -319,7 +391,7 @@ def _with_views(
 
 
 def _is_front(instr: Instr) -> bool:
-    """True if a view of an array in C order is contiguous: some of the rows, one after the other."""
+    """True if a view of an array in C order is contiguous: rows that follow one another."""
     if instr.op is Pick:
         return instr.attrs.get("axis", 0) == 0
     if instr.op is not Slice:
@@ -355,4 +427,4 @@ def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
     return program, same
 
 
-__all__ = ["Results", "results_of"]
+__all__ = ["ORDER_UNKNOWN", "Results", "results_of"]

@@ -120,7 +120,8 @@ class Variant:
             raise Refused("each call draws random numbers first")
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
-        if self.memory is not None and (trace.has_effects or first or on_tape):
+        memory = self.memory
+        if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
             raise Refused("a result is an argument, or a view of it or of another result")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
@@ -136,8 +137,8 @@ class Variant:
             from ..dispatch.effects import effects_of
 
             found.writing, found.final = effects_of(trace, found.values)
-        if self.memory is not None:
-            found.views = self.memory.noting(found.values, trace.out_tree.leaves)
+        if memory is not None and exchange is None and not (first or on_tape):
+            memory.see_to(found, trace.out_tree.leaves)
         return found
 
     def python_serves(self) -> bool:

@@ -24,9 +24,9 @@ from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.outputs import laid_out
-from ..tracing.recorder import Recorder
+from ..tracing.recorder import Laid, Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import as_traced, check_order, dtype_like, sizes
+from .axes import as_traced, check_order, dtype_like, ndim, sizes
 from .registry import creation_function, numpy_function
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
@@ -251,7 +251,7 @@ def _array(
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
     made = op("copy", object)
-    made.rec.unordered.add(made.value)
+    made.rec.unordered[made.value] = Laid((object.value,), np.array)
     return in_memory(array(made, dtype, ndmin))
 
 
@@ -355,7 +355,9 @@ def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
     out = full_of(value, np.shape(a) if shape is None else shape, wanted)
     if not (type(a) is np.ndarray and a.flags.c_contiguous):
-        out.rec.unordered.add(out.value)
+        keeps = shape is None or ndim(out) == ndim(a)
+        laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
+        out.rec.unordered[out.value] = laid
     return out
 
 
@@ -418,7 +420,7 @@ def lifted(rec: Recorder, made: Any, own: bool) -> Any:
         return made  # no graph has any of its dtype
     copy = op("copy", made)
     if not made.flags.c_contiguous:
-        rec.unordered.add(copy.value)
+        rec.unordered[copy.value] = None
     return copy
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from .current import current, trace_error, user_loc
 from .mutation import write
 from .operators import as_value
-from .recorder import Copied
+from .recorder import Copied, Laid
 from .traced import Traced
 
 
@@ -32,6 +32,12 @@ def note_copy(
         copy.rec.copied[copy.value] = Copied(viewed, take, values, user_loc())
         if isinstance(source, Traced):
             copy.share(source)
+
+
+def note_order(out: Any, make: Callable[..., Any], *sources: Any) -> None:
+    """Note that an array lies in memory as what ``make`` makes of others does."""
+    if isinstance(out, Traced) and not out.rec.evaluates and out.ndim > 1:
+        out.rec.laid[out.value] = Laid(tuple([as_value(out.rec, x) for x in sources]), make)
 
 
 def laid_out(out: Any, source: Any, take: Callable[[Any], Any], order: str = "C") -> Any:
@@ -85,4 +91,4 @@ def traced_out(where: str, out: Any) -> Traced:
     )
 
 
-__all__ = ["laid_out", "note_copy", "note_write", "traced_out", "write_out"]
+__all__ = ["laid_out", "note_copy", "note_order", "note_write", "traced_out", "write_out"]

@@ -110,6 +110,19 @@ class Copied:
     order: str | None = None
 
 
+@dataclass(frozen=True)
+class Laid:
+    """How the axes of a value lie in memory in NumPy.
+
+    Attributes:
+        sources: arrays on which that depends.
+        make: what makes an array that lies so of arrays that lie as they do.
+    """
+
+    sources: tuple[int, ...]
+    make: Callable[..., Any]
+
+
 class Recorder:
     """One graph under construction.
 
@@ -144,7 +157,8 @@ class Recorder:
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
         self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
-        self.unordered: set[int] = set()  # values in the memory order of another array
+        self.unordered: dict[int, Laid | None] = {}  # values in the memory order of another array
+        self.laid: dict[int, Laid] = {}  # values in an order that their ops do not tell
         self.raveled: dict[int, Copied] = {}  # reshapes that copy what is not contiguous
         self.copied: dict[int, Copied] = {}  # copies where NumPy has views
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
@@ -519,7 +533,7 @@ class Recorder:
         self.drawn_examples.clear()
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
-            self.unordered.update(copies.values())  # they stand for arrays of any layout
+            self.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
             lent = self._written_in_part()
             body.replace(copies)
             body.instrs[:0] = [
@@ -634,4 +648,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Copied", "Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Copied", "Laid", "Mark", "Policy", "Recorder", "checksum"]

@@ -28,7 +28,7 @@ from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
 from .operators import as_value, recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Copied, Policy, Recorder
+from .recorder import Copied, Laid, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -81,6 +81,7 @@ class Trace:
             contents alone.
         hints: what is known of the values of the graph, for who admits it; empty afterwards.
         copied: copies where NumPy has views, likewise.
+        laid: how values lie in memory, where their ops do not tell, likewise.
     """
 
     module: Module
@@ -102,6 +103,7 @@ class Trace:
     generators: tuple[Any, ...] = ()
     hints: dict[int, Type] = field(default_factory=dict)
     copied: dict[int, Copied] = field(default_factory=dict)
+    laid: dict[int, Laid] = field(default_factory=dict)
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -272,6 +274,7 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed, rec.hints,
         rec.copied | rec.raveled,
+        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
     )  # fmt: skip
 
 
