@@ -224,11 +224,12 @@ class TracedFunction(DispatchedFunction):
 
         ``plain``: the outputs of its graph are the results, in memory of their own.
         """
-        memory = None
+        memory, keeps_byte_order = None, False
         if not (plain or made.strict or self._options.donate):
-            from .results import results_of  # once for each graph
+            from .results import keeps_byte_order as keeps  # once for each graph
+            from .results import results_of
 
-            memory = results_of(made)
+            memory, keeps_byte_order = results_of(made), keeps(made)
         made.hints, made.copied, made.laid = {}, {}, {}
         options = replace(
             self._options, strict=made.strict, processor=Processor(home),
@@ -242,6 +243,7 @@ class TracedFunction(DispatchedFunction):
             executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
         variant = Variant(made, executor, key, used=next(self._looks), memory=memory)
+        variant.keeps_byte_order = keeps_byte_order
         self._variants.setdefault(key, []).append(variant)
         return variant
 

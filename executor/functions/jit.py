@@ -16,6 +16,8 @@ from sys import is_finalizing
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy as np
+
 from ...dialect.errors import ArgumentError, ProfuseError
 from ...dialect.importers.python.generators import is_plain_generator
 from ...dialect.importers.tracing.current import current
@@ -173,10 +175,16 @@ class JitFunction(TracedFunction):
     ) -> Any:  # fmt: skip
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace, memory = variant.trace, variant.memory
+        if variant.keeps_byte_order and self._has_foreign(variant, given):
+            from .results import FOREIGN_ORDER
+
+            return self._leave(self._told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
             every = [*given, *trace.captured] if memory is not None else ()
             if memory is not None and not memory.is_known(every):
-                return self._leave(self._order_unknown(), args, kwargs)
+                from .results import ORDER_UNKNOWN
+
+                return self._leave(self._told(ORDER_UNKNOWN), args, kwargs)
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
                 if memory is not None:
@@ -230,12 +238,17 @@ class JitFunction(TracedFunction):
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
 
-    def _order_unknown(self) -> Refused:
-        """Why a call is Python's in whose results NumPy may order axes in another way."""
-        from .results import ORDER_UNKNOWN
+    def _told(self, error: ProfuseError) -> Refused:
+        """Why a call is Python's, though there is a graph; told once."""
+        self._in_python.tell(error)
+        return Refused(error)
 
-        self._in_python.tell(ORDER_UNKNOWN)
-        return Refused(ORDER_UNKNOWN)
+    @staticmethod
+    def _has_foreign(variant: Variant, given: Sequence[Any]) -> bool:
+        """True if an array that a call reads has a foreign byte order."""
+        trace = variant.trace
+        every = [*given, *trace.captured, *(slot.find() for slot in trace.slots)]
+        return any(type(x) is np.ndarray and not x.dtype.isnative for x in every)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False

@@ -47,20 +47,19 @@ _EVALUATED = (
 )
 _IN_C_ORDER = (Full, Iota, Constant, Copy, Borrow, Take)
 Order = tuple[int, ...]  # the axes of an array, from the outermost in memory to the innermost
-Layout = tuple[Order, Order]  # of axes of several elements: those with strides, and those without
+_REPEATED: Order = ()  # of arrays some of whose elements stand for several: NumPy has many rules
 
 
-def layout_of(array: Any) -> Layout | None:
-    """How the axes of an array lie in memory; None = in their order."""
+def layout_of(array: Any) -> Order | None:
+    """The order of the axes of several elements in memory; None = the usual one."""
     if type(array) is not np.ndarray or array.ndim < 2 or array.flags.c_contiguous:
         return None
     steps = [abs(s) for s in array.strides]
     wide = [k for k, size in enumerate(array.shape) if size > 1]
-    order = sorted((k for k in wide if steps[k]), key=lambda k: -steps[k])
-    still = [k for k in wide if not steps[k]]
-    if not still and order == sorted(order):
-        return None
-    return tuple(order), tuple(still)
+    if not all(steps[k] for k in wide):
+        return _REPEATED
+    order = sorted(wide, key=lambda k: -steps[k])
+    return None if order == wide else tuple(order)
 
 
 class Layouts:
@@ -80,13 +79,13 @@ class Layouts:
     ) -> None:  # fmt: skip
         self._program, self._hints, self._laid = program, hints, laid
         self._values, self._in_c_order = values, tuple(plain)
-        self._known: dict[tuple[Layout | None, ...], list[Order | None] | None] = {}
+        self._known: dict[tuple[Order | None, ...], list[Order | None] | None] = {}
 
     def of(self, inputs: Sequence[Any]) -> list[Order | None] | None:
         """The orders for these inputs, None for the usual one; None where it is not known."""
         key = tuple(map(layout_of, inputs))
         if key not in self._known:
-            self._known[key] = self._orders(inputs)
+            self._known[key] = None if _REPEATED in key else self._orders(inputs)
         return self._known[key]
 
     @cached_property
@@ -158,6 +157,8 @@ class _Samples:
         if any(x is None for x in given):
             return [self.plain(v) if (self.rank(v) or 9) <= 1 else None for v in results]
         in_order = all(_is_plain(x) for x in given)
+        if issubclass(op, BroadcastTo):
+            return [np.broadcast_to(given[0], self._sizes(results[0]))]
         if issubclass(op, Windows):
             return [_windows(given[0], instr.attrs["axes"])]
         if in_order and not issubclass(op, Permutation):
@@ -170,8 +171,6 @@ class _Samples:
             return [_like(given[0], rest, self._sizes(results[0]))]
         if issubclass(op, Reshape):
             return [self._reshaped(instr, given[0])]
-        if issubclass(op, BroadcastTo):
-            return [np.broadcast_to(given[0], self._sizes(results[0]))]
         if issubclass(op, _EVALUATED):
             made = self._made(op.evaluate, [instr.op.full_attrs(instr.attrs), *given])
             made = made if isinstance(made, tuple) else (made,)
@@ -274,17 +273,15 @@ def _sample_of(given: np.ndarray) -> np.ndarray:
     """A small array that lies in memory as another one does, in another order than its axes."""
     sizes = tuple([1 if d == 1 else 2 for d in given.shape])
     dtype = given.dtype.newbyteorder("=")
-    order, still = layout_of(given) or ((), ())
-    rest = [k for k in range(given.ndim) if k not in order]
-    axes = (*rest, *order)
-    made = np.ones([1 if k in still else sizes[k] for k in axes], dtype)
-    turned = made.transpose([axes.index(k) for k in range(given.ndim)])
-    return np.broadcast_to(turned, sizes) if still else turned
+    order = layout_of(given) or ()
+    axes = (*(k for k in range(given.ndim) if k not in order), *order)
+    made = np.ones([sizes[k] for k in axes], dtype)
+    return made.transpose([axes.index(k) for k in range(given.ndim)])
 
 
 def _like(sample: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     """A sample whose axes lie as these of another one do."""
-    if len(sizes) != len(axes):
+    if len(sizes) != len(axes) or layout_of(sample) == _REPEATED:
         return None
     order = [axes.index(k) for k in _order(sample) if k in axes]
     made = np.ones([sizes[k] for k in order], sample.dtype)

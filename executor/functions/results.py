@@ -28,12 +28,16 @@ from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType, TensorType
+from ...dialect.ops.elementwise.families import Elementwise
+from ...dialect.ops.elementwise.select import Cast
 from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.indexing.scatter import Copy
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
+from ...dialect.ops.reductions.reduce import Reduction
+from ...dialect.ops.reductions.scan import Scan
 from ..interpret.evaluate import Evaluator
 from ..memory.placement import Refused
 from .layouts import Layouts, Order, in_order
@@ -46,6 +50,10 @@ ORDER_UNKNOWN = TraceError(
     "arguments lie in another order in memory than that of their axes, and in which order a result "
     "lies then is not known",
     hint="pass arrays in C order: np.ascontiguousarray(x)",
+)
+FOREIGN_ORDER = TraceError(
+    "an array in a foreign byte order is an argument, or read, and a result may keep that order",
+    hint="convert it outside of the function: x.astype(x.dtype.newbyteorder('='))",
 )
 # Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
 _KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
@@ -295,7 +303,13 @@ class _Made:
             return None
         found = _View(self._root(value))
         if found.root != value and not self._rank(found.root):
-            return None
+            if not self._rank(value):
+                return None
+            if found.root in self._shared:
+                raise TraceError(
+                    "results share the memory of an array without axes",
+                    loc=self._made[value].loc, hint="return copies of it: y.copy()",
+                )  # fmt: skip
         while value != found.root:
             instr = self._made[value]
             (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
@@ -359,6 +373,36 @@ class _Made:
     def _rank(self, value: int) -> int | None:
         hint = self._hints.get(value)
         return hint.rank if isinstance(hint, TensorType) else None
+
+
+# Ops whose results have the machine's byte order in NumPy, whatever that of their operands is.
+_NATIVE = (Elementwise, Reduction, Scan)
+
+
+def keeps_byte_order(trace: Trace) -> bool:
+    """True if a result may have the byte order of an argument: copies and parts of it have."""
+    main = trace.module.main
+    if trace.is_native:
+        return True
+    made = {r: instr for instr in main.body.instrs for r in instr.results}
+    inputs = set(main.inputs)
+    for value in main.outputs[: len(main.outputs) - len(trace.writes)]:
+        hint = trace.hints.get(value)
+        if not isinstance(hint, TensorType) or hint.rank == 0:
+            continue
+        instr = made.get(value)
+        may_copy = value in trace.copied
+        while instr is not None and instr.op.aliases and not instr.blocks:
+            value, may_copy = instr.operands[0], may_copy or instr.op.layout_decides
+            instr = made.get(value)
+        if value in inputs and not may_copy:
+            continue  # the caller's array itself
+        is_native = instr is not None and (
+            issubclass(instr.op, _NATIVE) or instr.op.fusion is Fusion.CONTRACTION
+        )
+        if not is_native or (instr is not None and instr.op is Cast):
+            return True
+    return False
 
 
 class _Taken(Op):
@@ -427,4 +471,4 @@ def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
     return program, same
 
 
-__all__ = ["ORDER_UNKNOWN", "Results", "results_of"]
+__all__ = ["FOREIGN_ORDER", "ORDER_UNKNOWN", "Results", "keeps_byte_order", "results_of"]

@@ -55,6 +55,7 @@ class Variant:
         is_pythons: what it has found.
         races: which calls Python runs sooner.
         failures: calls that had to be Python's, as an op raised an error.
+        keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
         memory: how results are made of arguments and of what the graph gives; None = they are that.
     """
 
@@ -69,6 +70,7 @@ class Variant:
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
     failures: int = 0
+    keeps_byte_order: bool = False
     memory: Results | None = None
     counts_calls: ClassVar[bool] = True
 

@@ -308,6 +308,8 @@ def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
     out = _stacked(source)
     if dtype is not None and out.dtype != np.dtype(dtype):
         out = op("cast", out, dtype=dtype_of(dtype))
+    elif dtype is not None and isinstance(out, Traced):
+        out.rec.is_native = True  # NumPy converts others
     while out.ndim < ndmin:
         out = op("expand_dims", out, axes=(0,), view_of=out)
     return out
@@ -326,35 +328,43 @@ def _stacked(source: Any) -> Any:
 
 
 @numpy_function("zeros_like")
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.zeros_like`."""
-    return _like(a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape, order)
 
 
 @numpy_function("ones_like")
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.ones_like`."""
-    return _like(a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape, order)
 
 
 @numpy_function("empty_like")
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.empty_like`; the contents are zeros."""
-    return _like(prototype, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape, order)
 
 
 @numpy_function("full_like")
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, order: Any = "K"
+) -> Any:
     """`np.full_like`."""
-    return _like(a, fill_value, dtype, shape)
+    return _like(a, fill_value, dtype, shape, order)
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
+def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    order = wanted_order(order, a)
+    made = _filled_like(a, value, dtype, shape, keeps_order=order == "K")
+    return in_order(made, order) if order == "F" and made.ndim > 1 else made
+
+
+def _filled_like(a: Any, value: Any, dtype: Any, shape: Any, *, keeps_order: bool) -> Any:
     if isinstance(value, Traced) and value.ndim:
         return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
     out = full_of(value, np.shape(a) if shape is None else shape, wanted)
-    if not (type(a) is np.ndarray and a.flags.c_contiguous):
+    if keeps_order and not (type(a) is np.ndarray and a.flags.c_contiguous):
         keeps = shape is None or ndim(out) == ndim(a)
         laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
         out.rec.unordered[out.value] = laid

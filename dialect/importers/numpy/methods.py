@@ -44,6 +44,7 @@ def astype(
     if self.dtype == wanted.numpy:
         if copy:
             return METHODS["copy"](self, order)
+        self.rec.is_native = True  # NumPy converts others
         return self if order == "K" or is_immutable(self) else in_order(self, order)
     out = op("cast", self, dtype=wanted)
     if is_immutable(self):

@@ -178,6 +178,7 @@ class Recorder:
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
+        self.is_native = False  # arrays in a foreign byte order would be treated in another way
         self.exact = False  # results are to be NumPy's to the last bit
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to

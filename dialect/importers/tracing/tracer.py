@@ -82,6 +82,7 @@ class Trace:
         hints: what is known of the values of the graph, for who admits it; empty afterwards.
         copied: copies where NumPy has views, likewise.
         laid: how values lie in memory, where their ops do not tell, likewise.
+        is_native: arrays in a foreign byte order would be treated in another way.
     """
 
     module: Module
@@ -104,6 +105,7 @@ class Trace:
     hints: dict[int, Type] = field(default_factory=dict)
     copied: dict[int, Copied] = field(default_factory=dict)
     laid: dict[int, Laid] = field(default_factory=dict)
+    is_native: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -274,7 +276,7 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed, rec.hints,
         rec.copied | rec.raveled,
-        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
+        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None}, rec.is_native,
     )  # fmt: skip
 
 
