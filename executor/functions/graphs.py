@@ -226,7 +226,7 @@ class TracedFunction(DispatchedFunction):
         """
         memory, keeps_byte_order = None, False
         if not (plain or made.strict or self._options.donate):
-            from .results import keeps_byte_order as keeps  # once for each graph
+            from .byte_order import keeps_byte_order as keeps  # once for each graph
             from .results import results_of
 
             memory, keeps_byte_order = results_of(made), keeps(made)

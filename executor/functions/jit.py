@@ -16,8 +16,6 @@ from sys import is_finalizing
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import numpy as np
-
 from ...dialect.errors import ArgumentError, ProfuseError
 from ...dialect.importers.python.generators import is_plain_generator
 from ...dialect.importers.tracing.current import current
@@ -39,6 +37,7 @@ from ..settings.knobs import knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor
 from ..tiers.profiling import Options
+from .byte_order import FOREIGN_ORDER, has_foreign
 from .device_arguments import flat_leaves
 from .graphs import TracedFunction
 from .in_python import Refused
@@ -175,10 +174,10 @@ class JitFunction(TracedFunction):
     ) -> Any:  # fmt: skip
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace, memory = variant.trace, variant.memory
-        if variant.keeps_byte_order and self._has_foreign(variant, given):
-            from .results import FOREIGN_ORDER
-
-            return self._leave(self._told(FOREIGN_ORDER), args, kwargs)
+        if variant.keeps_byte_order:
+            read = [*given, *trace.captured, *(slot.find() for slot in trace.slots)]
+            if has_foreign(read):
+                return self._leave(self._told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
             every = [*given, *trace.captured] if memory is not None else ()
             if memory is not None and not memory.is_known(every):
@@ -242,13 +241,6 @@ class JitFunction(TracedFunction):
         """Why a call is Python's, though there is a graph; told once."""
         self._in_python.tell(error)
         return Refused(error)
-
-    @staticmethod
-    def _has_foreign(variant: Variant, given: Sequence[Any]) -> bool:
-        """True if an array that a call reads has a foreign byte order."""
-        trace = variant.trace
-        every = [*given, *trace.captured, *(slot.find() for slot in trace.slots)]
-        return any(type(x) is np.ndarray and not x.dtype.isnative for x in every)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False

@@ -149,7 +149,7 @@ class _Samples:
 
     def _results(self, instr: Instr) -> Sequence[Any]:
         op, results = instr.op, instr.results
-        given = [self.of.get(v) for v in instr.operands]
+        given: list[Any] = [self.of.get(v) for v in instr.operands]
         if issubclass(op, _IN_C_ORDER) or op.fusion in (Fusion.CONTRACTION, Fusion.QUERY):
             return [self.plain(v) for v in results]
         if op.writes:
@@ -291,7 +291,7 @@ def _like(sample: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
 def _windows(sample: np.ndarray, axes: Sequence[int]) -> Any:
     """Windows of two elements in a larger array that lies as a sample does."""
     larger = _like(sample, range(sample.ndim), (3,) * sample.ndim)
-    return np.lib.stride_tricks.sliding_window_view(larger, (2,) * len(axes), axes)
+    return np.lib.stride_tricks.sliding_window_view(larger, (2,) * len(axes), tuple(axes))
 
 
 def _order(sample: np.ndarray) -> Order:

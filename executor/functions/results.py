@@ -28,16 +28,12 @@ from ...dialect.importers.tracing.tracer import Trace
 from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType, TensorType
-from ...dialect.ops.elementwise.families import Elementwise
-from ...dialect.ops.elementwise.select import Cast
 from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.indexing.scatter import Copy
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
-from ...dialect.ops.reductions.reduce import Reduction
-from ...dialect.ops.reductions.scan import Scan
 from ..interpret.evaluate import Evaluator
 from ..memory.placement import Refused
 from .layouts import Layouts, Order, in_order
@@ -50,10 +46,6 @@ ORDER_UNKNOWN = TraceError(
     "arguments lie in another order in memory than that of their axes, and in which order a result "
     "lies then is not known",
     hint="pass arrays in C order: np.ascontiguousarray(x)",
-)
-FOREIGN_ORDER = TraceError(
-    "an array in a foreign byte order is an argument, or read, and a result may keep that order",
-    hint="convert it outside of the function: x.astype(x.dtype.newbyteorder('='))",
 )
 # Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
 _KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
@@ -109,7 +101,8 @@ class Results:
         for k, (root, copy) in self.either.items():
             # What NumPy copies has the contents of its time, not of now.
             view = results[k]
-            if view is not given[root] and not np.may_share_memory(view, given[root]):
+            is_view = view is given[root] or np.may_share_memory(view, given[root])
+            if not is_view and view.size:
                 results[k] = _laid_out_as(view, made[copy])
         return [*results, *outputs[self.count :]]
 
@@ -141,14 +134,18 @@ class Results:
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
         """What makes the results in emitted code, of the inputs and of what kernels give."""
         from ..dispatch.leaf_spec import ArrayValue, Noting
+        from ..dispatch.number_values import NumberValue
         from ..dispatch.refs import position_of
 
         used = {*self.read, *(root for root, _ in self.either.values())}
         read = [k for k in range(len(inputs)) if k in used]
-        given = [
-            position_of(v.ref) if isinstance(v, ArrayValue) else v.position
-            for v in (inputs[k] for k in read)
-        ]
+        given: list[Any] = []
+        for value in (inputs[k] for k in read):
+            assert isinstance(value, (ArrayValue, NumberValue))
+            if isinstance(value, NumberValue):
+                given.append(value.position)
+            else:
+                given.append(position_of(value.ref))
         count, put, orders = len(inputs), self._put, self.usual_orders()
 
         def function(*objects: Any) -> Any:
@@ -375,44 +372,14 @@ class _Made:
         return hint.rank if isinstance(hint, TensorType) else None
 
 
-# Ops whose results have the machine's byte order in NumPy, whatever that of their operands is.
-_NATIVE = (Elementwise, Reduction, Scan)
-
-
-def keeps_byte_order(trace: Trace) -> bool:
-    """True if a result may have the byte order of an argument: copies and parts of it have."""
-    main = trace.module.main
-    if trace.is_native:
-        return True
-    made = {r: instr for instr in main.body.instrs for r in instr.results}
-    inputs = set(main.inputs)
-    for value in main.outputs[: len(main.outputs) - len(trace.writes)]:
-        hint = trace.hints.get(value)
-        if not isinstance(hint, TensorType) or hint.rank == 0:
-            continue
-        instr = made.get(value)
-        may_copy = value in trace.copied
-        while instr is not None and instr.op.aliases and not instr.blocks:
-            value, may_copy = instr.operands[0], may_copy or instr.op.layout_decides
-            instr = made.get(value)
-        if value in inputs and not may_copy:
-            continue  # the caller's array itself
-        is_native = instr is not None and (
-            issubclass(instr.op, _NATIVE) or instr.op.fusion is Fusion.CONTRACTION
-        )
-        if not is_native or (instr is not None and instr.op is Cast):
-            return True
-    return False
-
-
 class _Taken(Op):
     """A view that NumPy has in place of a copy in the graph (`Copied`)."""
 
     aliases = {0: 0}
 
     @classmethod
-    def full_attrs(cls, attrs: Attrs) -> Attrs:
-        return attrs  # no graph has them
+    def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(given)  # no graph has them
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
@@ -471,4 +438,4 @@ def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
     return program, same
 
 
-__all__ = ["FOREIGN_ORDER", "ORDER_UNKNOWN", "Results", "keeps_byte_order", "results_of"]
+__all__ = ["ORDER_UNKNOWN", "Results", "results_of"]

@@ -12,7 +12,7 @@ from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
 from ...ir.op import OPS
 from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS, function_handler
-from ..tracing.current import user_loc
+from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out

@@ -276,7 +276,8 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws), fixed, rec.hints,
         rec.copied | rec.raveled,
-        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None}, rec.is_native,
+        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
+        rec.is_native,
     )  # fmt: skip
 
 
