@@ -16,6 +16,7 @@ import numpy as np
 
 from ...dialect.analysis.alias import uses
 from ...dialect.importers.tracing.recorder import Laid
+from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.types import ScalarType, TensorType, Type
@@ -79,25 +80,69 @@ class Layouts:
     ) -> None:  # fmt: skip
         self._program, self._hints, self._laid = program, hints, laid
         self._values, self._in_c_order = values, tuple(plain)
-        self._known: dict[tuple[Order | None, ...], list[Order | None] | None] = {}
+        self._known: dict[Any, list[Order | None] | None] = {}
 
     def of(self, inputs: Sequence[Any]) -> list[Order | None] | None:
         """The orders for these inputs, None for the usual one; None where it is not known."""
-        key = tuple(map(layout_of, inputs))
+        layouts = tuple(map(layout_of, inputs))
+        key = layouts, tuple(map(_singles, inputs))
         if key not in self._known:
-            self._known[key] = None if _REPEATED in key else self._orders(inputs)
+            self._known[key] = None if _REPEATED in layouts else self._orders(inputs)
         return self._known[key]
+
+    def _hints_for(self, inputs: Sequence[Any]) -> Mapping[int, Type]:
+        """What is known of values if inputs have these sizes: axes of one element count alone."""
+        same = all(
+            type(x) is not np.ndarray or x.ndim < 2 or _singles(x) == self.singles(k)
+            for k, x in enumerate(inputs)
+        )
+        if same:
+            return self._hints
+        hints = dict(self._hints)
+        for value, given in zip(self._program.inputs, inputs, strict=False):
+            if type(given) is np.ndarray:
+                hints[value] = TensorType(dtype_of(given.dtype), given.shape)
+        for instr in self._program.body.instrs:
+            types = [hints.get(v) for v in instr.operands]
+            try:
+                if instr.blocks or None in types:
+                    raise ValueError("the sizes of results are not known")
+                made = instr.op.infer(types, instr.op.full_attrs(instr.attrs))  # type: ignore[arg-type]
+            except Exception:  # a sample of it will not be known either
+                made = [_without_sizes(hints.get(v)) for v in instr.results]  # type: ignore[assignment]
+            hints |= {v: t for v, t in zip(instr.results, made, strict=False) if t is not None}
+        return hints
 
     @cached_property
     def usual(self) -> list[Order | None] | None:
-        """The orders for inputs whose axes lie in their order."""
+        """The orders for inputs whose axes lie in their order, of one element where they had one.
+
+        Others have these orders, too, if `is_usual`.
+        """
         return self._orders(())
 
+    @cached_property
+    def is_usual(self) -> bool:
+        """True if the usual orders are those for any number of elements of each axis."""
+        several: list[Any] = []
+        for value in self._program.inputs:
+            hint = self._hints.get(value)
+            is_array = isinstance(hint, TensorType) and hint.dtype is not None
+            shape = (2,) * (hint.rank or 0) if isinstance(hint, TensorType) else ()
+            several.append(np.ones(shape, hint.dtype.numpy) if is_array else None)  # type: ignore[union-attr]
+        return self._orders(several) == self.usual
+
+    def singles(self, number: int) -> tuple[bool, ...]:
+        """Of each axis of an input, whether it had one element."""
+        hint = self._hints.get(self._program.inputs[number])
+        shape = hint.shape if isinstance(hint, TensorType) else None
+        return tuple([d == 1 for d in shape or ()])
+
     def _orders(self, inputs: Sequence[Any]) -> list[Order | None] | None:
-        samples = _Samples(self._hints, self._laid)
+        samples = _Samples(self._hints_for(inputs), self._laid)
         samples.of |= {v: samples.plain(v) for v in self._program.inputs}
         for value, given in zip(self._program.inputs, inputs, strict=False):
-            if layout_of(given) is not None:
+            if type(given) is np.ndarray and given.ndim > 1:
                 samples.of[value] = _sample_of(given)
         samples.run(_needed(self._program.body, (*self._values, *self._in_c_order)))
         others = [samples.of.get(v) for v in self._in_c_order]
@@ -141,7 +186,11 @@ class _Samples:
             if instr.blocks:
                 self._flow(instr)
                 continue
-            for result, sample in zip(instr.results, self._results(instr), strict=True):
+            try:
+                found = self._results(instr)
+            except Exception:  # sizes are others than those that the trace has seen
+                found = [None] * len(instr.results)
+            for result, sample in zip(instr.results, found, strict=True):
                 self.of[result] = sample
             for result in instr.results:
                 if (laid := self._laid.get(result)) is not None:
@@ -252,6 +301,20 @@ class _Samples:
         if not isinstance(hint, TensorType) or hint.shape is None or hint.dtype is None:
             return None
         return np.ones(self._sizes(value), hint.dtype.numpy)
+
+
+def _without_sizes(type_: Type | None) -> Type | None:
+    """A type without what is known of sizes, but for a rank that no layout depends on."""
+    if not isinstance(type_, TensorType) or (type_.rank or 0) < 2:
+        return type_
+    return TensorType(type_.dtype, None)
+
+
+def _singles(array: Any) -> tuple[bool, ...]:
+    """Of each axis of an array of several, whether it has one element."""
+    if type(array) is not np.ndarray or array.ndim < 2:
+        return ()
+    return tuple([size == 1 for size in array.shape])
 
 
 def _is_plain(sample: Any) -> bool:

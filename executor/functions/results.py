@@ -113,17 +113,18 @@ class Results:
         another one in a function that has effects.
         """
         from ..dispatch.leaf_spec import ArrayValue, Test
-        from ..dispatch.refs import Scalar
 
         orders = self.usual_orders()
         if self.layouts is not None:
             if orders is None:
                 raise Refused("the order in memory of a result is not known")
-            found.tests += [
-                Test(("in_order", v.ref, len(v.sizes)), 1)
-                for v in found.values
-                if isinstance(v, ArrayValue) and len(v.sizes) > 1 and not isinstance(v.ref, Scalar)
-            ]
+            for k, value in enumerate(found.values):
+                if not isinstance(value, ArrayValue) or len(value.sizes) < 2:
+                    continue
+                found.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
+                if not self.layouts.is_usual:
+                    singles = zip(value.sizes, self.layouts.singles(k), strict=True)
+                    found.tests += [Test(("same", size, 1), int(one)) for size, one in singles]
         if found.writing is None:
             found.laid = self.noting(found.values, results)
         if self.views is not None or any(order is not None for order in orders or ()):
@@ -177,7 +178,9 @@ def results_of(trace: Trace) -> Results | None:
     made = _Made(trace)
     results = made.program.outputs
     views = [made.view(v) for v in results]
-    if not any(view is not None and made.is_outside(view) for view in views):
+    arrays = [v for v in results if not made.is_number(v)]
+    repeats = len(set(arrays)) < len(arrays)  # one array in several places
+    if not repeats and not any(view is not None and made.is_outside(view) for view in views):
         layouts = made.layouts(results)
         if layouts is None:
             return None
@@ -269,7 +272,7 @@ class _Made:
 
     def layouts(self, values: Sequence[int]) -> Layouts | None:
         """What tells how values lie in memory; None where all have an axis at most."""
-        flat = all(self._is_number(v) or self._rank(v) in (0, 1) for v in values)
+        flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
         if flat and not self._fronts:
             return None
         return Layouts(self.program, self._hints, self._laid, values, self._fronts)
@@ -296,7 +299,7 @@ class _Made:
 
     def view(self, value: int) -> _View | None:
         """How a result is made; None of a number, and of an array that the graph makes for it."""
-        if self._is_number(value):
+        if self.is_number(value):
             return None
         found = _View(self._root(value))
         if found.root != value and not self._rank(found.root):
@@ -327,10 +330,10 @@ class _Made:
         """The array of which a value is a view."""
         while value not in self.inputs:
             instr = self._made.get(value)
-            if instr is None or instr.blocks or self._is_number(value):
+            if instr is None or instr.blocks or self.is_number(value):
                 break
             shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
-            if len(shared) != 1 or self._is_number(instr.operands[shared[0]]):
+            if len(shared) != 1 or self.is_number(instr.operands[shared[0]]):
                 break
             if instr.op is Pick and not self._rank(value):
                 break  # a NumPy scalar
@@ -347,14 +350,14 @@ class _Made:
             v = left.pop()
             instr = self._made.get(v)
             if instr is None:
-                if v in self.inputs and self._is_number(v):
+                if v in self.inputs and self.is_number(v):
                     continue
                 break
             if instr.blocks or instr.op.writes:
                 break
             chain.append(instr)
             if instr.op not in (Dim, Size):
-                if not self._is_number(v):
+                if not self.is_number(v):
                     break
                 left += instr.operands
             elif not set(instr.operands) <= self.inputs:
@@ -364,7 +367,7 @@ class _Made:
             return
         view.numbers.append(value)
 
-    def _is_number(self, value: int) -> bool:
+    def is_number(self, value: int) -> bool:
         return isinstance(self.program.type_of(value), ScalarType)
 
     def _rank(self, value: int) -> int | None:

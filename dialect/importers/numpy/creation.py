@@ -23,7 +23,7 @@ from ..tracing.current import current, trace_error, user_loc
 from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.outputs import laid_out
+from ..tracing.outputs import laid_out, note_order
 from ..tracing.recorder import Laid, Recorder
 from ..tracing.traced import Traced, TracedScalar
 from .axes import as_traced, check_order, dtype_like, ndim, sizes
@@ -324,7 +324,9 @@ def _stacked(source: Any) -> Any:
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
         return remember(recorder_of(), np.array(source))
-    return np.stack([_stacked(item) for item in source])
+    found = np.stack([_stacked(item) for item in source])
+    note_order(found, np.ascontiguousarray, found)  # whatever the order of the parts is
+    return found
 
 
 @numpy_function("zeros_like")

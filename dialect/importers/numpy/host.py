@@ -21,7 +21,7 @@ from ..tracing.current import size_error, trace_error
 from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
-from ..tracing.outputs import note_copy, write_out
+from ..tracing.outputs import laid_out, note_copy, write_out
 from ..tracing.traced import Traced, TracedScalar
 
 # Parameters that take numbers, as many as a rank or a caller says, or arrays one by one.
@@ -107,6 +107,8 @@ class _Call:
         for k, index in made.views:
             taken = partial(_taken, arguments, self.rule.function, k)
             note_copy(outs[k], self.operands[index], taken if len(self.operands) == 1 else None)
+        for k in made.gaps:
+            laid_out(outs[k], self.operands[0], None)
         return mapped(outs.__getitem__, made.structure)
 
     def _node(self, x: Any, parameter: str) -> Any:

@@ -208,7 +208,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
         return tuple(arrays)  # unlike broadcast ones, these can be written to
     common = _common(arrays)
-    return tuple(broadcast_to(a, common.shape) for a in arrays)
+    found = tuple(broadcast_to(a, common.shape) for a in arrays)
+    for out, array in zip(found, arrays, strict=True):
+        laid_out(out, array, None)  # which can be written to, with a warning
+    return found
 
 
 def _common(arrays: Sequence[Any]) -> Any:

@@ -37,14 +37,16 @@ def note_copy(
 def note_order(out: Any, make: Callable[..., Any], *sources: Any) -> None:
     """Note that an array lies in memory as what ``make`` makes of others does."""
     if isinstance(out, Traced) and not out.rec.evaluates and out.ndim > 1:
-        out.rec.laid[out.value] = Laid(tuple([as_value(out.rec, x) for x in sources]), make)
+        out.rec.laid.setdefault(
+            out.value, Laid(tuple([as_value(out.rec, x) for x in sources]), make)
+        )
 
 
-def laid_out(out: Any, source: Any, take: Callable[[Any], Any], order: str = "C") -> Any:
+def laid_out(out: Any, source: Any, take: Callable[[Any], Any] | None, order: str = "C") -> Any:
     """``out``, which stands for what ``take`` makes of an array: itself, a view, or a copy.
 
     What has this order in memory gives a view, or is given back; the rest is copied. Only a call
-    knows which it is.
+    knows which it is. Where ``take`` is None, Python runs functions that return it.
     """
     if not out.rec.evaluates:
         viewed = as_value(out.rec, source)
