@@ -93,7 +93,7 @@ class Layouts:
     def _hints_for(self, inputs: Sequence[Any]) -> Mapping[int, Type]:
         """What is known of values if inputs have these sizes: axes of one element count alone."""
         same = all(
-            type(x) is not np.ndarray or x.ndim < 2 or _singles(x) == self.singles(k)
+            type(x) is not np.ndarray or _singles(x) == self.singles(k)
             for k, x in enumerate(inputs)
         )
         if same:
@@ -142,7 +142,7 @@ class Layouts:
         samples = _Samples(self._hints_for(inputs), self._laid)
         samples.of |= {v: samples.plain(v) for v in self._program.inputs}
         for value, given in zip(self._program.inputs, inputs, strict=False):
-            if type(given) is np.ndarray and given.ndim > 1:
+            if type(given) is np.ndarray:
                 samples.of[value] = _sample_of(given)
         samples.run(_needed(self._program.body, (*self._values, *self._in_c_order)))
         others = [samples.of.get(v) for v in self._in_c_order]
@@ -311,8 +311,8 @@ def _without_sizes(type_: Type | None) -> Type | None:
 
 
 def _singles(array: Any) -> tuple[bool, ...]:
-    """Of each axis of an array of several, whether it has one element."""
-    if type(array) is not np.ndarray or array.ndim < 2:
+    """Of each axis of an array, whether it has one element."""
+    if type(array) is not np.ndarray:
         return ()
     return tuple([size == 1 for size in array.shape])
 

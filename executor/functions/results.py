@@ -95,6 +95,8 @@ class Results:
         if orders is not None:
             found = {id(x): in_order(x, order) for x, order in zip(made, orders, strict=False)}
             made = [found.get(id(x), x) for x in made]
+        if len(set(map(id, made))) < len(made):
+            made = _apart(made)
         if self.views is None:
             return [*made, *outputs[self.count :]]
         results = self.views([*given, *made])
@@ -119,9 +121,10 @@ class Results:
             if orders is None:
                 raise Refused("the order in memory of a result is not known")
             for k, value in enumerate(found.values):
-                if not isinstance(value, ArrayValue) or len(value.sizes) < 2:
+                if not isinstance(value, ArrayValue):
                     continue
-                found.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
+                if len(value.sizes) > 1:
+                    found.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
                 if not self.layouts.is_usual:
                     singles = zip(value.sizes, self.layouts.singles(k), strict=True)
                     found.tests += [Test(("same", size, 1), int(one)) for size, one in singles]
@@ -163,6 +166,17 @@ class Results:
         return None if self.layouts is None else self.layouts.usual
 
 
+def _apart(made: Sequence[Any]) -> list[Any]:
+    """Arrays of their own for all outputs, of which passes have found that some are equal."""
+    seen: set[int] = set()
+    found = []
+    for x in made:
+        is_known = id(x) in seen and type(x) is np.ndarray
+        found.append(x.copy("K") if is_known else x)
+        seen.add(id(x))
+    return found
+
+
 def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
     """An array of these contents with its axes in the order of another array's."""
     if copy.flags.c_contiguous == contents.flags.c_contiguous:
@@ -182,7 +196,7 @@ def results_of(trace: Trace) -> Results | None:
     repeats = len(set(arrays)) < len(arrays)  # one array in several places
     if not repeats and not any(view is not None and made.is_outside(view) for view in views):
         layouts = made.layouts(results)
-        if layouts is None:
+        if layouts is None and len(arrays) < 2:
             return None
         return Results(trace.module, len(results), None, {}, False, frozenset(), layouts)
     outputs: dict[int, None] = {}  # those that the graph gives
@@ -197,8 +211,9 @@ def results_of(trace: Trace) -> Results | None:
         outputs |= dict.fromkeys(view.numbers)
         if view.root not in made.inputs:
             outputs[view.root] = None
-        elif view.may_copy:
+        elif view.may_copy and main.inputs.index(view.root) in trace.writes:
             either[k] = main.inputs.index(view.root), value
+            made.check_own(view)
     # A copy may be a view of the inputs as well, so that it has a place but no name.
     copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
     order = [*outputs, *copies]
@@ -267,6 +282,7 @@ class _Made:
         self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
         self._made = {r: instr for instr in self.instrs for r in instr.results}
         roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
+        self._copies: set[int] = set()  # instructions that may copy, and have a result
         self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
         self._shared = {root for root, count in Counter(roots).items() if count > 1}
 
@@ -276,6 +292,17 @@ class _Made:
         if flat and not self._fronts:
             return None
         return Layouts(self.program, self._hints, self._laid, values, self._fronts)
+
+    def check_own(self, view: _View) -> None:
+        """Raise TraceError for a copy, if it is one, that another result is part of, too."""
+        for instr in view.chain:
+            if instr.op.layout_decides or instr.attrs.get("order") is not None:
+                if id(instr) in self._copies:
+                    raise TraceError(
+                        "the layout of an array in memory decides what results share",
+                        loc=instr.loc, hint="say which: make a copy, y.copy()",
+                    )  # fmt: skip
+                self._copies.add(id(instr))
 
     def is_outside(self, view: _View) -> bool:
         """True if a result is to be taken of what owns its memory, behind the graph."""

@@ -24,9 +24,10 @@ from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
 from ..python.state import named, state_reads
 from .current import recording, trace_error
+from .effect_results import output_values, outputs_of
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
-from .operators import as_value, recorder_of, wrap
+from .operators import recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
 from .recorder import Copied, Laid, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
@@ -526,12 +527,10 @@ def _results(
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
     if not has_effects:
-        outputs = tuple(as_value(rec, x) for x in out_leaves)
+        outputs = output_values(rec, out_leaves)
         for value in outputs:
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
-    from .effect_results import outputs_of
-
     found = _Recorded(out_tree, stores)
     found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers)
     if containers is not None:
