@@ -1,7 +1,8 @@
 """`jit` and the functions that it makes: one trace per argument structure, rank and dtype.
 
 Arguments and results are arrays, NumPy numbers and Python numbers, which may be nested in tuples,
-lists and dicts. Outputs never share memory with arguments.
+lists and dicts. Results share memory with arguments, and with each other, as those of Python do
+(`results`); where Python may not run calls, they have memory of their own.
 """
 
 from __future__ import annotations

@@ -197,6 +197,47 @@ def test_writes_through_results_are_seen():
         assert y.tolist() == [0, 50, 4]
 
 
+def test_equal_results_are_two_arrays():
+    def function(x):
+        a, b = np.tanh(x), np.tanh(x)
+        return a, b, np.identity(2), np.identity(2), a
+
+    f = pf.jit(function)
+    for _ in range(5):
+        x = np.arange(4.0)
+        assert memory(f(x), x) == memory(function(x), x)
+    assert f.state().counters["python_calls"] == 0
+
+
+def test_axes_that_have_one_element_for_a_while():
+    f = pf.jit(lambda x, y: ((x > 1.5).T, np.triu(y).T))
+    for shape, n in (((4, 1), 1), ((3, 2), 4), ((4, 1), 1), ((3, 2), 4), ((1, 3), 2), ((3, 2), 1)):
+        x, y = np.ones(shape), np.ones(n)
+        assert memory(f(x, y)) == memory(((x > 1.5).T, np.triu(y).T))
+
+
+def test_coordinates_are_parts_of_one_array():
+    f = pf.jit(lambda x: np.nonzero(x > 3))
+    for _ in range(3):
+        assert memory(f(plain())) == memory(np.nonzero(plain() > 3))
+    assert f.state().counters["python_calls"] == 3
+
+
+def test_a_copy_of_what_is_written_later_has_the_contents_of_its_time():
+    def function(x):
+        flat = np.ascontiguousarray(x)
+        total = flat.sum()
+        x += 1
+        return flat, total
+
+    f = pf.jit(function)
+    for make in (plain, LAYOUTS["F"], LAYOUTS["columns"], plain):
+        ours, theirs = make(), make()
+        (flat, total), (wanted, expected) = f(ours), function(theirs)
+        assert total == expected and memory(flat, ours) == memory(wanted, theirs)
+        np.testing.assert_array_equal(flat, wanted)
+
+
 class Layer:
     def __init__(self):
         self.whole = self.rest = np.zeros(3)
