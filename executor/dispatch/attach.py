@@ -142,6 +142,9 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
             if halves is None and not (into or served.tape):
                 write_in_place(leaf, arguments.writing)
+        repeats = len(set(leaf.outputs)) < len(leaf.outputs)  # equal results, which are two arrays
+        if arguments.views is not None or ((leaf.turned or repeats) and arguments.laid is not None):
+            leaf.noting = arguments.views or arguments.laid
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:

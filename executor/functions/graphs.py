@@ -58,14 +58,16 @@ class TracedFunction(DispatchedFunction):
 
     def _lookup(
         self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
-        home: str = HOST,
+        home: str = HOST, *, plain: bool = False,
     ) -> Variant:  # fmt: skip
         """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls.
 
-        Raises `Refused` for a call that is left to Python.
+        ``plain``: its outputs are to be the results. Raises `Refused` for a call that is left to
+        Python.
         """
         key = (tree, tuple(map(leaf_kind, leaves)))
-        variant = self._find(self._variants.get(key, ()), leaves)
+        plain = plain or home != HOST or self._raises
+        variant = self._find(self._variants.get(key, ()), leaves, plain)
         if variant is None:
             if home != HOST:
                 args, kwargs = tree.unflatten(stand_ins(leaves))
@@ -73,14 +75,16 @@ class TracedFunction(DispatchedFunction):
             elif self._raises:
                 variant = self._trace(key, leaves, args, kwargs)
             else:
-                variant = self._trace_or_leave(key, leaves, args, kwargs)
+                variant = self._trace_or_leave(key, leaves, args, kwargs, plain)
         if home != HOST:
             self._remember(self._on_device, flat, variant)
         elif self._options.device in (None, HOST):
             self._remember(self._flat, flat, variant)
         return variant
 
-    def _trace_or_leave(self, key: Key, leaves: list, args: tuple, kwargs: dict) -> Variant:
+    def _trace_or_leave(
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, plain: bool
+    ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
         known = self._in_python.find(key, leaves)
         if known is not None:
@@ -95,7 +99,7 @@ class TracedFunction(DispatchedFunction):
             self._check_in_vain(numbers, lambda: numbers.check(known_graphs))
         made = None
         try:
-            made = self._trace(key, leaves, args, kwargs)
+            made = self._trace(key, leaves, args, kwargs, plain=plain)
             return made
         except ProfuseError as error:
             if isinstance(error, TraceError) and not error.is_undone:
@@ -164,18 +168,21 @@ class TracedFunction(DispatchedFunction):
                     self._plans_seen = -1  # look again, even if no plan is new
 
     @staticmethod
-    def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
+    def _find(variants: Sequence[Variant], leaves: list, plain: bool) -> Variant | None:
+        """The graph of these leaves; ``plain``: one whose outputs are the results."""
         for variant in variants:
-            if variant.trace.accepts(leaves):
+            is_plain = variant.memory is None or variant.memory.is_plain
+            if (is_plain or not plain) and variant.trace.accepts(leaves):
                 return variant
         return None
 
     def _trace(
-        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
-    ) -> Variant:
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST, *,
+        plain: bool = True,
+    ) -> Variant:  # fmt: skip
         with self._lock:
             known = self._variants.get(key, ())
-            variant = self._find(known, leaves)
+            variant = self._find(known, leaves, plain)
             if variant is not None:
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
@@ -189,12 +196,7 @@ class TracedFunction(DispatchedFunction):
                 variant, reason = self._renew(outdated, made), "other objects of the same kind"
             else:
                 self._check_churn(known)
-                variant = self._admit(key, made, home)
-                if variant.may_share and not self._raises:
-                    from .shared_results import shared_results  # once for each graph
-
-                    slots = [slot.find() for slot in made.slots]
-                    variant.shared = shared_results(made, [*leaves, *slots, *made.captured])
+                variant = self._admit(key, made, home, plain=plain)
             variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
@@ -214,7 +216,7 @@ class TracedFunction(DispatchedFunction):
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
                 draws=home == HOST, loops=_loops(raises),
-                fixes_sizes=fixes_sizes and not raises,
+                fixes_sizes=fixes_sizes and not raises, exact=knobs.exact,
             )  # fmt: skip
         except ProfuseError as error:
             if raises and has_drawn(error):
@@ -228,19 +230,31 @@ class TracedFunction(DispatchedFunction):
         finally:
             self._traced_by = outer
 
-    def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
-        """Make an executor for a trace and store both; the caller holds the lock."""
+    def _admit(self, key: Key, made: Trace, home: str = HOST, *, plain: bool = True) -> Variant:
+        """Make an executor for a trace and store both; the caller holds the lock.
+
+        ``plain``: the outputs of its graph are the results, in memory of their own.
+        """
+        memory, keeps_byte_order = None, False
+        if not (plain or made.strict or self._options.donate):
+            from .byte_order import keeps_byte_order as keeps  # once for each graph
+            from .results import results_of
+
+            memory, keeps_byte_order = results_of(made), keeps(made)
+        made.hints, made.copied, made.laid = {}, {}, {}
         options = replace(
             self._options, strict=made.strict, processor=Processor(home),
             arguments=made.signature(), writes=bool(made.writes),
         )  # fmt: skip
-        executor = make_executor(made.module, options, made.depths())
+        graph = made.module if memory is None else memory.module
+        executor = make_executor(graph, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
         if executor.may_donate and home == HOST:
             executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
-        variant = Variant(made, executor, key, used=self._graphs_made)
+        variant = Variant(made, executor, key, used=self._graphs_made, memory=memory)
+        variant.keeps_byte_order = keeps_byte_order
         self._variants.setdefault(key, []).append(variant)
         return variant
 

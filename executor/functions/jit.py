@@ -1,7 +1,8 @@
 """`jit` and the functions that it makes: one trace per argument structure, rank and dtype.
 
 Arguments and results are arrays, NumPy numbers and Python numbers, which may be nested in tuples,
-lists and dicts. Outputs never share memory with arguments.
+lists and dicts. Results share memory with arguments, and with each other, as those of Python do
+(`results`); where Python may not run calls, they have memory of their own.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from ..settings.plain import Plain, is_disabled, plain, read_knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor
 from ..tiers.profiling import Options
+from .byte_order import FOREIGN_ORDER, has_foreign
 from .device_arguments import are_of_host, flat_leaves
 from .graphs import TracedFunction
 from .in_python import Refused
@@ -123,7 +125,7 @@ class JitFunction(TracedFunction):
             return self._fn(*args, **kwargs)
         leaves, tree = self._flattened(args, kwargs)
         key = (tree, tuple(map(leaf_kind, leaves)))
-        variant = self._find(self._variants.get(key, ()), leaves)
+        variant = self._find(self._variants.get(key, ()), leaves, plain=True)
         if variant is None or variant.trace.has_effects:
             return self._fn(*args, **kwargs)
         outputs = self._run(variant.executor, self._inputs(variant, leaves))
@@ -212,18 +214,27 @@ class JitFunction(TracedFunction):
         kwargs: dict[str, Any],
     ) -> Any:  # fmt: skip
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
-        trace = variant.trace
+        trace, memory = variant.trace, variant.memory
+        if variant.keeps_byte_order:
+            read = [*given, *trace.captured, *(slot.find() for slot in trace.slots)]
+            if has_foreign(read):
+                return self._leave(self._told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
+            every = [*given, *trace.captured] if memory is not None else ()
+            if memory is not None and not memory.is_known(every):
+                from .results import ORDER_UNKNOWN
+
+                return self._leave(self._told(ORDER_UNKNOWN), args, kwargs)
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
+                if memory is not None:
+                    outputs = memory.put(outputs, every)
             except ProfuseError as error:
                 if self._raises or not variant.may_be_pythons:
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
                 variant.failures += 1
                 return self._leave(Refused(error), args, kwargs)
-            if variant.shared is not None:
-                outputs = variant.shared.put(outputs, [*given, *trace.captured])
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -240,7 +251,7 @@ class JitFunction(TracedFunction):
             drawing = drawing_of(trace, args, kwargs)
             if drawing is None:
                 return self._leave(None, args, kwargs)
-        if not are_apart(trace, given):
+        if not are_apart(trace, given) or (memory is not None and not memory.is_known(given)):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         drawn: list[Any] = []
@@ -261,11 +272,16 @@ class JitFunction(TracedFunction):
             variant.failures += 1
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
-        if variant.shared is not None:
-            outputs = variant.shared.put(outputs, given)
+        if memory is not None:
+            outputs = memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
+
+    def _told(self, error: ProfuseError) -> Refused:
+        """Why a call is Python's, though there is a graph; told once."""
+        self._in_python.tell(error)
+        return Refused(error)
 
     def _run(self, executor: AnyExecutor, inputs: list, into: Destinations | None = None) -> list:
         self._in_python.is_last = False
@@ -415,7 +431,7 @@ class JitFunction(TracedFunction):
 
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
-        variant = self._lookup(None, plain, tree, args, kwargs)
+        variant = self._lookup(None, plain, tree, args, kwargs, plain=True)
         if variant.trace.has_effects or variant.ends_gradients:
             raise Refused()
         if not variant.takes_tape:
@@ -458,7 +474,7 @@ class JitFunction(TracedFunction):
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
-        variant = self._lookup(flat, leaves, tree, args, kwargs)
+        variant = self._lookup(flat, leaves, tree, args, kwargs, plain=True)
         if (told := told_errors()) is not None:
             self._note_untold(told)
             raise Refused()
@@ -478,7 +494,7 @@ class JitFunction(TracedFunction):
         if self._traced_by == get_ident() or any(example is None for example in examples):
             return trace_inline(self._fn, args, kwargs, leaves)
         key = (tree, tuple(map(leaf_kind, examples)))
-        variant = self._find(self._variants.get(key, ()), examples)
+        variant = self._find(self._variants.get(key, ()), examples, plain=False)
         if variant is None and not knobs.profiling_mode and key not in self._no_own_trace:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))

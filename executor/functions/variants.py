@@ -23,7 +23,7 @@ from .race import Races
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
-    from .shared_results import SharedResults
+    from .results import Results
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -54,7 +54,8 @@ class Variant:
         is_pythons: what it has found.
         races: which calls Python runs sooner.
         failures: calls that had to be Python's, as an op raised an error.
-        shared: results that share memory with arguments.
+        keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
+        memory: how results are made of arguments and of what the graph gives; None = they are that.
     """
 
     trace: Trace
@@ -68,7 +69,8 @@ class Variant:
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
     failures: int = 0
-    shared: SharedResults | None = None
+    keeps_byte_order: bool = False
+    memory: Results | None = None
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -82,11 +84,6 @@ class Variant:
         """Whether Python can run calls on the same values."""
         return self.executor.options.processor.is_host and not self.trace.strict
 
-    @property
-    def may_share(self) -> bool:
-        """Whether results may be arrays of the caller's, or have their memory."""
-        return self.may_be_pythons and not (self.trace.draws or self.executor.donated)
-
     @cached_property
     def ends_gradients(self) -> bool:
         """Whether floats are taken out of arrays: constants on the tape, but not in a graph."""
@@ -97,7 +94,7 @@ class Variant:
     @property
     def gives_views(self) -> bool:
         """Whether the graph gives nothing but arrays of the caller's, or views of them."""
-        return self.shared is not None and self.shared.is_all and not self.trace.has_effects
+        return self.memory is not None and self.memory.is_all and not self.trace.has_effects
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -124,8 +121,9 @@ class Variant:
             raise Refused("each call draws random numbers first")
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
-        if self.shared is not None:
-            raise Refused("a result is an argument, or a view of one")
+        memory = self.memory
+        if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
+            raise Refused("a result is an argument, or a view of it or of another result")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
@@ -140,6 +138,8 @@ class Variant:
             from ..dispatch.effects import effects_of
 
             found.writing, found.final = effects_of(trace, found.values)
+        if memory is not None and exchange is None and not (first or on_tape):
+            memory.see_to(found, trace.out_tree.leaves)
         return found
 
     def python_serves(self) -> bool:

@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     from ..source.source import Source
 
 
+_REARRANGES = frozenset({
+    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Policy:
     """When a loop of the source is recorded as one.
@@ -86,6 +91,38 @@ class Mark:
     appended: int
     suppressing: int
     draws: int
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What NumPy has in place of a copy: a view.
+
+    Attributes:
+        source: the array of which it is a view.
+        take: gives the view of an array and of what ``operands`` are; None = it is not known.
+        operands: further values.
+        loc: the line.
+        order: "C" or "F", if it is in this order, and a copy of an array that is not.
+    """
+
+    source: int
+    take: Callable[..., Any] | None = None
+    operands: tuple[int, ...] = ()
+    loc: Loc | None = None
+    order: str | None = None
+
+
+@dataclass(frozen=True)
+class Laid:
+    """How the axes of a value lie in memory in NumPy.
+
+    Attributes:
+        sources: arrays on which that depends.
+        make: what makes an array that lies so of arrays that lie as they do.
+    """
+
+    sources: tuple[int, ...]
+    make: Callable[..., Any]
 
 
 class Recorder:
@@ -124,9 +161,10 @@ class Recorder:
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
         self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
-        self.unordered: set[int] = set()  # values in the memory order of another array
-        self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
-        self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        self.unordered: dict[int, Laid | None] = {}  # values in the memory order of another array
+        self.laid: dict[int, Laid] = {}  # values in an order that their ops do not tell
+        self.raveled: dict[int, Copied] = {}  # reshapes that copy what is not contiguous
+        self.copied: dict[int, Copied] = {}  # copies where NumPy has views
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
@@ -145,6 +183,8 @@ class Recorder:
         self.runs = 0  # in so many places; 0 = the trace has ended
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
+        self.is_native = False  # arrays in a foreign byte order would be treated in another way
+        self.exact = False  # results are to be NumPy's to the last bit
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to
         self.lazy_sizes = True  # `len` gives traced sizes
@@ -205,6 +245,26 @@ class Recorder:
         if isinstance(hint, (TensorType, ScalarType)) and hint.dtype is not None:
             return hint.dtype.numpy
         raise InternalError("a traced value has no dtype", loc=user_loc())
+
+    def is_scalar(self, value: int) -> bool:
+        """True for a NumPy scalar, see `mutation.is_immutable`."""
+        while not self.shape(value):
+            made = self.defs.get(value)
+            if value in self.scalars:
+                return True
+            if made is None:
+                given = value in self.inputs and self.leaves[self.inputs.index(value)]
+                return isinstance(given, np.generic)
+            if made.op.name not in _REARRANGES:
+                return made.op.name not in ("broadcast_to", "copy", "full", "slice")
+            value = made.operands[0]
+        return False
+
+    def own_scalar(self, value: int) -> int:
+        """A copy of a NumPy scalar, of which NumPy makes a new array; else the value itself."""
+        if isinstance(self.hints[value], ScalarType) or not self.is_scalar(value):
+            return value
+        return self.emit("copy", [value])[0]
 
     # --- instructions -------------------------------------------------------------------------
 
@@ -484,7 +544,7 @@ class Recorder:
         self.drawn_examples.clear()
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
-            self.unordered.update(copies.values())  # they stand for arrays of any layout
+            self.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
             lent = self._written_in_part()
             body.replace(copies)
             body.instrs[:0] = [
@@ -599,4 +659,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Copied", "Laid", "Mark", "Policy", "Recorder", "checksum"]

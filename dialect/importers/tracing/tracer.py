@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ir.types import Type
 from ...ops.control_flow.control import LOOPS
 from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
@@ -24,11 +25,12 @@ from ..python.shadows import Shadows, Store
 from ..python.state import named, state_reads
 from ..python.watching import Watch
 from .current import recording, trace_error
+from .effect_results import output_values, outputs_of
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
-from .operators import as_value, recorder_of, wrap
+from .operators import recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Policy, Recorder
+from .recorder import Copied, Laid, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -79,6 +81,10 @@ class Trace:
             either, so that the graph holds for these alone.
         plain: arrays from outside that the code has got as they are: the graph holds for their
             contents alone.
+        hints: what is known of the values of the graph, for who admits it; empty afterwards.
+        copied: copies where NumPy has views, likewise.
+        laid: how values lie in memory, where their ops do not tell, likewise.
+        is_native: arrays in a foreign byte order would be treated in another way.
     """
 
     module: Module
@@ -98,6 +104,10 @@ class Trace:
     containers: Containers | None = None
     draws: tuple[Draw, ...] = ()
     generators: tuple[Any, ...] = ()
+    hints: dict[int, Type] = field(default_factory=dict)
+    copied: dict[int, Copied] = field(default_factory=dict)
+    laid: dict[int, Laid] = field(default_factory=dict)
+    is_native: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -199,7 +209,7 @@ def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
     writes: bool = False, draws: bool = False, loops: Policy | None = None,
-    fixes_sizes: bool = False,
+    fixes_sizes: bool = False, exact: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -214,6 +224,7 @@ def trace(
         draws: draws from generators become inputs (`Trace.draws`); else they are refused.
         loops: which loops of the source are recorded as such; None = their rounds are, one by one.
         fixes_sizes: the graph holds for one value of each int argument that decides sizes.
+        exact: what may differ from NumPy in the last bit is refused.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -232,7 +243,7 @@ def trace(
         rec.journal.codes = rec.scope.codes
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
-        rec.policy, rec.memory = loops, call.memory
+        rec.policy, rec.memory, rec.exact = loops, call.memory, exact
         rec.fixable, rec.size_leaves = call.fixable, dict(call.fixed)
         try:
             found = _record(rec, call)
@@ -266,7 +277,10 @@ def trace(
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
-        tuple(rec.draws), fixed,
+        tuple(rec.draws), fixed, rec.hints,
+        rec.copied | rec.raveled,
+        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
+        rec.is_native,
     )  # fmt: skip
 
 
@@ -518,12 +532,10 @@ def _results(
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
     if not has_effects:
-        outputs = tuple(as_value(rec, x) for x in out_leaves)
+        outputs = output_values(rec, out_leaves)
         for value in outputs:
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
-    from .effect_results import outputs_of
-
     found = _Recorded(out_tree, stores)
     found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers)
     if containers is not None:

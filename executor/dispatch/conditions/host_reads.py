@@ -203,6 +203,22 @@ def _ordered(
     return _truth(w, fits)
 
 
+def _in_order(w: Writer, ref: Ref, rank: int) -> str:
+    """Whether the axes of several elements lie in memory in their order, none with stride 0."""
+    fits, before = "true", str(2**63 - 1)
+    for axis in range(rank):
+        single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+        step = stride(w, ref, axis)
+        back = w.op(f"icmp slt i64 {step}, 0")
+        step = w.op(f"select i1 {back}, i64 {w.op(f'sub i64 0, {step}')}, i64 {step}")
+        inside = w.op(
+            f"and i1 {w.op(f'icmp ne i64 {step}, 0')}, {w.op(f'icmp sle i64 {step}, {before}')}"
+        )
+        fits = w.op(f"and i1 {fits}, {w.op(f'or i1 {single}, {inside}')}")
+        before = w.op(f"select i1 {single}, i64 {before}, i64 {step}")
+    return _truth(w, fits)
+
+
 _FIELDS: dict[str, Callable[..., str]] = {
     "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
@@ -212,6 +228,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "in_order": _in_order,
     "one": argument_reads.is_one, "taken": state_reads.taken,
     "read": state_reads.same, "held_size": state_reads.size,
     "held_keys": state_reads.keys,
