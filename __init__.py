@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
+    from .dialect.importers.python.purity import pure
     from .dialect.importers.tracing.containers import register_pytree
     from .dialect.importers.tracing.control import cond, fori_loop, while_loop
     from .dialect.profiling.observers import register_profiled_ops
@@ -113,6 +114,7 @@ _PUBLIC = {
     "get_profiling_mode get_size_checks set_executor_mode set_num_profiled_runs set_optimize "
     "set_profiling_mode set_size_checks",
     ".executor.explain.state": "DebugState ExecutorState Specialization",
+    ".dialect.importers.python.purity": "pure",
     ".executor.settings.plain": "disable_jit",
     ".executor.settings.strategy": "get_fusion_strategy set_fusion_strategy",
     ".executor.settings.strict": "strict_fusion",

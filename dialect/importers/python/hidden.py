@@ -14,8 +14,9 @@ from ..tracing.current import world_error
 _USES = (
     "add", "aenter", "aexit", "aiter", "and", "anext", "await", "bool", "bytes", "call", "complex",
     "contains", "delattr", "delitem", "divmod", "enter", "eq", "exit", "float", "floordiv",
-    "format", "ge", "getitem", "gt", "hash", "iadd", "iand", "index", "int", "invert", "ior", "iter",
-    "le", "len", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "next", "or", "pos", "pow",
+    "format", "ge", "getitem", "gt", "hash", "iadd", "iand", "index", "int", "invert", "ior",
+    "iter", "le", "len", "lshift", "lt", "matmul", "mod",
+    "mul", "ne", "neg", "next", "or", "pos", "pow",
     "radd", "rand", "repr", "rfloordiv", "rmatmul", "rmod", "rmul", "ror", "rpow", "rshift", "rsub",
     "rtruediv", "setattr", "setitem", "str", "sub", "truediv", "xor",
 )  # fmt: skip

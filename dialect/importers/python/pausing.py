@@ -26,8 +26,10 @@ def unwatched(function: _Call) -> _Call:
     """Decorate a function that runs no code but this package's, whatever harmless it is given."""
 
     @functools.wraps(function)
-    def call(*args, **kwargs):  # type: ignore[no-untyped-def]  # it has those of the function
-        return function(*args, **kwargs) if sys.getprofile() is None else run(function, args, kwargs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if sys.getprofile() is None:
+            return function(*args, **kwargs)
+        return run(function, args, kwargs)
 
     return call  # type: ignore[return-value]
 

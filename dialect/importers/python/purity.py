@@ -1,12 +1,13 @@
 """What is known to be pure: calls of C functions, and modules, that a trace may run.
 
-Pure are functions whose results follow from their arguments, and which change nothing but these. The
-table is one of permissions: what it does not name makes a function Python's. Users extend it with
-`pure`.
+Pure are functions whose results follow from their arguments, and which change nothing but these.
+The table is one of permissions: what it does not name makes a function Python's. Users extend it
+by calling `pure`.
 """
 
 from __future__ import annotations
 
+import _thread
 import enum
 import functools
 import operator
@@ -22,6 +23,7 @@ from .generators import is_generator
 from .instances import HEAP_TYPE
 
 _Any = TypeVar("_Any")
+_IMMUTABLE = 1 << 8  # in `__flags__` of classes that C code makes at run time
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 # What modules of packages hold, and nobody binds anew.
 CODE = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, np.ufunc)
@@ -34,7 +36,7 @@ _FUNCTIONS: dict[str, frozenset[str]] = {
     }),
     "ml_dtypes": frozenset(),
     **dict.fromkeys((
-        "_abc", "_ast", "_bisect", "_codecs", "_collections", "_collections_abc", "_csv", "_datetime",
+        "_abc", "_ast", "_bisect", "_codecs", "_collections", "_collections_abc", "_datetime",
         "_functools", "_heapq", "_json", "_opcode", "_operator", "_sre", "_statistics", "_string",
         "_struct", "_typing", "_weakref", "binascii", "cmath", "collections", "copyreg", "datetime",
         "functools", "itertools", "marshal", "math", "operator", "re", "struct", "types",
@@ -49,7 +51,9 @@ _SOME = {
 }  # fmt: skip
 # Classes of C code whose methods read and change nothing but their object and their arguments.
 _KINDS = frozenset({"builtins", "collections", "functools", "itertools", "operator", "re", "types"})
-_CLOCKS = frozenset({"fromtimestamp", "now", "today", "utcfromtimestamp", "utcnow", "timestamp"})
+_CLOCKS = frozenset({
+    "fromtimestamp", "now", "today", "utcfromtimestamp", "utcnow", "timestamp",
+})  # fmt: skip
 _FILES = frozenset({"dump", "tofile"})
 _HIDDEN = frozenset({"cache_clear", "cache_info"})  # of what `functools.lru_cache` keeps
 # Modules written in Python that keep nothing which a result could depend on.
@@ -67,14 +71,16 @@ _PLAIN_BASES = frozenset({
 })  # fmt: skip
 _VALUES = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), slice,
-    range, frozenset, object, types.FunctionType, property, classmethod, staticmethod, types.CodeType,
+    range, frozenset, object, types.FunctionType, property, classmethod, staticmethod,
+    types.CodeType,
     types.GenericAlias, types.BuiltinFunctionType, types.MethodWrapperType,
     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
     types.MemberDescriptorType, types.GetSetDescriptorType,
 })  # fmt: skip
 # Modules whose objects are values, or whose state is seen elsewhere.
 _OF_VALUES = frozenset({
-    "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions", "functools", "ipaddress", "ml_dtypes",
+    "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions",
+    "functools", "ipaddress", "ml_dtypes",
     "numbers", "numpy", "operator", "pathlib", "profuse", "re", "string", "types", "typing", "uuid",
     "zoneinfo",
 })  # fmt: skip
@@ -87,9 +93,9 @@ def pure(target: _Any) -> _Any:
     """Tell that a function, or all functions of a module, may run while a function is traced.
 
     A pure function gives equal results for equal arguments, and changes nothing that outlives it.
-    Where a trace calls it on plain values, its result is a constant of the graph for as long as what
-    its arguments were made of stays the same. Without this, a call of a function that is not known
-    to be pure makes the function that calls it Python's. Can be used as a decorator.
+    Where a trace calls it on plain values, its result is a constant of the graph, for as long as
+    what its arguments were made of stays the same. A call of a function that is not known to be
+    pure makes the function that calls it Python's. Can be used as a decorator.
 
     Args:
         target: a function, a method of a class, or a module.
@@ -116,9 +122,8 @@ def is_pure_call(function: Any) -> bool:
         if known is None:
             known = _known[function] = _is_pure_function(function)
         return known
-    if isinstance(owner, type):
-        return _is_pure_method(owner, function.__name__)
-    return _is_pure_method(type(owner), function.__name__)
+    kind: Any = owner if isinstance(owner, type) else type(owner)
+    return _is_pure_method(kind, function.__name__)
 
 
 def _is_pure_function(function: Callable) -> bool:
@@ -138,7 +143,7 @@ def _is_pure_function(function: Callable) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_pure_method(kind: type, name: str) -> bool:
+def _is_pure_method(kind: Any, name: str) -> bool:
     base = c_base(kind)
     module = base.__module__.partition(".")[0]
     if base in _pure or module in _pure or getattr(base, name, None) in _pure:
@@ -157,7 +162,7 @@ def c_base(kind: type) -> type:
 
 def is_made_by_python(cls: type) -> bool:
     """True for a class that a ``class`` statement, or `type`, has made."""
-    return bool(cls.__flags__ & HEAP_TYPE) and not cls.__flags__ & 1 << 8  # those of C are immutable
+    return cls.__flags__ & (HEAP_TYPE | _IMMUTABLE) == HEAP_TYPE
 
 
 def is_pure_module(name: str | None) -> bool:
@@ -177,7 +182,7 @@ def is_pure_class(cls: type) -> bool:
 
 
 def is_python_state(kind: type) -> bool:
-    """True if attributes, and the items of a container or number, are all that objects consist of."""
+    """True if objects consist of attributes, and of the items of a container or a number, alone."""
     return c_base(kind) in _PLAIN_BASES or issubclass(kind, BaseException)
 
 
@@ -214,8 +219,8 @@ def is_of_numpys(function: Any) -> bool:
 
 
 def is_of_pythons(function: Any) -> bool:
-    """True for what pure modules of Python's library may call: `cached_property` takes a lock."""
-    return type(function.__self__) in _LOCKS or function is id
+    """True for what pure modules of Python's library may call, such as the locks of caches."""
+    return type(function.__self__) in _LOCKS or function in (id, _thread.get_ident)
 
 
 def name_of(function: Any) -> str:

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
-_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars"})
+_LISTS = frozenset({
+    "asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars",
+})  # fmt: skip
 _MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
 _ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
-_CAUGHT = tuple(dis.opmap[name] for name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
+_CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 # What a class has in the place of attributes that its objects keep in slots.
@@ -101,7 +103,7 @@ def _finds_absent(code: types.CodeType) -> bool:
     if not _ERRORS.isdisjoint(code.co_names):
         return True
     steps = code.co_code[::2]
-    caught, matched, of_with = (number in steps for number in _CAUGHT)
+    caught, matched, of_with = (dis.opmap[name] in steps for name in _CAUGHT)
     return caught and not matched and not of_with  # ``except`` without a class
 
 

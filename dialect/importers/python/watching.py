@@ -2,18 +2,21 @@
 
 A graph may hold for later calls only if all that its trace has done is in the graph, or compared.
 The scope sees the code that it has made. Code that Python itself calls (properties, operators,
-iteration, ``with``) and code that a library calls is seen here, by a profile function of the thread:
-what such frames read by name is compared at each call, like all other reads, and a C function that
-is not known to be pure (see `purity`) raises before it runs, so that the function is Python's.
+iteration, ``with``) and code that a library calls is seen here, by a profile function of the
+thread: what such frames read by name is compared at each call, like all other reads, and a C
+function that is not known to be pure (see `purity`) raises before it runs, so that the function is
+Python's.
 
-Frames of NumPy and of imports are units: nobody asks what they read. Those of this package belong to
-the trace itself, and the profile function is out of force while they record (`pausing.unwatched`).
+Frames of NumPy and of imports are units: nobody asks what they read. Those of this package belong
+to the trace itself, and are mostly not watched (see `pausing`).
 """
 
 from __future__ import annotations
 
+import _lsprof
 import dis
 import functools
+import gc
 import inspect
 import os
 import sys
@@ -80,13 +83,12 @@ class Watch:
         """Watch this thread. A profile function of the user's is called on, and set again."""
         before = sys.getprofile()
         other = getattr(before, "__self__", None)
-        disable = getattr(before, "disable", None)
         if isinstance(other, Watch):
             other.is_on = False
         elif callable(before):
             self._user = before
-        elif disable is not None:
-            disable()  # cProfile, which is written in C
+        elif isinstance(before, _lsprof.Profiler):
+            before.disable()  # it is written in C, and calls no other
         self.is_on = True
         sys.setprofile(self._event)
         try:
@@ -99,8 +101,8 @@ class Watch:
                 sys.setprofile(before)
             elif callable(before):
                 sys.setprofile(before)
-            elif disable is not None:
-                before.enable()  # type: ignore[union-attr]
+            elif isinstance(before, _lsprof.Profiler):
+                before.enable()
 
     @property
     def pauses(self) -> bool:
@@ -143,7 +145,7 @@ class Watch:
     def _called(self, frame: types.FrameType, function: Any) -> None:
         """Raise TraceError where the user's code is about to call something that is not pure."""
         owners = list(_owners_above(frame))
-        if owners[-1] is not _USERS:
+        if owners[-1] is not _USERS or _is_of_the_collector(frame):
             return
         if owners[0] is _UNIT and purity.is_of_numpys(function):
             return
@@ -165,6 +167,8 @@ class Watch:
     def _started(self, frame: types.FrameType, code: types.CodeType, owner: int) -> None:
         """Note what a frame may read by name that no scope has made."""
         if owner is _UNIT:
+            return
+        if _is_of_the_collector(frame):
             return
         space = frame.f_globals
         if owner is _USERS:
@@ -255,7 +259,7 @@ class Watch:
         codes = (*self._rec.scope.codes, *self.codes)
         if any(stores(inner) for code in codes for inner in _nested(code)):
             raise trace_error(
-                f"{self._unshadowed} is read by code that Python calls, and may have been written to"
+                f"{self._unshadowed} is read by code that Python calls, and may have been written"
             )
 
     def _read_settings(self, code: types.CodeType, space: dict[str, Any]) -> None:
@@ -293,6 +297,18 @@ def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
             return
         frame = frame.f_back
     yield _USERS
+
+
+def _is_of_the_collector(frame: types.FrameType | None) -> bool:
+    """True for what the garbage collector calls, at any moment of any program."""
+    codes = [getattr(call, "__code__", None) for call in gc.callbacks]
+    for _ in range(_FAR if codes else 0):
+        if frame is None:
+            break
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -137,14 +137,14 @@ class Recorder:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
         journal: what the function must not change.
-        watch: what runs that the scope has not made; None = nobody watches.
+        watch: what runs that the scope has not made.
         shadows: of objects that the function reads; None = it reads these themselves.
     """
 
     entry: CodeType
     scope: Scope
     journal: Journal
-    watch: Watch | None = None
+    watch: Watch
     shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 

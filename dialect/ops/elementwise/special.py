@@ -36,8 +36,8 @@ class Rsqrt(Unary, name="rsqrt"):
 class _SciPy(Unary):
     """A ufunc of `scipy.special`, imported at its first use.
 
-    Its loops, and the order in which they are tried, are those of the SciPy that is installed: since
-    1.18, small ints are computed in single precision.
+    Its loops, and the order in which they are tried, are those of the SciPy that is installed:
+    since 1.18, small ints are computed in single precision.
     """
 
     @staticmethod

@@ -216,7 +216,11 @@ def test_what_a_class_raises_is_raised(error):
     Picky.errors.put(error)
     with pytest.raises(type(error)):
         f(X)
-    assert (Picky.made.qsize() - made, hits(f) - before, f.state().counters["guard_hits"] - counted) == (
+    assert (
+        Picky.made.qsize() - made,
+        hits(f) - before,
+        f.state().counters["guard_hits"] - counted,
+    ) == (
         1,
         1,
         1,
