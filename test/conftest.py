@@ -13,6 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from every_case import EVERY_CASE
 
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
@@ -31,11 +32,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-
-# Everything is compiled as users get it, and each case runs: make test-all.
-EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
-
 
 # How long drawing examples takes depends on the machine, and on what else it does.
 hypothesis.settings.register_profile(
@@ -91,7 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if part := config.getoption("--part"):
         seed, _, parts = part.rpartition("/")
         kept = [i for i in items if zlib.crc32(f"{seed} {i.nodeid}".encode()) % int(parts) == 0]
-        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        taken = set(kept)
+        config.hook.pytest_deselected(items=[i for i in items if i not in taken])
         items[:] = kept
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
@@ -99,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """How the test and its fixtures compile, see compiling.py; and what garbage is looked for in.
+
+    Where every case runs (make test-all), everything is compiled as users get it.
 
     Collections walk all that lives, which grows from file to file: a sixth of the time of some.
     """

@@ -396,8 +396,26 @@ MUTATIONS = (
         ("lowering/test_rare.py::test_indices_outside_of_the_axis_void_the_launch",),
     ),
     Mutation(
-        "halves of symmetric products are mirrored within a square", "lowering/emit/products.py",
+        "rounds make arrays in C order, whatever NumPy does",
+        "dialect/passes/speculate/carried_layouts.py",
+        "if not _turns(made, samples) or order != order_of(samples.get(carried)):", "if True:",
+        ("executor/loops/test_carried_layouts.py::test_rounds_read_memory_in_one_order",),
+    ),
+    Mutation(
+        "an array whose order a round changes begins a loop transposed",
+        "dialect/passes/speculate/carried_layouts.py",
+        "if not _turns(made, samples) or order != order_of(samples.get(carried)):",
+        "if (order := order_of(samples[carried])) is None:",
+        ("executor/loops/test_carried_layouts.py",),
+    ),
+    Mutation(
+        "halves of symmetric products are mirrored within a square", "lowering/emit/halves.py",
         "rows = loop(low, size, tile)", "rows = loop(low, high, tile)",
+        ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
+    ),
+    Mutation(
+        "parts of symmetric products are joined in one call", "lowering/schedule/product_chunks.py",
+        "calls=Calls(_HALF, Joined.NONE, _HALF)", "calls=Calls(_HALF, Joined.ALL, _HALF)",
         ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
     ),
     Mutation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-import sys
+import operator
 import threading
 import types
 from collections import OrderedDict, deque
@@ -27,7 +27,7 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 CODE = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, np.ufunc)
 # Modules of C functions that are pure, but for those named here.
 _FUNCTIONS: dict[str, frozenset[str]] = {
-    "builtins": frozenset({"breakpoint", "input", "open", "print"}),
+    "builtins": frozenset({"breakpoint", "id", "input", "open", "print"}),
     "numpy": frozenset({
         "fromfile", "_load_from_filelike", "set_string_function", "setbufsize", "seterrobj",
         "set_numeric_ops", "set_typeDict", "_make_extobj",
@@ -74,7 +74,7 @@ _VALUES = frozenset({
 })  # fmt: skip
 # Modules whose objects are values, or whose state is seen elsewhere.
 _OF_VALUES = frozenset({
-    "_ast", "ast", "dataclasses", "datetime", "fractions", "functools", "ipaddress", "ml_dtypes",
+    "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions", "functools", "ipaddress", "ml_dtypes",
     "numbers", "numpy", "operator", "pathlib", "profuse", "re", "string", "types", "typing", "uuid",
     "zoneinfo",
 })  # fmt: skip
@@ -192,7 +192,9 @@ def is_value(value: Any, kind: type) -> bool:
     if root == "builtins":
         return kind in _VALUES
     if root == "numpy" and is_made_by_python(kind):
-        return getattr(sys.modules.get(module), kind.__name__, None) is kind
+        return False
+    if root == "operator":
+        return kind is operator.itemgetter  # the others ask for names that nobody sees
     return root in _OF_VALUES and not hasattr(kind, "__next__")
 
 
@@ -211,9 +213,9 @@ def is_of_numpys(function: Any) -> bool:
     return module.endswith("contextvars") or function.__name__ == "_make_extobj"
 
 
-def is_lock(value: Any) -> bool:
-    """True for a lock of Python's."""
-    return type(value) in _LOCKS
+def is_of_pythons(function: Any) -> bool:
+    """True for what pure modules of Python's library may call: `cached_property` takes a lock."""
+    return type(function.__self__) in _LOCKS or function is id
 
 
 def name_of(function: Any) -> str:
@@ -227,6 +229,6 @@ def name_of(function: Any) -> str:
 
 
 __all__ = [
-    "BOUND", "CODE", "bound_to", "c_base", "is_made_by_python", "forget", "is_lock", "is_of_numpys", "is_pure_call", "is_pure_class", "is_pure_module",
+    "BOUND", "CODE", "bound_to", "c_base", "is_made_by_python", "forget", "is_of_numpys", "is_of_pythons", "is_pure_call", "is_pure_class", "is_pure_module",
     "is_python_state", "is_value", "name_of", "pure",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_identities, asks_source, with_callees
 from .hidden import hidden_error
+from .places import MISSING
 from .purity import is_pure_class
 from .substitutes import BUILTINS, conversion, substitute
 from .users_code import IS, SOURCE, is_users_file, is_users_name
@@ -40,7 +41,7 @@ _Cached = type(functools.lru_cache(lambda: None))
 class Globals(dict):
     """A module's globals for one trace: reads are substituted, writes stay here."""
 
-    __slots__ = ("real", "scope", "seen", "start")
+    __slots__ = ("absent", "real", "scope", "seen", "start")
 
     def __init__(self, scope: Scope, real: dict[str, Any]) -> None:
         super().__init__(real)
@@ -49,9 +50,14 @@ class Globals(dict):
         self.scope, self.real = scope, real
         self.start = dict(self)
         self.seen: set[str] = set()
+        self.absent: set[str] = set()  # names that the code has read, and that are not bound
 
     def __getitem__(self, name: str) -> Any:
-        value = dict.__getitem__(self, name)
+        value = dict.get(self, name, _MISSING)
+        if value is _MISSING:
+            if name not in self.scope.builtins:
+                self.absent.add(name)
+            raise KeyError(name)
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
@@ -125,6 +131,8 @@ class Scope:
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""
         kind = type(value)
+        if called and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(value.__name__, value)
         if kind is types.FunctionType:
             return self.function(value)
         if kind is types.MethodType:
@@ -146,8 +154,6 @@ class Scope:
         found = substitute(value)
         if not called or found is not value:
             return found
-        if isinstance(value, type) and not is_pure_class(value):
-            raise hidden_error(value.__name__, value)
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
             return types.MethodType(self.function(function), self._shadow(value, "self"))
@@ -282,6 +288,8 @@ class Scope:
         for table in self._globals.values():
             for name in sorted(table.seen & table.real.keys()):
                 yield "global", table.real, name, table.start.get(name), name
+            for name in sorted(table.absent):
+                yield "global", table.real, name, MISSING, name
         for cell in self._cells.values():
             if cell.held is not _MISSING:
                 yield "cell", cell.original, None, cell.held, cell.name

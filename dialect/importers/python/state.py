@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
-_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "vars"})
+_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars"})
 _MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
+_ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
+_CAUGHT = tuple(dis.opmap[name] for name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 # What a class has in the place of attributes that its objects keep in slots.
@@ -61,8 +63,11 @@ def state_reads(
     Raises TraceError where that is more than calls can compare.
     """
     codes = list(_nested([*scope.codes, *watch.codes]))
-    asked = set(_texts(codes))
-    walk = _Walk({*_names(codes), *asked}, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    names = {*_names(codes), *_texts(codes)}
+    asked = set(_names(filter(_finds_absent, codes)))
+    if names & {"getattr", "hasattr"}:
+        asked |= set(_texts(codes))
+    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
     for step, holder, key, value, name in (*scope.read(), *watch.reads):
         walk.note(step, holder, key, value, name)
     for value, name in reached:
@@ -87,6 +92,17 @@ def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
         for constant in code.co_consts:
             parts = constant if isinstance(constant, tuple) else (constant,)
             yield from (part for part in parts if isinstance(part, str))
+
+
+def _finds_absent(code: types.CodeType) -> bool:
+    """True for code that may catch the error for an attribute that an object does not have."""
+    if not code.co_exceptiontable:
+        return False
+    if not _ERRORS.isdisjoint(code.co_names):
+        return True
+    steps = code.co_code[::2]
+    caught, matched, of_with = (number in steps for number in _CAUGHT)
+    return caught and not matched and not of_with  # ``except`` without a class
 
 
 def _makes_names(code: types.CodeType) -> bool:
@@ -117,7 +133,14 @@ def _nested(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
 
 
 class _Walk:
-    """Follows what the code names through the objects that it reads."""
+    """Follows what the code names through the objects that it reads.
+
+    Args:
+        names: names and texts in the code.
+        asked: attributes that the code may have found absent.
+        is_plain: see `state_reads`.
+        makes_names: the code may ask for any attribute.
+    """
 
     def __init__(
         self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool], *,
@@ -227,7 +250,7 @@ class _Walk:
             if key in self._names and key not in held and not key.startswith("__"):
                 step = "method" if type(inherited) is types.FunctionType else "attribute"
                 self.read(step, value, key, f"{name}.{key}")
-        if self._names & {"getattr", "hasattr"}:
+        if self._asked:
             self._absent(value, name)
 
     def _attributes(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import inspect
 import os
 import sys
 import types
@@ -25,6 +26,7 @@ import numpy as np
 
 from ..tracing.current import trace_error, world_error
 from . import purity
+from .journal import is_users_class
 from .places import MISSING
 from .users_code import is_own_file, is_users_file
 
@@ -69,6 +71,7 @@ class Watch:
         self.is_on = False
         self._known: set[int] = set()  # ids of code that has been looked at
         self._user: Any = None  # the user's profile function
+        self._writes = False  # code that is about to run assigns attributes or items
         self._unshadowed = ""  # the name of an object that code got itself
         self._raised = False  # the profile function has raised, and is gone
 
@@ -144,8 +147,9 @@ class Watch:
             return
         if owners[0] is _UNIT and purity.is_of_numpys(function):
             return
-        if purity.is_lock(function.__self__) and purity.is_pure_module(frame.f_globals["__name__"]):
-            return  # as `functools.cached_property` takes one
+        is_pythons = owners[0] is _LIBRARY and purity.is_pure_module(frame.f_globals["__name__"])
+        if is_pythons and purity.is_of_pythons(function):
+            return
         name = purity.name_of(function)
         error = world_error(
             f"{name} is called while tracing, and is not known to be pure: it may give something "
@@ -165,7 +169,8 @@ class Watch:
         space = frame.f_globals
         if owner is _USERS:
             if type(space) is not dict:
-                return  # the scope's
+                self._evaluated(code, space)
+                return
         elif list(_owners_above(frame))[-1] is not _USERS:
             return
         self._known.add(id(code))
@@ -179,6 +184,7 @@ class Watch:
                 "happen once, while tracing, and at no later call",
                 "return the new value as a result, and assign it outside",
             )
+        self._writes = any(map(stores, _nested(code)))
         names = {name for inner in _nested(code) for name in inner.co_names}
         for name in sorted(names & space.keys()):
             self._read("global", space, name, space[name], name)
@@ -199,6 +205,14 @@ class Watch:
                 except ValueError:
                     continue  # not bound yet
                 self._read("cell", cell, None, value, name)
+
+    @staticmethod
+    def _evaluated(code: types.CodeType, space: dict[str, Any]) -> None:
+        """Have a scope note what text reads that is evaluated: it looks names up in another way."""
+        if not code.co_flags & inspect.CO_OPTIMIZED:
+            for name in code.co_names:
+                if name in space:
+                    space[name]
 
     def _is_inner(self, frame: types.FrameType, code: types.CodeType) -> bool:
         """True if the frame that has made a comprehension, a lambda or the like is at work."""
@@ -221,6 +235,12 @@ class Watch:
         shadows = self._rec.shadows
         if shadows is not None and shadows.follows(value):
             self._unshadowed = self._unshadowed or name
+        if self._writes and isinstance(value, type) and is_users_class(value):
+            raise world_error(
+                f"code that Python calls may assign attributes of {name}: that would happen once, "
+                "while tracing, and at no later call",
+                "return the new value as a result, and assign it outside",
+            )
         self._rec.journal.watch(value, name)
         self.reads.append((step, holder, key, value, name))
 
