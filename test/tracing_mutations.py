@@ -208,7 +208,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "calls run op by op while code is under way", "executor/functions/variants.py",
-        'return executor.plan().kind == "compiling"', "return False",
+        'return executor.is_recorded and executor.plan().kind == "compiling"', "return False",
         ("executor/functions/test_in_python.py::"
          "test_python_runs_graphs_until_there_is_code",),
     ),
@@ -240,7 +240,7 @@ TRACING_MUTATIONS = (
     Mutation(
         "levels of a recursion are traced for each above them", "executor/functions/jit.py",
         "if self._traced_by == get_ident() or any(", "if any(",
-        ("executor/functions/test_recursion.py::test_a_refusal_ends_the_traces_of_all_levels",),
+        ("executor/functions/test_recursion.py::test_no_level_is_traced_for_each_above_it",),
     ),
     Mutation(
         "the limit of frames stays", "executor/functions/recursion.py",

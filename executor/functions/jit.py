@@ -332,7 +332,7 @@ class JitFunction(TracedFunction):
             )
         if any(v.gives_views for v in every) and not self._raises:
             lines.append("  Calls that give arguments, or views of them, run in Python.")
-        if any(v.waits() for v in every) and not self._raises:
+        if any(v.has_waited for v in every) and not self._raises:
             lines.append("  Python runs the calls meanwhile.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         lines += [

@@ -168,7 +168,13 @@ class Variant:
         executor = self.executor
         if executor.many_plans or executor.settled is not None or not self.may_be_pythons:
             return False
-        return executor.plan().kind == "compiling"
+        # Before, a plan is for the call that records, which notes what it takes.
+        return executor.is_recorded and executor.plan().kind == "compiling"
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether `waits` was so at the latest call; this requests nothing."""
+        return self.may_be_pythons and self.executor.tier == "compiling"
 
     def is_outdated_by(self, made: Trace) -> bool:
         """True if a trace has the graph of this one, and reads other objects into it."""

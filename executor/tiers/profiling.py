@@ -251,6 +251,12 @@ class Executor(BaseExecutor):
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the record is ready, so that a call requests a compile."""
+        record = self.record
+        return record is not None and record.ready
+
+    @property
     def tier(self) -> str:
         """Tier of the plan with which the next call would start."""
         if self.optimized is not None:

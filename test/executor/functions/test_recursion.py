@@ -97,7 +97,7 @@ def test_a_refusal_ends_the_traces_of_all_levels(profiling_mode, monkeypatch):
 
     outer = pf.jit(lambda x: level(x, 9) * 2)
     np.testing.assert_array_equal(outer(np.ones(2)), [22, 22])
-    assert 10 <= len(tries) <= 120
+    assert 2 <= len(tries) <= 120
     assert outer.state().counters["python_calls"] == 1
 
 
