@@ -152,7 +152,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "a result may be an int in Python", "dialect/importers/source/widening.py",
-        'return "it is a result" if ints.intersection(outputs) else None', "return None",
+        'made: int = required(x, holds, "a result may be an int").value', "made = value",
         ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
     ),
     Mutation(
@@ -352,12 +352,6 @@ LOOP_MUTATIONS = (
         "arrays[0] is not None and is_sole(arrays, 0)", "arrays[0] is not None",
         ("executor/loops/test_rounds_apart.py::"
          "test_arrays_that_are_still_in_use_are_not_written",),
-    ),
-    Mutation(
-        "arrays begin loops in any order", "dialect/passes/speculate/specialize.py",
-        "if not (_is_out_of_order(seen) and _is_made_in(made, loop)):", "if True:",
-        ("executor/loops/test_rounds_apart.py::"
-         "test_rounds_that_begin_with_another_layout",),
     ),
     Mutation(
         "rounds of short rows wait for themselves", "lowering/buffers/interchange.py",

@@ -149,7 +149,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "names that code makes up are not looked for", "dialect/importers/python/state.py",
-        "makes_names=any(map(_makes_names, seen))", "makes_names=False",
+        "makes_names=any(map(_makes_names, codes))", "makes_names=False",
         ("executor/functions/test_names_made_up.py::test_new_values_are_seen",),
     ),
     Mutation(
@@ -163,8 +163,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "attributes of objects of packages are constants", "dialect/importers/python/state.py",
-        "            self._attributes(value, vars(value), name)\n            self._check",
-        "            self._check",
+        "self._attributes(value, vars(value), name, every=every)", "pass",
         ("executor/functions/test_objects_of_packages.py::test_attributes_that_are_replaced",),
     ),
     Mutation(
@@ -277,11 +276,41 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_arrays_without_axes.py::test_types_of_results",),
     ),
     Mutation(
-        "methods of packages' objects are constants",
-        "dialect/importers/python/hidden_state.py",
-        'return None if asked is None else f"what it computes as {asked}"', "return None",
-        ("executor/functions/test_hidden_state.py::"
-         "test_graphs_are_refused_with_a_sentence",),
+        "functions that are not pure are called", "dialect/importers/python/watching.py",
+        "if owner is _OWN or purity.is_pure_call(arg):", "if True:",
+        ("executor/functions/test_watching.py::test_the_outside_is_asked_at_each_call",),
+    ),
+    Mutation(
+        "code that Python calls reads constants", "dialect/importers/python/watching.py",
+        "        self.reads.append((step, holder, key, value, name))\n\n", "\n",
+        ("executor/functions/test_watching.py::test_code_that_python_calls",),
+    ),
+    Mutation(
+        "code that Python calls reads what others have written",
+        "dialect/importers/python/watching.py",
+        "        if not self._unshadowed or shadows is None or shadows.is_empty:", "        if True:",
+        ("executor/functions/test_watching.py::test_effects_of_code_that_python_calls",),
+    ),
+    Mutation(
+        "methods that are held have no object", "dialect/importers/python/shadows.py",
+        "return None if bound_to(value) is None else self._bound", "return None",
+        ("executor/functions/test_watching.py::test_methods_that_are_held",),
+    ),
+    Mutation(
+        "locks are taken by traces", "dialect/importers/python/shadows.py",
+        "        return self._hidden\n", "        return None\n",
+        ("executor/functions/test_watching.py::test_locks_are_held",),
+    ),
+    Mutation(
+        "code of functions is constant", "dialect/importers/python/scope.py",
+        '                yield "code", fn, None, fn.__code__, fn.__name__\n', "",
+        ("executor/functions/test_watching.py::test_bindings",),
+    ),
+    Mutation(
+        "dispatchers keep the modules of what they call", "executor/dispatch/counts.py",
+        "        self._launches = len(leaf.steps)", "        self._launches = len(leaf.steps)\n"
+        "        self._leaf = leaf",
+        ("executor/functions/test_watching.py::test_functions_are_freed_with_their_modules",),
     ),
     Mutation(
         "lengths are those that their parts come from", "lowering/emit/lengths.py",

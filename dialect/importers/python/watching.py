@@ -239,7 +239,8 @@ class Watch:
         shadows = self._rec.shadows
         if shadows is not None and shadows.follows(value):
             self._unshadowed = self._unshadowed or name
-        if self._writes and isinstance(value, type) and is_users_class(value):
+        is_class = isinstance(value, type) and is_users_class(value)
+        if self._writes and is_class and name != "__class__":  # which `super` reads
             raise world_error(
                 f"code that Python calls may assign attributes of {name}: that would happen once, "
                 "while tracing, and at no later call",

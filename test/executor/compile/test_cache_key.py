@@ -194,8 +194,6 @@ def test_every_part_of_a_profiles_key(folder):
 # The compiler asks nothing but its request: what else it would read has to be in the key, too.
 READS = {
     "lowering/gpu/ptxas.py": "finds the assembler: one major version, and no other code",
-    "dialect/importers/python/hidden_state.py": "names what functions may not read",
-    "dialect/importers/python/state.py": "looks for that function in what they read",
 }
 
 
