@@ -4,6 +4,7 @@ and most count what each call does, so that they wait for compiles; see test_bac
 import contextlib
 import gc
 import os
+import queue
 import sys
 import tempfile
 import zlib
@@ -38,6 +39,15 @@ hypothesis.settings.register_profile(
     "profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("profuse")
+
+
+@pytest.fixture
+def queues_are_pure() -> Iterator[None]:
+    """Traces put values into queues, which are of C: that is not undone."""
+    from internals import taken_for_pure  # with the package, for which the environment is set above
+
+    with taken_for_pure(queue.SimpleQueue):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

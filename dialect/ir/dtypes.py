@@ -111,6 +111,9 @@ def dtype_of_mlir(text: str) -> DType:
         raise DTypeError(f"element type {text!r} is not one profuse knows") from None
 
 
+_SWAPPED = frozenset("iufcV")  # kinds of dtypes that may have a foreign byte order
+
+
 def dtype_of(obj: object) -> DType:
     """The dtype of anything NumPy accepts as a dtype (byte order is ignored).
 
@@ -123,7 +126,9 @@ def dtype_of(obj: object) -> DType:
         npdtype = np.dtype(obj)  # type: ignore[call-overload]
     except TypeError as error:
         raise DTypeError(str(error), hint="write np.float32 or 'float32'") from None
-    found = _BY_NUMPY.get(npdtype) or _BY_NUMPY.get(npdtype.newbyteorder("="))
+    found = _BY_NUMPY.get(npdtype)
+    if found is None and npdtype.kind in _SWAPPED:
+        found = _BY_NUMPY.get(npdtype.newbyteorder("="))
     if found is None:
         raise DTypeError(
             f"arrays of dtype {npdtype} are not supported",

@@ -14,7 +14,7 @@ from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
 from .number_values import NumberValue
 from .refs import Held, Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
@@ -36,6 +36,8 @@ class Arguments:
         tests: conditions on the arguments; each test may rely on those before it.
         final: conditions on those that the function writes to.
         writing: what writes to them; None = nothing does.
+        views: what makes results of what kernels give; None = they are the results.
+        laid: the same, where what kernels give does not lie in C order.
     """
 
     arity: int
@@ -43,6 +45,8 @@ class Arguments:
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
     writing: Writing | None = None
+    views: Noting | None = None
+    laid: Noting | None = None
 
 
 def arguments_of(

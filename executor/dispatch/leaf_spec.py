@@ -68,6 +68,7 @@ class Test:
     * ``("apart", ref, size, ref, rank, bytes)``? : the memory of the first array, which is
       contiguous and has ``size`` bytes, does not overlap that of the second array, which has this
       rank and item size.
+    * ``("in_order", ref, rank)``? : the axes lie in memory in their order.
     * On a device: ``("described", ref)``? , on which all other tests of the array rely,
       ``("device", ref)`` and ``("dense", ref, rank)``? (C order without gaps).
 
@@ -212,7 +213,7 @@ class HostStep:
 
 @dataclass
 class Noting:
-    """What makes the results of a leaf nodes of the tape, or arrays of it, or writes some of them.
+    """What makes the results of a leaf nodes or arrays of the tape, or views, or writes some.
 
     Attributes:
         function: called with the objects at ``given``, and then with all results of kernels; it
@@ -255,8 +256,8 @@ class Leaf:
         exchange: the DLPack functions of the library of all arrays; None on the host.
         evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
             although emitted code does not run them.
-        noting: what makes results of the tape of those of kernels, or writes them where the
-            function writes; None = nothing does.
+        noting: what makes results of the tape of those of kernels, or views of them, or writes them
+            where the function writes; None = nothing does.
     """
 
     arity: int = 0

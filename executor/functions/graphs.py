@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, TraceError
@@ -41,10 +41,12 @@ class TracedFunction(DispatchedFunction):
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         wraps(self, fn)
+        self._has_code = not getattr(type(fn), "only_traced", False)
         super().__init__(options.name, options)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
-        self._looks = itertools.count(1)
+        self._graphs_made = 0
+        self._traced_by: int | None = None  # the thread in which a trace is under way
         self._in_python = PythonCalls(fn, self._name, self._own)
         self._new_objects: NewObjects | None = None
         self._new_numbers: dict[Key, NewNumbers] = {}
@@ -56,14 +58,16 @@ class TracedFunction(DispatchedFunction):
 
     def _lookup(
         self, flat: tuple | None, leaves: list, tree: TreeDef, args: tuple, kwargs: dict,
-        home: str = HOST,
+        home: str = HOST, *, plain: bool = False,
     ) -> Variant:  # fmt: skip
         """The graph of a call, which is traced if it is new; ``flat`` is stored for later calls.
 
-        Raises `Refused` for a call that is left to Python.
+        ``plain``: its outputs are to be the results. Raises `Refused` for a call that is left to
+        Python.
         """
         key = (tree, tuple(map(leaf_kind, leaves)))
-        variant = self._find(self._variants.get(key, ()), leaves)
+        plain = plain or home != HOST or self._raises
+        variant = self._find(self._variants.get(key, ()), leaves, plain)
         if variant is None:
             if home != HOST:
                 args, kwargs = tree.unflatten(stand_ins(leaves))
@@ -71,7 +75,7 @@ class TracedFunction(DispatchedFunction):
             elif self._raises:
                 variant = self._trace(key, leaves, args, kwargs)
             else:
-                variant = self._trace_or_leave(flat, key, leaves, args, kwargs)
+                variant = self._trace_or_leave(key, leaves, args, kwargs, plain)
         if home != HOST:
             self._remember(self._on_device, flat, variant)
         elif self._options.device in (None, HOST):
@@ -79,24 +83,23 @@ class TracedFunction(DispatchedFunction):
         return variant
 
     def _trace_or_leave(
-        self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, plain: bool
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
-        known = self._in_python.find(key, leaves, flat)
+        known = self._in_python.find(key, leaves)
         if known is not None:
-            raise Refused(lasts=not known.guards)
+            raise known
         check_arity(self._fn, self._name, args, kwargs)
         objects = self._objects_of(key[0])
-        try:
-            if objects is not None:
-                objects.check(key[0])
-            self._check_numbers(key)
-        except TraceError as error:
-            self._in_python.tell(error)
-            raise Refused(error) from None
+        if objects is not None:
+            self._check_in_vain(objects, lambda: objects.check(key[0]))
+        known_graphs = self._variants.get(key, ())
+        if len(known_graphs) >= _CHURN:
+            numbers = self._numbers_of(key)
+            self._check_in_vain(numbers, lambda: numbers.check(known_graphs))
         made = None
         try:
-            made = self._trace(key, leaves, args, kwargs)
+            made = self._trace(key, leaves, args, kwargs, plain=plain)
             return made
         except ProfuseError as error:
             if isinstance(error, TraceError) and not error.is_undone:
@@ -111,6 +114,8 @@ class TracedFunction(DispatchedFunction):
             if objects is not None:
                 objects.note(key[0], made)
         refused.key = key
+        if refused.raised is not None:
+            refused.by = self._in_python.by_values
         raise refused
 
     def _objects_of(self, tree: TreeDef) -> NewObjects | None:
@@ -121,17 +126,22 @@ class TracedFunction(DispatchedFunction):
             self._new_objects = NewObjects()
         return self._new_objects
 
-    def _check_numbers(self, key: Key) -> None:
-        """Raise TraceError where graphs for single numbers do not pay."""
-        known = self._variants.get(key, ())
-        if len(known) < _CHURN:
-            return
+    def _check_in_vain(self, latest: NewObjects | NewNumbers, check: Callable[[], None]) -> None:
+        """Raise `Refused` where one more trace does not pay."""
+        try:
+            check()
+        except TraceError as error:
+            self._in_python.tell(error)
+            by, patience = self._in_python.by_kinds, latest.patience
+            raise Refused(error, by=by, patience=patience) from None
+
+    def _numbers_of(self, key: Key) -> NewNumbers:
         found = self._new_numbers.get(key)
         if found is None:
             from .in_vain import NewNumbers
 
             found = self._new_numbers.setdefault(key, NewNumbers())
-        found.check(known)
+        return found
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.
@@ -158,18 +168,21 @@ class TracedFunction(DispatchedFunction):
                     self._plans_seen = -1  # look again, even if no plan is new
 
     @staticmethod
-    def _find(variants: Sequence[Variant], leaves: list) -> Variant | None:
+    def _find(variants: Sequence[Variant], leaves: list, plain: bool) -> Variant | None:
+        """The graph of these leaves; ``plain``: one whose outputs are the results."""
         for variant in variants:
-            if variant.trace.accepts(leaves):
+            is_plain = variant.memory is None or variant.memory.is_plain
+            if (is_plain or not plain) and variant.trace.accepts(leaves):
                 return variant
         return None
 
     def _trace(
-        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
-    ) -> Variant:
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST, *,
+        plain: bool = True,
+    ) -> Variant:  # fmt: skip
         with self._lock:
             known = self._variants.get(key, ())
-            variant = self._find(known, leaves)
+            variant = self._find(known, leaves, plain)
             if variant is not None:
                 return variant
             check_arity(self._fn, self._name, args, kwargs)
@@ -183,12 +196,7 @@ class TracedFunction(DispatchedFunction):
                 variant, reason = self._renew(outdated, made), "other objects of the same kind"
             else:
                 self._check_churn(known)
-                variant = self._admit(key, made, home)
-                if variant.may_share and not self._raises:
-                    from .shared_results import shared_results  # once for each graph
-
-                    slots = [slot.find() for slot in made.slots]
-                    variant.shared = shared_results(made, [*leaves, *slots, *made.captured])
+                variant = self._admit(key, made, home, plain=plain)
             variant.executor.counters.traces += 1
             seconds = time.perf_counter() - start
             variant.executor.work.note("traced", seconds, self._name, reason, before_call=True)
@@ -201,13 +209,14 @@ class TracedFunction(DispatchedFunction):
         Most ints that decide sizes never change, and kernels are better if they know them:
         ``fixes_sizes`` has the first graph hold for one value of each.
         """
-        raises = self._raises
+        raises, outer = self._raises, self._traced_by
+        self._traced_by = get_ident()
         try:
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
                 most_ops=None if raises else knobs.trace_ops, writes=home == HOST and not raises,
                 draws=home == HOST, loops=_loops(raises),
-                fixes_sizes=fixes_sizes and not raises,
+                fixes_sizes=fixes_sizes and not raises, exact=knobs.exact,
             )  # fmt: skip
         except ProfuseError as error:
             if raises and has_drawn(error):
@@ -218,20 +227,34 @@ class TracedFunction(DispatchedFunction):
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
             raise Refused(raised=error) from None
+        finally:
+            self._traced_by = outer
 
-    def _admit(self, key: Key, made: Trace, home: str = HOST) -> Variant:
-        """Make an executor for a trace and store both; the caller holds the lock."""
+    def _admit(self, key: Key, made: Trace, home: str = HOST, *, plain: bool = True) -> Variant:
+        """Make an executor for a trace and store both; the caller holds the lock.
+
+        ``plain``: the outputs of its graph are the results, in memory of their own.
+        """
+        memory, keeps_byte_order = None, False
+        if not (plain or made.strict or self._options.donate):
+            from .byte_order import keeps_byte_order as keeps  # once for each graph
+            from .results import results_of
+
+            memory, keeps_byte_order = results_of(made), keeps(made)
+        made.hints, made.copied, made.laid = {}, {}, {}
         options = replace(
             self._options, strict=made.strict, processor=Processor(home),
             arguments=made.signature(), writes=bool(made.writes),
         )  # fmt: skip
-        executor = make_executor(made.module, options, made.depths())
+        graph = made.module if memory is None else memory.module
+        executor = make_executor(graph, options, made.depths())
         executor.notes += made.explain()
         executor.input_names = argument_names(made)
         if executor.may_donate and home == HOST:
             executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
-        variant = Variant(made, executor, key, used=next(self._looks))
+        variant = Variant(made, executor, key, used=self._graphs_made, memory=memory)
+        variant.keeps_byte_order = keeps_byte_order
         self._variants.setdefault(key, []).append(variant)
         return variant
 
@@ -294,7 +317,8 @@ class TracedFunction(DispatchedFunction):
         has counted calls since this method last ran.
         """
         every = self._graphs_met()
-        look = next(self._looks)
+        self._graphs_made += 1
+        look = self._graphs_made
         for v in every:
             if v.executor.counters.calls != v.calls:
                 v.calls, v.used = v.executor.counters.calls, look
@@ -309,9 +333,9 @@ class TracedFunction(DispatchedFunction):
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
-    def forget_sooner(self) -> None:
-        """Forget which calls Python has been found to be sooner for."""
-        self._in_python.forget_sooner()
+    def look_again(self) -> None:
+        """Look at all calls again that have been left to Python."""
+        self._in_python.look_again()
 
     def _forget(self, variant: Variant) -> None:
         """Drop a graph from the tables by which calls find it."""
@@ -338,11 +362,12 @@ def _loops(raises: bool) -> Policy | None:
     return Policy(rounds=knobs.unroll_rounds, elements=raises)
 
 
-def _demote_switched(_: bool) -> None:
-    """Look at all calls again when the knob changes that leaves them to Python."""
+def _switched(_: object) -> None:
+    """Look at all calls again when a knob changes that leaves them to Python."""
     for function in registry.functions():
         if isinstance(function, TracedFunction):
-            function.forget_sooner()
+            function.look_again()
 
 
-knobs.watch("demote", _demote_switched)
+for _name in ("demote", "unsupported"):
+    knobs.watch(_name, _switched)

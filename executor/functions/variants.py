@@ -23,7 +23,7 @@ from .race import Races
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
-    from .shared_results import SharedResults
+    from .results import Results
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -33,7 +33,6 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *captured, *(f"{draw.method}()" for draw in trace.draws))
 
 
-_LONG = 128  # operations; each takes some microseconds more op by op than in Python
 _FAILURES = 3  # of runs that record types; what raises each time is Python's
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
@@ -55,7 +54,8 @@ class Variant:
         is_pythons: what it has found.
         races: which calls Python runs sooner.
         failures: calls that had to be Python's, as an op raised an error.
-        shared: results that share memory with arguments.
+        keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
+        memory: how results are made of arguments and of what the graph gives; None = they are that.
     """
 
     trace: Trace
@@ -69,7 +69,8 @@ class Variant:
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
     failures: int = 0
-    shared: SharedResults | None = None
+    keeps_byte_order: bool = False
+    memory: Results | None = None
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -83,11 +84,6 @@ class Variant:
         """Whether Python can run calls on the same values."""
         return self.executor.options.processor.is_host and not self.trace.strict
 
-    @property
-    def may_share(self) -> bool:
-        """Whether results may be arrays of the caller's, or have their memory."""
-        return self.may_be_pythons and not (self.trace.draws or self.executor.donated)
-
     @cached_property
     def ends_gradients(self) -> bool:
         """Whether floats are taken out of arrays: constants on the tape, but not in a graph."""
@@ -98,7 +94,7 @@ class Variant:
     @property
     def gives_views(self) -> bool:
         """Whether the graph gives nothing but arrays of the caller's, or views of them."""
-        return self.shared is not None and self.shared.is_all and not self.trace.has_effects
+        return self.memory is not None and self.memory.is_all and not self.trace.has_effects
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -125,8 +121,9 @@ class Variant:
             raise Refused("each call draws random numbers first")
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
-        if self.shared is not None:
-            raise Refused("a result is an argument, or a view of one")
+        memory = self.memory
+        if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
+            raise Refused("a result is an argument, or a view of it or of another result")
         if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         held = list(zip(trace.captured, trace.held, strict=True))
@@ -141,6 +138,8 @@ class Variant:
             from ..dispatch.effects import effects_of
 
             found.writing, found.final = effects_of(trace, found.values)
+        if memory is not None and exchange is None and not (first or on_tape):
+            memory.see_to(found, trace.out_tree.leaves)
         return found
 
     def python_serves(self) -> bool:
@@ -160,17 +159,14 @@ class Variant:
                 self.is_pythons = python_is_faster(plan)
         return self.is_pythons
 
-    @cached_property
-    def is_long(self) -> bool:
-        """True of a graph of many operations, as loops of Python make them."""
-        return sum(1 for _ in self.trace.module.main.body.walk()) >= _LONG
-
     def waits(self) -> bool:
-        """True while the code of a long graph is under way: Python is sooner than op by op."""
+        """True while the code of the graph is under way.
+
+        Op by op, each op takes some microseconds more than in Python, and each round of a loop as
+        many times that as it has ops.
+        """
         executor = self.executor
-        if executor.many_plans or executor.settled is not None or self.trace.strict:
-            return False
-        if not executor.options.processor.is_host or not self.is_long:
+        if executor.many_plans or executor.settled is not None or not self.may_be_pythons:
             return False
         return executor.plan().kind == "compiling"
 

@@ -30,6 +30,8 @@ def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
     for array in (inputs[k] for k in trace.writes):
         if not isinstance(array, np.ndarray) or not array.flags.writeable:
             return False
+        if _may_overlap_itself(array):
+            return False
     every = (*inputs, *trace.plain)
     arrays = {k: x for k, x in enumerate(every) if isinstance(x, np.ndarray) and x.nbytes}
     if len(arrays) * len(trace.writes) <= _FEW:
@@ -43,6 +45,19 @@ def are_apart(trace: Trace, inputs: Sequence[Any]) -> bool:
             return _are_apart(trace.writes, arrays)
         reached, written = max(reached, end), written or writes
     return True
+
+
+def _may_overlap_itself(array: np.ndarray) -> bool:
+    """False if each element certainly has memory of its own, as few strided windows have."""
+    if array.flags.forc:
+        return False
+    reach = array.itemsize
+    steps = sorted((abs(step), n) for step, n in zip(array.strides, array.shape, strict=True))
+    for step, size in steps:
+        if size > 1 and step < reach:
+            return True
+        reach += (size - 1) * step
+    return False
 
 
 def _span(array: np.ndarray) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from memory_of_results import memory
 from profuse.dialect.errors import TraceError
 
 from .programs import Program, namespace, quiet
@@ -41,12 +42,14 @@ class Outcome:
         error: what it raised, else None.
         changed: arguments whose contents are others now, by place.
         after: of a program with effects, what arguments and state hold afterwards.
+        memory: what results share with each other and with arguments, flags, byte orders.
     """
 
     value: list[tuple[str, Any]]
     error: BaseException | None
     changed: tuple[str, ...] = ()
     after: list[tuple[str, Any]] = field(default_factory=list)
+    memory: dict[Any, str] = field(default_factory=dict)
 
     @property
     def seen(self) -> list[tuple[str, Any]]:
@@ -75,17 +78,21 @@ def run(f: Callable[..., Any], call: str, scope: dict[str, Any], effects: bool =
     args, kwargs = eval(call, scope)
     arrays = [(p, v) for p, v in leaves((args, kwargs)) if isinstance(v, np.ndarray)]
     before = [v.tobytes() for _, v in arrays]
-    error, value = None, []
+    error, value, seen = None, [], {}
     try:
         with quiet():
-            # A copy: results may be views of arguments, which NumPy's would be as well.
-            value = _kept(f(*args, **kwargs))
+            result = f(*args, **kwargs)
+        seen = memory(result, (args, kwargs))
+        # A copy: results may be views of arguments, which NumPy's would be as well.
+        value = _kept(result)
+        del result
     except Exception as raised:
         error = raised
     changed = tuple(p for (p, v), b in zip(arrays, before, strict=True) if v.tobytes() != b)
     state = {n: v for n, v in scope.items() if n == "S" or (n[0] == "G" and n[1:].isdigit())}
     after = (args, kwargs, state)
-    return Outcome(value, error, changed, [*_kept(after), *_shared(after)] if effects else [])
+    kept = [*_kept(after), *_shared(after)] if effects else []
+    return Outcome(value, error, changed, kept, seen)
 
 
 def _shared(value: Any) -> list[tuple[str, Any]]:
@@ -151,8 +158,11 @@ class Reference:
     def _last(self, scope: dict[str, Any], calls: Sequence[str]) -> Outcome:
         return [run(scope["f"], call, scope, self.program.effects) for call in calls][-1]
 
-    def differs(self, call: int, ours: Outcome) -> str:
-        """How a call differs from NumPy's: "" = not; "refused: …" = it was not traced."""
+    def differs(self, call: int, ours: Outcome, *, of_python: bool = False) -> str:
+        """How a call differs from NumPy's: "" = not; "refused: …" = it was not traced.
+
+        ``of_python``: results are to lie in memory as NumPy's do.
+        """
         numpy = self.outcomes[call]
         if isinstance(ours.error, TraceError):
             if ours.changed:
@@ -176,7 +186,8 @@ class Reference:
         if set(ours.changed) != set(numpy.changed):
             return "an argument is not changed"
         self._part = "seen"
-        return self._values(call, numpy.seen, ours.seen)
+        found = self._values(call, numpy.seen, ours.seen)
+        return found or (_memory_differs(numpy.memory, ours.memory) if of_python else "")
 
     def _values(self, call: int, numpy: list[tuple[str, Any]], ours: list[tuple[str, Any]]) -> str:
         if [p for p, _ in numpy] != [p for p, _ in ours]:
@@ -260,6 +271,19 @@ class Reference:
             if (zero & firm).any() and not _SUMS.search(self.source):
                 return f"sign of zero in {dtype}"
         return ""
+
+
+def _memory_differs(numpy: dict[Any, str], ours: dict[Any, str]) -> str:
+    """What a program can see of other memory than NumPy gives it."""
+    for place in {**numpy, **ours}:
+        a, b = numpy.get(place, "apart"), ours.get(place, "apart")
+        if a == b:
+            continue
+        if isinstance(place, tuple):
+            return f"memory: results that are {b}, not {a}"
+        words, wanted = set(b.split()), set(a.split())
+        return f"memory: {' '.join(sorted(words - wanted))} for {' '.join(sorted(wanted - words))}"
+    return ""
 
 
 def general(text: str) -> str:

@@ -42,14 +42,15 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "keyed": ({}, {"profiling_mode": False}),
     "emitted": ({}, {"cache": True}),  # the default strategy, behind emitted guards
     "warm": ({}, {"cache": True}),  # after "emitted": from what that has left on disk
+    "memory": ({"unsupported": "python"}, {}),  # results lie in memory as NumPy's do
     "background": ({"background": True}, {}),
     "threads": ({"background": True}, {}),  # each call in threads, which all start with it
     "crowd": ({"profiled_runs": _MANY}, {}),  # the same, on tier 0
 }
-USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm")
+USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm", "memory")
 # What runs beside tier 0 of programs that run in one way each, by number.
 TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted",), ("emitted", "warm"), ("background",),
-         ("threads",))  # fmt: skip
+         ("threads",), ("memory",))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _check_mode(
         for number, ours in calls:
             if mode in ("background", "threads"):
                 f.wait()
-            what = reference.differs(number, ours)
+            what = reference.differs(number, ours, of_python=mode == "memory")
             if what.startswith("refused"):
                 counts[what] += mode == "tier 0"
                 counts["refused calls"] += 1

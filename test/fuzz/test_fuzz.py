@@ -25,7 +25,7 @@ from .shrink import CRASH, failure, script, shrink
 SEED = 5
 PROGRAMS = 90 if EVERY_CASE else 60
 # One mode beside tier 0 for each program, in turn.
-TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"), ("threads",))
+TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"), ("threads",), ("memory",))
 # Programs that fail for a known cause.
 OPEN: dict[int, str] = {}
 

@@ -154,6 +154,17 @@ def setting(value: Any, dtype: Any) -> Any:
     return cell[()]
 
 
+def initial_value(value: Any, dtype: Any) -> Any:
+    """The ``initial`` of a reduction as an element of its dtype; raises as `setting` does.
+
+    A traced int counts as the number that it has: NumPy raises for one that the dtype has not.
+    """
+    narrow = dtype.kind in "iu" and dtype != np.int64
+    if narrow and isinstance(value, TracedScalar) and value.kind is int:
+        value = value.bake()
+    return setting(value, dtype)
+
+
 def is_mask(item: Any) -> bool:
     """True for an array of bools in a key; one without axes picks all or nothing."""
     return isinstance(item, (np.ndarray, Traced)) and item.dtype.kind == "b"

@@ -23,9 +23,10 @@ from ..tracing.current import current, trace_error, user_loc
 from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.recorder import Recorder
+from ..tracing.outputs import laid_out, note_order
+from ..tracing.recorder import Laid, Recorder
 from ..tracing.traced import Traced, TracedScalar
-from .axes import dtype_like, sizes
+from .axes import as_traced, check_order, dtype_like, ndim, sizes
 from .registry import creation_function, numpy_function
 
 _FILLED = frozenset({"zeros", "ones", "empty", "full"})
@@ -239,22 +240,41 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 
 
 @creation_function("array")
-def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0) -> Any:
+def _array(
+    object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0, order: Any = None
+) -> Any:
+    order = wanted_order(order, object)
+    if order == "F" or (order == "C" and not copy):
+        return in_order(_array(object, dtype, copy, ndmin), order)
     _check_no_copy(object, dtype, copy)
-    if not isinstance(object, Traced) or copy is not True:
+    if not isinstance(object, Traced) or copy is not True or order == "C":
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
     made = op("copy", object)
-    made.rec.unordered.add(made.value)
+    made.rec.unordered[made.value] = Laid((object.value,), np.array)
     return in_memory(array(made, dtype, ndmin))
 
 
 @creation_function("asarray", "asanyarray")
-def _asarray(a: Any, dtype: Any = None, copy: Any = None) -> Any:
+def _asarray(a: Any, dtype: Any = None, copy: Any = None, order: Any = None) -> Any:
+    order = wanted_order(order, a)
     if copy:
-        return _array(a, dtype, True)
+        return _array(a, dtype, True, order=order)
     _check_no_copy(a, dtype, copy)
-    return in_memory(array(a, dtype))
+    out = in_memory(array(a, dtype))
+    return in_order(out, order) if order in ("C", "F") else out
+
+
+def wanted_order(order: Any, array: Any) -> str:
+    """The order of a copy: "C", "F", or "K", that of the array's own axes in memory.
+
+    Raises TraceError where it is "A": whether an array is contiguous, only a call knows.
+    """
+    check_order(order)
+    order = (order or "K").upper()
+    if order == "A" and isinstance(array, Traced) and array.ndim > 1:
+        raise trace_error('order="A" asks for the layout in memory', 'say order="K" or "C"')
+    return "K" if order == "A" else order
 
 
 def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
@@ -266,11 +286,21 @@ def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
 
 
-@creation_function("ascontiguousarray", "asfortranarray")
-def _ordered(a: Any, dtype: Any = None) -> Any:
-    # This is a view or a copy, just as `reshape` to the same shape is.
-    out = array(a, dtype, 1)
-    return op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+@creation_function("ascontiguousarray")
+def _contiguous(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "C")
+
+
+@creation_function("asfortranarray")
+def _fortran(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "F")
+
+
+def in_order(source: Any, order: str) -> Any:
+    """An array itself if it is contiguous in this order, "C" or "F", else a copy that is."""
+    out = as_traced(source)
+    same = op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+    return laid_out(same, out, functools.partial(np.asarray, order=order), order)
 
 
 def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
@@ -278,6 +308,8 @@ def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
     out = _stacked(source)
     if dtype is not None and out.dtype != np.dtype(dtype):
         out = op("cast", out, dtype=dtype_of(dtype))
+    elif dtype is not None and isinstance(out, Traced):
+        out.rec.is_native = True  # NumPy converts others
     while out.ndim < ndmin:
         out = op("expand_dims", out, axes=(0,), view_of=out)
     return out
@@ -292,40 +324,52 @@ def _stacked(source: Any) -> Any:
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
         return remember(recorder_of(), np.array(source))
-    return np.stack([_stacked(item) for item in source])
+    found = np.stack([_stacked(item) for item in source])
+    note_order(found, np.ascontiguousarray, found)  # whatever the order of the parts is
+    return found
 
 
 @numpy_function("zeros_like")
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.zeros_like`."""
-    return _like(a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape, order)
 
 
 @numpy_function("ones_like")
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.ones_like`."""
-    return _like(a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape, order)
 
 
 @numpy_function("empty_like")
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.empty_like`; the contents are zeros."""
-    return _like(prototype, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape, order)
 
 
 @numpy_function("full_like")
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, order: Any = "K"
+) -> Any:
     """`np.full_like`."""
-    return _like(a, fill_value, dtype, shape)
+    return _like(a, fill_value, dtype, shape, order)
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
+def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    order = wanted_order(order, a)
+    made = _filled_like(a, value, dtype, shape, keeps_order=order == "K")
+    return in_order(made, order) if order == "F" and made.ndim > 1 else made
+
+
+def _filled_like(a: Any, value: Any, dtype: Any, shape: Any, *, keeps_order: bool) -> Any:
     if isinstance(value, Traced) and value.ndim:
         return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
     wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
     out = full_of(value, np.shape(a) if shape is None else shape, wanted)
-    if not (type(a) is np.ndarray and a.flags.c_contiguous):
-        out.rec.unordered.add(out.value)
+    if keeps_order and not (type(a) is np.ndarray and a.flags.c_contiguous):
+        keeps = shape is None or ndim(out) == ndim(a)
+        laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
+        out.rec.unordered[out.value] = laid
     return out
 
 
@@ -388,7 +432,7 @@ def lifted(rec: Recorder, made: Any, own: bool) -> Any:
         return made  # no graph has any of its dtype
     copy = op("copy", made)
     if not made.flags.c_contiguous:
-        rec.unordered.add(copy.value)
+        rec.unordered[copy.value] = None
     return copy
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..tracing.current import size_error, trace_error
 from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
-from ..tracing.outputs import note_copy, write_out
+from ..tracing.outputs import laid_out, note_copy, write_out
 from ..tracing.traced import Traced, TracedScalar
 
 # Parameters that take numbers, as many as a rank or a caller says, or arrays one by one.
@@ -104,7 +105,10 @@ class _Call:
         given_back = results if isinstance(results, tuple) else (results,)
         outs = [in_memory(x) if k in made.arrays else x for k, x in enumerate(given_back)]
         for k, index in made.views:
-            note_copy(outs[k], self.operands[index])
+            taken = partial(_taken, arguments, self.rule.function, k)
+            note_copy(outs[k], self.operands[index], taken if len(self.operands) == 1 else None)
+        for k in made.gaps:
+            laid_out(outs[k], self.operands[0], None)
         return mapped(outs.__getitem__, made.structure)
 
     def _node(self, x: Any, parameter: str) -> Any:
@@ -141,6 +145,14 @@ class _Call:
     def _operand(self, x: Any) -> Place:
         self.operands.append(x)
         return Place(len(self.operands) - 1)
+
+
+def _taken(arguments: Arguments, function: Callable[..., Any], number: int, array: Any) -> Any:
+    """What a function gives of an array as one of its results, with the memory that it shares."""
+    args, named = arguments.filled(lambda _: array)
+    leaves: list[Any] = []
+    mapped(leaves.append, function(*args, **named))
+    return leaves[number]
 
 
 def _is_of_numbers(x: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from ..python.types_seen import LazyRange
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
-from ..tracing.outputs import note_copy
+from ..tracing.outputs import note_copy, note_order
 from ..tracing.traced import Traced, TracedScalar
-from .axes import has_mask, settled_key
+from .axes import has_mask, settled_key, sizes_now
 from .creation import arange, array
 from .registry import array_method
 
@@ -297,7 +298,7 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
         axis += item is not None
     axes = tuple(a for a, _ in arrays)
     rank = max(i.ndim for _, i in arrays if is_index_array(i))
-    out = slices.apply(x) if slices.axes else x
+    source = out = slices.apply(x) if slices.axes else x
     if len(axes) == 1:
         out = op("take", out, arrays[0][1], axis=axes[0])
     else:
@@ -326,9 +327,36 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
         taken = out = op("copy", out)  # an array without axes, no number
     is_array = out.ndim or ellipsis is not None
     if is_array and all(_is_number(item) for _, item in arrays):
-        note_copy(taken, x)
+        note_copy(taken, source, partial(_row, axes), [i for _, i in arrays])
         out.share(x)
+    note_order(out, partial(_picked, items, ellipsis), x)
     return out
+
+
+def _picked(items: Sequence[Any], ellipsis: int | None, sample: np.ndarray) -> Any:
+    """What a key with index arrays gives of a sample, for the order of its axes in memory."""
+    key = [_sample_index(item) for item in items]
+    if ellipsis is not None:
+        key.insert(ellipsis, Ellipsis)
+    return sample[tuple(key)]
+
+
+def _sample_index(item: Any) -> Any:
+    if item is None:
+        return None
+    if isinstance(item, slice):
+        return slice(None)
+    if not is_index_array(item):
+        return 0
+    return np.zeros([1 if size == 1 else 2 for size in sizes_now(item)], np.int64)
+
+
+def _row(axes: Sequence[int], array: np.ndarray, *indices: Any) -> Any:
+    """The part of an array at one index of each of these axes, which is a view."""
+    key: list[Any] = [slice(None)] * array.ndim
+    for axis, index in zip(axes, indices, strict=True):
+        key[axis] = int(index)
+    return array[tuple(key)]
 
 
 def _is_number(item: Any) -> bool:

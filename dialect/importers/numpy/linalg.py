@@ -15,7 +15,7 @@ from ...ops.linalg.einsum import decompose_einsum, parse_subscripts
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
-from ..tracing.outputs import note_copy
+from ..tracing.outputs import note_copy, note_order
 from .axes import (
     as_array,
     axis_number,
@@ -64,8 +64,12 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _scaled(a: Any, b: Any) -> Any:
-    """An elementwise product in which a Python number has a dtype of its own: it is not weak."""
-    return op("mul", as_array(a), as_array(b))
+    """An elementwise product in which a Python number has a dtype of its own: it is not weak.
+
+    NumPy adds it to zeros, so that no zero of it has a sign.
+    """
+    found = op("mul", as_array(a), as_array(b))
+    return op("add", found, 0.0) if found.dtype.kind in "fc" else found
 
 
 @numpy_function("inner")
@@ -153,7 +157,8 @@ def einsum(
             hint="NumPy multiplies bfloat16 in np.matmul, np.tensordot and ufuncs only",
         )  # fmt: skip
     if keeps and made.ndim:
-        note_copy(made, arrays[0])
+        note_copy(made, arrays[0], lambda array: np.einsum(subscripts, array))
+    note_order(made, lambda *samples: np.einsum(subscripts, *samples), *arrays)
     return made
 
 
@@ -286,8 +291,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
-    out.rec.unordered.add(out.value)  # NumPy's has gaps between elements
-    note_copy(out, matrix)
+    out.rec.unordered[out.value] = None  # NumPy's has gaps between elements
+    note_copy(out, matrix, lambda array: np.diagonal(array, k, one, two))
     return out
 
 

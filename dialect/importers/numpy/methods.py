@@ -10,15 +10,17 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
-from ..handlers import LATE, Handler
+from ..handlers import LATE, METHODS, Handler
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
+from ..tracing.recorder import Laid
 from ..tracing.traced import Traced
 from . import joins, linalg, selection
 from . import shape_functions as shapes
-from .axes import check_order, ndim
+from .axes import ndim
+from .creation import in_order, wanted_order
 from .registry import array_method, refuse_parameter
 
 
@@ -32,7 +34,7 @@ def astype(
     copy: bool = True,
 ) -> Any:  # fmt: skip
     """`ndarray.astype`."""
-    check_order(order)
+    order = wanted_order(order, self)
     wanted = dtype_of(dtype)
     if not np.can_cast(self.dtype, wanted.numpy, casting):  # type: ignore[arg-type]
         raise TypeError(
@@ -40,21 +42,26 @@ def astype(
             f"rule {casting!r}"
         )
     if self.dtype == wanted.numpy:
-        return self.copy() if copy else self
+        if copy:
+            return METHODS["copy"](self, order)
+        self.rec.is_native = True  # NumPy converts others
+        return self if order == "K" or is_immutable(self) else in_order(self, order)
     out = op("cast", self, dtype=wanted)
-    return out if is_immutable(self) else in_memory(out)
+    if is_immutable(self):
+        return out
+    return in_memory(out) if order == "K" else in_order(in_memory(out), order)
 
 
 @array_method("copy", "__copy__")
 def copy(self: Traced, order: str = "C") -> Traced:
     """`ndarray.copy`; a rank-0 result is a NumPy scalar, which cannot change."""
-    check_order(order)
+    order = wanted_order(order, self)
     if is_immutable(self):
         return self
     made = op("copy", self)
-    if order != "C":
-        made.rec.unordered.add(made.value)
-    return made
+    if order == "K":
+        made.rec.unordered[made.value] = Laid((self.value,), np.array)
+    return in_order(made, order) if order == "F" else made
 
 
 @array_method("__deepcopy__")
@@ -80,7 +87,7 @@ def ravel(self: Traced, order: str = "C") -> Any:
 @array_method("flatten")
 def flatten(self: Traced, order: str = "C") -> Any:
     """`ndarray.flatten`, always a copy."""
-    return copy(shapes.ravel(self, order))
+    return copy(shapes.ravel(self, order))  # of rank 1, which has one order
 
 
 @array_method("transpose")

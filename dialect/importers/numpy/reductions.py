@@ -21,9 +21,9 @@ from .axes import (
     axis_of,
     axis_tuple,
     dtype_like,
+    initial_value,
     ndim,
     reduced_axes,
-    setting,
     sizes_now,
 )
 from .creation import broadcast, full_of
@@ -79,7 +79,9 @@ def _accumulation(name: str, join: str) -> Handler:
             _need_elements(a, attrs.get("axes"))
         if initial is None or initial is MISSING:
             return out
-        return op(join, out, setting(initial, out.dtype) if isinstance(out, Traced) else initial)
+        return op(
+            join, out, initial_value(initial, out.dtype) if isinstance(out, Traced) else initial
+        )
 
     return accumulate
 
@@ -115,7 +117,7 @@ def _extremum(name: str, join: str) -> Handler:
         if initial is None:
             return op(name, a, **attrs)
         x = as_array(a)
-        first = setting(initial, x.dtype)
+        first = initial_value(initial, x.dtype)
         reduced = {axis_of(k, x.ndim) for k in attrs.get("axes", range(x.ndim))}
         if not reduced:
             return op(join, x, first)

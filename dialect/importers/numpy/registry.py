@@ -16,8 +16,9 @@ import numpy as np
 
 from ..handlers import CREATION, FUNCTIONS, METHODS, Handler
 from ..tracing.current import trace_error
+from ..tracing.leaves import NUMBERS
 from ..tracing.operators import op
-from ..tracing.outputs import write_out
+from ..tracing.outputs import note_order, write_out
 from ..tracing.traced import Traced, TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
@@ -33,6 +34,36 @@ _WAY_OUT = {
     "order": "results have no memory order of their own; drop order=",
     "mode": "clip the indices with np.clip first",
 }
+
+
+# Functions whose results lie in memory as those of the ops do that they consist of. Of others it is
+# known for operands in C order alone.
+_LAID_OUT = frozenset({
+    "all", "amax", "amin", "any", "argmax", "argmin", "array", "array_split", "asarray",
+    "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "around",
+    "broadcast_arrays", "broadcast_to", "clip", "column_stack", "concatenate", "copy", "cumprod",
+    "cumsum", "diag", "diagonal", "diff", "dot", "dsplit", "dstack", "einsum", "empty",
+    "empty_like", "expand_dims", "eye", "flip", "fliplr", "flipud", "full", "full_like", "hsplit",
+    "hstack", "identity", "imag", "inner", "linspace", "max", "mean", "min", "moveaxis", "ones",
+    "ones_like", "outer", "prod", "ravel", "real", "reshape", "rollaxis", "rot90", "round", "split",
+    "squeeze", "stack", "std", "sum", "swapaxes", "take", "tensordot", "trace", "transpose", "tri",
+    "var", "vdot", "vsplit", "vstack", "where", "zeros", "zeros_like",
+})  # fmt: skip
+
+
+def _note_orders(found: Any, given: dict[str, Any]) -> None:
+    """Note of results that they lie in C order where the arrays among the arguments do."""
+    sources = [x for x in given.values() if isinstance(x, Traced) and x.ndim > 1]
+    results = found if isinstance(found, (tuple, list)) else (found,)
+    for out in results:
+        if sources and isinstance(out, Traced) and all(out is not x for x in sources):
+            note_order(out, _in_c_order, out, *sources)
+
+
+def _in_c_order(own: np.ndarray, *sources: np.ndarray) -> np.ndarray:
+    if not all(x.flags.c_contiguous for x in sources):
+        raise ValueError("NumPy's order is known for arrays in C order alone")
+    return own
 
 
 def numpy_function(
@@ -110,6 +141,8 @@ def bound(target: Callable, where: str, handler: Handler, strong: bool = False) 
         if strong and first is not None and first.name in given:
             given[first.name] = _array_of_number(given[first.name])
         found = handler(**given)
+        if target.__name__ not in _LAID_OUT:
+            _note_orders(found, given)
         if out is None:
             return found
         return write_out(where, out, found)
@@ -124,7 +157,9 @@ def _among(value: Any, allowed: tuple[Any, ...]) -> bool:
 
 
 def _array_of_number(x: Any) -> Any:
-    return op("to_tensor", x) if isinstance(x, TracedScalar) else x
+    if isinstance(x, TracedScalar):
+        return op("to_tensor", x)
+    return np.asarray(x) if type(x) in NUMBERS else x
 
 
 def _bind(target: Callable, where: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -162,6 +162,8 @@ def nan_to_num(
     if not copy:
         raise trace_error("np.nan_to_num(copy=False) writes to its argument", "leave copy away")
     dtype = dtype_like(x)
+    if isinstance(x, Traced):
+        x.rec.is_native = True  # the result of NumPy is a copy, which keeps its byte order
     if dtype.kind in "iu":
         return op("positive", x)
     if dtype.kind not in "fc":  # NumPy does not know that bfloat16 has floats
@@ -299,9 +301,9 @@ def sinc(x: Any) -> Any:
 
 
 @numpy_function("copy")
-def copy(a: Any) -> Any:
+def copy(a: Any, order: str = "K") -> Any:
     """`np.copy`."""
-    return in_memory(a.copy())
+    return in_memory(as_array(a).copy(order))
 
 
 @numpy_function("astype")

@@ -7,6 +7,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...ir.dtypes import dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
+from ..tracing.outputs import laid_out
 from ..tracing.traced import Traced, TracedScalar
 from .axes import (
     MISSING,
@@ -43,9 +45,9 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
     check_order(order, "CFA")
     if shape is None:
         raise trace_error("np.reshape to None is not supported while tracing", "say the shape")
-    order = order.upper() if order else order
+    order = _known_order(order, ndim(a))
     static, dynamic = sizes(shape)
-    if order in ("C", "A", None) or ndim(a) == len(static) == 1:
+    if order == "C" or ndim(a) == len(static) == 1:
         return op("reshape", a, *dynamic, shape=static, view_of=a)
     # Fortran order is C order with the axes reversed on both sides.
     turned = op("reshape", transpose(a), *reversed(dynamic), shape=static[::-1], view_of=a)
@@ -55,14 +57,28 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Any:
 @numpy_function("ravel")
 def exposed_ravel(a: Any, order: str = "C") -> Any:
     """`np.ravel` for users, who may write to the result: it copies what is not contiguous."""
-    flat = ravel(a, order)
-    flat.rec.raveled.add(flat.value)
-    return flat
+    array = as_array(a)
+    return laid_out(ravel(array, order), array, partial(np.ravel, order=order or "C"))
 
 
 def ravel(a: Any, order: str = "C") -> Any:
     """All elements along one axis, for handlers that do not write to them."""
-    return reshape(a, (-1,), "C" if order in ("K", "k") else order)
+    check_order(order)
+    return reshape(a, (-1,), _known_order(order, ndim(a)))
+
+
+def _known_order(order: Any, rank: int) -> str:
+    """ "C" or "F"; raises TraceError where the array's layout in memory decides."""
+    order = order.upper() if order else "C"
+    if order not in ("A", "K"):
+        return order
+    if rank > 1:
+        raise trace_error(
+            f"order={order!r} takes elements in the order in which they lie in memory, which is "
+            "known only at run time",
+            'say order="C"',
+        )
+    return "C"
 
 
 @numpy_function("transpose", "permute_dims")
@@ -192,7 +208,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
         return tuple(arrays)  # unlike broadcast ones, these can be written to
     common = _common(arrays)
-    return tuple(broadcast_to(a, common.shape) for a in arrays)
+    found = tuple(broadcast_to(a, common.shape) for a in arrays)
+    for out, array in zip(found, arrays, strict=True):
+        laid_out(out, array, None)  # which can be written to, with a warning
+    return found
 
 
 def _common(arrays: Sequence[Any]) -> Any:

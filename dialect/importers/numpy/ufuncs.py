@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.dtypes import dtype_of
+from ...ir.op import OPS
 from ..handlers import COMPOSED, FUNCTIONS, METHODS, UFUNCS, function_handler
-from ..tracing.current import user_loc
+from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op, recorder_of
 from ..tracing.outputs import traced_out
@@ -57,6 +58,19 @@ COMPOSED.update({
     "vecdot": lambda a, b: _vecdot(a, b),
 })  # fmt: skip
 
+
+def _is_exact(name: str) -> bool:
+    """True for ufuncs of which NumPy's loops give the same bits for any layout."""
+    found = OPS.get(f"profuse.{UFUNCS.get(name, '')}")
+    return found is not None and found.exact
+
+
+def _is_contiguous(array: Any) -> bool:
+    """True for an array that the function has made, all of it."""
+    made = array.rec.defs.get(array.value)
+    return made is not None and not made.op.aliases and array.value not in array.rec.unordered
+
+
 # ufunc -> the NumPy function that its ``reduce`` is.
 _REDUCE = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
@@ -87,6 +101,12 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     targets = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
     for target in targets:
         check_owner(traced_out(f"np.{name}", target))
+        if rec.exact and not (_is_exact(name) or _is_contiguous(target)):
+            raise trace_error(
+                f"what np.{name} writes to out= may depend on how that array lies in memory, to "
+                "the last bit (PROFUSE_EXACT)",
+                f"assign the result: out[...] = np.{name}(x)",
+            )
     dtype, where = kwargs.pop("dtype", None), kwargs.pop("where", True)
     _refuse_keywords(f"np.{name}", kwargs, inputs)
     if not is_supported(ufunc):

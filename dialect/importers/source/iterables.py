@@ -164,6 +164,15 @@ def element_of(iterable: Any, index: Any) -> Any:
     return iterable.element(index)
 
 
+def takes_scalars(iterable: Any) -> bool:
+    """True if elements are, or have among them, those of an array of one axis: NumPy scalars."""
+    if type(iterable) is Rows:
+        return iterable.array.ndim == 1
+    if type(iterable) is Zipped:
+        return any(map(takes_scalars, iterable.parts))
+    return type(iterable) is Enumerated and takes_scalars(iterable.inner)
+
+
 def lazy(function: Any, args: tuple[Any, ...]) -> Any:
     """One of these for a call of a builtin; None if the builtin itself is to be called."""
     if function is range or function is traced_range:
@@ -229,4 +238,4 @@ def _number(bound: Any) -> int:
     return int(bound.bake()) if type(bound) is TracedScalar else bound
 
 
-__all__ = ["Counted", "as_lazy", "is_lazy", "lazy"]
+__all__ = ["Counted", "as_lazy", "is_lazy", "lazy", "takes_scalars"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ir.program import Block
@@ -19,7 +19,7 @@ from .appends import hold, is_held, own_list
 from .decisions import Key
 from .exchanges import period_of
 from .growing import GrowingList
-from .iterables import Counted, counted_of, element_of
+from .iterables import Counted, counted_of, element_of, takes_scalars
 from .names import Site, read
 from .trial import Trial
 
@@ -221,19 +221,9 @@ class Loop(Trial):
 
     def _none(self) -> Any:
         """End a loop that has no round here, which the graph takes for granted."""
-        self._check_unbound()
         self.source.open.pop()
         self._results_of_none()
         raise StopIteration
-
-    def _check_unbound(self) -> None:
-        """Refuse a loop without a round if Python would have a variable unbound behind it.
-
-        The trial has bound it, and nothing can take that back.
-        """
-        for name in self.site.after:
-            if name not in self.start:
-                self.refuse(f"{name} is unbound behind it")
 
     def _begin(self, frame: types.FrameType) -> Any:
         rec = self.rec
@@ -282,7 +272,6 @@ class Loop(Trial):
         if not self.is_safe():
             self.refuse("a number becomes a NumPy scalar of few bits")
         if not self._has_rounds():
-            self._check_unbound()
             rec.reset(self._bare)
             bool(self._range.any())  # the graph holds for this alone
             self._results_of_none()
@@ -300,7 +289,7 @@ class Loop(Trial):
             made = self.emit("scf.for", self.bounds, blocks)
             last = None
         self._hold(made)
-        self.results({**made, **self._last(last)})
+        self.results({**made, **self._last(last, blocks)})
 
     def _has_rounds(self) -> bool:
         """False if the loop has no round here, and the graph is to hold for this alone."""
@@ -333,15 +322,22 @@ class Loop(Trial):
             growing.close()
             self.puts[name] = growing if growing.arrays else growing.start
 
-    def _last(self, last: Any) -> dict[str, Any]:
+    def _last(self, last: Any, blocks: Sequence[Block]) -> dict[str, Any]:
         """What the targets hold after the last round, as far as it is read.
 
-        ``last``: the last index, if that is not the last of the range.
+        Args:
+            last: the last index, if that is not the last of the range.
+            blocks: the body.
         """
         if not self.given & frozenset(self.site.after):
             return {}
         if self.given & frozenset(self.site.changed):
             self.refuse("its body binds the variable of the loop, which is read afterwards")
+        if takes_scalars(self._iterable) and any(i.op.writes for b in blocks for i in b.walk()):
+            # The element that was taken is a value, which writes to the array do not change.
+            self.refuse(
+                "its body writes to arrays, and the variable of the loop is read afterwards"
+            )
         counted = self._range
         if last is None:
             last = counted.lower + (counted.rounds() - 1) * counted.step

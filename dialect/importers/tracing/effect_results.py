@@ -1,9 +1,11 @@
-"""The outputs of a graph that has effects."""
+"""The outputs of a graph, and of one that has effects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .operators import as_value
 from .traced import Traced
@@ -38,7 +40,7 @@ def outputs_of(
             own[id(leaf)] = len(order)
             order[id(leaf)] = leaf
         sources.append(own[id(leaf)])
-    outputs = (*(as_value(rec, x) for x in order.values()), *rec.written)
+    outputs = (*output_values(rec, tuple(order.values())), *rec.written)
     for value in outputs:
         rec.check_visible(value)
     for store in stores:
@@ -46,4 +48,17 @@ def outputs_of(
     return tuple(sources), outputs
 
 
-__all__ = ["outputs_of"]
+def output_values(rec: Recorder, leaves: Sequence[Any]) -> tuple[int, ...]:
+    """The values of results; equal constants are one value, but arrays of their own."""
+    known: dict[int, Any] = {}  # value -> the plain array that it stands for
+    found = []
+    for x in leaves:
+        value = as_value(rec, x)
+        is_plain = isinstance(x, np.ndarray) and not isinstance(x, Traced)
+        if is_plain and known.setdefault(value, x) is not x:
+            value = rec.emit("copy", [value])[0]
+        found.append(value)
+    return tuple(found)
+
+
+__all__ = ["output_values", "outputs_of"]

@@ -48,31 +48,15 @@ def check_owner(array: Traced) -> None:
     )
 
 
-_REARRANGES = frozenset({
-    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
-})  # fmt: skip
-
-
 def is_immutable(array: Recording) -> bool:
     """True for a NumPy scalar: a rank-0 result, unless NumPy makes an array without axes.
 
     Arrays without axes are results of creation functions and copies, views that have lost the last
     axis to anything but an integer index, and ``x[...]``.
     """
-    value, rec = array.value, array.rec
-    if rec.evaluates:
+    if array.rec.evaluates:
         return issubclass(array.__class__, np.generic)
-    while not rec.shape(value):
-        made = rec.defs.get(value)
-        if value in rec.scalars:
-            return True
-        if made is None:
-            given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
-            return isinstance(given, np.generic)
-        if made.op.name not in _REARRANGES:
-            return made.op.name not in ("broadcast_to", "copy", "full", "slice")
-        value = made.operands[0]
-    return False
+    return array.rec.is_scalar(array.value)
 
 
 def in_memory(x: Any) -> Any:
@@ -139,7 +123,8 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
-    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, rec.copied)
+    copied = {value: view.source for value, view in rec.copied.items()}
+    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, copied)
     for instr in found.aliases.writing():
         complaint = forbidden(found.aliases, instr)
         if complaint:

@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .current import current, trace_error
+import numpy as np
+
+from .current import current, trace_error, user_loc
 from .mutation import write
+from .operators import as_value
+from .recorder import Copied, Laid
 from .traced import Traced
 
 
-def note_copy(copy: Any, source: Any) -> None:
-    """Note a copy where NumPy has a view of ``source``: later writes to either are refused."""
+def note_copy(
+    copy: Any, source: Any, take: Callable[..., Any] | None = None, operands: Sequence[Any] = ()
+) -> None:
+    """Note a copy where NumPy has a view of ``source``: later writes to either are refused.
+
+    ``take``: gives that view of the array, and of ``operands``; where it is not known, Python runs
+    functions that return it.
+    """
     if copy.rec.evaluates:
         return
-    if isinstance(source, Traced) and copy.value != source.value:
-        copy.rec.copied[copy.value] = source.value
-        copy.share(source)
+    if not isinstance(source, (Traced, np.ndarray)):
+        return
+    viewed = as_value(copy.rec, source)
+    if copy.value != viewed:
+        values = tuple([as_value(copy.rec, x) for x in operands])
+        copy.rec.copied[copy.value] = Copied(viewed, take, values, user_loc())
+        if isinstance(source, Traced):
+            copy.share(source)
+
+
+def note_order(out: Any, make: Callable[..., Any], *sources: Any) -> None:
+    """Note that an array lies in memory as what ``make`` makes of others does."""
+    if isinstance(out, Traced) and not out.rec.evaluates and out.ndim > 1:
+        out.rec.laid.setdefault(
+            out.value, Laid(tuple([as_value(out.rec, x) for x in sources]), make)
+        )
+
+
+def laid_out(out: Any, source: Any, take: Callable[[Any], Any] | None, order: str = "C") -> Any:
+    """``out``, which stands for what ``take`` makes of an array: itself, a view, or a copy.
+
+    What has this order in memory gives a view, or is given back; the rest is copied. Only a call
+    knows which it is. Where ``take`` is None, Python runs functions that return it.
+    """
+    if not out.rec.evaluates:
+        viewed = as_value(out.rec, source)
+        out.rec.raveled[out.value] = Copied(viewed, take, (), user_loc(), order)
+    return out
 
 
 def write_out(where: str, out: Any, result: Any) -> Any:
@@ -57,4 +93,4 @@ def traced_out(where: str, out: Any) -> Traced:
     )
 
 
-__all__ = ["note_copy", "note_write", "traced_out", "write_out"]
+__all__ = ["laid_out", "note_copy", "note_order", "note_write", "traced_out", "write_out"]

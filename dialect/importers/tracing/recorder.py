@@ -39,6 +39,7 @@ from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
+from ..python.float_errors import STATE, told_error, told_errors
 from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
@@ -51,7 +52,13 @@ if TYPE_CHECKING:
     from ..python.round_draws import RoundDraws
     from ..python.scope import Scope
     from ..python.shadows import Shadows
+    from ..python.watching import Watch
     from ..source.source import Source
+
+
+_REARRANGES = frozenset({
+    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,38 @@ class Mark:
     draws: int
 
 
+@dataclass(frozen=True)
+class Copied:
+    """What NumPy has in place of a copy: a view.
+
+    Attributes:
+        source: the array of which it is a view.
+        take: gives the view of an array and of what ``operands`` are; None = it is not known.
+        operands: further values.
+        loc: the line.
+        order: "C" or "F", if it is in this order, and a copy of an array that is not.
+    """
+
+    source: int
+    take: Callable[..., Any] | None = None
+    operands: tuple[int, ...] = ()
+    loc: Loc | None = None
+    order: str | None = None
+
+
+@dataclass(frozen=True)
+class Laid:
+    """How the axes of a value lie in memory in NumPy.
+
+    Attributes:
+        sources: arrays on which that depends.
+        make: what makes an array that lies so of arrays that lie as they do.
+    """
+
+    sources: tuple[int, ...]
+    make: Callable[..., Any]
+
+
 class Recorder:
     """One graph under construction.
 
@@ -98,12 +137,14 @@ class Recorder:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
         journal: what the function must not change.
+        watch: what runs that the scope has not made; None = nobody watches.
         shadows: of objects that the function reads; None = it reads these themselves.
     """
 
     entry: CodeType
     scope: Scope
     journal: Journal
+    watch: Watch | None = None
     shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 
@@ -120,9 +161,10 @@ class Recorder:
         self.captured: dict[int, tuple[Any, int, int | None]] = {}
         self.created: dict[int, np.ndarray] = {}
         self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
-        self.unordered: set[int] = set()  # values in the memory order of another array
-        self.raveled: set[int] = set()  # reshapes that copy what is not contiguous
-        self.copied: dict[int, int] = {}  # copies where NumPy has views -> the viewed array
+        self.unordered: dict[int, Laid | None] = {}  # values in the memory order of another array
+        self.laid: dict[int, Laid] = {}  # values in an order that their ops do not tell
+        self.raveled: dict[int, Copied] = {}  # reshapes that copy what is not contiguous
+        self.copied: dict[int, Copied] = {}  # copies where NumPy has views
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
@@ -138,8 +180,11 @@ class Recorder:
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
+        self.runs = 0  # in so many places; 0 = the trace has ended
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
+        self.is_native = False  # arrays in a foreign byte order would be treated in another way
+        self.exact = False  # results are to be NumPy's to the last bit
         self.takes_writes = False  # writes to inputs are results
         self.written: dict[int, None] = {}  # inputs that the function writes to
         self.lazy_sizes = True  # `len` gives traced sizes
@@ -160,6 +205,7 @@ class Recorder:
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
+        self._float_state = STATE.get()  # outside of the function, where callers look at it
         self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
         self.fixable = 0  # so many leaves become constants, in a new trace, if they decide sizes
         self.size_leaves: dict[int, Loc | None] = {}  # these, and the lines that need them
@@ -199,6 +245,26 @@ class Recorder:
         if isinstance(hint, (TensorType, ScalarType)) and hint.dtype is not None:
             return hint.dtype.numpy
         raise InternalError("a traced value has no dtype", loc=user_loc())
+
+    def is_scalar(self, value: int) -> bool:
+        """True for a NumPy scalar, see `mutation.is_immutable`."""
+        while not self.shape(value):
+            made = self.defs.get(value)
+            if value in self.scalars:
+                return True
+            if made is None:
+                given = value in self.inputs and self.leaves[self.inputs.index(value)]
+                return isinstance(given, np.generic)
+            if made.op.name not in _REARRANGES:
+                return made.op.name not in ("broadcast_to", "copy", "full", "slice")
+            value = made.operands[0]
+        return False
+
+    def own_scalar(self, value: int) -> int:
+        """A copy of a NumPy scalar, of which NumPy makes a new array; else the value itself."""
+        if isinstance(self.hints[value], ScalarType) or not self.is_scalar(value):
+            return value
+        return self.emit("copy", [value])[0]
 
     # --- instructions -------------------------------------------------------------------------
 
@@ -277,8 +343,12 @@ class Recorder:
     def append(self, instr: Instr) -> None:
         """Append a finished instruction to the current block.
 
-        Raises TraceError if the graph gets too long.
+        Raises TraceError if the graph gets too long, and where the function has NumPy tell of
+        floating-point errors.
         """
+        if STATE.get() is not self._float_state and (told := told_errors()) is not None:
+            error = told_error(told)
+            raise trace_error(error.what, error.hint)
         self._appended += 1
         self.recorded += 1
         if self.most_ops is not None and self._appended > self.most_ops:
@@ -474,7 +544,7 @@ class Recorder:
         self.drawn_examples.clear()
         copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
         if copies:
-            self.unordered.update(copies.values())  # they stand for arrays of any layout
+            self.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
             lent = self._written_in_part()
             body.replace(copies)
             body.instrs[:0] = [
@@ -589,4 +659,4 @@ def checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-__all__ = ["Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Copied", "Laid", "Mark", "Policy", "Recorder", "checksum"]

@@ -12,6 +12,7 @@ from ... import ops
 from ...dataclass import dataclass
 from ...errors import Loc, TraceError
 from ...ir.program import Module
+from ...ir.types import Type
 from ...ops.control_flow.control import LOOPS
 from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
@@ -22,12 +23,14 @@ from ..python.places import Place, StateRead
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
 from ..python.state import named, state_reads
+from ..python.watching import Watch
 from .current import recording, trace_error
+from .effect_results import output_values, outputs_of
 from .leaves import kind_of, leaf_kind
 from .mutation import check_writes
-from .operators import as_value, recorder_of, wrap
+from .operators import recorder_of, wrap
 from .pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from .recorder import Policy, Recorder
+from .recorder import Copied, Laid, Policy, Recorder
 from .trace_guards import TraceGuard, numbers_of
 from .traced import TracedArray, is_tracing
 
@@ -78,6 +81,10 @@ class Trace:
             either, so that the graph holds for these alone.
         plain: arrays from outside that the code has got as they are: the graph holds for their
             contents alone.
+        hints: what is known of the values of the graph, for who admits it; empty afterwards.
+        copied: copies where NumPy has views, likewise.
+        laid: how values lie in memory, where their ops do not tell, likewise.
+        is_native: arrays in a foreign byte order would be treated in another way.
     """
 
     module: Module
@@ -97,6 +104,10 @@ class Trace:
     containers: Containers | None = None
     draws: tuple[Draw, ...] = ()
     generators: tuple[Any, ...] = ()
+    hints: dict[int, Type] = field(default_factory=dict)
+    copied: dict[int, Copied] = field(default_factory=dict)
+    laid: dict[int, Laid] = field(default_factory=dict)
+    is_native: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -198,7 +209,7 @@ def trace(
     fn: Callable[..., Any], args: tuple = (), kwargs: dict[str, Any] | None = None, *,
     name: str = "main", loop_bytes: int | None = None, most_ops: int | None = None,
     writes: bool = False, draws: bool = False, loops: Policy | None = None,
-    fixes_sizes: bool = False,
+    fixes_sizes: bool = False, exact: bool = False,
 ) -> Trace:  # fmt: skip
     """Record ``fn(*args, **kwargs)`` without computing anything.
 
@@ -213,6 +224,7 @@ def trace(
         draws: draws from generators become inputs (`Trace.draws`); else they are refused.
         loops: which loops of the source are recorded as such; None = their rounds are, one by one.
         fixes_sizes: the graph holds for one value of each int argument that decides sizes.
+        exact: what may differ from NumPy in the last bit is refused.
 
     What the function can reach is left as it was, whatever happens. Raises TraceError for what
     cannot become a graph, such as effects on objects from outside, ShapeError / DTypeError /
@@ -227,10 +239,11 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+        rec.watch = Watch(rec)
         rec.journal.codes = rec.scope.codes
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
-        rec.policy, rec.memory = loops, call.memory
+        rec.policy, rec.memory, rec.exact = loops, call.memory, exact
         rec.fixable, rec.size_leaves = call.fixable, dict(call.fixed)
         try:
             found = _record(rec, call)
@@ -264,7 +277,10 @@ def trace(
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
-        tuple(rec.draws), fixed,
+        tuple(rec.draws), fixed, rec.hints,
+        rec.copied | rec.raveled,
+        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
+        rec.is_native,
     )  # fmt: skip
 
 
@@ -343,7 +359,7 @@ class _Call:
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
-        if isinstance(error, TraceError) and not error.is_undone:
+        if isinstance(error, TraceError) and (error.of_world or not error.is_undone):
             return False
         if self.fixed:
             self.fixable, self.fixed = 0, {}
@@ -354,7 +370,8 @@ class _Call:
         if isinstance(error, TraceError) and rec.writes_new and not self.lifts_new:
             self.lifts_new, self.plain = True, error
             return True
-        if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
+        shadows = rec.shadows
+        if shadows is not None and not shadows.is_empty and not shadows.has_hidden:
             self.shadowed = False
             self.lifts_new, self.plain = False, None
             self.slots, self.values = [], []
@@ -397,7 +414,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         return id(array) not in traced and (rec.shadows is None or not rec.shadows.has(array))
 
     reached = [(call.fn, "self"), *call.statics()]
-    found = [*state_reads(rec.scope, reached, is_plain), *rec.inner_reads]
+    found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
     for read in found:
         if read.step == "contents":
             held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
@@ -446,7 +463,9 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         rec.journal.watch(fn, "self")
         called = rec.callee(fn)
         try:
-            result = called(*traced_args, **traced_kwargs)
+            with rec.watch.on():
+                result = called(*traced_args, **traced_kwargs)
+            rec.watch.check_shadows()
         except Exception as error:
             # NumPy hides why it could not store a traced value in an array.
             hidden = error.__cause__ if isinstance(error, (TypeError, ValueError)) else None
@@ -458,7 +477,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
         if rec.source is not None:
-            rec.source.check_ints(outputs)
+            outputs = rec.source.settled(outputs)
         if rec.refused is not None:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(given[:count])
@@ -513,12 +532,10 @@ def _results(
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
     if not has_effects:
-        outputs = tuple(as_value(rec, x) for x in out_leaves)
+        outputs = output_values(rec, out_leaves)
         for value in outputs:
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
-    from .effect_results import outputs_of
-
     found = _Recorded(out_tree, stores)
     found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers)
     if containers is not None:

@@ -35,12 +35,14 @@ class Outcome:
         types: dtype and rank of each.
         arrays: those of no axes that are arrays and no scalars.
         views: pairs of a result and an operand, by number, that share memory.
+        gaps: those that are parts of larger arrays, with gaps between their elements.
     """
 
     structure: Any
     types: tuple[Type, ...]
     arrays: frozenset[int]
     views: tuple[tuple[int, int], ...]
+    gaps: frozenset[int]
 
 
 def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
@@ -147,7 +149,8 @@ def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome
         for index, operand in enumerate(operands)
         if isinstance(operand, np.ndarray) and np.may_share_memory(x, operand)
     )
-    return Outcome(structure, tuple(map(_type, leaves)), arrays, views)
+    gaps = frozenset(k for k, x in made_arrays.items() if x.base is not None and not x.flags.forc)
+    return Outcome(structure, tuple(map(_type, leaves)), arrays, views, gaps)
 
 
 def _type(leaf: Any) -> Type:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ....dialect.importers.python.float_errors import STATE
 from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
-from ..layout import LAYOUT
+from ..layout import LAYOUT, TOLD_ERRORS
 from ..llvm_writer import Writer
 from ..refs import Held, OnDevice, Ref, Scalar, Stride, position_of
 from . import argument_reads, device_reads, relaxed_guards, state_reads, tape_reads
@@ -34,6 +35,16 @@ def elements_of(w: Writer, ref: Ref) -> str:
 def emit_test(w: Writer, field: tuple) -> str:
     """The value of a `leaf_spec.Test`'s field: a pointer for ``type``, else an i64."""
     return _FIELDS[field[0]](w, *field[1:])
+
+
+def tells_nothing(w: Writer) -> str:
+    """Whether nobody has asked NumPy to be told of floating-point errors (`float_errors`)."""
+    place = w.alloca("ptr")
+    w.call("PyContextVar_Get", "i32", f"ptr {w.object(STATE)}", "ptr null", f"ptr {place}")
+    state = w.load("ptr", place)  # there is one: the variable has a default
+    mask = w.field("i32", w.field("ptr", state, LAYOUT.pointer), LAYOUT.errors)
+    w.call("Py_DecRef", "void", f"ptr {state}")
+    return w.op(f"icmp eq i32 {w.op(f'and i32 {mask}, {TOLD_ERRORS}')}, 0")
 
 
 def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType({})) -> str:
@@ -192,6 +203,22 @@ def _ordered(
     return _truth(w, fits)
 
 
+def _in_order(w: Writer, ref: Ref, rank: int) -> str:
+    """Whether the axes of several elements lie in memory in their order, none with stride 0."""
+    fits, before = "true", str(2**63 - 1)
+    for axis in range(rank):
+        single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
+        step = stride(w, ref, axis)
+        back = w.op(f"icmp slt i64 {step}, 0")
+        step = w.op(f"select i1 {back}, i64 {w.op(f'sub i64 0, {step}')}, i64 {step}")
+        inside = w.op(
+            f"and i1 {w.op(f'icmp ne i64 {step}, 0')}, {w.op(f'icmp sle i64 {step}, {before}')}"
+        )
+        fits = w.op(f"and i1 {fits}, {w.op(f'or i1 {single}, {inside}')}")
+        before = w.op(f"select i1 {single}, i64 {before}, i64 {step}")
+    return _truth(w, fits)
+
+
 _FIELDS: dict[str, Callable[..., str]] = {
     "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
     "size": emit_size, "positive": _positive, "same": _same, "step": _step,
@@ -201,6 +228,7 @@ _FIELDS: dict[str, Callable[..., str]] = {
     "owned": argument_reads.owned,
     "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
     "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "in_order": _in_order,
     "one": argument_reads.is_one, "taken": state_reads.taken,
     "read": state_reads.same, "held_size": state_reads.size,
     "held_keys": state_reads.keys,

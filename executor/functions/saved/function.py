@@ -31,6 +31,7 @@ class SavedFunction(JitFunction):
     def __init__(self, saved: SavedFile, options: Options) -> None:
         super().__init__(_no_code, replace(options, name=saved.name, saved=saved))
         self._saved = saved
+        self._has_code = False
         self.__name__ = self.__qualname__ = saved.name
         for graph in saved.graphs:
             made = trace_from_json(graph.data["trace"], graph.arrays)
@@ -41,8 +42,9 @@ class SavedFunction(JitFunction):
         return True  # there is no Python code
 
     def _trace(
-        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST
-    ) -> NoReturn:
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, home: str = HOST, *,
+        plain: bool = True,
+    ) -> NoReturn:  # fmt: skip
         with self._lock:
             known = [v.trace for traces in self._variants.values() for v in traces]
         given = ", ".join(_described(leaf_kind(leaf)) for leaf in leaves)
@@ -61,7 +63,7 @@ class SavedFunction(JitFunction):
         scalars = [e[()] if isinstance(e, np.ndarray) and not e.ndim else e for e in examples]
         for given in (examples, scalars):
             key = (tree, tuple(map(leaf_kind, given)))
-            variant = self._find(self._variants.get(key, ()), given)
+            variant = self._find(self._variants.get(key, ()), given, plain=True)
             if variant is not None:
                 return inline_trace(variant.trace, leaves)
         return self._trace(key, examples, args, kwargs)

@@ -1,0 +1,471 @@
+"""Results as NumPy gives them: arguments themselves, and views of these and of each other.
+
+A graph makes arrays of its own, so that the caller may do with its inputs what it likes. What
+NumPy's function gives of an argument that it returns, or of a view of one, is that array or its
+memory, to which the caller may write; and where it returns an array and a view of it, a write to
+one is seen through the other. So the executor runs a graph that gives the arrays which own their
+memory, and the ops that lead from these and from the inputs to the results run behind it, on NumPy.
+Where the graph gives nothing but views of inputs, Python runs the calls.
+
+An array that the function writes to is one of its inputs, read through a copy, in the graph
+(`write_back`): a view of the copy is a view of the array. Results that may be an argument because
+contents decide so, in a branch or loop, are copies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.dataclass import dataclass
+from ...dialect.errors import TraceError
+from ...dialect.importers.tracing.recorder import Copied
+from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.ir.op import Attrs, Fusion, Op
+from ...dialect.ir.program import Block, Instr, Module, Program
+from ...dialect.ir.types import ScalarType, TensorType
+from ...dialect.ops.indexing.inplace import Borrow
+from ...dialect.ops.indexing.scatter import Copy
+from ...dialect.ops.indexing.slicing import Pick, Slice
+from ...dialect.ops.manipulation.permute import Permutation
+from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
+from ...dialect.ops.queries import Dim, Size, ToTensor
+from ..interpret.evaluate import Evaluator
+from ..memory.placement import Refused
+from .layouts import Layouts, Order, in_order
+
+if TYPE_CHECKING:
+    from ..dispatch.arguments import Arguments
+    from ..dispatch.leaf_spec import Noting, Value
+
+ORDER_UNKNOWN = TraceError(
+    "arguments lie in another order in memory than that of their axes, and in which order a result "
+    "lies then is not known",
+    hint="pass arrays in C order: np.ascontiguousarray(x)",
+)
+# Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
+_KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
+
+
+@dataclass(eq=False)
+class Results:
+    """How the results of a graph are made of its inputs, and of arrays that own their memory.
+
+    Attributes:
+        module: the graph that gives these arrays; what it writes comes last, as in the trace.
+        count: how many of its outputs are not what it writes.
+        views: from the inputs of the graph and these outputs to the results.
+        either: results that are a view of an input or a copy, as its layout decides: number of the
+            result -> that of the input, and that of the output which is the copy.
+        is_all: all results are arguments, or views of them.
+        read: numbers of the inputs that ``views`` reads.
+        layouts: how the outputs lie in memory; None = they have an axis at most.
+    """
+
+    module: Module
+    count: int
+    views: Evaluator | None
+    either: dict[int, tuple[int, int]]
+    is_all: bool
+    read: frozenset[int]
+    layouts: Layouts | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the results are the outputs of the graph, in some order in memory."""
+        return self.views is None
+
+    def is_known(self, given: Sequence[Any]) -> bool:
+        """Whether it is known in which order the axes of the results lie."""
+        return self.layouts is None or self.layouts.of(given) is not None
+
+    def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """The results, and what is written; ``given``: the inputs as the caller has them."""
+        orders = None if self.layouts is None else self.layouts.of(given)
+        return self._put(outputs, given, orders)
+
+    def _put(
+        self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None
+    ) -> list[Any]:
+        made = outputs[: self.count]
+        if orders is not None:
+            found = {id(x): in_order(x, order) for x, order in zip(made, orders, strict=False)}
+            made = [found.get(id(x), x) for x in made]
+        if len(set(map(id, made))) < len(made):
+            made = _apart(made)
+        if self.views is None:
+            return [*made, *outputs[self.count :]]
+        results = self.views([*given, *made])
+        for k, (root, copy) in self.either.items():
+            # What NumPy copies has the contents of its time, not of now.
+            view = results[k]
+            is_view = view is given[root] or np.may_share_memory(view, given[root])
+            if not is_view and view.size:
+                results[k] = _laid_out_as(view, made[copy])
+        return [*results, *outputs[self.count :]]
+
+    def see_to(self, found: Arguments, results: int) -> None:
+        """Have emitted code serve calls whose arrays lie in C order, with results as NumPy's.
+
+        ``results``: how many there are. Raises Refused where the order of one is not known, or is
+        another one in a function that has effects.
+        """
+        from ..dispatch.leaf_spec import ArrayValue, Test
+
+        orders = self.usual_orders()
+        if self.layouts is not None:
+            if orders is None:
+                raise Refused("the order in memory of a result is not known")
+            for k, value in enumerate(found.values):
+                if not isinstance(value, ArrayValue):
+                    continue
+                if len(value.sizes) > 1:
+                    found.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
+                if not self.layouts.is_usual:
+                    singles = zip(value.sizes, self.layouts.singles(k), strict=True)
+                    found.tests += [Test(("same", size, 1), int(one)) for size, one in singles]
+        if found.writing is None:
+            found.laid = self.noting(found.values, results)
+        if self.views is not None or any(order is not None for order in orders or ()):
+            if found.writing is not None:
+                raise Refused("a result lies in another order in memory, or is a view")
+            found.views = found.laid
+
+    def noting(self, inputs: Sequence[Value], results: int) -> Noting:
+        """What makes the results in emitted code, of the inputs and of what kernels give."""
+        from ..dispatch.leaf_spec import ArrayValue, Noting
+        from ..dispatch.number_values import NumberValue
+        from ..dispatch.refs import position_of
+
+        used = {*self.read, *(root for root, _ in self.either.values())}
+        read = [k for k in range(len(inputs)) if k in used]
+        given: list[Any] = []
+        for value in (inputs[k] for k in read):
+            assert isinstance(value, (ArrayValue, NumberValue))
+            if isinstance(value, NumberValue):
+                given.append(value.position)
+            else:
+                given.append(position_of(value.ref))
+        count, put, orders = len(inputs), self._put, self.usual_orders()
+
+        def function(*objects: Any) -> Any:
+            every: list[Any] = [None] * count
+            for k, x in zip(read, objects, strict=False):
+                every[k] = x
+            found = put(objects[len(read) :], every, orders)
+            return found[0] if results == 1 else tuple(found)
+
+        return Noting(function, tuple(given), tuple(range(results)), results)
+
+    def usual_orders(self) -> list[Order | None] | None:
+        """The orders for inputs whose axes lie in their order; None where there is none to ask."""
+        return None if self.layouts is None else self.layouts.usual
+
+
+def _apart(made: Sequence[Any]) -> list[Any]:
+    """Arrays of their own for all outputs, of which passes have found that some are equal."""
+    seen: set[int] = set()
+    found = []
+    for x in made:
+        is_known = id(x) in seen and type(x) is np.ndarray
+        found.append(x.copy("K") if is_known else x)
+        seen.add(id(x))
+    return found
+
+
+def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
+    """An array of these contents with its axes in the order of another array's."""
+    if copy.flags.c_contiguous == contents.flags.c_contiguous:
+        return contents
+    found = np.empty_like(copy, contents.dtype)
+    np.copyto(found, contents)
+    return found
+
+
+def results_of(trace: Trace) -> Results | None:
+    """How the results of a trace are made; None if they are the outputs of its graph."""
+    main = trace.module.main
+    made = _Made(trace)
+    results = made.program.outputs
+    views = [made.view(v) for v in results]
+    arrays = [v for v in results if not made.is_number(v)]
+    repeats = len(set(arrays)) < len(arrays)  # one array in several places
+    if not repeats and not any(view is not None and made.is_outside(view) for view in views):
+        layouts = made.layouts(results)
+        if layouts is None and len(arrays) < 2:
+            return None
+        return Results(trace.module, len(results), None, {}, False, frozenset(), layouts)
+    outputs: dict[int, None] = {}  # those that the graph gives
+    either: dict[int, tuple[int, int]] = {}
+    needed: set[int] = set()  # instructions, by identity
+    for k, (value, view) in enumerate(zip(results, views, strict=True)):
+        if view is None or not made.is_outside(view):
+            if value not in made.inputs:
+                outputs[value] = None
+            continue
+        needed.update(map(id, view.chain))
+        outputs |= dict.fromkeys(view.numbers)
+        if view.root not in made.inputs:
+            outputs[view.root] = None
+        elif view.may_copy and main.inputs.index(view.root) in trace.writes:
+            either[k] = main.inputs.index(view.root), value
+            made.check_own(view)
+    # A copy may be a view of the inputs as well, so that it has a place but no name.
+    copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
+    order = [*outputs, *copies]
+    either = {k: (root, order.index(value)) for k, (root, value) in either.items()}
+    kept = [instr for instr in made.instrs if id(instr) in needed]
+    free = [made.program.new_value() for _ in copies]
+    body = Block((*main.inputs, *outputs, *free), kept, results)
+    program = Program("views", body, made.program.types, made.program.count)
+    read = {*results, *(operand for instr in kept for operand in instr.operands)}
+    finals = main.outputs[len(results) :]
+    is_all = all(view is not None and view.root in made.inputs for view in views)
+    graph = Program(
+        main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count
+    )
+    return Results(
+        Module(_without_dead_views(graph), trace.module.functions), len(order),
+        Evaluator(program, Module(program)), either, is_all,
+        frozenset([k for k, v in enumerate(main.inputs) if v in read]), made.layouts(list(outputs)),
+    )  # fmt: skip
+
+
+def _without_dead_views(program: Program) -> Program:
+    """The program without views of which it makes no use any more."""
+    used = {*program.outputs}
+    kept: list[Instr] = []
+    for instr in reversed(program.body.instrs):
+        op = instr.op
+        is_view = bool(op.aliases) and op.fusion is Fusion.VIEW and not (op.writes or instr.blocks)
+        if is_view and used.isdisjoint(instr.results):
+            continue
+        kept.append(instr)
+        used.update(instr.operands)
+        for block in instr.blocks:
+            used.update(block.outputs)
+            for inner in block.walk():
+                used.update(inner.operands)
+                used.update(v for b in inner.blocks for v in b.outputs)
+    body = Block(program.inputs, kept[::-1], program.outputs)
+    return Program(program.name, body, program.types, program.count)
+
+
+@dataclass(eq=False)
+class _View:
+    """A result that is a view of another value, or an array itself.
+
+    Attributes:
+        root: the array: an input, or what an op has made.
+        chain: the instructions that lead from there to the result, and make numbers for them.
+        numbers: numbers that only the graph computes.
+        may_copy: the layout in memory decides whether it is a copy.
+    """
+
+    root: int
+    chain: list[Instr] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    may_copy: bool = False
+
+
+class _Made:
+    """Where the results of a trace come from."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.program, same = _without_copies(trace)
+        self._hints, self._laid = trace.hints, trace.laid
+        self.inputs = frozenset(self.program.inputs)
+        self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
+        self._made = {r: instr for instr in self.instrs for r in instr.results}
+        roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
+        self._copies: set[int] = set()  # instructions that may copy, and have a result
+        self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
+        self._shared = {root for root, count in Counter(roots).items() if count > 1}
+
+    def layouts(self, values: Sequence[int]) -> Layouts | None:
+        """What tells how values lie in memory; None where all have an axis at most."""
+        flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
+        if flat and not self._fronts:
+            return None
+        return Layouts(self.program, self._hints, self._laid, values, self._fronts)
+
+    def check_own(self, view: _View) -> None:
+        """Raise TraceError for a copy, if it is one, that another result is part of, too."""
+        for instr in view.chain:
+            if instr.op.layout_decides or instr.attrs.get("order") is not None:
+                if id(instr) in self._copies:
+                    raise TraceError(
+                        "the layout of an array in memory decides what results share",
+                        loc=instr.loc, hint="say which: make a copy, y.copy()",
+                    )  # fmt: skip
+                self._copies.add(id(instr))
+
+    def is_outside(self, view: _View) -> bool:
+        """True if a result is to be taken of what owns its memory, behind the graph."""
+        if view.root in self.inputs or view.root in self._shared:
+            return True
+        in_order = True  # the axes lie in memory in their order
+        for instr in reversed(view.chain):
+            if issubclass(instr.op, Permutation):
+                in_order = False
+            elif issubclass(instr.op, Reshape):
+                in_order = True  # a copy, if it was not so before
+            elif instr.op is _Taken:
+                if instr.attrs["order"] != "C":
+                    return True
+                in_order = True
+            elif instr.op.aliases and not issubclass(instr.op, _KEPT):
+                if not (in_order and _is_front(instr)):
+                    return True
+                self._fronts[view.root] = None
+        return False
+
+    def view(self, value: int) -> _View | None:
+        """How a result is made; None of a number, and of an array that the graph makes for it."""
+        if self.is_number(value):
+            return None
+        found = _View(self._root(value))
+        if found.root != value and not self._rank(found.root):
+            if not self._rank(value):
+                return None
+            if found.root in self._shared:
+                raise TraceError(
+                    "results share the memory of an array without axes",
+                    loc=self._made[value].loc, hint="return copies of it: y.copy()",
+                )  # fmt: skip
+        while value != found.root:
+            instr = self._made[value]
+            (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            if instr.op is _Taken and instr.attrs["take"] is None:
+                raise TraceError(
+                    "a result is a view in NumPy, and a copy in a graph", loc=instr.loc,
+                    hint="return a copy of it: y.copy()",
+                )  # fmt: skip
+            found.chain.append(instr)
+            found.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
+            for k, operand in enumerate(instr.operands):
+                if k != shared:
+                    self._number(operand, found)
+            value = instr.operands[shared]
+        return found
+
+    def _root(self, value: int) -> int:
+        """The array of which a value is a view."""
+        while value not in self.inputs:
+            instr = self._made.get(value)
+            if instr is None or instr.blocks or self.is_number(value):
+                break
+            shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
+            if len(shared) != 1 or self.is_number(instr.operands[shared[0]]):
+                break
+            if instr.op is Pick and not self._rank(value):
+                break  # a NumPy scalar
+            value = instr.operands[shared[0]]
+        return value
+
+    def _number(self, value: int, view: _View) -> None:
+        """Add what computes a number of inputs, of sizes and numbers; others the graph gives."""
+        instr = self._made.get(value)
+        if instr is None:
+            return
+        left, chain = [value], []
+        while left:
+            v = left.pop()
+            instr = self._made.get(v)
+            if instr is None:
+                if v in self.inputs and self.is_number(v):
+                    continue
+                break
+            if instr.blocks or instr.op.writes:
+                break
+            chain.append(instr)
+            if instr.op not in (Dim, Size):
+                if not self.is_number(v):
+                    break
+                left += instr.operands
+            elif not set(instr.operands) <= self.inputs:
+                break
+        else:
+            view.chain += chain
+            return
+        view.numbers.append(value)
+
+    def is_number(self, value: int) -> bool:
+        return isinstance(self.program.type_of(value), ScalarType)
+
+    def _rank(self, value: int) -> int | None:
+        hint = self._hints.get(value)
+        return hint.rank if isinstance(hint, TensorType) else None
+
+
+class _Taken(Op):
+    """A view that NumPy has in place of a copy in the graph (`Copied`)."""
+
+    aliases = {0: 0}
+
+    @classmethod
+    def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(given)  # no graph has them
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return attrs["take"](*args)
+
+
+def _with_views(
+    instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Mapping[int, int]
+) -> Iterator[Instr]:
+    """Instructions, and behind each those that take views in place of its copies."""
+    for instr in instrs:
+        views = [v for v in instr.results if v in copied]
+        if len(views) < len(instr.results) or not views:
+            yield instr
+        for v in views:
+            view = copied[v]
+            operands = tuple([same.get(x, x) for x in (view.source, *view.operands)])
+            attrs = {"take": view.take, "order": view.order}
+            yield Instr(_Taken, operands, (v,), attrs, (), view.loc)
+
+
+def _is_front(instr: Instr) -> bool:
+    """True if a view of an array in C order is contiguous: rows that follow one another."""
+    if instr.op is Pick:
+        return instr.attrs.get("axis", 0) == 0
+    if instr.op is not Slice:
+        return False
+    axes, steps = instr.attrs.get("axes"), instr.attrs.get("steps")
+    count = len(instr.attrs["starts"])
+    return count == 1 and (axes is None or tuple(axes) == (0,)) and tuple(steps or (1,)) == (1,)
+
+
+def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
+    """The graph without writes, its results alone: the copies of what is written are the inputs.
+
+    With it, the values that stand for others.
+    """
+    main = trace.module.main
+    count = len(main.outputs) - len(trace.writes)
+    finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
+    same: dict[int, int] = {}
+    instrs = []
+    for instr in main.body.instrs:
+        operands = tuple([same.get(v, v) for v in instr.operands])
+        if instr.op in (Copy, Borrow) and finals.get(instr.results[0]) == operands[0]:
+            same[instr.results[0]] = operands[0]
+        elif instr.op.writes and not instr.blocks:
+            for k, result in enumerate(instr.results):
+                shared = instr.op.shared_operands(k, len(operands))
+                if len(shared) == 1:
+                    same[result] = operands[shared[0]]
+        else:
+            instrs.append(Instr(instr.op, operands, instr.results, instr.attrs, instr.blocks))
+    outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
+    program = Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
+    return program, same
+
+
+__all__ = ["ORDER_UNKNOWN", "Results", "results_of"]
