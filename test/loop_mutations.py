@@ -354,6 +354,12 @@ LOOP_MUTATIONS = (
          "test_arrays_that_are_still_in_use_are_not_written",),
     ),
     Mutation(
+        "arrays begin loops in any order", "dialect/passes/speculate/carried_layouts.py",
+        "    if not numbers:", "    if True:",
+        ("executor/loops/test_rounds_apart.py::"
+         "test_rounds_that_begin_with_another_layout",),
+    ),
+    Mutation(
         "rounds of short rows wait for themselves", "lowering/buffers/interchange.py",
         "ENOUGH = 64", "ENOUGH = 1",
         ("executor/loops/test_rounds_of_elements.py::test_masks_of_pairs",),

@@ -288,7 +288,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "code that Python calls reads what others have written",
         "dialect/importers/python/watching.py",
-        "        if not self._unshadowed or shadows is None or shadows.is_empty:", "        if True:",
+        "        if not self._unshadowed or shadows is None or shadows.is_empty:",
+        "        if True:",
         ("executor/functions/test_watching.py::test_effects_of_code_that_python_calls",),
     ),
     Mutation(

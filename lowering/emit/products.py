@@ -11,7 +11,7 @@ from mlir import ir
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ...dialect.ir.symbolic import Dim
-from ..schedule.calls import ELEMENTS, ROWS, form, has_rest
+from ..schedule.calls import ELEMENTS, ROWS, adds_rows, form, has_rest
 from ..schedule.gram import is_gram
 from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
@@ -19,6 +19,7 @@ from ..schedule.memory import buffer_of
 from ..schedule.small import is_small
 from .base import Ops, Sizes
 from .halves import mirror, row_of_share
+from .row_sums import RowSums
 from .small_products import SmallProduct
 
 Range = tuple[ir.Value, ir.Value]  # where it begins and ends
@@ -250,6 +251,15 @@ class ProductEmitter:
         mirror(ops, op.output.element, out, size, low, high)
 
     def _gemv(self, op: Product, m: Matrix, x: Matrix, stride: Dim, out: ir.Value) -> None:
+        if adds_rows(op):
+            distance, step = (self.size(1 if s is None else s) for s in (m.columns, stride))
+            width = m.taken if m.taken is not None else self.size(m.height)
+            sums = RowSums(
+                self.ops, op.output.element, self.size(m.width), width, m.pointer, distance,
+                x.pointer, step,
+            )  # fmt: skip
+            sums.emit(out, accumulate=op.init is not None)
+            return
         flag, leading = self._layout(m)
         rows, columns = self._rows(m), self._int(m.width)
         if flag == _TRANS:

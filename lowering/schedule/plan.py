@@ -26,6 +26,7 @@ from . import index as ix
 from .access import choose_anchors, library_readable, view_root
 from .biases import take_in_biases
 from .blocks import Blocks, form_blocks, share_window
+from .calls import adds_rows
 from .channels import channels_innermost
 from .chunks import Chunks, block_chunks, nest_chunks
 from .columns import choose_rows, widen_tiles
@@ -67,7 +68,8 @@ class Schedule:
     def library_calls(self) -> int:
         """Library products per run; a batch counts once."""
         parts = [p for s in self.steps for p in (s.parts if isinstance(s, Blocks) else [s])]
-        return sum(isinstance(part, Product) and not is_small(part) for part in parts)
+        products = [part for part in parts if isinstance(part, Product)]
+        return sum(not is_small(op) and not adds_rows(op) for op in products)
 
     @property
     def shared_steps(self) -> int:

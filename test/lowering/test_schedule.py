@@ -301,7 +301,9 @@ def test_products(left, right, dtype):
     program = g.returning(g.matmul(*g.inputs))
     a, b = RNG.standard_normal(left).astype(dtype), RNG.standard_normal(right).astype(dtype)
     kernel = build(program)
-    assert kernel.artifact.library_calls == (left[-1] > 0)  # nothing to sum up: a fill
+    # Nothing to sum up is a fill, and rows in f64 are added up by loops.
+    is_call = left[-1] > 0 and not (len(left) == 1 < len(right) and dtype is np.float64)
+    assert kernel.artifact.library_calls == is_call
     np.testing.assert_allclose(kernel(a, b)[0], a @ b, rtol=1e-5, atol=1e-5)
 
 

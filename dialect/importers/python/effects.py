@@ -41,7 +41,7 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        rec.journal.undo()
+        rec.journal.undo(rec.is_untouched)
         _undo_draws(draws)
         if not rec.journal.is_undone and not isinstance(error, TraceError):
             lost = TraceError(
@@ -53,7 +53,7 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
         if isinstance(error, TraceError):
             error.is_undone &= rec.journal.is_undone
         raise
-    changed = rec.journal.undo()
+    changed = rec.journal.undo(rec.is_untouched)
     drawn = _undo_draws(draws)
     for kind, name in rec.scope.assigned():
         raise _refused(rec,

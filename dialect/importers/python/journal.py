@@ -14,7 +14,7 @@ import operator
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -184,8 +184,12 @@ class Journal:
 
     # --- afterwards ---------------------------------------------------------------------------
 
-    def undo(self) -> list[tuple[str, str, str | None]]:
+    def undo(
+        self, is_untouched: Callable[[Any], bool] = lambda target: False
+    ) -> list[tuple[str, str, str | None]]:
         """Give every object back what it held; the journal is empty afterwards.
+
+        ``is_untouched``: the trace cannot have changed an object, so that others have.
 
         Returns what had changed: for each change the subject of a sentence, the name of the object
         or attribute, and the attribute, if it is one.
@@ -193,6 +197,8 @@ class Journal:
         told = []
         try:
             for watch in self._watches:
+                if is_untouched(watch.target):
+                    continue
                 change = _RESTORE[watch.kind](watch.target, watch.held)
                 if change is not None:
                     self.is_undone &= watch.kind != "checksum"

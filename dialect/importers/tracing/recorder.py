@@ -332,6 +332,10 @@ class Recorder:
         if failure is Failure.SIZES:
             self.pin()
 
+    def is_untouched(self, target: Any) -> bool:
+        """True for an object that no code has got itself: all have had its shadow."""
+        return self.shadows is not None and self.shadows.has(target) and not self.watch.codes
+
     def remark(self, text: str) -> None:
         """Have `explain` tell something of the graph."""
         self.remarks[text] = None

@@ -196,7 +196,10 @@ def outcome(function, values, n):
     return [(type(y), np.asarray(y).tolist()) for y in (found if type(found) is tuple else [found])]
 
 
-@pytest.mark.parametrize("function", [*ALL, *EMPTY, inner_loop, *NONE], ids=lambda f: f.__name__)
+FUNCTIONS = sorted([*ALL, *EMPTY, inner_loop, *NONE], key=lambda f: f.__name__)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_names_are_unbound_where_pythons_are(function):
     jitted = pf.jit(function, unsupported="python")
     wanted = [outcome(function, *call) for call in CALLS]
