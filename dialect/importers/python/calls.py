@@ -11,7 +11,9 @@ import __future__
 
 import ast
 import contextlib
+import copy
 import dis
+import functools
 import linecache
 import sys
 import types
@@ -202,15 +204,8 @@ def _compiled(
     first = code.co_firstlineno
     if last - first > _LONGEST:
         return None
-    lines = linecache.getlines(code.co_filename, dict(function.__globals__))[first - 1 : last]
-    if not lines:
-        return None
-    text = "".join(lines)
-    if lines[0][:1].isspace():
-        text, first = "if 1:\n" + text, first - 1
-    tree = ast.parse(text)
-    ast.increment_lineno(tree, first - 1)
-    for node in _candidates(tree, code):
+    lines = linecache.getlines(code.co_filename, dict(function.__globals__))
+    for node in _definitions(code, lines, first, last):
         if _code_of(node, code, function) == code:
             if loops:
                 from ..source.convert import convert  # few functions have loops
@@ -224,6 +219,34 @@ def _compiled(
                 node = Identities().visit(node)
             return _code_of(node, code, function)
     return None
+
+
+def _definitions(
+    code: types.CodeType, lines: list[str], first: int, last: int
+) -> Iterator[Any]:
+    """The definitions that may be that of code in these lines, counted from 1, of its file.
+
+    The lines are parsed by themselves, which is quick; those that do not parse so, as an entry of
+    a dict does not, are looked for in all of the file.
+    """
+    part = lines[first - 1 : last]
+    if not part:
+        return
+    indented = part[0][:1].isspace()
+    text = "".join(["if 1:\n", *part] if indented else part)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        found = _candidates(_tree("".join(lines)), code)
+        yield from copy.deepcopy([node for node in found if first - 1 <= node.lineno <= last])
+        return
+    ast.increment_lineno(tree, first - 1 - indented)
+    yield from _candidates(tree, code)
+
+
+@functools.lru_cache(maxsize=16)
+def _tree(text: str) -> ast.AST:
+    return ast.parse(text)
 
 
 def _candidates(tree: ast.AST, code: types.CodeType) -> list[Any]:

@@ -1,5 +1,6 @@
 """A traced function has a NumPy of its own; no other code meets a traced value."""
 
+import _thread
 import dataclasses
 import datetime
 import functools
@@ -16,6 +17,7 @@ from queue import SimpleQueue
 import numpy as np
 import profuse as pf
 import pytest
+from internals import taken_for_pure
 import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
@@ -398,7 +400,8 @@ def test_traced_values_outside_of_their_trace_say_so():
         thread.join()
         return y
 
-    trace(elsewhere, (A,))
+    with taken_for_pure(_thread):
+        trace(elsewhere, (A,))
     told = queue.get()
     assert "outside of the trace that made it" in told
 
