@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         set_profiling_mode,
         set_size_checks,
     )
+    from .executor.settings.plain import disable_jit
     from .executor.settings.strategy import get_fusion_strategy, set_fusion_strategy
     from .executor.settings.strict import strict_fusion
     from .executor.settings.user_passes import (
@@ -112,6 +113,7 @@ _PUBLIC = {
     "get_profiling_mode get_size_checks set_executor_mode set_num_profiled_runs set_optimize "
     "set_profiling_mode set_size_checks",
     ".executor.explain.state": "DebugState ExecutorState Specialization",
+    ".executor.settings.plain": "disable_jit",
     ".executor.settings.strategy": "get_fusion_strategy set_fusion_strategy",
     ".executor.settings.strict": "strict_fusion",
     ".executor.settings.warn": "warn",

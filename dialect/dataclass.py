@@ -106,7 +106,7 @@ def _init_of(cls: type, frozen: bool) -> Callable[..., None]:
         body.append("self.__post_init__()")
     parameters = [*positional, *(["*", *keywords] if keywords else [])]
     text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
-    exec(text, scope)
+    exec(compile(text, "<profuse: dataclass>", "exec"), scope)
     init = scope["__init__"]
     init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     types = {f.name: f.type for f in dataclasses.fields(cls) if f.init}

@@ -54,12 +54,14 @@ class TraceError(ProfuseError, TypeError):
     ``guards`` holds what the trace had assumed of numbers by then: the error is certain where these
     hold (`importers.tracing.trace_guards.TraceGuard`). ``is_undone`` is False if the trace has
     changed something that it could not give back what it held. ``of_contents`` is True if Python
-    needs a number, or the truth of one, that contents of arrays decide.
+    needs a number, or the truth of one, that contents of arrays decide; ``of_world`` if the function
+    uses what is outside of the program, or may change unseen, so that no other trace would do.
     """
 
     guards: Sequence[Any] = ()
     is_undone: bool = True
     of_contents: bool = False
+    of_world: bool = False
 
 
 class ShapeError(ProfuseError, ValueError):

@@ -102,6 +102,7 @@ class Kind(Enum):
     BIAS_APART = "bias-apart"
     OFF_DEVICE = "off-device"
     NO_GRAPH = "no-graph"
+    DEBUGGED = "debugged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,4 +266,5 @@ _WORDS = {
     Kind.BIAS_APART: "a product's bias is added in a pass of its own: {detail}",
     Kind.OFF_DEVICE: "not on {subject}: {detail}",
     Kind.NO_GRAPH: "in Python, as no graph can hold it: {detail}",
+    Kind.DEBUGGED: "in Python where a debugger is at work: {detail}",
 }

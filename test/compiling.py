@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import pickle
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +26,7 @@ from profuse.executor.compile.cache.codec import from_sections, to_sections
 from profuse.executor.compile.cache.key import key_of, obstacle
 from profuse.executor.compile.cache.source_locations import Places
 from profuse.executor.compile.request import CompileRequest, CompileResult
+from profuse.executor.files import replacing
 from profuse.lowering import libllvm
 from profuse.lowering.cpu import codegen
 
@@ -96,7 +95,5 @@ class Memo:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def _keep(self, path: Path, sections: dict[str, bytes]) -> None:
-        file, name = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(file, "wb") as out:
-            pickle.dump(sections, out)
-        os.replace(name, path)  # whole, or not at all: other processes read it
+        with replacing(path) as new:  # whole, or not at all: other processes read it
+            new.write_bytes(pickle.dumps(sections))

@@ -4,6 +4,7 @@ and most count what each call does, so that they wait for compiles; see test_bac
 import contextlib
 import gc
 import os
+import queue
 import sys
 import tempfile
 import zlib
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from every_case import EVERY_CASE
 
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
@@ -30,17 +32,22 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
-
-# Everything is compiled as users get it, and each case runs: make test-all.
-EVERY_CASE = os.environ.get("EVERY_CASE") == "1"
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
-
 
 # How long drawing examples takes depends on the machine, and on what else it does.
 hypothesis.settings.register_profile(
     "profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("profuse")
+
+
+@pytest.fixture
+def queues_are_pure() -> Iterator[None]:
+    """Traces put values into queues, which are of C: that is not undone."""
+    from internals import taken_for_pure  # with the package, for which the environment is set above
+
+    with taken_for_pure(queue.SimpleQueue):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,7 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if part := config.getoption("--part"):
         seed, _, parts = part.rpartition("/")
         kept = [i for i in items if zlib.crc32(f"{seed} {i.nodeid}".encode()) % int(parts) == 0]
-        config.hook.pytest_deselected(items=[i for i in items if i not in set(kept)])
+        taken = set(kept)
+        config.hook.pytest_deselected(items=[i for i in items if i not in taken])
         items[:] = kept
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
@@ -89,6 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """How the test and its fixtures compile, see compiling.py; and what garbage is looked for in.
+
+    Where every case runs (make test-all), everything is compiled as users get it.
 
     Collections walk all that lives, which grows from file to file: a sixth of the time of some.
     """

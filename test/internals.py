@@ -6,15 +6,17 @@ Scripts that tests start find this module in `FOLDER`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from profuse.dialect.importers.python import purity
 from profuse.dialect.ops.control_flow import effects
 from profuse.executor.compile import worker
 from profuse.executor.compile.proof import measure
@@ -30,6 +32,23 @@ from profuse.executor.tiers import keyed
 from profuse.lowering.cpu import loader, pool_block
 
 FOLDER = str(Path(__file__).parent)
+
+# --- what traces may call -----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def taken_for_pure(*targets: Any) -> Iterator[None]:
+    """Have traces call what they would leave to Python, such as queues that leak traced values."""
+    before = set(purity._pure)
+    for target in targets:
+        purity.pure(target)
+    try:
+        yield
+    finally:
+        purity._pure.clear()
+        purity._pure.update(before)
+        purity.forget()
+
 
 # --- functions and their graphs ----------------------------------------------------------------
 
@@ -283,6 +302,7 @@ def new_event_ring(monkeypatch: Any) -> None:
 
 check_fields, check_dtypes = layout._check_fields, layout._check_dtypes
 check_scalars = layout._check_scalars
+check_errors = layout._check_errors
 save_trace = perfetto._save
 version_of = fingerprint._version
 NAMED_DISTRIBUTIONS = fingerprint._DISTRIBUTIONS

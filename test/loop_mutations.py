@@ -210,8 +210,8 @@ LOOP_MUTATIONS = (
     Mutation(
         "arrays for lists outlast a loop that has no round",
         "dialect/importers/source/loops.py",
-        "            self._check_unbound()\n            rec.reset(self._bare)",
-        "            self._check_unbound()\n            rec.reset(self.mark)",
+        "            rec.reset(self._bare)\n            bool(self._range.any())",
+        "            rec.reset(self.mark)\n            bool(self._range.any())",
         ("dialect/importers/test_source_loops.py::"
          "test_a_list_of_a_range_that_ends_before_it_begins",),
     ),
@@ -246,8 +246,8 @@ LOOP_MUTATIONS = (
          "test_loops_that_change_attributes_and_items_are_native",),
     ),
     Mutation(
-        "calls that Python has won are looked at each time", "executor/functions/in_python.py",
-        "        if not self._sooner:\n            return False",
+        "calls that Python has won are looked at each time", "executor/arguments/plain_calls.py",
+        "        if not self._left:\n            return False",
         "        if True:\n            return False",
         ("executor/functions/test_race.py::"
          "test_calls_that_python_has_won_are_looked_at_now_and_then",),
@@ -263,10 +263,33 @@ LOOP_MUTATIONS = (
         ("executor/loops/test_exchanges.py::test_exchanges_are_native",),
     ),
     Mutation(
-        "what a loop without rounds binds stays", "dialect/importers/source/loops.py",
-        "if name not in self.start:\n                self.refuse(f\"{name} is unbound behind it\")",
-        "pass",
-        ("executor/loops/test_loop_forms.py::test_what_a_loop_without_rounds_leaves_unbound",),
+        "an int is a complex number for arrays of floats", "dialect/importers/source/widening.py",
+        "is_wide = any(map(self._is_complex, used))", "is_wide = False and any(map(len, used))",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "whole numbers that may be ints are floats", "dialect/importers/source/source.py",
+        "return tuple(widening.decided(self.rec, v) if v in ints else v for v in outputs)",
+        "return tuple(outputs)",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "rounds make no ints of ints", "dialect/importers/source/widening.py",
+        "return None, {place for place in places if blocks[-1].outputs[-place] in walk.made}",
+        "return None, set()",
+        ("executor/loops/test_ints_that_become_floats.py::test_pythons_int_is_a_result",),
+    ),
+    Mutation(
+        "what a trial has bound stays bound", "dialect/importers/source/trial.py",
+        "return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}",
+        "return {n: self.start[n] for n in self.site.names if n in names and n in self.start}",
+        ("executor/loops/test_unbound_names.py", "executor/loops/test_loop_forms.py::"
+         "test_what_a_loop_without_rounds_leaves_unbound",),
+    ),
+    Mutation(
+        "names get what stands for none", "dialect/importers/source/convert.py",
+        "[ast.Delete([ast.Name(name, ast.Del())])],", "[ast.Pass()],",
+        ("executor/loops/test_unbound_names.py",),
     ),
     Mutation(
         "an endless loop gives None", "dialect/importers/source/returns.py",
@@ -315,7 +338,7 @@ LOOP_MUTATIONS = (
     Mutation(
         "rounds whose sizes depend on numbers run apart",
         "dialect/passes/speculate/round_costs.py",
-        "not devices_of(types) <= {HOST} or not _has_known_sizes(op, cls)",
+        "not devices_of(types) <= {HOST} or not has_known_sizes(op, cls, if_refused=False)",
         "not devices_of(types) <= {HOST}",
         ("executor/loops/test_sizes_of_numbers.py::test_void_runs_leave_no_memory_behind",),
     ),

@@ -396,8 +396,26 @@ MUTATIONS = (
         ("lowering/test_rare.py::test_indices_outside_of_the_axis_void_the_launch",),
     ),
     Mutation(
-        "halves of symmetric products are mirrored within a square", "lowering/emit/products.py",
+        "rounds make arrays in C order, whatever NumPy does",
+        "dialect/passes/speculate/carried_layouts.py",
+        "if not _turns(made, samples) or order != order_of(samples.get(carried)):", "if True:",
+        ("executor/loops/test_carried_layouts.py::test_rounds_read_memory_in_one_order",),
+    ),
+    Mutation(
+        "an array whose order a round changes begins a loop transposed",
+        "dialect/passes/speculate/carried_layouts.py",
+        "if not _turns(made, samples) or order != order_of(samples.get(carried)):",
+        "if (order := order_of(samples[carried])) is None:",
+        ("executor/loops/test_carried_layouts.py",),
+    ),
+    Mutation(
+        "halves of symmetric products are mirrored within a square", "lowering/emit/halves.py",
         "rows = loop(low, size, tile)", "rows = loop(low, high, tile)",
+        ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
+    ),
+    Mutation(
+        "parts of symmetric products are joined in one call", "lowering/schedule/product_chunks.py",
+        "calls=Calls(_HALF, Joined.NONE, _HALF)", "calls=Calls(_HALF, Joined.ALL, _HALF)",
         ("lowering/test_gram.py::test_same_bits_on_any_number_of_threads",),
     ),
     Mutation(
@@ -466,13 +484,35 @@ MUTATIONS = (
         ("executor/compile/test_rounds.py",),
     ),
     Mutation(
+        "debuggers that come late are not seen", "executor/dispatch/conditions/debuggers.py",
+        'w.unless(w.op(f"icmp eq i64 {kind}, {_word(w, HARMLESS)}"), ask)', "",
+        ("executor/functions/test_plain_python.py::"
+         "test_a_debugger_that_comes_late_stops_in_functions_that_run_natively",),
+    ),
+    Mutation(
+        "coverage is taken for a debugger", "executor/settings/plain.py",
+        'frozenset({"coverage"})', "frozenset()",
+        ("executor/functions/test_plain_python.py::test_coverage_is_no_debugger",),
+    ),
+    Mutation(
+        "a block of one thread holds for all", "executor/settings/plain.py",
+        "    return scope is not None and scope.is_open\n", "    return _switches.blocks > 0\n",
+        ("executor/functions/test_plain_python.py::test_a_block_holds_for_its_thread",),
+    ),
+    Mutation(
+        "tasks stay in blocks that have ended", "executor/settings/plain.py",
+        "        scope.is_open = False\n", "        pass\n",
+        ("executor/functions/test_plain_python.py::"
+         "test_a_block_holds_for_tasks_that_are_made_in_it_until_it_ends",),
+    ),
+    Mutation(
         "Python wins races that it loses", "executor/functions/race.py",
         "_EQUAL = 0.95", "_EQUAL = 1.5",
         ("executor/functions/test_race.py",),
     ),
     Mutation(
         "Python runs calls of any size at once", "executor/arguments/plain_calls.py",
-        "            key.append(magnitude(arg))", "            pass",
+        "        return arg.dtype, arg.ndim, magnitude(arg)", "        return arg.dtype, arg.ndim",
         ("executor/functions/test_race.py::test_python_need_not_win_each_call_anew",),
     ),
     Mutation(

@@ -46,6 +46,47 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_memory_of_results.py::test_equal_results_are_two_arrays",),
     ),
     Mutation(
+        "emitted code does not ask who is told of errors", "executor/dispatch/emit.py",
+        "        w.unless(tells_nothing(w), \"miss\")\n", "",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "one kind of error is asked for in emitted code", "executor/dispatch/layout.py",
+        "TOLD_ERRORS = 0o6666", "TOLD_ERRORS = 0o6",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "what the last state asked for is what the next one does",
+        "dialect/importers/python/float_errors.py",
+        "    if state is not known:\n", "    if told is None:\n",
+        ("executor/functions/test_float_errors.py",),
+    ),
+    Mutation(
+        "a function may ask for errors by itself", "dialect/importers/tracing/recorder.py",
+        "if STATE.get() is not self._float_state and", "if False and",
+        ("executor/functions/test_float_errors.py::test_functions_that_ask_themselves_are_pythons",),
+    ),
+    Mutation(
+        "texts say that a value is traced", "dialect/importers/tracing/texts.py",
+        "if x.rec.runs and not _is_debugged(x.rec):", "if False:",
+        ("executor/functions/test_texts.py::test_keys_made_of_text_count_calls_by_shape",),
+    ),
+    Mutation(
+        "libraries may catch that there is no text", "dialect/importers/tracing/texts.py",
+        "x.rec.refused = x.rec.refused or error", "pass",
+        ("executor/functions/test_texts.py::test_what_a_library_catches_refuses_the_trace",),
+    ),
+    Mutation(
+        "traced scalars have a length", "dialect/importers/python/types_seen.py",
+        "return _has(x, name) if _stands_in(x) else", "return",
+        ("executor/functions/test_texts.py::test_questions_about_classes",),
+    ),
+    Mutation(
+        "NumPy's ints are operands of lists", "dialect/importers/tracing/traced.py",
+        "_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})", "_SEQUENCES = frozenset()",
+        ("executor/functions/test_texts.py::test_texts_of_contents_are_pythons[repeated]",),
+    ),
+    Mutation(
         "`is True` of a traced bool is Python's", "dialect/importers/python/identities.py",
         "if type(value) is TracedScalar and value.kind is bool:", "if False:",
         ("dialect/importers/test_identities.py::test_bools_that_loops_and_branches_set",),
@@ -157,6 +198,49 @@ TRACING_MUTATIONS = (
         "each number of an index is traced", "executor/functions/in_vain.py",
         "in_vain = all(v.trace.guards and not _serves(v) for v in latest)", "in_vain = False",
         ("executor/functions/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
+    ),
+    Mutation(
+        "calls that Python runs meanwhile count for no graph", "executor/functions/jit.py",
+        "            variant.executor.counters.calls += 1\n            return self._leave(",
+        "            self._own.calls += 1\n            return self._leave(",
+        ("executor/functions/test_in_python.py::"
+         "test_calls_that_python_runs_meanwhile_count_for_the_graph",),
+    ),
+    Mutation(
+        "calls run op by op while code is under way", "executor/functions/variants.py",
+        'return executor.plan().kind == "compiling"', "return False",
+        ("executor/functions/test_in_python.py::"
+         "test_python_runs_graphs_until_there_is_code",),
+    ),
+    Mutation(
+        "new texts are traced each time", "executor/functions/in_vain.py",
+        "        return [k for k, x in enumerate(held[:least])",
+        "        return [k for k, x in enumerate(held[:0])",
+        ("executor/functions/test_python_looks.py::"
+         "test_objects_and_texts_that_are_new_each_time_are_looked_at_no_more",),
+    ),
+    Mutation(
+        "calls of unsupported arrays are refused anew", "executor/functions/jit.py",
+        "        raise Refused(refused, by=self._in_python.by_kinds)\n",
+        "        raise Refused(refused)\n",
+        ("executor/functions/test_python_looks.py::"
+         "test_arguments_that_no_graph_takes_are_refused_once",),
+    ),
+    Mutation(
+        "looks do not get rare", "executor/arguments/plain_calls.py",
+        "if self._grows else 0", "if False else 0",
+        ("executor/functions/test_python_looks.py::test_looks_get_rare",),
+    ),
+    Mutation(
+        "what is Python's stays so where errors are asked for", "executor/functions/graphs.py",
+        'for _name in ("demote", "unsupported"):', 'for _name in ("demote",):',
+        ("executor/functions/test_python_looks.py::"
+         "test_a_knob_that_changes_has_calls_looked_at",),
+    ),
+    Mutation(
+        "levels of a recursion are traced for each above them", "executor/functions/jit.py",
+        "if self._traced_by == get_ident() or any(", "if any(",
+        ("executor/functions/test_recursion.py::test_a_refusal_ends_the_traces_of_all_levels",),
     ),
     Mutation(
         "the limit of frames stays", "executor/functions/recursion.py",

@@ -51,7 +51,7 @@ class Made:
 
 def made_of(
     found: Sequence[Served], slow: Callable[..., Any], clock: Callable[[], int],
-    refuse: Callable[[str], None], *, into: bool,
+    refuse: Callable[[str], None], *, into: bool, asks: bool,
 ) -> Made | None:  # fmt: skip
     """A builtin for the plans of these graphs; None if none of them can be emitted.
 
@@ -61,6 +61,7 @@ def made_of(
         clock: adds up the misses of the previous builtin, and returns that builtin's clock.
         refuse: notes why a plan is left to the Python dispatcher.
         into: True = the first argument is the array into which the result is written.
+        asks: calls may be plain Python's (`settings.plain`).
     """
     if (reason := refusal()) is not None:
         refuse(reason)
@@ -83,7 +84,7 @@ def made_of(
     if len(leaves) > MAX_LEAVES:
         refuse(f"only {MAX_LEAVES} specialisations of a function are emitted")
     leaves, executors = leaves[:MAX_LEAVES], executors[:MAX_LEAVES]
-    entry = make_entry([leaf for leaf, _ in leaves], slow, _settings(), keep)
+    entry = make_entry([leaf for leaf, _ in leaves], slow, _settings(asks), keep)
     RECENT[0] = 0  # RECENT may name an old dispatcher whose table had the same address
     entry.set_clock(clock())
     counts = [
@@ -101,7 +102,7 @@ def _exchanges(graph: Graph, refuse: Callable[[str], None]) -> Sequence[Exchange
     return found
 
 
-def _settings() -> Settings:
+def _settings(asks: bool) -> Settings:
     return Settings(
         time_every=knobs.time_every,
         release_from=knobs.release_gil_ns,
@@ -110,6 +111,7 @@ def _settings() -> Settings:
         empty=output_pool.empty,
         workspace=output_pool.workspace,
         scratch=thread_block.take,
+        asks=asks,
     )
 
 

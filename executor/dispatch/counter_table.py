@@ -89,6 +89,7 @@ class Settings:
         empty: (shape, dtype) -> a new array; used for large arrays.
         workspace: number of bytes -> address of a kernel workspace of this thread.
         scratch: number of bytes -> array of at least that size, to be dropped after the call.
+        asks: whether calls may be plain Python's, where debuggers are at work for instance.
     """
 
     time_every: int
@@ -98,3 +99,4 @@ class Settings:
     empty: Callable[[tuple, np.dtype], np.ndarray]
     workspace: Callable[[int], int]
     scratch: Callable[[int], np.ndarray]
+    asks: bool = False

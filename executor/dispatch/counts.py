@@ -78,11 +78,12 @@ class LeafCounts:
     """
 
     def __init__(self, leaf: Leaf, number: int, entry: Entry, levels: Sequence[Level]) -> None:
-        self._leaf = leaf
         self._cells: LeafCells = entry.cells[number]
         self._table, self._keep = entry.table, entry.keep
         self._alive = weakref.ref(entry.call)
         self._levels = levels
+        # The leaf itself holds what the function reads, which outlives no function for its counts.
+        self._evaluated, self._donated = leaf.evaluated, leaf.donated
         self._launches = len(leaf.steps)
         self._library_calls = sum(step.library_calls for step in leaf.steps)
         self._seen: dict[int, int] = {}
@@ -133,8 +134,8 @@ class LeafCounts:
             hits * self._launches if launched is None else self._new(launched)
         )
         counters.library_calls += hits * self._library_calls
-        counters.evaluated_ops += hits * self._leaf.evaluated
-        counters.donated_results += hits * self._leaf.donated
+        counters.evaluated_ops += hits * self._evaluated
+        counters.donated_results += hits * self._donated
 
     def _add_misses(self, level: Level, checked: tuple[ArrayValue, ...], hits: int) -> None:
         (guard,) = level.guards

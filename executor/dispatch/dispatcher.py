@@ -90,14 +90,17 @@ class Dispatcher:
         name: name of the function.
         slow: the Python dispatcher, called with the same arguments if no specialisation fits.
         into: True = the first argument is the array into which the result is written.
+        asks: calls may be plain Python's, of which the Python dispatcher decides.
 
     Attributes:
         reasons: why plans were left to the Python dispatcher, oldest first.
         slow: the Python dispatcher.
     """
 
-    def __init__(self, name: str, slow: Callable[..., Any], *, into: bool = False) -> None:
-        self._name, self.slow, self._into = name, slow, into
+    def __init__(
+        self, name: str, slow: Callable[..., Any], *, into: bool = False, asks: bool = False
+    ) -> None:
+        self._name, self.slow, self._into, self._asks = name, slow, into, asks
         self.reasons: dict[str, None] = {}
         self._lock = ForkLock()  # held while code is emitted; calls take no lock
         self._made: Made | None = None
@@ -180,8 +183,9 @@ class Dispatcher:
         try:
             with compiler_errors("emitting the dispatcher"):
                 made = loaded("executor.dispatch.attach").made_of(
-                    found, self.slow, self._clock_now, self._refuse, into=self._into
-                )
+                    found, self.slow, self._clock_now, self._refuse, into=self._into,
+                    asks=self._asks,
+                )  # fmt: skip
         except ProfuseError as error:
             self._refuse(error.what)
             made = None

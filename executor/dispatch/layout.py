@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import itertools
 import pickle
 import platform
 import struct
@@ -20,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.importers.python.float_errors import STATE, TELLS
 from ...dialect.ir.dtypes import DTYPES
 from .number_values import LIBRARY
+from .thread_state import THREAD, difference
 
 C_CONTIGUOUS = 0x0001
 ALIGNED = 0x0100
@@ -29,20 +32,23 @@ WRITEABLE = 0x0400
 
 # The NumPy scalars that emitted code reads.
 _NUMBER = 1.5 - 2.5j
+# Of each three bits, 0 and 1 ignore an error and warn of it; all others tell it.
+TOLD_ERRORS = 0o6666
+
 SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_Transpose": 123}
 _PYTHON_API = (
-    "PyBool_FromLong", "PyCell_Get", "PyComplex_FromDoubles", "PyDict_GetItemWithError",
-    "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size", "PyErr_CheckSignals",
-    "PyErr_Clear", "PyErr_ExceptionMatches",
-    "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble",
-    "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size",
-    "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong", "PyLong_FromSsize_t",
-    "PyMethod_Function", "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall",
-    "PyObject_VectorcallMethod", "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem",
-    "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
+    "PyBool_FromLong", "PyCell_Get", "PyComplex_FromDoubles", "PyContextVar_Get",
+    "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size",
+    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
+    "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble", "PyFunction_GetCode",
+    "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLongLong", "PyLong_FromSsize_t", "PyMethod_Function", "PyObject_GetAttr",
+    "PyObject_SetAttr", "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyThreadState_Get",
+    "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size",
+    "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 
 
@@ -52,7 +58,9 @@ class Layout:
 
     ``dtype`` is the offset of eight bytes in a PyArray_Descr that identify a dtype: its kind, its
     character code, its byte order, an unused byte, and its type number. ``scalar`` is the offset of
-    the element in a NumPy scalar.
+    the element in a NumPy scalar. ``pointer`` is that of what a PyCapsule holds, ``errors`` that of
+    NumPy's choice at floating-point errors in what the capsule of `float_errors.STATE` holds: three
+    bits for each kind of error.
     """
 
     ob_type: int = 8
@@ -65,6 +73,8 @@ class Layout:
     flags: int = 64
     dtype: int = 24
     scalar: int = 16
+    pointer: int = 16
+    errors: int = 0
 
 
 LAYOUT = Layout()
@@ -82,7 +92,9 @@ def refusal() -> str | None:
         _check_fields(LAYOUT)
         _check_dtypes(LAYOUT)
         _check_scalars(LAYOUT)
+        _check_errors(LAYOUT)
         _check_functions()
+        _check_thread()
     except Unknown as error:
         return str(error)
     except (AttributeError, ImportError, OSError, TypeError, ValueError) as error:
@@ -179,6 +191,36 @@ def _check_fields(layout: Layout) -> None:
             raise Unknown("PyObject.ob_type is not at the expected offset")
 
 
+def _check_thread() -> None:
+    if (wrong := difference(THREAD)) is not None:
+        raise Unknown(f"{wrong} is not at the expected offset")
+
+
+def _check_errors(layout: Layout) -> None:
+    kinds = ("divide", "over", "under", "invalid")
+    for kind, how in itertools.product(kinds, ("ignore", "warn", *sorted(TELLS))):
+        others = "warn" if how == "ignore" else "ignore"
+        with np.errstate(**{k: how if k == kind else others for k in kinds}):  # type: ignore[arg-type]
+            capsule = STATE.get()
+            held = ctypes.c_int64.from_address(id(capsule) + layout.pointer).value
+            if held != _pointer_of(capsule, b"numpy.ufunc.extobj"):
+                raise Unknown("PyCapsule.pointer is not at the expected offset")
+            found = ctypes.c_int32.from_address(held + layout.errors).value & TOLD_ERRORS
+            if bool(found) != (how in TELLS):
+                raise Unknown(
+                    f"NumPy {np.__version__} does not keep its choice at floating-point errors at "
+                    "the expected offset"
+                )
+
+
+def _pointer_of(capsule: Any, name: bytes | None) -> int:
+    """What a capsule holds."""
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    return pointer(capsule, name)
+
+
 @functools.cache
 def addresses() -> dict[str, int]:
     """Addresses of the C functions that the emitted code calls, by name.
@@ -188,10 +230,7 @@ def addresses() -> dict[str, int]:
     umath = importlib.import_module("numpy._core._multiarray_umath")
     api: Any = ctypes.pythonapi
     out = {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _PYTHON_API}
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", api)
-    )
-    start = pointer(umath._ARRAY_API, None)
+    start = _pointer_of(umath._ARRAY_API, None)
     table = (ctypes.c_void_p * (max(_API.values()) + 1)).from_address(start)
     version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[0] or 0)()
     if version != _ABI_VERSION:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...dialect.errors import ProfuseError, TraceError
 from ...dialect.importers.tracing.leaves import register_leaf_conversion
+from ...dialect.importers.tracing.pytree import flatten
 from ...dialect.ir.device import HOST, DeviceTensor, is_foreign
 from ..arguments.device_kinds import converts
 from ..arguments.plain_calls import NUMBERS
@@ -70,6 +71,15 @@ register_leaf_conversion(as_leaf)
 def home_of(leaves: Sequence[Any]) -> str:
     """The device of a call: the device of its first device array, or the host."""
     return next((leaf.device for leaf in leaves if isinstance(leaf, DeviceTensor)), HOST)
+
+
+def are_of_host(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether no argument is, or holds, an array of a device."""
+    try:
+        leaves, _ = flatten((args, kwargs))
+    except ProfuseError:
+        return True  # no graph takes them
+    return home_of(leaves) == HOST
 
 
 def stand_ins(leaves: Sequence[Any]) -> list[Any]:

@@ -29,7 +29,13 @@ _FOREVER = threading.TIMEOUT_MAX
 
 
 class DispatchedFunction(GraphFunction):
-    """A function with two builtins: one for calls, one for calls of `into`."""
+    """A function with two builtins: one for calls, one for calls of `into`.
+
+    Attributes:
+        _has_code: whether Python can run calls: there is code, which needs no trace.
+    """
+
+    _has_code = False
 
     def __init__(self, name: str, options: Options) -> None:
         self._dispatcher: Dispatcher | None = None
@@ -69,7 +75,8 @@ class DispatchedFunction(GraphFunction):
         if self._writer is None:
             with self._lock:
                 self._writer = self._writer or Dispatcher(
-                    self._name, _slow_path(self, "_into_python", "_writer"), into=True
+                    self._name, _slow_path(self, "_into_python", "_writer"), into=True,
+                    asks=self._has_code,
                 )  # fmt: skip
             self._plans_seen = -1
         self._look()
@@ -103,7 +110,7 @@ class DispatchedFunction(GraphFunction):
         with self._lock:
             if self._dispatcher is None:
                 slow = _slow_path(self, "_call_python", "_dispatcher")
-                self._dispatcher = Dispatcher(self._name, slow)
+                self._dispatcher = Dispatcher(self._name, slow, asks=self._has_code)
             found = [self._dispatcher, *([self._writer] if self._writer else [])]
             return found, self._graphs_met()
 
@@ -196,9 +203,10 @@ class DispatchedFunction(GraphFunction):
         return None
 
     def _forget_native(self) -> None:
-        for dispatcher in (self._dispatcher, self._writer):
-            if dispatcher is not None:
-                dispatcher.forget_current()
+        if self._dispatcher is not None:
+            self._dispatcher.forget_current()
+        if self._writer is not None:
+            self._writer.forget_current()
 
 
 def _release_switched(_: bool) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, TraceError
@@ -41,10 +41,12 @@ class TracedFunction(DispatchedFunction):
 
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         wraps(self, fn)
+        self._has_code = not getattr(type(fn), "only_traced", False)
         super().__init__(options.name, options)
         self._fn = fn
         self._variants: dict[Hashable, list[Variant]] = {}
-        self._looks = itertools.count(1)
+        self._graphs_made = 0
+        self._traced_by: int | None = None  # the thread in which a trace is under way
         self._in_python = PythonCalls(fn, self._name, self._own)
         self._new_objects: NewObjects | None = None
         self._new_numbers: dict[Key, NewNumbers] = {}
@@ -73,7 +75,7 @@ class TracedFunction(DispatchedFunction):
             elif self._raises:
                 variant = self._trace(key, leaves, args, kwargs)
             else:
-                variant = self._trace_or_leave(flat, key, leaves, args, kwargs, plain)
+                variant = self._trace_or_leave(key, leaves, args, kwargs, plain)
         if home != HOST:
             self._remember(self._on_device, flat, variant)
         elif self._options.device in (None, HOST):
@@ -81,21 +83,20 @@ class TracedFunction(DispatchedFunction):
         return variant
 
     def _trace_or_leave(
-        self, flat: tuple | None, key: Key, leaves: list, args: tuple, kwargs: dict, plain: bool
+        self, key: Key, leaves: list, args: tuple, kwargs: dict, plain: bool
     ) -> Variant:
         """`_trace`, which leaves the call to Python, by `Refused`, where there is no graph."""
-        known = self._in_python.find(key, leaves, flat)
+        known = self._in_python.find(key, leaves)
         if known is not None:
-            raise Refused(lasts=not known.guards)
+            raise known
         check_arity(self._fn, self._name, args, kwargs)
         objects = self._objects_of(key[0])
-        try:
-            if objects is not None:
-                objects.check(key[0])
-            self._check_numbers(key)
-        except TraceError as error:
-            self._in_python.tell(error)
-            raise Refused(error) from None
+        if objects is not None:
+            self._check_in_vain(objects, lambda: objects.check(key[0]))
+        known_graphs = self._variants.get(key, ())
+        if len(known_graphs) >= _CHURN:
+            numbers = self._numbers_of(key)
+            self._check_in_vain(numbers, lambda: numbers.check(known_graphs))
         made = None
         try:
             made = self._trace(key, leaves, args, kwargs, plain=plain)
@@ -113,6 +114,8 @@ class TracedFunction(DispatchedFunction):
             if objects is not None:
                 objects.note(key[0], made)
         refused.key = key
+        if refused.raised is not None:
+            refused.by = self._in_python.by_values
         raise refused
 
     def _objects_of(self, tree: TreeDef) -> NewObjects | None:
@@ -123,17 +126,22 @@ class TracedFunction(DispatchedFunction):
             self._new_objects = NewObjects()
         return self._new_objects
 
-    def _check_numbers(self, key: Key) -> None:
-        """Raise TraceError where graphs for single numbers do not pay."""
-        known = self._variants.get(key, ())
-        if len(known) < _CHURN:
-            return
+    def _check_in_vain(self, latest: NewObjects | NewNumbers, check: Callable[[], None]) -> None:
+        """Raise `Refused` where one more trace does not pay."""
+        try:
+            check()
+        except TraceError as error:
+            self._in_python.tell(error)
+            by, patience = self._in_python.by_kinds, latest.patience
+            raise Refused(error, by=by, patience=patience) from None
+
+    def _numbers_of(self, key: Key) -> NewNumbers:
         found = self._new_numbers.get(key)
         if found is None:
             from .in_vain import NewNumbers
 
             found = self._new_numbers.setdefault(key, NewNumbers())
-        found.check(known)
+        return found
 
     def _inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.
@@ -201,7 +209,8 @@ class TracedFunction(DispatchedFunction):
         Most ints that decide sizes never change, and kernels are better if they know them:
         ``fixes_sizes`` has the first graph hold for one value of each.
         """
-        raises = self._raises
+        raises, outer = self._raises, self._traced_by
+        self._traced_by = get_ident()
         try:
             return trace(
                 self._fn, args, kwargs, name=self._name, loop_bytes=loop_bytes(),
@@ -218,6 +227,8 @@ class TracedFunction(DispatchedFunction):
                 raise
             # Python raises it again, and leaves the effects that the function has had before it.
             raise Refused(raised=error) from None
+        finally:
+            self._traced_by = outer
 
     def _admit(self, key: Key, made: Trace, home: str = HOST, *, plain: bool = True) -> Variant:
         """Make an executor for a trace and store both; the caller holds the lock.
@@ -242,7 +253,7 @@ class TracedFunction(DispatchedFunction):
         if executor.may_donate and home == HOST:
             executor.donated = positions(made.names[: made.in_tree.leaves], options.donate)
         self._make_room()
-        variant = Variant(made, executor, key, used=next(self._looks), memory=memory)
+        variant = Variant(made, executor, key, used=self._graphs_made, memory=memory)
         variant.keeps_byte_order = keeps_byte_order
         self._variants.setdefault(key, []).append(variant)
         return variant
@@ -306,7 +317,8 @@ class TracedFunction(DispatchedFunction):
         has counted calls since this method last ran.
         """
         every = self._graphs_met()
-        look = next(self._looks)
+        self._graphs_made += 1
+        look = self._graphs_made
         for v in every:
             if v.executor.counters.calls != v.calls:
                 v.calls, v.used = v.executor.counters.calls, look
@@ -321,9 +333,9 @@ class TracedFunction(DispatchedFunction):
             self._own.dropped_traces += 1
             log("dropped", self._name, f"{knobs.max_traces} traces are kept (max_traces)")
 
-    def forget_sooner(self) -> None:
-        """Forget which calls Python has been found to be sooner for."""
-        self._in_python.forget_sooner()
+    def look_again(self) -> None:
+        """Look at all calls again that have been left to Python."""
+        self._in_python.look_again()
 
     def _forget(self, variant: Variant) -> None:
         """Drop a graph from the tables by which calls find it."""
@@ -350,11 +362,12 @@ def _loops(raises: bool) -> Policy | None:
     return Policy(rounds=knobs.unroll_rounds, elements=raises)
 
 
-def _demote_switched(_: bool) -> None:
-    """Look at all calls again when the knob changes that leaves them to Python."""
+def _switched(_: object) -> None:
+    """Look at all calls again when a knob changes that leaves them to Python."""
     for function in registry.functions():
         if isinstance(function, TracedFunction):
-            function.forget_sooner()
+            function.look_again()
 
 
-knobs.watch("demote", _demote_switched)
+for _name in ("demote", "unsupported"):
+    knobs.watch(_name, _switched)

@@ -16,21 +16,29 @@ from ...dialect.errors import InternalError, ProfuseError, TraceError
 from ...dialect.importers.tracing.pytree import flatten
 from ...dialect.importers.tracing.trace_guards import TraceGuard
 from ...dialect.reasons import Kind, Reason
-from ..arguments.plain_calls import outline, sized_outline
+from ..arguments.plain_calls import (
+    Unseen,
+    outline,
+    outline_of_kinds,
+    sized_outline,
+    valued_outline,
+)
 from ..memory.destinations import Destinations
 from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
+from ..settings.plain import debugger
 
 if TYPE_CHECKING:
+    from .in_vain import Patience
     from .recursion import Recursion
 
 _GUARDED = 3  # refusals per kind of call that hold for some numbers alone; the next holds for all
 # A trace that gets too long has a guard for each round. The first ones tell calls apart: to look at
 # all would take longer than Python takes for the call.
 _LOOKED_AT = 8
+_REFUSALS = 256  # kinds of calls, which may hold objects
 _FLAT = 1024  # keys of calls that are known to be Python's
-_UNSEEN = 64  # calls of a known outline that are not looked at, as one more might have a graph
 
 
 @dataclass(eq=False)
@@ -50,7 +58,8 @@ class Refused(Exception):
     Args:
         error: why; None = it is known already, or the function raised an error of its own.
         raised: the error that the function itself raised while it was traced.
-        lasts: it is known of all calls of this structure, whatever their numbers are.
+        by: which outline tells calls that have none either; None = that is not known.
+        patience: how long others with the same outline are left unseen; None = for ever longer.
 
     Attributes:
         key: of the calls without a graph, if it is not known yet whether Python raises the same.
@@ -58,10 +67,10 @@ class Refused(Exception):
 
     def __init__(
         self, error: ProfuseError | None = None, *, raised: Exception | None = None,
-        lasts: bool = False,
+        by: Unseen | None = None, patience: Patience | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.error, self.raised, self.lasts = error, raised, lasts
+        self.error, self.raised, self.by, self.patience = error, raised, by, patience
         self.key: Hashable | None = None
 
     def disproved(self) -> ProfuseError:
@@ -80,6 +89,11 @@ class PythonCalls:
         fn: the Python function.
         name: what the function is called in messages.
         counters: where the calls are counted.
+
+    Attributes:
+        by_kinds, by_identities, by_values: calls that are Python's by an outline of arguments: for
+            other objects and texts of the same kinds, for the same ones, for the same numbers.
+        sooner: calls that Python takes less time for.
     """
 
     def __init__(self, fn: Callable[..., Any], name: str, counters: Counters) -> None:
@@ -87,78 +101,75 @@ class PythonCalls:
         self._lock = ForkLock()
         self._refusals: dict[Hashable, list[_Refusal]] = {}
         self._flat: dict[tuple, None] = {}
-        self._outlines: dict[tuple, list[None]] = {}  # -> as many calls as Python takes unseen
-        self._mixed: dict[tuple, None] = {}  # outlines that calls with graphs have, too
-        self._sooner: dict[tuple, list[None]] = {}  # -> as many calls as Python runs without a race
+        self.by_kinds, self.by_identities = Unseen(outline_of_kinds), Unseen(outline)
+        self.by_values, self.sooner = Unseen(valued_outline), Unseen(sized_outline, grows=False)
+        self._unseen: list[Unseen] = []  # those that know of calls
         self.reasons: dict[str, Reason] = {}
         self.is_last = False  # the last call was one of these
         self.recursion: Recursion | None = None  # where a trace has recursed too deeply
 
     def serves(self, flat: tuple | None) -> bool:
         """True if all calls with this flat key are Python's."""
-        return flat is not None and flat in self._flat
+        return flat in self._flat
 
     def takes(self, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """True if a call is taken for Python's by its outline alone, without being flattened.
+        """True if a call is taken for Python's by an outline alone, without being flattened.
 
-        One in some calls of an outline is not, since its structure may be another one.
+        One in many is not, since its structure may be another one.
         """
-        if not self._outlines:
-            return False
-        left = self._outlines.get(outline(args, kwargs))
-        if not left:
-            return False
-        left.pop()
-        return True
+        for unseen in self._unseen:  # noqa: SIM110  (a generator takes as long again)
+            if unseen.takes(args, kwargs):
+                return True
+        return False
 
-    def runs_sooner(self, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """True if Python takes less time for calls like this one, which is not looked at then.
+    def note_unseen(
+        self, refused: Refused, flat: tuple | None, args: tuple, kwargs: dict[str, Any]
+    ) -> None:
+        """Leave calls that look like one that was refused to Python, without a look."""
+        by, patience = refused.by, refused.patience
+        if by is None:
+            return
+        with self._lock:
+            if flat is not None and patience is None and by is not self.by_values:
+                if len(self._flat) < _FLAT:  # the key tells all that decides
+                    self._flat[flat] = None
+                return
+            if by.note(args, kwargs, None if patience is None else patience.left):
+                if patience is not None:
+                    patience.skip()
+                every = self.by_kinds, self.by_identities, self.by_values
+                self._unseen = [u for u in every if u is by or u in self._unseen]
 
-        One in some calls is, as there may be another plan.
-        """
-        if not self._sooner:
-            return False
-        left = self._sooner.get(sized_outline(args, kwargs))  # type: ignore[arg-type]
-        if not left:
-            return False
-        left.pop()
-        return True
+    def note_graph(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Look at calls like this one, which has a graph."""
+        for unseen in self._unseen:
+            unseen.drop(args, kwargs)
+
+    def look_again(self) -> None:
+        """Look at each call again: a knob that leaves calls to Python has changed."""
+        with self._lock:
+            self._flat.clear()
+            for unseen in (*self._unseen, self.sooner):
+                unseen.clear()
 
     def note_sooner(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Note that Python takes less time for a call: to find its graph takes time as well."""
-        key = sized_outline(args, kwargs) if knobs.demote else None
-        if key is not None and (key in self._sooner or len(self._sooner) < _FLAT):
-            self._sooner[key] = [None] * _UNSEEN
+        if knobs.demote:
+            self.sooner.note(args, kwargs)
 
-    def forget_sooner(self) -> None:
-        """Look at each call again: the knob that leaves calls to Python has changed."""
-        self._sooner.clear()
-
-    def note_outline(self, args: tuple, kwargs: dict[str, Any], *, has_graph: bool) -> None:
-        """Note of a call that has been flattened whether there is a graph for it."""
-        if has_graph and not self._outlines:
-            return
-        key = outline(args, kwargs)
-        with self._lock:
-            if not has_graph:
-                if key not in self._mixed and len(self._outlines) < _FLAT:
-                    self._outlines[key] = [None] * _UNSEEN
-            elif self._outlines.pop(key, None) is not None and len(self._mixed) < _FLAT:
-                self._mixed[key] = None
-
-    def find(self, key: Hashable, leaves: Sequence[Any], flat: tuple | None) -> _Refusal | None:
-        """Why a call is Python's, if it is; calls with its flat key are found sooner then."""
+    def find(self, key: Hashable, leaves: Sequence[Any]) -> Refused | None:
+        """The refusal of a call that is known to be Python's; None = it is not."""
         for refusal in self._refusals.get(key, ()):
             if refusal.holds(leaves):
-                if flat is not None and not refusal.guards and len(self._flat) < _FLAT:
-                    self._flat[flat] = None
-                return refusal
+                return Refused(by=self.by_values if refusal.guards else self.by_identities)
         return None
 
     def note(self, key: Hashable, error: ProfuseError) -> None:
         """Leave calls of a kind to Python from now on: a trace was refused with ``error``."""
         reason = self.tell(error)
         with self._lock:
+            while len(self._refusals) >= _REFUSALS and key not in self._refusals:
+                del self._refusals[next(iter(self._refusals))]
             known = self._refusals.setdefault(key, [])
             guards = tuple(error.guards)[:_LOOKED_AT] if isinstance(error, TraceError) else ()
             known.append(_Refusal(guards if len(known) < _GUARDED else (), reason))
@@ -166,12 +177,23 @@ class PythonCalls:
     def tell(self, error: ProfuseError) -> Reason:
         """Tell why a trace was refused, once."""
         reason = Reason.of_error(Kind.NO_GRAPH, error, subject=self._name)
+        self._tell(reason, str(error))
+        return reason
+
+    def _tell(self, reason: Reason, event: str) -> None:
         with self._lock:
             is_new = reason.told not in self.reasons
             self.reasons.setdefault(reason.told, reason)
         if is_new:
-            log("python", self._name, str(error))
-        return reason
+            log("python", self._name, event)
+
+    def note_debugged(self) -> None:
+        """Count a call that is Python's because of a debugger."""
+        self._counters.calls += 1
+        self._counters.python_calls += 1
+        self.is_last = True
+        detail = debugger() or ""
+        self._tell(Reason(Kind.DEBUGGED, detail=detail, subject=self._name), detail)
 
     def _note_recursion(self) -> None:
         from .recursion import Recursion  # few functions recurse
@@ -183,17 +205,21 @@ class PythonCalls:
         self, refused: Refused | None, args: Sequence[Any], kwargs: dict[str, Any], *,
         meanwhile: bool = False,
     ) -> Any:  # fmt: skip
-        """Run a call in Python; ``meanwhile``: until the code of a graph is there.
+        """Run a call in Python; ``meanwhile``: for a graph, which counts it, until there is code.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
         if that is of the same kind and has its text, as it tells the line.
         """
-        self._counters.calls += 1
-        self._counters.python_calls += 1
+        counters = self._counters
+        counters.python_calls += 1
+        counters.calls += not meanwhile
         self.is_last = not meanwhile
-        error = refused.error if refused is not None else None
-        if refused is not None and isinstance(refused.raised, RecursionError):
-            self._note_recursion()
+        error = None
+        if refused is not None:
+            counters.python_looks += 1
+            error = refused.error
+            if isinstance(refused.raised, RecursionError):
+                self._note_recursion()
         try:
             if self.recursion is None:
                 result = self._fn(*args, **kwargs)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...dialect.errors import TraceError
 from ...dialect.importers.tracing.pytree import TreeDef
-from ...dialect.importers.tracing.static_objects import is_compared_by_value
+from ...dialect.importers.tracing.static_objects import real
 from .variants import Variant
 
 _IN_A_ROW = 8  # traces of which none serves as many calls
@@ -22,7 +22,7 @@ _WAIT = 64  # calls until the next trace; then four times as many
 _LONGER = 4
 
 
-class _Patience:
+class Patience:
     """Tells of the calls that might be traced which one is: one of 64, then one of 256, …"""
 
     def __init__(self) -> None:
@@ -37,18 +37,27 @@ class _Patience:
         self._left = self._wait
         return True
 
+    @property
+    def left(self) -> int:
+        """How many calls are not."""
+        return self._left - 1
+
+    def skip(self) -> None:
+        """Count these: nobody asks about them."""
+        self._left = 1
+
 
 class NewNumbers:
     """Whether calls of one structure are traced for new numbers."""
 
     def __init__(self) -> None:
-        self._patience = _Patience()
+        self.patience = Patience()
 
     def check(self, known: Sequence[Variant]) -> None:
         """Raise TraceError if it does not pay to trace one more call beside the known graphs."""
         latest = known[-_IN_A_ROW:]
         in_vain = all(v.trace.guards and not _serves(v) for v in latest)
-        if len(latest) < _IN_A_ROW or not in_vain or self._patience.is_over():
+        if len(latest) < _IN_A_ROW or not in_vain or self.patience.is_over():
             return
         guards = latest[-1].trace.guards
         before = {guard.text: guard.expected for guard in latest[-2].trace.guards}
@@ -62,52 +71,52 @@ class NewNumbers:
 
 
 class NewObjects:
-    """The latest traces of one function, by the objects that they were made for."""
+    """The latest traces of one function, by the objects, texts and the like they were made for."""
 
     def __init__(self) -> None:
         self._latest: deque[tuple[list[Any], Variant | None]] = deque(maxlen=_IN_A_ROW)
-        self._patience = _Patience()
+        self.patience = Patience()
 
     def check(self, tree: TreeDef) -> None:
         """Raise TraceError if it does not pay to trace a call of this structure."""
-        held = _objects(tree)
-        in_vain = bool(held) and self._are_in_vain({id(x) for x in held})
-        if not in_vain or self._patience.is_over():
+        held = tree.static_keys()
+        places = self._in_vain(held)
+        if not places or self.patience.is_over():
             return
-        kinds = ", ".join(sorted({type(x).__name__ for x in held}))
+        kinds = ", ".join(sorted({type(real(held[k])).__name__ for k in places}))
         raise TraceError(
             f"the arguments are, or hold, other objects at each call ({kinds}): each call would "
             "have a graph of its own",
             hint="pass the arrays and numbers, or use the same objects again",
         )
 
-    def _are_in_vain(self, held: set[int]) -> bool:
-        """True if the latest traces were for other objects each, and serve hardly a call."""
-        row = 0
+    def _in_vain(self, held: list[Any]) -> list[int]:
+        """The places where each of the latest traces had another object; none serves many calls."""
+        row, rows = 0, []
         for found, made in reversed(self._latest):
-            if not found or any(id(x) in held for x in found) or _serves(made):
-                return False
+            if not found or _serves(made):
+                return []
+            rows.append(found)
             row += 1 if made is not None else _REFUSED
             if row >= _IN_A_ROW:
-                return True
-        return False
+                break
+        else:
+            return []
+        least = min(map(len, rows))
+        return [k for k, x in enumerate(held[:least]) if _differ([x, *(r[k] for r in rows)])]
 
     def note(self, tree: TreeDef, made: Variant | None) -> None:
         """Note a trace, and its graph; None = it was refused."""
-        self._latest.append((_objects(tree), made))
+        self._latest.append((tree.static_keys(), made))
 
 
-def _objects(tree: TreeDef) -> list[Any]:
-    """The objects of a structure that equal nothing but themselves."""
-    return [x for x in tree.statics() if type(x).__eq__ is object.__eq__ or _is_users(x)]
-
-
-def _is_users(x: Any) -> bool:
-    return not is_compared_by_value(type(x))
+def _differ(found: list[Any]) -> bool:
+    """Whether no two of these are equal; 1 and True are two things."""
+    return len({(type(x), x) for x in found}) == len(found)
 
 
 def _serves(made: Variant | None) -> bool:
     return made is not None and made.executor.counters.current().calls >= _IN_A_ROW
 
 
-__all__ = ["NewNumbers", "NewObjects"]
+__all__ = ["NewNumbers", "NewObjects", "Patience"]

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from sys import is_finalizing
+from threading import get_ident
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ArgumentError, ProfuseError
+from ...dialect.importers.python.float_errors import told_error, told_errors
 from ...dialect.importers.python.generators import is_plain_generator
 from ...dialect.importers.tracing.current import current
 from ...dialect.importers.tracing.inline import example_of, inline_trace
@@ -35,21 +37,23 @@ from ..memory.donation import parameter_names
 from ..memory.output_pool import readable
 from ..observe import registry
 from ..settings.knobs import knobs
+from ..settings.plain import Plain, is_disabled, plain, read_knobs
 from ..settings.strategy import normalize
 from ..tiers.choice import AnyExecutor
 from ..tiers.profiling import Options
 from .byte_order import FOREIGN_ORDER, has_foreign
-from .device_arguments import flat_leaves
+from .device_arguments import are_of_host, flat_leaves
 from .graphs import TracedFunction
 from .in_python import Refused
 from .pickling import importable, reduced
-from .variants import Variant
+from .variants import Key, Variant
 
 if TYPE_CHECKING:
     from ..explain.state import ExecutorState
     from ..memory.destinations import Destinations
     from .saved.file import SavedFile, StoredGraph
 
+_NO_OWN_TRACE = 256
 _PATIENCE = 0.03  # seconds that a call spends in loops op by op, to profile, before Python runs it
 
 
@@ -68,28 +72,49 @@ class JitFunction(TracedFunction):
     def __init__(self, fn: Callable[..., Any], options: Options) -> None:
         super().__init__(fn, options)
         self._named: FunctionType | None = None
+        self._untold: set[str] = set()  # what Python has run calls for (`float_errors`)
+        self._no_own_trace: dict[Key, None] = {}  # calls in traces that are recorded there
+        read_knobs()
         self._enter()
 
     def _call_python(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
         if is_finalizing():
             return self._call_at_end(args, kwargs)
+        why = plain()
+        if why is not None and self._is_plain(why, args, kwargs):
+            return self._fn(*args, **kwargs)
         recursion = self._in_python.recursion
         if recursion is not None and recursion.is_open:
             return self._fn(*args, **kwargs)
-        if self._in_python.runs_sooner(args, kwargs) and current() is None:
+        if self._in_python.sooner.takes(args, kwargs) and current() is None:
             return self._leave(None, args, kwargs)
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
-            python = self._in_python
-            if python.serves(key) if key is not None else self._takes_unseen(args, kwargs):
+            if self._in_python.serves(key) or self._takes_unseen(args, kwargs):
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
             result = self._serve(variant, args, args, args, kwargs)
         self._look()
         return result
+
+    def _is_plain(self, why: Plain, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Whether Python runs a call, and nothing else has to do with it.
+
+        For a debugger, it does so where all arguments are of the host: NumPy's functions cannot
+        compute what a kernel of a device can. Such calls are counted.
+        """
+        if not self._has_code or current() is not None:
+            return False
+        if why is Plain.DISABLED:
+            return True
+        if not are_of_host(args, kwargs):
+            return False
+        self._in_python.note_debugged()
+        self._forget_native()
+        return True
 
     def _call_at_end(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call of a finalizer while the interpreter ends, when nothing can be imported.
@@ -119,6 +144,9 @@ class JitFunction(TracedFunction):
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
+        if (told := told_errors()) is not None:
+            self._note_untold(told)
+            return self._leave(None, args, kwargs)
         if self._raises:
             return self._unlimited(variant, leaves, given, args, kwargs)
         if variant.python_serves():
@@ -126,7 +154,8 @@ class JitFunction(TracedFunction):
             return self._leave(None, args, kwargs)
         if variant.waits():
             self._current = variant.executor
-            return self._in_python.call(None, args, kwargs, meanwhile=True)
+            variant.executor.counters.calls += 1
+            return self._leave(None, args, kwargs, meanwhile=True)
         is_raced = variant.is_raced and self._may_race
         if not (is_raced or variant.has_rounds):
             return self._unlimited(variant, leaves, given, args, kwargs)
@@ -152,6 +181,17 @@ class JitFunction(TracedFunction):
         result = self._leave(None, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)
         return result
+
+    def _note_untold(self, how: str) -> None:
+        """Tell why a call is Python's: kernels do not notice the floating-point errors asked for.
+
+        Raises TraceError if there is no Python for it.
+        """
+        if self._raises:
+            raise told_error(how)
+        if how not in self._untold:
+            self._untold.add(how)
+            self._in_python.tell(told_error(how))
 
     def _unlimited(
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple,
@@ -284,6 +324,8 @@ class JitFunction(TracedFunction):
             every = self._graphs_met()
         reasons |= {why: None for v in every if (why := unserved(v)) is not None}
         lines = self._in_python.explain()
+        if self._has_code and is_disabled():
+            lines.insert(0, f"{self._name} is switched off: each call is that of the function.")
         if reasons and any(v.is_pythons for v in every) and not self._raises:
             lines.append(
                 "  Calls that compute numbers alone run in Python, which takes less than a plan."
@@ -291,7 +333,7 @@ class JitFunction(TracedFunction):
         if any(v.gives_views for v in every) and not self._raises:
             lines.append("  Calls that give arguments, or views of them, run in Python.")
         if any(v.waits() for v in every) and not self._raises:
-            lines.append("  Python runs the calls meanwhile: so many operations take it less time.")
+            lines.append("  Python runs the calls meanwhile.")
         lines += [f"  Calls are dispatched in Python: {reason}" for reason in reasons]
         lines += [
             f"  Some calls run in Python, in {1e6 * race.python:.1f} us, where the plan takes "
@@ -312,29 +354,39 @@ class JitFunction(TracedFunction):
 
         Its arguments are nested, traced, new, on a device, need copies, or no graph can take them.
         """
+        known = self._graphs_made
         try:
             result = self._call_graph(flat, args, kwargs)
         except Refused as error:
             refused = error
         else:
-            if flat is None:
-                self._in_python.note_outline(args, kwargs, has_graph=True)
+            if self._graphs_made == known:  # a new graph may serve no other call
+                self._in_python.note_graph(args, kwargs)
             return result
-        if refused.lasts and flat is None:
-            self._in_python.note_outline(args, kwargs, has_graph=False)
-        return self._leave(refused, args, kwargs)
+        python = self._in_python
+        if refused.key is None:
+            python.note_unseen(refused, flat, args, kwargs)
+            return self._leave(refused, args, kwargs)
+        try:
+            return self._leave(refused, args, kwargs)
+        except Exception:
+            python.note_unseen(refused, flat, args, kwargs)  # Python raises it as well
+            raise
 
     def _takes_unseen(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if a call is taken for Python's at once; calls in a trace never are."""
-        return self._in_python.takes(args, kwargs) and current() is None and not self._raises
+        return self._in_python.takes(args, kwargs) and current() is None
 
-    def _leave(self, refused: Refused | None, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python."""
+    def _leave(
+        self, refused: Refused | None, args: tuple, kwargs: dict[str, Any], *,
+        meanwhile: bool = False,
+    ) -> Any:  # fmt: skip
+        """Run a call in Python; ``meanwhile``: until the code of a graph is there."""
         self._forget_native()
         if LIMITS.current is not None:
             with within(None):
-                return self._in_python.call(refused, args, kwargs)
-        return self._in_python.call(refused, args, kwargs)
+                return self._in_python.call(refused, args, kwargs, meanwhile=meanwhile)
+        return self._in_python.call(refused, args, kwargs, meanwhile=meanwhile)
 
     def _call_graph(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same with a graph; raises `Refused` for calls that are left to Python."""
@@ -395,6 +447,9 @@ class JitFunction(TracedFunction):
         if is_finalizing():
             result = self._call_at_end(args[1:], kwargs)
             return self._in_python.put(result, args[0])
+        why = plain()
+        if why is not None and self._is_plain(why, args[1:], kwargs):
+            return self._in_python.put(self._fn(*args[1:], **kwargs), args[0])
         try:
             return super()._into_python(args, kwargs)
         except Refused as error:
@@ -414,12 +469,15 @@ class JitFunction(TracedFunction):
             refused = error
         check_arity(self._fn, self._name, args, kwargs)
         self._in_python.note(None, refused)
-        raise Refused(refused, lasts=True)
+        raise Refused(refused, by=self._in_python.by_kinds)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         leaves, tree = self._flattened(args, kwargs)
         flat, leaves = None if kwargs else flat_key(args), self._host_leaves(leaves, self._own)
         variant = self._lookup(flat, leaves, tree, args, kwargs, plain=True)
+        if (told := told_errors()) is not None:
+            self._note_untold(told)
+            raise Refused()
         if variant.trace.has_effects:
             raise Refused()
         return variant.executor, self._inputs(variant, leaves), variant.trace.out_tree
@@ -429,19 +487,25 @@ class JitFunction(TracedFunction):
 
         If the graph was made while profiling mode was off, or is made now in that mode, its trace
         is inlined (R2.14). Otherwise, and if ranks or dtypes of arguments are unknown, the Python
-        function is called and its operations are recorded in the outer trace.
+        function is called and its operations are recorded in the outer trace. So they are where
+        the outer trace is one of this function: each level would be traced for each one above it.
         """
         examples = [example_of(leaf) for leaf in leaves]
-        if any(example is None for example in examples):
+        if self._traced_by == get_ident() or any(example is None for example in examples):
             return trace_inline(self._fn, args, kwargs, leaves)
         key = (tree, tuple(map(leaf_kind, examples)))
         variant = self._find(self._variants.get(key, ()), examples, plain=False)
-        if variant is None and not knobs.profiling_mode:
+        if variant is None and not knobs.profiling_mode and key not in self._no_own_trace:
             try:
                 variant = self._trace(key, examples, *tree.unflatten(examples))
-            except (ProfuseError, Refused):
+            except (ProfuseError, Refused) as error:
+                raised = error.raised if isinstance(error, Refused) else None
+                if isinstance(raised, RecursionError):
+                    raise raised from None  # so would the outer trace end, after as many again
                 # The function may use values of the outer trace, so a trace of its own fails. If it
                 # fails for another reason, the call below raises the error in the outer trace.
+                if len(self._no_own_trace) < _NO_OWN_TRACE:
+                    self._no_own_trace[key] = None
                 return trace_inline(self._fn, args, kwargs, leaves)
         if variant is None or variant.trace.has_effects or not variant.executor.joins_traces:
             return trace_inline(self._fn, args, kwargs, leaves)

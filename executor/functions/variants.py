@@ -33,7 +33,6 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *captured, *(f"{draw.method}()" for draw in trace.draws))
 
 
-_LONG = 128  # operations; each takes some microseconds more op by op than in Python
 _FAILURES = 3  # of runs that record types; what raises each time is Python's
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
@@ -160,17 +159,14 @@ class Variant:
                 self.is_pythons = python_is_faster(plan)
         return self.is_pythons
 
-    @cached_property
-    def is_long(self) -> bool:
-        """True of a graph of many operations, as loops of Python make them."""
-        return sum(1 for _ in self.trace.module.main.body.walk()) >= _LONG
-
     def waits(self) -> bool:
-        """True while the code of a long graph is under way: Python is sooner than op by op."""
+        """True while the code of the graph is under way.
+
+        Op by op, each op takes some microseconds more than in Python, and each round of a loop as
+        many times that as it has ops.
+        """
         executor = self.executor
-        if executor.many_plans or executor.settled is not None or self.trace.strict:
-            return False
-        if not executor.options.processor.is_host or not self.is_long:
+        if executor.many_plans or executor.settled is not None or not self.may_be_pythons:
             return False
         return executor.plan().kind == "compiling"
 

@@ -169,6 +169,7 @@ class Counters:
         output_copies: results that were copied into the array given for them.
         donated_results: results that were made in the memory of donated arguments.
         python_calls: calls that Python ran, as no graph can hold them.
+        python_looks: those of them for which a graph was looked for in vain.
         traces: graphs made by tracing.
         dropped_traces: traces dropped for newer ones, with all that was compiled for them.
         cache_hits, cache_misses: look-ups of compiled code.
@@ -211,6 +212,7 @@ class Counters:
     output_copies: int = 0
     donated_results: int = 0
     python_calls: int = 0
+    python_looks: int = 0
     traces: int = 0
     dropped_traces: int = 0
     cache_hits: int = 0

@@ -151,6 +151,8 @@ KNOBS: dict[str, Knob] = {
     "executor_mode": Knob(_bool, True, "graphs made from now on profile and specialise (R1.2)"),
     "profiling_mode": Knob(_bool, True, "specialise by profile; off = by dtype and rank (R2.1)"),
     "optimize": Knob(_bool, True, "graph optimisation as a whole"),
+    "disable": Knob(_bool, False, "jitted functions call the Python functions they were made of"),
+    "debugger": Knob(_bool, True, "calls are Python's while a debugger is at work; off = never"),
     "disable_warning_prints": Knob(_bool, False, "pf.warn puts nothing into graphs (R1.1)"),
     "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
     # R1.1 demands this knob, and that nothing reads it: the depth is the strategy's total.

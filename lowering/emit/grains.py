@@ -11,6 +11,7 @@ from mlir import ir
 
 from ...dialect.ir.symbolic import Dim
 from ..schedule.calls import FEW as FEW_MULTIPLICATIONS
+from ..schedule.calls import Joined
 from ..schedule.chunks import FEW, Chunks, Division
 from ..thread_pool import CHUNK, COLUMNS, POOL, WORK
 from .base import Ops, Sizes
@@ -84,7 +85,8 @@ class Grains:
     def _words(self, number: int) -> _Choice:
         """The words of a choice."""
         ops, choice = self.ops, self.chunks.choices[number]
-        is_apart = choice.calls is not None and choice.calls.some_kernels
+        joined = Joined.ALL if choice.calls is None else choice.calls.joined
+        by_kernel = joined is Joined.SOME
         return _Choice(
             extent=self._size(choice.extent),
             number=ops.constant(number),
@@ -92,7 +94,9 @@ class Grains:
             most=ops.constant(choice.most),
             least=ops.constant(choice.least),
             lowest=self._lowest(choice),
-            taken=self._word(COLUMNS, ops.i64) if is_apart else ops.constant(0),
+            taken=self._word(COLUMNS, ops.i64)
+            if by_kernel
+            else ops.constant(int(joined is Joined.NONE)),
         )
 
     def _grain(self, chosen: _Choice) -> ir.Value:

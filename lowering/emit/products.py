@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mlir import ir
-from mlir.dialects import scf
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
@@ -18,13 +17,13 @@ from ..schedule.graph import Buffer, Product, Tensor
 from ..schedule.index import Index
 from ..schedule.memory import buffer_of
 from ..schedule.small import is_small
-from .base import SCALAR, Ops, Sizes
+from .base import Ops, Sizes
+from .halves import mirror, row_of_share
 from .small_products import SmallProduct
 
 Range = tuple[ir.Value, ir.Value]  # where it begins and ends
 Bases = tuple[ir.Value, ir.Value, ir.Value]  # where left operand, right operand and result begin
 _ROW_MAJOR, _NO_TRANS, _TRANS, _UPPER = 101, 111, 112, 121
-_MIRRORED = 16  # rows and columns of a tile
 
 
 @dataclass(frozen=True)
@@ -221,61 +220,34 @@ class ProductEmitter:
         )  # fmt: skip
 
     def _gram(
-        self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value, rows: Range | None
+        self, op: Product, left: ir.Value, right: ir.Value, out: ir.Value, part: Range | None
     ) -> None:
         """A product of a matrix with its transpose: some rows, and the columns that mirror them.
 
         The library computes the upper half of the square on the diagonal, and what is right of it.
+        Where chunks are added up, a part is one of the multiplications for each element.
         """
         ops, size = self.ops, self.size(op.output.dims[0])
-        low, high = rows or (self.size(0), size)
+        low, high = self.size(0), size
         a = self._matrix(op.left, op.left_view[1], left, (0, 1))
-        a, below = self._rows_of(op, a, out, low, high)
+        below, is_added = out, op.chunks is not None and bool(op.chunks.merged)
+        if part is not None and is_added:
+            start = ops.offset(left, ops.mul(part[0], self.size(a.columns)), op.left.element)
+            a = replace(a, pointer=start, across=ops.subtract(part[1], part[0]))
+        elif part is not None:
+            low, high = (row_of_share(ops, x, size) for x in part)
+            a, below = self._rows_of(op, a, out, low, high)
         flag, leading = self._layout(a)
         self._call(
             op, "syrk",
             self._int(_ROW_MAJOR), self._int(_UPPER), self._int(flag), self._rows(a),
-            self._int(a.width), self._scale(op, 1.0), a.pointer, leading, self._scale(op, 0.0),
+            self._columns(a), self._scale(op, 1.0), a.pointer, leading, self._scale(op, 0.0),
             ops.offset(below, low, op.output.element), self._leading(op.output.dims[0], 1),
         )  # fmt: skip
-        if rows is not None:
+        if part is not None and not is_added:
             b = self._matrix(op.right, op.right_view[1], right, (0, 1))
             self._gemm(op, a, *self._columns_of(op, b, below, high, size))
-        self._mirror(op, out, low, high)
-
-    def _mirror(self, op: Product, out: ir.Value, low: ir.Value, high: ir.Value) -> None:
-        """Copy what is right of the diagonal in some rows to where it belongs below it."""
-        ops, element, size = self.ops, op.output.element, self.size(op.output.dims[0])
-        one, tile = ops.constant(1), ops.constant(_MIRRORED)
-
-        def place(row: ir.Value, column: ir.Value) -> ir.Value:
-            return ops.offset(out, ops.add(ops.mul(row, size), column), element)
-
-        def loop(start: ir.Value, end: ir.Value, step: ir.Value) -> scf.ForOp:
-            return ops.loop(start, end, step, [])
-
-        def close() -> None:
-            ir.Operation.create("scf.yield")
-
-        # Tiles of whole cache lines: a row is read where a column is written.
-        rows = loop(low, size, tile)
-        with ir.InsertionPoint(rows.body):
-            last_row = ops.least(ops.add(rows.induction_variable, tile), size)
-            columns = loop(low, ops.least(last_row, high), tile)
-            with ir.InsertionPoint(columns.body):
-                last = ops.least(ops.add(columns.induction_variable, tile), high)
-                row = loop(rows.induction_variable, last_row, one)
-                with ir.InsertionPoint(row.body):
-                    i = row.induction_variable
-                    column = loop(columns.induction_variable, ops.least(last, i), one)
-                    column.operation.attributes[SCALAR] = ir.UnitAttr.get()
-                    with ir.InsertionPoint(column.body):
-                        j = column.induction_variable
-                        ops.store(ops.load(place(j, i), element), place(i, j))
-                        close()
-                    close()
-                close()
-            close()
+        mirror(ops, op.output.element, out, size, low, high)
 
     def _gemv(self, op: Product, m: Matrix, x: Matrix, stride: Dim, out: ir.Value) -> None:
         flag, leading = self._layout(m)

@@ -18,6 +18,8 @@ them, without an operand that is packed twice.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mlir import ir
 
 from ...dialect.dataclass import dataclass
@@ -30,6 +32,14 @@ ELEMENTS = 16
 FEW = 1_000_000  # multiplications
 
 
+class Joined(Enum):
+    """Which kernels of the library give neighbouring chunks, in one call, the bits of several."""
+
+    ALL = 0
+    SOME = 1
+    NONE = 2
+
+
 @dataclass(eq=False)
 class Calls:
     """How the rows or columns of a product become calls.
@@ -37,15 +47,14 @@ class Calls:
     Attributes:
         least: iterations of a chunk, where there are enough for two: a call packs the whole of the
             other operand.
-        some_kernels: True = neighbouring chunks are one call with some kernels of the library only;
-            False = with all of them.
+        joined: with which kernels of the library neighbouring chunks are one call.
         last: iterations of the last chunk, at least.
         each: sizes whose product is the number of multiplications of an iteration, where no chunk
             may have as few as `FEW`; None = any may.
     """
 
     least: int
-    some_kernels: bool
+    joined: Joined
     last: int
     each: tuple[Dim, ...] | None = None
 

@@ -141,6 +141,7 @@ def schedule(
     for number, step in enumerate(grouper.steps):
         if isinstance(step, Product):
             step.chunks = product_chunks(step) if threads else None
+            _add_temporaries([], step.chunks, lives, number)
             result.steps.append(step)
             continue
         if isinstance(step, Blocks):

@@ -2,19 +2,25 @@
 
 A product of fewer rows than two chunks need has chunks of columns. These are wide, because some
 kernels of the library need a call for each of them, which packs the left operand again (`calls`).
+
+Parts of a product with a mirrored half (`gram`) never have the bits of the whole, and are computed
+apart on one thread, too. So there are parts only where they cost next to nothing: of very many
+multiplications for an element, sums of parts of these are added up; of many rows, parts pack the
+operand again, which takes the less of their time the more rows they have.
 """
 
 from __future__ import annotations
 
-from .calls import ELEMENTS, ROWS, Calls, form
-from .chunks import BYTE, FEW, MULTIPLY, Chunks, Division
+from .calls import ELEMENTS, ROWS, Calls, Joined, form
+from .chunks import BYTE, FEW, MOST_APART, MULTIPLY, Chunks, Division, Merged
 from .gram import is_gram
-from .graph import Product
+from .graph import Combiner, Product
 from .memory import element_bytes
 
-_HALF = 128  # rows of a chunk of a product with a mirrored half, or a multiple
 _COLUMNS = 512  # of a chunk
-_HALVED = 4  # chunks of a product with a mirrored half: their rows get shorter and shorter
+# Of a product with a mirrored half: what the rows of a chunk are a multiple of, rows of a chunk at
+# least, and bytes of the numbers that are multiplied for an element of a chunk that is added up.
+_TILE, _HALF, _ADDED = 64, 1024, 65536
 
 
 def product_chunks(op: Product) -> Chunks | None:
@@ -32,12 +38,17 @@ def _choices(op: Product, size: int) -> list[Division]:
     if op.kind == "batch_matmul":
         return [Division(None, rows, 1)]
     if form(op) == "matvec":
-        calls = Calls(ELEMENTS, False, ELEMENTS)
+        calls = Calls(ELEMENTS, Joined.ALL, ELEMENTS)
         return [Division(None, rows, ELEMENTS, calls=calls)]
     if is_gram(op):
-        return [Division(None, rows, _HALF, _HALVED)]
-    by_rows = Division(None, rows, ROWS, calls=Calls(ROWS, False, ROWS, (columns, shared)))
-    calls = Calls(_COLUMNS, size == 4, _COLUMNS, (rows, shared))
+        is_tall = isinstance(shared, int) and shared * size >= 2 * _ADDED
+        if is_tall and isinstance(rows, int) and rows < 2 * _HALF:
+            sums = [Merged(op.output, Combiner("arith.addf", ordered=False))]
+            return [Division(None, shared, _ADDED // size, MOST_APART, sums)]
+        return [Division(None, rows, _TILE, calls=Calls(_HALF, Joined.NONE, _HALF))]
+    by_rows = Division(None, rows, ROWS, calls=Calls(ROWS, Joined.ALL, ROWS, (columns, shared)))
+    joined = Joined.SOME if size == 4 else Joined.ALL
+    calls = Calls(_COLUMNS, joined, _COLUMNS, (rows, shared))
     by_columns = Division(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
     if isinstance(rows, int):
         return [by_columns if rows < 2 * ROWS else by_rows]

@@ -221,9 +221,9 @@ from profuse.lowering.libllvm import Linked
 from profuse.lowering.target import host_target
 code = object_code("define i32 @f(i32 %x) { %y = mul i32 %x, %x ret i32 %y }", host_target())
 def size(): return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
-for k in range(1200):
+for k in range(2000):
     Linked(code, ("f",), {})
-    if k == 400: before = size()
+    if k == 800: before = size()
 assert size() - before < 4000, size() - before
 """
     subprocess.run([sys.executable, "-c", script], check=True)

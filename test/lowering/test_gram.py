@@ -88,11 +88,36 @@ def test_other_products_are_computed_as_a_whole():
 
 
 @needs_pool
-@pytest.mark.parametrize("symbolic", [False, True])
-@pytest.mark.parametrize("first", [True, False])
-def test_same_bits_on_any_number_of_threads(symbolic, first):
-    x = RNG.standard_normal((700, 520)).astype(np.float32)
-    kernel = built(gram(*(("s0", "s1") if symbolic else x.shape), first=first))
+@pytest.mark.parametrize(
+    ("shape", "symbolic"),
+    [((700, 2100), False), ((500, 3100), True), ((34000, 70), False)],
+)
+@pytest.mark.parametrize(("dtype", "first"), [(F32, True), (F64, False), (F64, True)])
+def test_same_bits_on_any_number_of_threads(shape, symbolic, dtype, first):
+    """Parts of many rows, and of sums of many products."""
+    shape = shape if first else shape[::-1]
+    x = RNG.standard_normal(shape).astype(dtype.numpy)
+    sizes = ("s0", "s1") if symbolic else shape
+    kernel = built(gram(*sizes, first=first, dtype=dtype))
     check(kernel, x, first)
     assert "profuse_pool" in kernel.stages["loops"]
     assert same_bits([*on_threads(kernel, x), kernel(x)])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_one_call_where_parts_would_cost_time(first):
+    x = RNG.standard_normal((700, 520))
+    kernel = built(gram(*x.shape, first=first, dtype=F64))
+    assert "profuse_pool" not in kernel.stages["loops"]
+    assert kernel.stages["loops"].count("call @scipy_cblas_dsyrk") == 1
+    assert "gemm" not in kernel.stages["loops"]
+    check(kernel, x, first)
+
+
+@pytest.mark.parametrize("shape", [(40, 2047), (40, 2048), (16383, 65), (16384, 65), (16385, 65)])
+def test_sizes_of_one_part_and_of_two(shape):
+    x = RNG.standard_normal(shape)
+    kernel = built(gram(*shape, dtype=F64))
+    is_one = shape in ((40, 2047), (16383, 65))
+    assert ("profuse_pool" in kernel.stages["loops"]) != is_one
+    check(kernel, x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -177,6 +177,8 @@ class ValueAndGrad:
         with_value: return the result, too.
     """
 
+    only_traced: ClassVar[bool] = True
+
     def __init__(
         self, fn: Callable, wrt: Selector | Sequence[Selector], has_aux: bool, with_value: bool
     ) -> None:
@@ -209,6 +211,8 @@ class ValueAndGrad:
 
 class Jvp:
     """``fn`` with the derivative along tangents of its arguments, as a function that is traced."""
+
+    only_traced: ClassVar[bool] = True
 
     def __init__(self, fn: Callable) -> None:
         self.__module__ = fn.__module__

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...errors import ArgumentError
 from ...ir.dtypes import dtype_of
@@ -45,6 +45,8 @@ class Forward:
         budget: which part of what its pullback would keep it may keep, as of `residuals`.
     """
 
+    only_traced: ClassVar[bool] = True
+
     def __init__(self, fn: Callable, wrt: Sequence[int] | None = None, budget: float = 1.0) -> None:
         wraps(self, fn)
         self.fn, self.wrt, self.budget = fn, wrt, budget
@@ -76,12 +78,19 @@ def _own(rec: Recorder, value: int) -> Any:
     return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept
 
 
-def backward(token: Pullback, saved: list[Any], gradients: list[Any]) -> Any:
+class _Backward:
     """The gradients of the arguments, as a function that must be traced."""
-    rec = recorder_of()
-    operands = [as_value(rec, x) for x in (*saved, *gradients)]
-    outputs = inline_program(rec, token.program, operands)
-    return unflatten(token.tree, [wrap(rec, v) for v in outputs])
+
+    only_traced: ClassVar[bool] = True
+
+    def __call__(self, token: Pullback, saved: list[Any], gradients: list[Any]) -> Any:
+        rec = recorder_of()
+        operands = [as_value(rec, x) for x in (*saved, *gradients)]
+        outputs = inline_program(rec, token.program, operands)
+        return unflatten(token.tree, [wrap(rec, v) for v in outputs])
+
+
+backward = _Backward()
 
 
 def checked(gradient: Any, result: Any) -> list[Any]:

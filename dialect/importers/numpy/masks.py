@@ -193,9 +193,6 @@ class Masked(Recording):
 
         return lambda *args, **kwargs: attempt(masked, plain, (self, *args), kwargs)
 
-    def __repr__(self) -> str:
-        return f"<traced {self.dtype} array, picked by a mask>"
-
     def __len__(self) -> int:
         return int(self.shape[0])
 

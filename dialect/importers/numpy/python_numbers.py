@@ -88,6 +88,8 @@ def _substitute(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], 
     def register(record: Callable[..., Any]) -> None:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if original is math.trunc and not all(hasattr(x.__class__, "__trunc__") for x in args):
+                return original(*args)  # of NumPy's integers
             traced = [x for x in args if isinstance(x, Recording)]
             if kwargs or not traced or any(_is_foreign(x, dtype) for x in args):
                 return original(*args, **kwargs)

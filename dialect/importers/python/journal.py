@@ -25,6 +25,7 @@ from ..tracing.operators import Recording
 from ..tracing.recorder import checksum
 from .generators import is_generator, locked
 from .instances import ABSENT, HEAP_TYPE, dict_type, holds_attributes, slots_of
+from .purity import BOUND, bound_to
 from .users_code import is_users_file, is_users_module, is_users_name
 
 _OBJECTS = 20_000  # objects that are watched
@@ -32,7 +33,7 @@ _ITEMS = 4_000_000  # items of containers that are compared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
-    np.ufunc, types.BuiltinFunctionType, types.FunctionType, types.CodeType, types.GenericAlias,
+    np.ufunc, types.FunctionType, types.CodeType, types.GenericAlias,
 })  # fmt: skip
 _MUTABLE = (list, dict, set, np.ndarray)
 
@@ -138,6 +139,9 @@ class Journal:
             return []
         if issubclass(kind, types.MethodType):
             return [(value.__self__, name)]
+        if kind in BOUND:
+            owner = bound_to(value)
+            return [] if owner is None else [(owner, name)]
         if issubclass(kind, partial):
             return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
         if not is_users_class(kind):

@@ -22,7 +22,8 @@ class StateRead:
             ``"attribute"`` in an object, ``"own attribute"`` there and not in its class,
             ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
             ``"size"`` takes the length of a list, ``"keys"`` are those of a dict in their order,
-            ``"members"`` is all that a set holds, ``"contents"`` is what an array holds.
+            ``"members"`` is all that a set holds, ``"contents"`` is what an array holds,
+            ``"code"`` is that of a function.
         holder: the dict, list, object, cell, set or array.
         key: name, index or key there; None where the step needs none.
         value: what was found.
@@ -124,6 +125,7 @@ FIND: dict[str, Any] = {
     "size": lambda holder, key: len(holder),
     "keys": lambda holder, key: tuple(holder),
     "members": lambda holder, key: frozenset(holder),
+    "code": lambda holder, key: holder.__code__,
     "own attribute": lambda holder, key: _own(holder, key),
 }
 

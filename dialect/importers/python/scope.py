@@ -20,6 +20,9 @@ from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_identities, asks_source, with_callees
+from .hidden import hidden_error
+from .places import MISSING
+from .purity import is_pure_class
 from .substitutes import BUILTINS, conversion, substitute
 from .users_code import IS, SOURCE, is_users_file, is_users_name
 
@@ -38,7 +41,7 @@ _Cached = type(functools.lru_cache(lambda: None))
 class Globals(dict):
     """A module's globals for one trace: reads are substituted, writes stay here."""
 
-    __slots__ = ("real", "scope", "seen", "start")
+    __slots__ = ("absent", "real", "scope", "seen", "start")
 
     def __init__(self, scope: Scope, real: dict[str, Any]) -> None:
         super().__init__(real)
@@ -47,9 +50,14 @@ class Globals(dict):
         self.scope, self.real = scope, real
         self.start = dict(self)
         self.seen: set[str] = set()
+        self.absent: set[str] = set()  # names that the code has read, and that are not bound
 
     def __getitem__(self, name: str) -> Any:
-        value = dict.__getitem__(self, name)
+        value = dict.get(self, name, _MISSING)
+        if value is _MISSING:
+            if name not in self.scope.builtins:
+                self.absent.add(name)
+            raise KeyError(name)
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
@@ -112,6 +120,8 @@ class Scope:
         if kind is types.MethodType or kind is functools.partial or kind is _Cached:
             return self.callee(value, called=False)
         found = substitute(value)
+        if found is value and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(name, value)
         return self._shadow(value, name) if found is value else found
 
     def _shadow(self, value: Any, name: str) -> Any:
@@ -121,6 +131,8 @@ class Scope:
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""
         kind = type(value)
+        if called and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(value.__name__, value)
         if kind is types.FunctionType:
             return self.function(value)
         if kind is types.MethodType:
@@ -276,18 +288,18 @@ class Scope:
         for table in self._globals.values():
             for name in sorted(table.seen & table.real.keys()):
                 yield "global", table.real, name, table.start.get(name), name
+            for name in sorted(table.absent):
+                yield "global", table.real, name, MISSING, name
         for cell in self._cells.values():
             if cell.held is not _MISSING:
                 yield "cell", cell.original, None, cell.held, cell.name
         for fn, made in self._functions.values():
-            if made is not fn and getattr(fn, "__defaults__", None):
-                label = f"the defaults of {fn.__name__}"
-                yield "attribute", fn, "__defaults__", fn.__defaults__, label
-
-    def functions_seen(self) -> list[tuple[Any, str]]:
-        """The defaults by keyword of functions that the code has called, with their names."""
-        kept = [getattr(fn, "__kwdefaults__", None) or {} for fn, _ in self._functions.values()]
-        return [(value, name) for defaults in kept for name, value in defaults.items()]
+            if made is not fn and type(fn) is types.FunctionType:
+                yield "code", fn, None, fn.__code__, fn.__name__
+                for key in ("__defaults__", "__kwdefaults__"):
+                    if getattr(fn, key):
+                        label = f"the defaults of {fn.__name__}"
+                        yield "attribute", fn, key, getattr(fn, key), label
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

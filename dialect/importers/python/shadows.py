@@ -22,13 +22,16 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import ProfuseError, TraceError
+from ...ir.device import is_foreign
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
+from .hidden import Hidden
 from .instances import has_plain_state, state_of
 from .journal import is_users_class
 from .places import Place
+from .purity import BOUND, bound_to, is_python_state, is_value
 from .users_code import is_users_module
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ _MOST = 5000  # shadows of one trace
 _MISSING = object()
 _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
-    np.ufunc, types.BuiltinFunctionType, types.CodeType,
+    np.ufunc, types.CodeType,
 })  # fmt: skip
 _NAMES = (str, bytes, type, types.FunctionType, types.BuiltinFunctionType)
 # What may be stored as it is at each call.
@@ -96,6 +99,7 @@ class Shadows:
 
     Attributes:
         whole: by identity, objects that are stored as they are: containers among the arguments.
+        has_hidden: the code has got objects that it must not use.
     """
 
     def __init__(self, rec: Recorder, slots: dict[tuple[int, Any], Any]) -> None:
@@ -105,6 +109,7 @@ class Shadows:
         self._own: dict[int, Any] = {}  # objects that the function itself has made
         self._entries: list[_Entry] = []
         self.whole: dict[int, Any] = {}
+        self.has_hidden = False
 
     @property
     def is_empty(self) -> bool:
@@ -125,6 +130,13 @@ class Shadows:
             raise TraceError("the function reaches more objects than a trace follows")
         make = self._maker(value, kind)
         return value if make is None else make(value, name)
+
+    def follows(self, value: Any) -> bool:
+        """True of an object that may change, and of which code gets a shadow."""
+        kind = type(value)
+        if kind in _PLAIN or issubclass(kind, (np.generic, Recording, tuple, frozenset)):
+            return False
+        return id(value) not in self._own and self._maker(value, kind) is not None
 
     def has(self, value: Any) -> bool:
         """True of an object that the code has got a shadow of."""
@@ -160,13 +172,17 @@ class Shadows:
             return self._tuple
         if kind is types.MethodType:
             return self._method
+        if kind in BOUND:
+            return None if bound_to(value) is None else self._bound
         if kind is functools.partial:
             return self._partial
         if kind is types.ModuleType:
             return self._module if is_users_module(value) else None
         if is_users_class(kind) and _is_state(value, kind):
             return self._instance
-        return None
+        if is_python_state(kind) or is_value(value, kind) or is_foreign(value):
+            return None
+        return self._hidden
 
     def original(self, value: Any) -> Any:
         """The object whose shadow this is, or the value itself."""
@@ -226,6 +242,17 @@ class Shadows:
         if holder is value.__self__:
             return value
         return self._enter(value, types.MethodType(value.__func__, holder))
+
+    def _bound(self, value: Any, name: str) -> Any:
+        owner = bound_to(value)
+        holder = self.of(owner, name)
+        if holder is owner:
+            return value
+        return self._enter(value, getattr(holder, value.__name__))
+
+    def _hidden(self, value: Any, name: str) -> Any:
+        self.has_hidden = True
+        return self._enter(value, Hidden(value, name))
 
     def _partial(self, value: functools.partial, name: str) -> Any:
         parts = (value.func, *value.args, *value.keywords.values())

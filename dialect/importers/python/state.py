@@ -14,88 +14,65 @@ import dis
 import functools
 import inspect
 import itertools
-import os
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import TraceError
 from .instances import slots_of
-from .journal import is_of_a_library, is_of_c, is_users_class, may_change
+from .journal import is_of_a_library, is_users_class, may_change
 from .places import FIND, MISSING, PLAIN, StateRead
-from .users_code import is_users_module
+from .purity import BOUND, CODE, bound_to, is_python_state, is_value
+from .users_code import is_users_file, is_users_module
 
 if TYPE_CHECKING:
     from .scope import Scope
+    from .watching import Watch
 
 MOST_READS = 4096  # of one trace
-_FOLLOWED = (
-    int, float, complex, str, bytes, list, tuple, dict, set, frozenset, deque, type,
-    types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc,
-    np.dtype, functools.partial,
-)  # fmt: skip
-_DATA = (*PLAIN, list, dict, set, deque, np.ndarray)
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
-_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "vars"})
+_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars"})
 _MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
-_TEXTS = frozenset({"__repr__", "__str__", "__format__"})
-_WRITES = (
-    frozenset({"ascii", "format", "print", "repr", "str"}),
-    frozenset({"CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC"}),
-)
-_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
-_COMPARES = (
-    frozenset({
-        "count", "eq", "ge", "gt", "index", "le", "lt", "max", "min", "ne", "remove", "sort",
-        "sorted",
-    }),
-    frozenset({"COMPARE_OP", "CONTAINS_OP", "MATCH_CLASS"}),
-)  # fmt: skip
-_REPLACES = frozenset({"__replace__", "replace"}), frozenset[str]()  # of dataclasses, since 3.13
+_ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
+_CAUGHT = tuple(dis.opmap[name] for name in ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
-_OPEN = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, np.ndarray, np.generic)
-# What a module or class holds under a name for ever, unless somebody patches it.
-_FIXED = (
-    types.BuiltinFunctionType, np.ufunc, types.GetSetDescriptorType, types.MemberDescriptorType,
-    types.WrapperDescriptorType, types.MethodDescriptorType, property, classmethod, staticmethod,
-    functools.cached_property,
-)  # fmt: skip
+# What a class has in the place of attributes that its objects keep in slots.
+_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
+_DESCRIPTORS = (*_SLOTS, property, classmethod, staticmethod, functools.cached_property)
 
 
 def state_reads(
-    scope: Scope, reached: Iterable[tuple[Any, str]], is_plain: Callable[[np.ndarray], bool]
-) -> list[StateRead]:
+    scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
+    is_plain: Callable[[np.ndarray], bool],
+) -> list[StateRead]:  # fmt: skip
     """What the traced code has read of what was there before the call, each place once.
 
     Args:
         scope: of the trace, which has ended.
+        watch: what else has run.
         reached: objects that it got without reading a name: itself, and arguments that are no
             leaves, each with its name.
         is_plain: whether the code got an array itself, and may have computed of its contents.
 
     Raises TraceError where that is more than calls can compare.
     """
-    roots = [*reached, *scope.functions_seen()]
-    seen = list(_nested(scope.codes))
-    names, asked = set(_names(seen)), set(_texts(seen))
-    while True:
-        walk = _Walk(names | asked, asked, is_plain, makes_names=any(map(_makes_names, seen)))
-        for step, holder, key, value, name in scope.read():
-            walk.note(step, holder, key, value, name)
-        for value, name in roots:
-            walk.descend(value, name)
-        seen = list(_nested(walk.run(seen)))
-        further, texts = set(_names(seen)) - names, set(_texts(seen)) - asked
-        if not further and not texts:
-            return walk.reads
-        seen += _nested(scope.codes)
-        names, asked = names | further, asked | texts
+    codes = list(_nested([*scope.codes, *watch.codes]))
+    names = {*_names(codes), *_texts(codes)}
+    asked = set(_names(filter(_finds_absent, codes)))
+    if names & {"getattr", "hasattr"}:
+        asked |= set(_texts(codes))
+    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    for step, holder, key, value, name in (*scope.read(), *watch.reads):
+        walk.note(step, holder, key, value, name)
+    for value, name in reached:
+        walk.descend(value, name)
+    return walk.reads
 
 
 def named(scope: Scope) -> set[str]:
@@ -115,6 +92,17 @@ def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
         for constant in code.co_consts:
             parts = constant if isinstance(constant, tuple) else (constant,)
             yield from (part for part in parts if isinstance(part, str))
+
+
+def _finds_absent(code: types.CodeType) -> bool:
+    """True for code that may catch the error for an attribute that an object does not have."""
+    if not code.co_exceptiontable:
+        return False
+    if not _ERRORS.isdisjoint(code.co_names):
+        return True
+    steps = code.co_code[::2]
+    caught, matched, of_with = (number in steps for number in _CAUGHT)
+    return caught and not matched and not of_with  # ``except`` without a class
 
 
 def _makes_names(code: types.CodeType) -> bool:
@@ -144,17 +132,15 @@ def _nested(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
         todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
 
 
-def _can_be_followed(value: Any) -> bool:
-    """False for objects of packages whose state nobody sees."""
-    kind = type(value)
-    return (
-        not _may_change(value) or is_users_class(kind) or is_of_a_library(value, kind)
-        or issubclass(kind, (*_FOLLOWED, np.ndarray, np.generic))
-    )  # fmt: skip
-
-
 class _Walk:
-    """Follows what the code names through the objects that it reads."""
+    """Follows what the code names through the objects that it reads.
+
+    Args:
+        names: names and texts in the code.
+        asked: attributes that the code may have found absent.
+        is_plain: see `state_reads`.
+        makes_names: the code may ask for any attribute.
+    """
 
     def __init__(
         self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool], *,
@@ -176,12 +162,10 @@ class _Walk:
 
     def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
         """Note a read, and what the code names of the value."""
-        if not _may_change(value):
-            if value is os:
-                self._check_hidden(value, type(value), name)
-            elif isinstance(value, types.ModuleType):
-                self._settings(value, name)
+        if isinstance(value, _SLOTS):
             return
+        if isinstance(value, types.ModuleType) and not is_users_module(value):
+            self._settings(value, name)
         if len(self.reads) >= MOST_READS:
             raise TraceError(
                 f"the function reads more than {MOST_READS} values that are there before the call, "
@@ -202,9 +186,11 @@ class _Walk:
                 from .contents import Contents  # few functions need any
 
                 self.reads.append(StateRead("contents", value, None, Contents(value), name))
-        elif kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        elif issubclass(kind, (tuple, frozenset)):
             for item in value:
                 self.descend(item, name)
+            if hasattr(value, "__dict__"):
+                self._instance(value, kind, name)
         elif issubclass(kind, (list, deque)):
             self.read("size", value, None, f"len({name})")
             for k in range(len(value)):
@@ -215,79 +201,76 @@ class _Walk:
                 self.read("item", value, key, f"{name}[{key!r:.40}]")
         elif issubclass(kind, set):
             self.read("members", value, None, name)
+        elif kind is types.FunctionType:
+            self._function(value, name)
         elif kind is types.MethodType:
+            self.descend(value.__func__, name)
             self.descend(value.__self__, name)
+        elif kind in BOUND:
+            self.descend(bound_to(value), name)
         elif kind is functools.partial:
-            for part in (value.func, *value.args, *value.keywords.values()):
+            for part in (value.func, *value.args, value.keywords):
                 self.descend(part, name)
         elif isinstance(value, types.ModuleType):
             if is_users_module(value):
                 self._attributes(value, vars(value), name)
         elif isinstance(value, type):
             self._class(value)
-        elif is_users_class(kind) and not is_of_c(kind):
-            held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
-            self._attributes(value, held, name)
-            if self._all and hasattr(value, "__dict__"):
-                self.read("keys", vars(value), None, f"the attributes of {name}")
-            self._class(kind)
-            # The object may be given attributes that hide those of its class.
-            for key, inherited in sorted(self._of_class(kind).items()):
-                if key in self._names and key not in held and not key.startswith("__"):
-                    step = "method" if type(inherited) is types.FunctionType else "attribute"
-                    self.read(step, value, key, f"{name}.{key}")
-            if self._names & {"getattr", "hasattr"}:
-                self._absent(value, name)
-        elif is_of_a_library(value, kind):
-            self._attributes(value, vars(value), name)
-            self._check_computed(value, kind, name)
-            self._check_hidden(value, kind, name)
-        else:
-            self._check_hidden(value, kind, name)
-
-    def _check_hidden(self, value: Any, kind: type, name: str) -> None:
-        """Raise TraceError where the code may read state that its object alone tells."""
-        if issubclass(kind, _OPEN) and value is not os.getenv:
-            return
-        from .hidden_state import hidden_state  # most functions read nothing of the kind
-
-        found = hidden_state(value, kind, self._names)
-        if found is not None:
-            raise TraceError(
-                f"the function may read {found} of {name}, a {kind.__name__}, which may change "
-                "from call to call, unseen",
-                hint="read it outside of the function and pass it as an argument",
-            )
-
-    def _check_computed(self, value: Any, kind: type, name: str) -> None:
-        """Raise TraceError where the code may read what a package computes of an object's state."""
-        if kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-            return
-        held = vars(value)
-        for key in sorted(self._names):
-            computed = key not in held and isinstance(getattr(kind, key, None), property)
-            if computed or (key in held and not _can_be_followed(held[key])):
+        elif is_users_class(kind) and is_python_state(kind):
+            self._instance(value, kind, name)
+        elif not is_value(value, kind):
+            if not is_of_a_library(value, kind) or not is_python_state(kind):
                 raise TraceError(
-                    f"the function may read {name}.{key}, which {kind.__module__} computes of an "
-                    "object that may change",
-                    hint="read it outside of the function and pass it as an argument",
+                    f"the function may read {name}, a {kind.__name__}, whose state nobody can "
+                    "compare: it may change from call to call, unseen",
+                    hint="read it outside of the function and pass what it gives as an argument, "
+                    "or tell pf.pure that its class is pure",
                 )
+            every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
+            self._attributes(value, vars(value), name, every=every)
 
-    def _attributes(self, holder: Any, held: Iterable[str], name: str) -> None:
-        every = self._all and not isinstance(holder, types.ModuleType)
+    def _function(self, function: types.FunctionType, name: str) -> None:
+        """Note what a function of the user's consists of, which may be replaced in place."""
+        if not is_users_file(function.__code__.co_filename):
+            return
+        self.reads.append(StateRead("code", function, None, function.__code__, name))
+        if function.__defaults__:
+            self.read("attribute", function, "__defaults__", f"the defaults of {name}")
+        if function.__kwdefaults__:
+            self.read("attribute", function, "__kwdefaults__", f"the defaults of {name}")
+
+    def _instance(self, value: Any, kind: type, name: str) -> None:
+        held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
+        self._attributes(value, held, name)
+        if self._all and hasattr(value, "__dict__"):
+            self.read("keys", vars(value), None, f"the attributes of {name}")
+        self._class(kind)
+        # The object may be given attributes that hide those of its class.
+        for key, inherited in sorted(self._of_class(kind).items()):
+            if key in self._names and key not in held and not key.startswith("__"):
+                step = "method" if type(inherited) is types.FunctionType else "attribute"
+                self.read(step, value, key, f"{name}.{key}")
+        if self._asked:
+            self._absent(value, name)
+
+    def _attributes(
+        self, holder: Any, held: Iterable[str], name: str, *, every: bool = False
+    ) -> None:
+        every |= self._all and not isinstance(holder, types.ModuleType)
         for key in sorted(set(held) if every else self._names & set(held)):
             if not (key.startswith("__") and key.endswith("__")):
                 self.read("attribute", holder, key, f"{name}.{key}")
 
     def _settings(self, module: types.ModuleType, name: str) -> None:
-        """Note numbers, texts and containers of a package's module, which others may change."""
+        """Note numbers, texts, containers and objects of a package's module."""
         if module.__name__.partition(".")[0] in _CONSTANT:
             return
         held = vars(module)
         for key in sorted(self._names & held.keys()):
-            is_data = isinstance(held[key], _DATA) and held[key] is not sys.modules
-            if is_data and not key.startswith("__"):
-                self.read("attribute", module, key, f"{name}.{key}")
+            value = held[key]
+            if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
+                continue
+            self.read("attribute", module, key, f"{name}.{key}")
 
     def _class(self, kind: type) -> None:
         if type(kind) is not type and is_users_class(type(kind)):
@@ -295,7 +278,11 @@ class _Walk:
         for cls in kind.__mro__:
             if cls not in self._classes and is_users_class(cls):
                 self._classes[cls] = None
-                self._attributes(cls, vars(cls), cls.__name__)
+                held = vars(cls)
+                self._attributes(cls, held, cls.__name__)
+                for key in sorted(self._names & held.keys()):
+                    for function in functions_in(held[key]):
+                        self.descend(function, f"{cls.__name__}.{key}")
 
     @staticmethod
     def _of_class(kind: type) -> dict[str, Any]:
@@ -305,7 +292,7 @@ class _Walk:
             for cls in reversed(kind.__mro__)
             if is_users_class(cls)
             for key, value in vars(cls).items()
-            if not isinstance(value, _FIXED)
+            if not isinstance(value, _DESCRIPTORS)
         }
 
     def _absent(self, holder: Any, name: str) -> None:
@@ -315,49 +302,13 @@ class _Walk:
                 read = StateRead("attribute", holder, key, MISSING, f"{name}.{key}")
                 self.reads.append(read)
 
-    def run(self, codes: Sequence[types.CodeType]) -> Iterator[types.CodeType]:
-        """Code of operators and properties of the classes met, which no scope sees run.
 
-        Args:
-            codes: all other code: what asks for no text, compares and replaces nothing needs no
-                operators for that, which those of a dataclass are: they name all fields.
-        """
-        compares, writes = _uses(codes, _COMPARES), _uses(codes, _WRITES)
-        replaces = _uses(codes, _REPLACES)
-        for cls in self._classes:
-            for name, value in vars(cls).items():
-                if (name in _TEXTS and not writes) or (name == "__replace__" and not replaces):
-                    continue
-                if name in _COMPARISONS and not compares and cls.__hash__ is None:
-                    continue
-                found = value.fget if isinstance(value, property) else value
-                found = getattr(found, "func", found)  # of a cached_property
-                is_operator = name.startswith("__") and name not in ("__init__", "__new__")
-                if isinstance(found, types.FunctionType) and (
-                    is_operator or not isinstance(value, types.FunctionType)
-                ):
-                    yield found.__code__
-
-
-def _uses(codes: Iterable[types.CodeType], asking: tuple[frozenset[str], frozenset[str]]) -> bool:
-    """True if any code has one of these names or operations."""
-    names, operations = asking
-    numbers = {dis.opmap[name] for name in operations & dis.opmap.keys()}
-    return any(
-        not names.isdisjoint(code.co_names) or not numbers.isdisjoint(code.co_code[::2])
-        for code in codes
-    )
-
-
-def _may_change(value: Any) -> bool:
-    """False for what nobody binds anew: modules and functions of libraries, descriptors."""
-    if isinstance(value, types.ModuleType):
-        return is_users_module(value)
-    if isinstance(value, types.FunctionType):
-        return (value.__module__ or "").partition(".")[0] != "numpy"
-    if isinstance(value, type):
-        return is_users_class(value)
-    return not isinstance(value, _FIXED)
+def functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """The functions that a descriptor of a class calls."""
+    for name in ("__func__", "fget", "fset", "fdel", "func"):
+        function = getattr(value, name, None)
+        if type(function) is types.FunctionType:
+            yield function
 
 
 __all__ = ["named", "state_reads"]

@@ -23,7 +23,14 @@ from ..tracing.current import current, trace_error
 from ..tracing.operators import Recording
 from .caught import catches
 from .generators import is_generator, is_plain_generator
-from .types_seen import traced_len, traced_range, traced_type
+from .types_seen import (
+    traced_getattr,
+    traced_hasattr,
+    traced_isinstance,
+    traced_len,
+    traced_range,
+    traced_type,
+)
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
 _CLOCKS = frozenset({
@@ -40,10 +47,11 @@ _ACTS = frozenset({
     ("builtins", "input"), ("posix", "system"), ("posix", "remove"), ("posix", "rename"),
     ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
 })  # fmt: skip
-_OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request"})
-# Functions of NumPy that change how it treats floating-point errors, for the whole thread.
-_SETS_ERRORS = frozenset({"seterr", "seterrcall"})
-_TELLS = frozenset({"raise", "call", "print", "log"})  # how NumPy may treat floating-point errors
+_OUTSIDE = frozenset({
+    "logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code",
+})  # fmt: skip
+# Functions of NumPy that change, or tell, how it treats floating-point errors in the whole thread.
+_OF_ERRORS = frozenset({"geterr", "geterrcall", "seterr", "seterrcall"})
 # Their functions pass on errors of arrays that they are given.
 _CAREFUL = frozenset({"builtins", "numpy", "scipy"})
 _METHODS = (types.BuiltinFunctionType, types.MethodType)
@@ -187,7 +195,7 @@ def refusal(value: Any) -> tuple[str, str] | None:
     module = getattr(value, "__module__", None)
     if module in _OUTSIDE and isinstance(value, types.FunctionType):
         return _happens_once(f"{module}.{name}")
-    if module == "numpy" and name in _SETS_ERRORS:
+    if module == "numpy" and name in _OF_ERRORS:
         return _happens_once(f"np.{name}")
     if module == "uuid" and name in _UNIQUE:
         return _random(f"uuid.{name}")
@@ -259,20 +267,6 @@ class _Suppress(contextlib.suppress):
 CLASSES[contextlib.suppress] = _Suppress
 
 
-def _errstate(*args: Any, **kwargs: Any) -> Any:
-    """`np.errstate`, unless it makes effects of floating-point errors, which kernels ignore."""
-    told = sorted(_TELLS.intersection(x for x in kwargs.values() if isinstance(x, str)))
-    if told and current() is not None:
-        raise trace_error(
-            f"np.errstate asks NumPy to {told[0]} at floating-point errors, which no graph does",
-            "ask the results: np.isfinite(x).all()",
-        )
-    return np.errstate(*args, **kwargs)
-
-
-CLASSES[np.errstate] = _errstate
-
-
 def _builtin(name: str) -> Callable[[Callable], Callable]:
     """Register a substitute for a builtin."""
 
@@ -304,22 +298,14 @@ for _name in ("map", "filter"):
     _calls_first(_name)
 
 
-@_builtin("next")
-def _next(iterator: Any, *default: Any) -> Any:
-    rec = current()
-    if rec is not None and rec.journal.is_outer(iterator):
-        raise trace_error(
-            f"the {type(iterator).__name__} that next() reads was there before the call: it would "
-            "be read once, while tracing",
-            "read it outside and pass the value as an argument",
-        )
-    return next(iterator, *default)
-
-
 for _name in ("print", "input", "open"):
     BUILTINS[_name] = _refuser(getattr(builtins, _name), *_happens_once(_name))
+BUILTINS["breakpoint"] = _refuser(
+    breakpoint, "breakpoint() stops where Python runs the call", "take it out for native code"
+)
 BUILTINS["type"] = traced_type
 BUILTINS["range"] = traced_range
-BUILTINS["len"] = functools.wraps(len)(traced_len)
+for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
+    _builtin(_made.__name__.removeprefix("traced_"))(_made)
 
 __all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]

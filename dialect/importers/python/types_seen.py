@@ -1,7 +1,9 @@
-"""Substitutes for the builtins ``type``, ``len`` and ``range`` in a traced function.
+"""Substitutes for builtins that ask what a value is: ``type``, ``isinstance``, ``len``, ….
 
-``type`` tells what a traced value stands for. ``isinstance`` and ``x.__class__`` tell that already,
-as traced values define ``__class__``; but no class can change what the builtin ``type`` says.
+``type`` tells what a traced value stands for. ``isinstance`` and ``x.__class__`` mostly tell that
+already, as traced values define ``__class__``; but no class can change what the builtin ``type``
+says, and a traced value has methods and attributes which that lacks for which it stands: a NumPy
+scalar has no length. So ``hasattr``, ``getattr`` and ``isinstance`` ask the class.
 
 ``len(x)`` of a traced array is the traced size that ``x.shape[0]`` is; Python's own ``len`` would
 need a number. Where a trace fails with these, another one takes numbers. A ``range`` of traced
@@ -12,8 +14,10 @@ numbers is one of plain numbers, which are guarded, as soon as anybody asks for 
 from __future__ import annotations
 
 import builtins
+from abc import ABCMeta
 from collections.abc import Iterator, Sequence
 from operator import index
+from types import UnionType
 from typing import Any
 
 from ..tracing.operators import Recording
@@ -29,6 +33,51 @@ def traced_len(x: Any, /) -> Any:
         return builtins.len(x)
     x.rec.gave_sizes = True
     return x.shape[0]
+
+
+def _stands_in(x: Any) -> bool:
+    """True for a traced value. Not by `isinstance`: it says that it is an array, or a number."""
+    return issubclass(type(x), Recording) and not x.rec.evaluates
+
+
+def _has(x: Any, name: Any) -> bool:
+    """Whether what a traced value stands for has an attribute; its class has all that there are."""
+    return any(name in vars(cls) for cls in x.__class__.__mro__)
+
+
+def traced_hasattr(x: Any, name: Any, /) -> bool:
+    """Stands in for the builtin ``hasattr`` in a traced function."""
+    return _has(x, name) if _stands_in(x) else builtins.hasattr(x, name)
+
+
+def traced_getattr(x: Any, name: Any, /, *default: Any) -> Any:
+    """Stands in for the builtin ``getattr`` in a traced function."""
+    if _stands_in(x) and not _has(x, name):
+        return builtins.getattr(_NOTHING, name, *default)
+    return builtins.getattr(x, name, *default)
+
+
+class _Nothing:
+    """Has no attributes but those of any object."""
+
+    __slots__ = ()
+
+
+_NOTHING = _Nothing()
+# How these tell the classes of an instance.
+_BY_CLASS = (type.__instancecheck__, ABCMeta.__instancecheck__)
+
+
+def traced_isinstance(x: Any, classes: Any, /) -> bool:
+    """Stands in for the builtin ``isinstance`` in a traced function."""
+    if not _stands_in(x):
+        return builtins.isinstance(x, classes)
+    if type(classes) in (tuple, UnionType):
+        found = classes if type(classes) is tuple else classes.__args__
+        return any(traced_isinstance(x, cls) for cls in found)
+    if getattr(type(classes), "__instancecheck__", None) in _BY_CLASS:
+        return issubclass(x.__class__, classes)
+    return builtins.isinstance(x, classes)
 
 
 class LazyRange:
@@ -158,4 +207,7 @@ class traced_type(type, metaclass=_TypeMeta):
     """
 
 
-__all__ = ["LazyRange", "traced_len", "traced_range", "traced_type"]
+__all__ = [
+    "LazyRange", "traced_getattr", "traced_hasattr", "traced_isinstance", "traced_len",
+    "traced_range", "traced_type",
+]  # fmt: skip

@@ -7,16 +7,11 @@ import os
 import types
 from typing import Any
 
-
-def _library_folders() -> tuple[str, ...]:
-    standard = os.path.dirname(os.__file__)
-    # Tests and examples of a checkout are users' code.
-    root = os.path.abspath(f"{__file__}/../../../..")
-    own = (f"{root}/{name}" for name in ("dialect", "executor", "lowering", "tools"))
-    return tuple({f"{folder}/" for folder in (standard, os.path.realpath(standard), *own)})
-
-
-_LIBRARIES = _library_folders()
+# Tests and examples of a checkout are users' code.
+_ROOT = os.path.abspath(f"{__file__}/../../../..")
+_OWN = tuple(f"{_ROOT}/{name}/" for name in ("dialect", "executor", "lowering", "tools"))
+_STANDARD = os.path.dirname(os.__file__)
+_LIBRARIES = (f"{_STANDARD}/", f"{os.path.realpath(_STANDARD)}/", *_OWN)
 _GENERATED = "<profuse: "
 SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
 IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
@@ -42,6 +37,12 @@ def wraps(wrapper: Any, fn: Any) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
+def is_own_file(file: str) -> bool:
+    """True for source of this package, and for what it makes at run time."""
+    return file.startswith((_GENERATED, *_OWN))
+
+
+@functools.lru_cache(maxsize=4096)
 def is_users_file(file: str) -> bool:
     """True for source outside of Python's library, of installed packages and of this one."""
     if not file or file.startswith(("<frozen", _GENERATED)):
@@ -62,6 +63,6 @@ def is_users_module(module: types.ModuleType) -> bool:
 
 
 __all__ = [
-    "PREFIX", "SOURCE", "generated_file", "is_users_file", "is_users_module", "is_users_name",
-    "wraps",
+    "PREFIX", "SOURCE", "generated_file", "is_own_file", "is_users_file", "is_users_module",
+    "is_users_name", "wraps",
 ]  # fmt: skip

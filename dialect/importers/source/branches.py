@@ -18,15 +18,13 @@ from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedArray
 from . import widening
 from .decisions import Key
-from .names import Site, is_carried, same
+from .names import UNBOUND, Site, is_carried, same
 from .places import Moved
 from .trial import Trial, own
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
     from .source import Source
-
-_ABSENT = object()
 
 
 class Taken:
@@ -112,11 +110,7 @@ class Branches(Trial):
         made: dict[Any, Any] = {}
         pairs: dict[tuple[Any, int | None], list[Any]] = {}  # by name, and place in a tuple
         for name in self.site.after:
-            sides = [held.get(name, _ABSENT) for held in self._held]
-            if sides[0] is _ABSENT and sides[1] is _ABSENT:
-                continue
-            if _ABSENT in sides:
-                self.refuse(f"{name} may be unbound behind it")
+            sides = [held[name] for held in self._held]
             if same(*sides):
                 made[name] = sides[0]
             elif all(map(is_carried, sides)):
@@ -125,6 +119,8 @@ class Branches(Trial):
                 pairs.update(
                     {(name, k): list(pair) for k, pair in enumerate(zip(*sides, strict=True))}
                 )
+            elif any(side is UNBOUND for side in sides):
+                self.refuse(f"{name} may be unbound behind it")
             else:
                 kinds = " and ".join(type(side).__name__ for side in sides)
                 self.refuse(f"{name} is of type {kinds} behind its branches")

@@ -6,7 +6,9 @@ Statements stay Python's own. A ``for`` runs over what `Source.loop` makes of it
     _profuse_source_1 = __profuse_source__.loop(SITE, ITERABLE)
     for TARGET in _profuse_source_1:
         if _profuse_source_1.puts:            # the trace hands names their values
-            if 'a' in _profuse_source_1.puts: a = _profuse_source_1.puts['a']
+            if 'a' in _profuse_source_1.puts:
+                a = _profuse_source_1.puts['a']
+                if a is _profuse_source_1.unbound: del a
         BODY
     else: (the same, then what was there)
 
@@ -355,16 +357,23 @@ def _puts(node: ast.AST, loop: str, names: Any) -> list[ast.stmt]:
     if not names:
         return []
 
-    def puts() -> ast.expr:
-        return ast.Attribute(ast.Name(loop, ast.Load()), "puts", ast.Load())
+    def puts(what: str = "puts") -> ast.expr:
+        return ast.Attribute(ast.Name(loop, ast.Load()), what, ast.Load())
 
     each: list[ast.stmt] = [
         ast.If(
             ast.Compare(ast.Constant(name), [ast.In()], [puts()]),
-            [ast.Assign(
-                [ast.Name(name, ast.Store())],
-                ast.Subscript(puts(), ast.Constant(name), ast.Load()),
-            )],
+            [
+                ast.Assign(
+                    [ast.Name(name, ast.Store())],
+                    ast.Subscript(puts(), ast.Constant(name), ast.Load()),
+                ),
+                ast.If(
+                    ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [puts("unbound")]),
+                    [ast.Delete([ast.Name(name, ast.Del())])],
+                    [],
+                ),
+            ],
             [],
         )
         for name in sorted(names)

@@ -221,19 +221,9 @@ class Loop(Trial):
 
     def _none(self) -> Any:
         """End a loop that has no round here, which the graph takes for granted."""
-        self._check_unbound()
         self.source.open.pop()
         self._results_of_none()
         raise StopIteration
-
-    def _check_unbound(self) -> None:
-        """Refuse a loop without a round if Python would have a variable unbound behind it.
-
-        The trial has bound it, and nothing can take that back.
-        """
-        for name in self.site.after:
-            if name not in self.start:
-                self.refuse(f"{name} is unbound behind it")
 
     def _begin(self, frame: types.FrameType) -> Any:
         rec = self.rec
@@ -282,7 +272,6 @@ class Loop(Trial):
         if not self.is_safe():
             self.refuse("a number becomes a NumPy scalar of few bits")
         if not self._has_rounds():
-            self._check_unbound()
             rec.reset(self._bare)
             bool(self._range.any())  # the graph holds for this alone
             self._results_of_none()

@@ -11,6 +11,7 @@ import numpy as np
 from ..tracing.operators import Recording
 from ..tracing.traced import TracedArray, TracedScalar
 
+UNBOUND = object()  # what a trace says of a variable that Python has not bound
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -76,4 +77,4 @@ def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> 
     return {name: held[name] for name in names if name in held}
 
 
-__all__ = ["Site", "is_carried", "may_carry", "read", "same"]
+__all__ = ["UNBOUND", "Site", "is_carried", "may_carry", "read", "same"]

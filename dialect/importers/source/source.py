@@ -17,6 +17,7 @@ from ...errors import Loc, ProfuseError, TraceError
 from ...ir.program import Block
 from ..python.types_seen import traced_len
 from ..tracing.control import cond, truth
+from ..tracing.current import contents_error
 from ..tracing.operators import Recording, op, wrap
 from ..tracing.traced import TracedArray
 from . import widening
@@ -115,8 +116,15 @@ class Source:
             return Taken(bool(condition))
         frame = sys._getframe(1)
         found, key = self._begun(site, frame)
-        if self.decided(key) is not None:
-            return Taken(bool(condition))
+        decision = self.decided(key)
+        if decision is not None:
+            if getattr(condition, "ndim", 0):
+                return Taken(bool(condition))  # which NumPy refuses, but of one element
+            raise contents_error(
+                "the truth of an array's contents is not known while tracing, and the branch is "
+                f"not recorded: {decision.why}",
+                "use np.where to choose elements, or pf.cond to choose what runs",
+            )
         return Branches(self, found, key, frame, condition)
 
     def choose(self, condition: Any, then: Any, other: Any) -> Any:
@@ -261,9 +269,10 @@ class Source:
             self._note(trial, Decision(Loc(trial.key[0], trial.site.line), why))
         return self._again
 
-    def check_ints(self, outputs: Sequence[int]) -> None:
-        """Start anew if it matters that numbers may be ints in Python."""
-        why = widening.check_all(self.rec, set(self.ints), outputs) if self.ints else None
+    def settled(self, outputs: Sequence[int]) -> tuple[int, ...]:
+        """The outputs, of which none is an int in Python; starts anew if ints matter elsewhere."""
+        ints = set(self.ints)
+        why = widening.check_all(self.rec, ints) if ints else None
         if why is not None:
             self.decisions.ints_matter = True
             self.begin_anew(("", "", 0), f"a number is an int or a float, and {why}")
@@ -271,6 +280,7 @@ class Source:
         if why is not None:
             self.decisions.ints_matter = self.decisions.floats_matter = True
             self.begin_anew(("", "", 0), f"a number is Python's or NumPy's, and {why}")
+        return tuple(widening.decided(self.rec, v) if v in ints else v for v in outputs)
 
     def _begun(self, site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
         """A statement that begins, and what decisions call it."""

@@ -24,7 +24,7 @@ from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
 from . import places, widening
 from .decisions import Key
-from .names import Site, may_carry, read, same
+from .names import UNBOUND, Site, may_carry, read, same
 from .places import Moved, Places
 from .snapshot import Snapshot
 
@@ -46,7 +46,8 @@ class Trial:
         given: names that the statement binds itself, as targets of a ``for``.
 
     Attributes:
-        puts: values that names get before a round, or behind the statement; None = none.
+        puts: values that names get before a round, or behind the statement; None = none. A name
+            that Python would not have bound there gets `unbound`, and is deleted.
         start: what names hold before the statement.
     """
 
@@ -82,8 +83,10 @@ class Trial:
         self.fixed: dict[str, Any] = {}  # objects from before it, which a round leaves in names
         self.depth = len(self.rec.blocks)
         self.refused = self.rec.refused
+        self.undecided: set[int] = set()  # carried leaves, from the end, that may stay ints
 
     is_loop: ClassVar[bool] = True
+    unbound: ClassVar[object] = UNBOUND
 
     @property
     def runs_each_round_once(self) -> bool:
@@ -253,17 +256,29 @@ class Trial:
     def emit(self, name: str, bounds: tuple[int, ...], blocks: tuple[Block, ...]) -> dict[str, Any]:
         """Record the loop itself; returns what the names carried hold behind it."""
         if self.carry is not None:
-            return self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+            made = self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+            results = self.rec.blocks[-1].instrs[-1].results
+            self.source.ints.update(results[-place] for place in self.undecided)
+            return made
         self.rec.append(Instr(op_named(name), bounds, (), {}, blocks, user_loc()))
         return {}
 
     def check_ints(self, blocks: tuple[Block, ...]) -> None:
         """Refuse a loop that tells the ints of Python's that are floats here (`widening`)."""
+        if self.carry is None:
+            return
         names = [name for name in self.ints if name in self.names]
-        if names and self.carry is not None:
-            order = [*sorted(self.extra), *self.places.start, *self.names]
-            places = [len(order) - order.index(name) for name in names]
+        order = [*sorted(self.extra), *self.places.start, *self.names]
+        places = [len(order) - order.index(name) for name in names]
+        if names:
             widening.check(self.rec, blocks, places, names, self.refuse)
+        hints = [self.rec.hints[init] for init in self.carry.inits]
+        widened = widening.widened(hints, self.carry.hints)
+        why, self.undecided = widening.undecided(self.rec, blocks, {*places, *widened})
+        if why is None and self.undecided and self.source.decisions.ints_matter:
+            why = "that matters behind the loop"
+        if why is not None:
+            self.refuse(f"a variable is an int before it is a float, and {why}")
 
     def results(self, made: dict[str, Any]) -> None:
         """Hand the results to the names."""
@@ -274,8 +289,7 @@ class Trial:
         for value in _leaves((*placed, *made.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
-        held = {n: v for n, v in self.start.items() if n in self.live}
-        self.puts = {**held, **made, **self.fixed}
+        self.puts = {**self._held_before(self.live), **made, **self.fixed}
 
     def needs_a_round(self) -> bool:
         """True if variables have the types of Python's only if there is a round."""
@@ -317,7 +331,11 @@ class Trial:
 
     def hand_back(self) -> None:
         """Give the names what they held before the statement, but for those it binds itself."""
-        self.puts = {n: v for n, v in self.start.items() if n in self.live and n not in self.given}
+        self.puts = self._held_before(self.live - self.given)
+
+    def _held_before(self, names: frozenset[str]) -> dict[str, Any]:
+        """What some of the names that the statement may bind held before it."""
+        return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}
 
     def refuse(self, why: str) -> Any:
         """Start the trace anew, with this statement left to Python."""

@@ -10,7 +10,7 @@ from ...ir.program import Block
 from ..tracing.control import truth
 from ..tracing.operators import Recording, op, wrap
 from .decisions import Key
-from .names import Site, read, same
+from .names import UNBOUND, Site, read, same
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class While(Trial):
         """End the block of the condition, and enter that of the body."""
         rec = self.rec
         held = read(frame, self.site.names)
-        if any(not same(held.get(n), v) for n, v in (self.puts or {}).items()):
+        if any(not same(held.get(n, UNBOUND), v) for n, v in (self.puts or {}).items()):
             self.refuse("its condition binds a variable")
         if len(rec.blocks) != self.depth + 1 or self.source.open[-1] is not self:
             self.refuse("its condition is not evaluated in one go")

@@ -8,16 +8,18 @@
 In Python, ``best`` is an int until the branch runs; in a graph it is a float of the same value from
 the start. That is right as long as only its value matters, which `check` tells of all that is done
 with it. Behind the loop, it has to have another value than that with which it began: otherwise the
-call is Python's.
+call is Python's. Where rounds may make other ints of it (``total += d if d > 0 else 0``), and it is
+a result, that has to be no whole number (`decided`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.dtypes import BOOL, F64, I64
 from ...ir.program import Block, Instr
 from ...ir.types import ScalarType, TensorType, Type
 from ...ops.control_flow.control import For, If, While
@@ -31,7 +33,7 @@ from ...ops.indexing.inplace import Writing
 from ...ops.indexing.scatter import Conform
 from ...ops.queries import Item, ToTensor, Truth
 from ..tracing.control import required
-from ..tracing.operators import op
+from ..tracing.operators import op, wrap
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -92,12 +94,51 @@ def constant(rec: Recorder, value: int, other: Type) -> Any:
     return wider(made.attrs["value"], [other])
 
 
-def check_all(rec: Recorder, ints: set[int], outputs: Sequence[int]) -> str | None:
-    """What a graph does with numbers that may be ints, and must not; None if nothing."""
-    why = _Walk(rec, ints).through([rec.program.body])
+def check_all(rec: Recorder, ints: set[int]) -> str | None:
+    """What a graph does with numbers that may be ints, and must not; None if nothing.
+
+    ``ints`` gets those that follow.
+    """
+    return _Walk(rec, ints).through([rec.program.body])
+
+
+def decided(rec: Recorder, value: int) -> int:
+    """A result that may be an int in Python, and is a float: it is no whole number, or Python's."""
+    x = wrap(rec, value)
+    is_complex = getattr(rec.hints[value], "dtype", F64).is_complex
+    holds = op("ne", op("imag", x) if is_complex else op("remainder", x, 1.0), 0.0)
+    made: int = required(x, holds, "a result may be an int").value
+    return made
+
+
+def widened(before: Sequence[Type], carried: Sequence[Type]) -> set[int]:
+    """Which values of a loop, counted from the end, are ints before it that rounds make floats."""
+    pairs = enumerate(zip(reversed(before), reversed(carried), strict=True), 1)
+    return {k for k, (a, b) in pairs if _is_int(a) and not _is_int(b)}
+
+
+def _is_int(hint: Type) -> bool:
+    return isinstance(hint, ScalarType) and hint.dtype in (BOOL, I64)
+
+
+def undecided(
+    rec: Recorder, blocks: Sequence[Block], places: Collection[int]
+) -> tuple[str | None, set[int]]:
+    """Which carried values, of those that begin as ints, rounds may make other ints.
+
+    The first result is what a round does with them and must not, None if nothing.
+    """
+    known = set() if rec.source is None else rec.source.ints
+    if not places:
+        return None, set()
+    walk = _Walk(rec, {*known, *(block.args[-place] for block in blocks for place in places)})
+    walk.made |= known
+    why = walk.through(blocks)
     if why is not None:
-        return why
-    return "it is a result" if ints.intersection(outputs) else None
+        # Without such numbers in the rounds, the types of all that they compute are Python's.
+        may_be_ints = any(r in known for block in blocks for i in block.walk() for r in i.results)
+        return (why if may_be_ints else None), set()
+    return None, {place for place in places if blocks[-1].outputs[-place] in walk.made}
 
 
 def check_weak(rec: Recorder, weak: set[int]) -> str | None:
@@ -133,6 +174,7 @@ class _Walk:
 
     def __init__(self, rec: Recorder, ints: set[int]) -> None:
         self._rec, self._ints = rec, ints
+        self.made: set[int] = set()  # of these, the ones that are not just handed on
 
     def through(self, blocks: Sequence[Block]) -> str | None:
         """What the code of blocks does with such values, and must not."""
@@ -157,19 +199,26 @@ class _Walk:
         if instr.blocks:
             return self._control(instr)
         used = [value for value in instr.operands if value in ints]
-        if not used or issubclass(instr.op, _BY_VALUE) or getattr(instr.op, "of_numbers", False):
+        if not used:
             return None
         others = [value for value in instr.operands if value not in ints]
+        # A complex number makes what is computed with it complex, which an int does not.
+        is_wide = any(map(self._is_complex, used)) and not any(map(self._is_complex, others))
+        if issubclass(instr.op, _BY_VALUE) and not (is_wide and instr.op is Div):
+            return None
+        if getattr(instr.op, "of_numbers", False):
+            return None
         if issubclass(instr.op, Writing):
             target = self._root(instr.operands[0])
             if self._rec.source is not None and target in self._rec.source.lists:
                 return "a list gets it"
-            is_stored = target not in ints and self._is_float(target)
+            is_stored = target not in ints and self._is_float(target) and not is_wide
             return None if is_stored else "is stored among ints"
-        if issubclass(instr.op, Elementwise) and any(map(self._is_float, others)):
+        if not is_wide and issubclass(instr.op, Elementwise) and any(map(self._is_float, others)):
             return None
         if instr.op in _KEEP and all(self._is_number(value) for value in others):
             ints.update(instr.results)
+            self.made.update(instr.results)
             return None
         return f"{instr.op.name} computes with it"
 
@@ -188,9 +237,10 @@ class _Walk:
         for block in instr.blocks:
             for k, result in enumerate(reversed(instr.results), 1):
                 if len(block.outputs) >= k and block.outputs[-k] in ints:
-                    ints.add(result)
-                    if instr.op is not If:
-                        ints.update(inner.args[-k] for inner in instr.blocks)
+                    given = () if instr.op is If else [b.args[-k] for b in instr.blocks]
+                    ints.update((result, *given))
+                    if block.outputs[-k] in self.made:
+                        self.made.update((result, *given))
         return None
 
     def _root(self, value: int) -> int:
@@ -203,6 +253,10 @@ class _Walk:
     def _is_float(self, value: int) -> bool:
         dtype = getattr(self._rec.hints[value], "dtype", None)
         return dtype is not None and (dtype.is_float or dtype.is_complex)
+
+    def _is_complex(self, value: int) -> bool:
+        dtype = getattr(self._rec.hints[value], "dtype", None)
+        return dtype is not None and bool(dtype.is_complex)
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self._rec.hints[value], ScalarType)
@@ -243,4 +297,7 @@ def changed(value: Any, start: int, name: str) -> Any:
     return required(value, op("ne", value, start), told)
 
 
-__all__ = ["begin", "changed", "check", "check_all", "constant", "note"]
+__all__ = [
+    "begin", "changed", "check", "check_all", "check_weak", "constant", "decided", "note",
+    "undecided", "widened",
+]  # fmt: skip

@@ -49,9 +49,11 @@ def evaluate_with(recorder: Recorder) -> None:
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Make ``recorder`` this thread's current one."""
     _LOCAL.stack.append(recorder)
+    recorder.runs += 1
     try:
         yield recorder
     finally:
+        recorder.runs -= 1
         _LOCAL.stack.pop()
 
 
@@ -91,6 +93,13 @@ def contents_error(what: str, hint: str) -> TraceError:
     return error
 
 
+def world_error(what: str, hint: str) -> TraceError:
+    """A TraceError where the function acts on what is outside of the program, or asks it."""
+    error = trace_error(what, hint)
+    error.of_world = True
+    return error
+
+
 def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     """An error at the user's line that sizes cause; pins them: the graph holds for these alone."""
     rec = current()
@@ -101,5 +110,5 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 __all__ = [
     "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error",
-    "trace_error", "user_loc",
+    "trace_error", "user_loc", "world_error",
 ]  # fmt: skip

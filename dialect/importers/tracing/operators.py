@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.device import is_foreign
 from ...ir.types import ScalarType, TensorType
 from ..handlers import CREATION, METHODS, function_handler
+from ..python.pausing import HARMLESS, unwatched
 from .current import current, evaluator, trace_error
 from .leaves import NUMBERS, converted
 from .recorder import Recorder
@@ -27,6 +28,7 @@ _OF_SCALARS = frozenset({"reshape", "expand_dims", "broadcast_to"})  # views, of
 _CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for its values
 
 
+@unwatched
 def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
     """Record one op on anything array-like and return its traced result, or a tuple of several.
 
@@ -106,6 +108,7 @@ class Recording:
         super().__init_subclass__()
         if of is not None:
             _CLASSES[of] = cls
+            HARMLESS.add(cls)
 
     def __init__(self, rec: Recorder, value: int | None) -> None:
         self.rec = rec
@@ -117,9 +120,11 @@ class Recording:
         assert self._value is not None
         return self._value
 
+    @unwatched
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
 
+    @unwatched
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
         if not self.lifts and any(getattr(kind, "lifts", False) for kind in types):
             return NotImplemented
@@ -153,6 +158,21 @@ class Recording:
 
     def share(self, base: Recording) -> None:
         """Note that this has the memory of ``base``; numbers have none."""
+
+    def __repr__(self) -> str:
+        from .texts import shown  # few functions make texts
+
+        return shown(self)
+
+    def __str__(self) -> str:
+        from .texts import text
+
+        return text(self, str)
+
+    def __format__(self, spec: str) -> str:
+        from .texts import text
+
+        return text(self, lambda value: format(value, spec))
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -208,11 +228,11 @@ def _operator(name: str) -> tuple[Callable, Callable]:
     def reflected(self: Any, other: Any) -> Any:
         return op(name, other, self) if self.takes(other) else NotImplemented
 
-    return forward, reflected
+    return unwatched(forward), unwatched(reflected)
 
 
 def _unary(name: str) -> Callable:
-    return lambda self: op(name, self)
+    return unwatched(lambda self: op(name, self))
 
 
 for _python, _name in UNARY.items():

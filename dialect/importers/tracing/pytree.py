@@ -62,6 +62,10 @@ class TreeDef:
 
     def statics(self) -> list[Any]:
         """The objects that are part of the structure."""
+        return list(map(real, _statics(self.spec)))
+
+    def static_keys(self) -> list[Any]:
+        """What stands for them in comparisons of structures (see `static_objects`)."""
         return list(_statics(self.spec))
 
     @property
@@ -314,7 +318,7 @@ def _paths(spec: tuple, path: str) -> Iterator[str]:
 def _statics(spec: tuple) -> Iterator[Any]:
     if spec != LEAF:
         if spec[0] == "static":
-            yield static_of(spec)
+            yield spec[2]
         else:
             for child in spec[2]:
                 yield from _statics(child)

@@ -39,6 +39,7 @@ from ...ops.indexing.slicing import Pick, Slice
 from ...ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
+from ..python.float_errors import STATE, told_error, told_errors
 from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
 from .leaves import NUMBERS, check_array
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from ..python.round_draws import RoundDraws
     from ..python.scope import Scope
     from ..python.shadows import Shadows
+    from ..python.watching import Watch
     from ..source.source import Source
 
 
@@ -135,12 +137,14 @@ class Recorder:
         entry: code of the frame that the traced function is called from.
         scope: what the function sees.
         journal: what the function must not change.
+        watch: what runs that the scope has not made; None = nobody watches.
         shadows: of objects that the function reads; None = it reads these themselves.
     """
 
     entry: CodeType
     scope: Scope
     journal: Journal
+    watch: Watch | None = None
     shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 
@@ -176,6 +180,7 @@ class Recorder:
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
+        self.runs = 0  # in so many places; 0 = the trace has ended
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
         self.strict = False  # the function asks for strict fusion
         self.is_native = False  # arrays in a foreign byte order would be treated in another way
@@ -200,6 +205,7 @@ class Recorder:
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
+        self._float_state = STATE.get()  # outside of the function, where callers look at it
         self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
         self.fixable = 0  # so many leaves become constants, in a new trace, if they decide sizes
         self.size_leaves: dict[int, Loc | None] = {}  # these, and the lines that need them
@@ -337,8 +343,12 @@ class Recorder:
     def append(self, instr: Instr) -> None:
         """Append a finished instruction to the current block.
 
-        Raises TraceError if the graph gets too long.
+        Raises TraceError if the graph gets too long, and where the function has NumPy tell of
+        floating-point errors.
         """
+        if STATE.get() is not self._float_state and (told := told_errors()) is not None:
+            error = told_error(told)
+            raise trace_error(error.what, error.hint)
         self._appended += 1
         self.recorded += 1
         if self.most_ops is not None and self._appended > self.most_ops:

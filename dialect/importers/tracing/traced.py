@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...ir.types import ScalarType, Shape, TensorType
 from ..handlers import METHODS, method_handler
+from ..python.pausing import run, unwatched
 from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .leaves import register_leaf_type
@@ -88,7 +89,9 @@ class TracedScalar(Recording, of=ScalarType):
             return other * self.__index__()
         return op("mul", other, self) if self.takes(other) else NotImplemented
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.bake(), *map(_known, (other, modulus)))
         return _number_power(self, other) if self.takes(other) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
@@ -100,23 +103,9 @@ class TracedScalar(Recording, of=ScalarType):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray(self.constant(), dtype)
 
-    def __repr__(self) -> str:
-        if self._dim is None:
-            known = self.rec.known.get(self.value)
-        else:  # looking at a size records nothing, and is possible after the trace
-            known = self.rec.shape(self._dim[0])[self._dim[1]]
-        return f"<traced {self.kind.__name__}{'' if known is None else f', here {known!r}'}>"
-
-    def __str__(self) -> str:
-        return str(self.bake())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.bake(), spec)
-
     def __round__(self, digits: int | None = None) -> Any:
-        if self.kind is not float:
-            return self
-        return round(self.bake(), digits)
+        is_same = self.kind is int and (digits is None or digits >= 0)
+        return self if is_same else round(self.bake(), digits)
 
     def __trunc__(self) -> int:
         return self if self.kind is int else int(self.bake())  # type: ignore[return-value]
@@ -262,26 +251,7 @@ class Traced(Recording):
     def flat(self) -> Any:
         return iter(METHODS["ravel"](self))
 
-    def __repr__(self) -> str:
-        sizes = ", ".join("?" if d is None else str(d) for d in self.hint)
-        return f"<traced {self.dtype} array, here of shape ({sizes})>"
-
     # --- Python protocols ---------------------------------------------------------------------
-
-    def __format__(self, spec: str) -> str:
-        self._refuse_text()
-        return format(super().bake(), spec)
-
-    def __str__(self) -> str:
-        self._refuse_text()
-        return str(super().bake())
-
-    def _refuse_text(self) -> None:
-        if self.ndim or self.value not in self.rec.known:
-            raise contents_error(
-                "the text of an array is needed here, and its contents are not known while tracing",
-                "make texts of results, outside of the function",
-            )
 
     def __bool__(self) -> bool:
         self.check_live()
@@ -365,9 +335,11 @@ class Traced(Recording):
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
 
+    @unwatched
     def __getitem__(self, key: Any) -> Any:
         return METHODS["__getitem__"](self, key)
 
+    @unwatched
     def __setitem__(self, key: Any, value: Any) -> None:
         METHODS["__setitem__"](self, key, value)
 
@@ -382,9 +354,23 @@ class Traced(Recording):
             return op("select", other == 0.5, op("sqrt", self), power)
         return power
 
+    @unwatched
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    @unwatched
+    def __rmul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", other, self) if self.takes(other) else NotImplemented
+
+    @unwatched
     def __matmul__(self, other: Any) -> Any:
         return op("matmul", self, other) if _multiplies(self, other) else NotImplemented
 
+    @unwatched
     def __rmatmul__(self, other: Any) -> Any:
         return op("matmul", other, self) if _multiplies(self, other) else NotImplemented
 
@@ -395,6 +381,13 @@ class Traced(Recording):
             if base.storage is None:
                 base.storage = Storage()
             self.storage = base.storage
+
+
+# Methods and attributes that NumPy's scalars have, and arrays lack, such as `is_integer`.
+_OF_SCALARS = frozenset(
+    name for scalar in (np.float64, np.int64) for name in dir(scalar)
+    if not (name.startswith("_") or hasattr(np.ndarray, name))
+)  # fmt: skip
 
 
 @register_leaf_type
@@ -411,9 +404,11 @@ class TracedArray(Traced, of=TensorType):
 
     def __getattr__(self, name: str) -> Any:
         known = hasattr(np.ndarray, name) and not name.startswith("__")
+        if name in _OF_SCALARS:
+            known = not self.ndim and hasattr(self.dtype.type, name)
         handler = method_handler(name) if known else METHODS.get(name)
         if handler is not None:
-            return lambda *args, **kwargs: handler(self, *args, **kwargs)
+            return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
         if known:
             raise unsupported_method(self.rec, name)
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
@@ -444,6 +439,26 @@ def _multiplies(x: Traced, other: Any) -> bool:
     """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
     other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
     return x.takes(other) and not (is_immutable(x) and other_is_scalar(other))
+
+
+_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})
+
+
+def _repeated(sequence: Any, times: Traced) -> Any:
+    """A sequence so many times, which is what a NumPy scalar makes of it; None if it is an operand.
+
+    Raises TypeError for floats, and TraceError where contents decide how often.
+    """
+    if isinstance(times, np.integer):
+        return sequence * times.__index__()
+    if isinstance(times, np.generic):
+        kind = f"{type(sequence).__name__} by non-int of type 'numpy.{times.dtype.name}'"
+        raise TypeError(f"can't multiply sequence {kind}")
+    if type(sequence) in (list, tuple):
+        return None
+    raise trace_error(
+        f"an object of type {type(sequence).__name__} is no operand of an array operation"
+    )
 
 
 # In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.
@@ -481,8 +496,8 @@ def _as_float(x: Any) -> Any:
 
 
 def _of_complex(method: Callable) -> Callable:
-    def call(self: TracedScalar, other: Any) -> Any:
-        return method(self, _as_float(other) if self.kind is complex else other)
+    def call(self: TracedScalar, other: Any, *modulus: Any) -> Any:
+        return method(self, _as_float(other) if self.kind is complex else other, *modulus)
 
     return call
 

@@ -23,6 +23,7 @@ from ..python.places import Place, StateRead
 from ..python.scope import Scope
 from ..python.shadows import Shadows, Store
 from ..python.state import named, state_reads
+from ..python.watching import Watch
 from .current import recording, trace_error
 from .effect_results import output_values, outputs_of
 from .leaves import kind_of, leaf_kind
@@ -238,6 +239,7 @@ def trace(
         rec = Recorder(name, call.leaves, fn)
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
+        rec.watch = Watch(rec)
         rec.journal.codes = rec.scope.codes
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
@@ -357,7 +359,7 @@ class _Call:
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
         """True if a new trace may end otherwise than with this error."""
-        if isinstance(error, TraceError) and not error.is_undone:
+        if isinstance(error, TraceError) and (error.of_world or not error.is_undone):
             return False
         if self.fixed:
             self.fixable, self.fixed = 0, {}
@@ -368,7 +370,8 @@ class _Call:
         if isinstance(error, TraceError) and rec.writes_new and not self.lifts_new:
             self.lifts_new, self.plain = True, error
             return True
-        if self.shadowed and rec.shadows is not None and not rec.shadows.is_empty:
+        shadows = rec.shadows
+        if shadows is not None and not shadows.is_empty and not shadows.has_hidden:
             self.shadowed = False
             self.lifts_new, self.plain = False, None
             self.slots, self.values = [], []
@@ -411,7 +414,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         return id(array) not in traced and (rec.shadows is None or not rec.shadows.has(array))
 
     reached = [(call.fn, "self"), *call.statics()]
-    found = [*state_reads(rec.scope, reached, is_plain), *rec.inner_reads]
+    found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
     for read in found:
         if read.step == "contents":
             held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
@@ -460,7 +463,9 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         rec.journal.watch(fn, "self")
         called = rec.callee(fn)
         try:
-            result = called(*traced_args, **traced_kwargs)
+            with rec.watch.on():
+                result = called(*traced_args, **traced_kwargs)
+            rec.watch.check_shadows()
         except Exception as error:
             # NumPy hides why it could not store a traced value in an array.
             hidden = error.__cause__ if isinstance(error, (TypeError, ValueError)) else None
@@ -472,7 +477,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             rec.source.check_closed()
         made, outputs = _results(rec, call, result, given, containers)
         if rec.source is not None:
-            rec.source.check_ints(outputs)
+            outputs = rec.source.settled(outputs)
         if rec.refused is not None:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(given[:count])

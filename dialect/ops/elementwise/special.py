@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,33 +34,44 @@ class Rsqrt(Unary, name="rsqrt"):
 
 
 class _SciPy(Unary):
-    """A ufunc of `scipy.special`, imported at its first use; its loops are d, f and maybe D, F.
+    """A ufunc of `scipy.special`, imported at its first use.
 
-    Everything that is not f32 is computed in double, as SciPy does.
+    Its loops, and the order in which they are tried, are those of the SciPy that is installed: since
+    1.18, small ints are computed in single precision.
     """
 
-    loops: ClassVar[Mapping[str, DType]]
+    @staticmethod
+    def ufunc() -> np.ufunc:
+        """The function of SciPy."""
+        raise NotImplementedError
+
+    @classmethod
+    def numpy(cls, x: Any) -> Any:
+        return cls.ufunc()(x)
 
     @classmethod
     def loop(cls, *keys: Key) -> tuple[DType, ...]:
         dtype, _ = keys[0]
-        if dtype.kind == "c" and C128 not in cls.loops.values():
-            raise DTypeError(f"{cls.name} has no loop for {dtype.numpy}")
-        wide = cls.loops.get(dtype.name, F64)
-        return wide, wide
+        loops = [_LOOPS[loop[0]] for loop in cls.ufunc().types if loop[0] in _LOOPS]
+        for wide in (dtype, *loops):
+            if wide in loops and np.can_cast(dtype.numpy, wide.numpy):
+                return wide, wide
+        raise DTypeError(f"{cls.name} has no loop for {dtype.numpy}")
+
+
+_LOOPS = {"f": F32, "d": F64, "F": C64, "D": C128}
 
 
 class Erf(_SciPy, name="erf"):
     """Error function."""
 
-    loops = {"f32": F32, "c64": C64, "c128": C128}
     partials = staticmethod(lambda x, y: (np.exp(-x * x) * (2 / math.sqrt(math.pi)),))
 
     @staticmethod
-    def numpy(x: Any) -> Any:
+    def ufunc() -> np.ufunc:
         from scipy.special import erf
 
-        return erf(x)
+        return erf
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:
@@ -71,14 +81,13 @@ class Erf(_SciPy, name="erf"):
 class Sigmoid(_SciPy, name="sigmoid"):
     """``1 / (1 + exp(-x))``."""
 
-    loops = {"f32": F32}
     partials = staticmethod(lambda x, y: (y * (1 - y),))
 
     @staticmethod
-    def numpy(x: Any) -> Any:
+    def ufunc() -> np.ufunc:
         from scipy.special import expit
 
-        return expit(x)
+        return expit
 
     @classmethod
     def scalar(cls, *xs: Scalar) -> Scalar:

@@ -6,37 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from mlir import ir
 
-from ...ir.device import HOST
-from ...ir.op import Fusion, Op
-from ...ir.types import ScalarType, TensorType, Type
+from ...ir.types import TensorType
 from ...mlir.rewrite import (
-    attrs_of,
     body_of,
     create,
     defining_op,
     op_class,
-    ops_in,
     refresh_signature,
     set_type,
     terminator_of,
     type_of,
-    types_of,
 )
 from ...mlir.values import main_functions
 from ...ops.control_flow.control import If
-from ...ops.elementwise.families import Elementwise
-from ...ops.manipulation.permute import Permutation, Transpose
-from ...ops.manipulation.shape import ExpandDims, Squeeze
+from ...ops.manipulation.permute import Transpose
 from ...ops.speculation import FusionGroup
 from ..base import Pass, register_pass
 from ..speculate.alternatives import callee_of
-
-_SIZE = 2  # of the axes of sample arrays, but for those of size 1
-# Evaluated on samples: what they do depends on no size.
-_EVALUATED = (Elementwise, Permutation, ExpandDims, Squeeze)
+from .orders import result_orders
 
 
 @register_pass
@@ -110,79 +99,4 @@ def _reorder(
     reader.operands[operand] = view.results[0]
 
 
-# --- orders ---------------------------------------------------------------------------------------
-
-
-def result_orders(callee: ir.Operation) -> list[tuple[int, ...] | None]:
-    """Per value that a fusion function returns, its axes from the outermost in memory to the
-    innermost; None where that is not known."""
-    block = body_of(callee)
-    returned = list(terminator_of(block).operands)
-    ops = ops_in(block)[:-1]
-    samples = {v: _argument(type_of(v)) for v in block.arguments}
-    turned = any(s is not None and _order(s) != tuple(range(s.ndim)) for s in samples.values()
-                 if isinstance(s, np.ndarray))  # fmt: skip
-    if not turned and not any(issubclass(op_class(op) or Op, Permutation) for op in ops):
-        return [None] * len(returned)
-    for op in ops:
-        samples |= dict(zip(op.results, _results(op, samples), strict=True))
-    found = [samples[v] for v in returned]
-    return [None if not isinstance(s, np.ndarray) else _order(s) for s in found]
-
-
-def _results(op: ir.Operation, samples: dict[ir.Value, Any]) -> Sequence[Any]:
-    """Samples of what an op returns; None where nothing is known."""
-    cls, types = op_class(op), types_of(op.results)
-    given = [samples.get(v) for v in op.operands]
-    if cls is None or any(x is None for x in given):
-        return [None] * len(types)
-    if issubclass(cls, _EVALUATED) or (cls.fusion is Fusion.REDUCTION and len(given) == 1):
-        try:
-            with np.errstate(all="ignore"):
-                made = cls.evaluate(attrs_of(op), *given)
-        except Exception:  # a sample may be too small for what it is asked
-            return [None] * len(types)
-        made = made if isinstance(made, tuple) else (made,)
-        fits = len(made) == len(types) and all(map(_is_sample_of, made, types))
-        return made if fits else [None] * len(types)
-    plain = all(not isinstance(x, np.ndarray) or _order(x) == tuple(range(x.ndim)) for x in given)
-    return [_sample(t, None) if plain or cls.fusion is Fusion.CONTRACTION else None for t in types]
-
-
-def _argument(type_: Type) -> Any:
-    if not isinstance(type_, TensorType) or isinstance(type_.strides, str):
-        return _sample(type_, None)
-    return None if type_.strides is None else _sample(type_, type_.strides)
-
-
-def _sample(type_: Type, strides: Sequence[int | None] | None) -> Any:
-    """A small array whose axes lie in memory as these strides say (None = C order), or a number."""
-    if isinstance(type_, ScalarType):
-        return type_.value if type_.value is not None else type(type_.dtype.numpy.type(0).item())(1)
-    if not isinstance(type_, TensorType) or type_.dtype is None or type_.shape is None:
-        return None
-    if 0 in type_.shape or type_.device not in (None, HOST):
-        return None
-    sizes = [1 if d == 1 else _SIZE for d in type_.shape]
-    # Strides that are not known are those of axes outside of others, in Fortran order if the
-    # innermost axis is the first.
-    steps = [np.inf if s is None else abs(s) for s in strides or [None] * len(sizes)]
-    axes = range(len(sizes))
-    order = sorted(reversed(axes) if steps[:1] == [1] else axes, key=lambda axis: -steps[axis])
-    made = np.ones([1 if steps[k] == 0 else sizes[k] for k in order], type_.dtype.numpy)
-    return np.broadcast_to(made.transpose([order.index(k) for k in range(len(order))]), sizes)
-
-
-def _is_sample_of(sample: Any, type_: Type) -> bool:
-    if not isinstance(type_, TensorType):
-        return not isinstance(sample, np.ndarray)
-    sizes = None if type_.shape is None else tuple(1 if d == 1 else _SIZE for d in type_.shape)
-    return np.shape(sample) == sizes
-
-
-def _order(sample: np.ndarray) -> tuple[int, ...]:
-    """The axes of an array from the largest stride to the smallest."""
-    return tuple(sorted(range(sample.ndim), key=lambda axis: -abs(sample.strides[axis])))
-
-
-__all__ = ["KeepLayouts", "result_orders"]
+__all__ = ["KeepLayouts"]

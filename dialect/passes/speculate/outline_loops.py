@@ -265,7 +265,7 @@ def _may_join(
         isinstance(type_of(v), TensorType) for v in op.results
     ):
         return False
-    if _has_sizes_of_run_time(op, cls):
+    if not has_known_sizes(op, cls, if_refused=True):  # the types of the whole group may tell
         return False
     return _is_free(cls) or _is_read_by(members, op)
 
@@ -286,19 +286,22 @@ def _is_read_by(members: Sequence[ir.Operation], op: ir.Operation) -> bool:
     )  # fmt: skip
 
 
-def _has_sizes_of_run_time(op: ir.Operation, cls: type[Op]) -> bool:
-    """True if sizes of results follow from more than the types of the tensors that an op reads."""
-    types = [known_type(v) for v in op.operands]
+def has_known_sizes(op: ir.Operation, cls: type[Op], *, if_refused: bool) -> bool:
+    """Whether sizes of results follow from the types of operands, or these are not known either.
+
+    ``if_refused``: what is said of an op that cannot have operands of these types.
+    """
+    types = [_known_type(v) for v in op.operands]
     if any(isinstance(t, TensorType) and not t.is_complete for t in types):
-        return False
+        return True
     try:
         found = cls.infer(types, attrs_of(op))
     except ProfuseError:
-        return False  # which the types of the whole group tell
-    return any(isinstance(t, TensorType) and not t.is_complete for t in found)
+        return if_refused
+    return all(t.is_complete for t in found if isinstance(t, TensorType))
 
 
-def known_type(value: ir.Value) -> Type:
+def _known_type(value: ir.Value) -> Type:
     """The type of a value, with the number that follows from sizes alone."""
     known, source = constant_type(value) or type_of(value), defining_op(value)
     cls = None if source is None else op_class(source)
@@ -308,7 +311,7 @@ def known_type(value: ir.Value) -> Type:
     if cls.fusion not in (*_WITH_LOOP, Fusion.QUERY) or len(source.regions):
         return known
     try:
-        found = cls.infer([known_type(v) for v in source.operands], attrs_of(source))
+        found = cls.infer([_known_type(v) for v in source.operands], attrs_of(source))
     except ProfuseError:
         return known
     return found[list(source.results).index(value)]
@@ -401,4 +404,4 @@ def _drop_observers(func: ir.Operation) -> None:
             op.erase()
 
 
-__all__ = ["joined", "known_type", "loops_in", "outline_loop"]
+__all__ = ["has_known_sizes", "joined", "loops_in", "outline_loop"]

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.device import HOST
 from ...ir.op import Fusion, Op
@@ -42,7 +41,7 @@ from ...ops.manipulation.permute import Permutation
 from ...ops.manipulation.shape import Flip
 from ...ops.reductions.reduce import ArgMax, ArgMin, Max, Min, Reduction
 from ...reasons import Effect, Kind, Reason
-from .outline_loops import known_type
+from .outline_loops import has_known_sizes
 
 # Nanoseconds of a round.
 LAUNCH = 3000.0  # for Python to test the guard of a group, and to call its kernel
@@ -103,7 +102,7 @@ def _round(loop: ir.Operation) -> _Round | None:
         if issubclass(cls, (Scatter, Writing)):
             return None
         types = [*types_of(op.operands), *types_of(op.results)]
-        if not devices_of(types) <= {HOST} or not _has_known_sizes(op, cls):
+        if not devices_of(types) <= {HOST} or not has_known_sizes(op, cls, if_refused=False):
             return None
         if all(isinstance(t, ScalarType) for t in types_of(op.results)):
             spent += EVALUATED
@@ -115,18 +114,6 @@ def _round(loop: ir.Operation) -> _Round | None:
         if cost > most:
             most, worst = cost, op
     return _Round(saved, spent + LAUNCH * len(blocks_with_kernels), worst)
-
-
-def _has_known_sizes(op: ir.Operation, cls: type[Op]) -> bool:
-    """Whether sizes of results follow from the types of operands, or these are not known either."""
-    types = [known_type(v) for v in op.operands]
-    if any(isinstance(t, TensorType) and not t.is_complete for t in types):
-        return True
-    try:
-        results = cls.infer(types, attrs_of(op))
-    except ProfuseError:
-        return False
-    return all(t.is_complete for t in results if isinstance(t, TensorType))
 
 
 def _ops_of_round(loop: ir.Operation) -> Iterator[ir.Operation]:

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mlir import ir
 
 from ...errors import ProfuseError
-from ...ir.device import HOST
-from ...ir.op import Fusion
 from ...ir.types import TENSOR, TensorType, Type, merge_types
 from ...mlir.facts import CONSTANTS
-from ...mlir.nesting import is_inside
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
-    create,
     defining_op,
     op_class,
     ops_in,
     refresh_signature,
     set_type,
-    terminator_of,
     type_of,
     walk,
 )
 from ...mlir.ties import tied_values
 from ...mlir.values import Types, constant_type, main_functions, values_of
-from ...ops.control_flow.control import For
-from ...ops.indexing.scatter import Copy
 from ...ops.speculation import Profile
 from ..base import Pass, register_pass
+from .carried_layouts import put_in_order
 from .remove_profiling import remove_counter, remove_observers
 
 
@@ -61,7 +55,10 @@ class Specialize(Pass):
             types = Types()
             unobserved = {v for v in values_of(func) if v not in recorded and type_of(v) == TENSOR}
             self._infer(body_of(func), types, unobserved)
-            self.count("arrays-put-in-order", _put_in_order(func))
+            in_order = put_in_order(func)
+            self.count("arrays-put-in-order", len(in_order))
+            if in_order:  # what is a view of them lies otherwise
+                self._infer(body_of(func), Types(), unobserved.difference(*in_order))
             for tied in tied_values(func):
                 _unify(tied)
             refresh_signature(func)
@@ -90,56 +87,6 @@ class Specialize(Pass):
                     set_type(value, type_)
                 elif not isinstance(type_, TensorType):
                     types[value] = type_
-
-
-def _put_in_order(func: ir.Operation) -> int:
-    """Have counted loops begin with arrays in C order where rounds hand on arrays that they make.
-
-    What kernels make is C-contiguous. Else the carried array would have one layout in the first
-    round, and another in all later ones, and so had all that shares its type. Nothing is copied
-    where a function writes into arrays: whose memory a write reaches would be another one.
-    """
-    ops = list(walk(func))
-    if any((cls := op_class(op)) is not None and cls.writes for op in ops):
-        return 0
-    copied = 0
-    for loop in (op for op in ops if op_class(op) is For):
-        body = loop.regions[0].blocks[0]
-        for k, made in enumerate(terminator_of(body).operands):
-            init, carried = loop.operands[3 + k], body.arguments[1 + k]
-            seen, end = type_of(carried), type_of(made)
-            if not (_is_out_of_order(seen) and _is_made_in(made, loop)):
-                continue
-            assert isinstance(seen, TensorType) and isinstance(end, TensorType)
-            if (end.dtype, end.shape) != (seen.dtype, seen.shape):
-                continue
-            if type_of(init) == TENSOR:
-                set_type(init, seen)  # as in the first round
-            wanted = replace(seen, strides="contiguous")
-            copy = create(Copy, [init], {}, [wanted], loop, loop.location)
-            loop.operands[3 + k] = copy.results[0]
-            for value in (carried, made, loop.results[k]):
-                set_type(value, wanted)
-            copied += 1
-    return copied
-
-
-def _is_out_of_order(type_: Type) -> bool:
-    """Whether an array of the host is known to have a layout, which is another than C order."""
-    return (
-        isinstance(type_, TensorType) and type_.is_complete and type_.device == HOST
-        and isinstance(type_.strides, tuple) and type_.defined is not False
-    )  # fmt: skip
-
-
-def _is_made_in(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether a round makes an array anew: what computes it returns no view."""
-    made = defining_op(value)
-    cls = None if made is None else op_class(made)
-    return cls is not None and is_inside(value, loop) and cls.fusion in _MADE and not cls.aliases
-
-
-_MADE = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
 
 
 def _recorded(func: ir.Operation) -> dict[ir.Value, TensorType]:

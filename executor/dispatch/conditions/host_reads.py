@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ....dialect.importers.python.float_errors import STATE
 from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
-from ..layout import LAYOUT
+from ..layout import LAYOUT, TOLD_ERRORS
 from ..llvm_writer import Writer
 from ..refs import Held, OnDevice, Ref, Scalar, Stride, position_of
 from . import argument_reads, device_reads, relaxed_guards, state_reads, tape_reads
@@ -34,6 +35,16 @@ def elements_of(w: Writer, ref: Ref) -> str:
 def emit_test(w: Writer, field: tuple) -> str:
     """The value of a `leaf_spec.Test`'s field: a pointer for ``type``, else an i64."""
     return _FIELDS[field[0]](w, *field[1:])
+
+
+def tells_nothing(w: Writer) -> str:
+    """Whether nobody has asked NumPy to be told of floating-point errors (`float_errors`)."""
+    place = w.alloca("ptr")
+    w.call("PyContextVar_Get", "i32", f"ptr {w.object(STATE)}", "ptr null", f"ptr {place}")
+    state = w.load("ptr", place)  # there is one: the variable has a default
+    mask = w.field("i32", w.field("ptr", state, LAYOUT.pointer), LAYOUT.errors)
+    w.call("Py_DecRef", "void", f"ptr {state}")
+    return w.op(f"icmp eq i32 {w.op(f'and i32 {mask}, {TOLD_ERRORS}')}, 0")
 
 
 def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType({})) -> str:

@@ -36,7 +36,7 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
             tests.append(Test(("held_size", Held(read.holder)), read.value))
         elif read.step == "keys" and kind is dict:
             tests.append(Test(("held_keys", Held(read.holder), tuple(map(Held, read.value))), 1))
-        elif read.step in ("global", "cell", "attribute", "method") or (
+        elif read.step in ("global", "cell", "attribute", "method", "code") or (
             read.step == "item" and kind in _SIZES
         ):
             key = read.key
@@ -104,6 +104,8 @@ def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value
         found, is_new = w.call("PyDict_GetItemWithError", "ptr", at, name), False
     elif step == "cell":
         found, is_new = w.call("PyCell_Get", "ptr", at), True
+    elif step == "code":
+        found, is_new = w.call("PyFunction_GetCode", "ptr", at), False
     else:
         name = f"ptr {w.object(key.value)}"
         found, is_new = w.call("PyObject_GetAttr", "ptr", at, name), True

@@ -31,6 +31,7 @@ class SavedFunction(JitFunction):
     def __init__(self, saved: SavedFile, options: Options) -> None:
         super().__init__(_no_code, replace(options, name=saved.name, saved=saved))
         self._saved = saved
+        self._has_code = False
         self.__name__ = self.__qualname__ = saved.name
         for graph in saved.graphs:
             made = trace_from_json(graph.data["trace"], graph.arrays)

@@ -1,5 +1,6 @@
 """What Python asks of traced values beside arithmetic: their class, their text, their truth."""
 
+import bdb
 import numbers
 from queue import SimpleQueue
 
@@ -72,15 +73,36 @@ def test_an_array_from_outside_is_indexed():
     assert check(lambda i: table[i], index, again=[(index[:1],)]).captured[0] is table
 
 
-def test_repr_records_nothing_and_outlives_the_trace():
+@pytest.mark.usefixtures("queues_are_pure")
+def test_repr_is_a_number_in_the_trace_and_tells_what_is_traced_afterwards():
     queue = SimpleQueue()  # of C: what is put into it is not undone
     traced = trace(lambda x, k: queue.put((x, x.shape, k, repr(x.shape))), (X, 2.5))
     seen = list(queue.get())
-    assert [i.op.name for i in traced.module.main.body.instrs if i.op.name == "dim"] == []
-    assert seen[3] == "(<traced int, here 2>, <traced int, here 3>)"
+    assert seen[3] == "(2, 3)" and [g.expected for g in traced.guards] == [2, 3]
     assert repr(seen[:3]) == (
-        f"[<traced float32 array, here of shape (2, 3)>, {seen[3]}, <traced float, here 2.5>]"
+        "[<traced float32 array, here of shape (2, 3)>, (<traced int, here 2>, <traced int, here "
+        "3>), <traced float, here 2.5>]"
     )
+
+
+def test_debuggers_read_what_is_traced_and_guard_nothing():
+    shown = []
+
+    class Stops(bdb.Bdb):
+        def user_line(self, frame):
+            if frame.f_code.co_name == "scaled" and "y" in frame.f_locals:
+                shown.append(repr([frame.f_locals[name] for name in ("x", "n", "y")]))
+
+    def scaled(x, n):
+        y = (x * n).sum()
+        return y + 1
+
+    traced = Stops().runcall(trace, scaled, (X, 3))
+    assert shown[0] == (
+        "[<traced float32 array, here of shape (2, 3)>, <traced int, here 3>, "
+        "<traced float32 array, here of shape ()>]"
+    )
+    assert traced.guards == []
 
 
 def test_numpy_scalars_and_arrays_of_rank_0_are_traced_apart():

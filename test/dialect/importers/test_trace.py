@@ -382,6 +382,7 @@ def test_index_errors_are_numpys():
         trace(lambda x: x[5], (A,))
 
 
+@pytest.mark.usefixtures("queues_are_pure")
 def test_leaked_values_are_refused():
     queue = SimpleQueue()  # of C: what is put into it is not undone
     trace(lambda x: queue.put(x) or x, (A,))
@@ -396,6 +397,7 @@ def test_leaked_values_are_refused():
 # --- patching ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("queues_are_pure")
 def test_numpy_is_as_before_after_a_trace_even_a_failing_one():
     zeros, rand = np.zeros, np.random.rand
     seen = SimpleQueue()
@@ -405,6 +407,7 @@ def test_numpy_is_as_before_after_a_trace_even_a_failing_one():
     assert np.zeros is zeros and np.random.rand is rand
 
 
+@pytest.mark.usefixtures("queues_are_pure")
 def test_concurrent_traces_and_untraced_threads():
     zeros, failures = np.zeros, []
     inside = SimpleQueue()

@@ -14,7 +14,7 @@ import pytest
 from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from internals import entry_of
+from internals import entry_of, taken_for_pure
 from profuse.dialect.importers.tracing.trace_guards import (
     Computed,
     Passed,
@@ -197,26 +197,26 @@ def test_named_tuples():
 
 
 class Picky(namedtuple("Pair", "x y")):
-    error = None
-    made = SimpleQueue()  # no attribute that a trace would undo and refuse
+    made, errors = SimpleQueue(), SimpleQueue()  # which traces take for pure: nobody compares them
 
     def __new__(cls, x, y):
         cls.made.put(x)
-        if cls.error is not None:
-            raise cls.error
+        if cls.errors.qsize():
+            raise cls.errors.get()
         return super().__new__(cls, x, y)
 
 
+@pytest.mark.usefixtures("queues_are_pure")
 @pytest.mark.parametrize("error", [ValueError("refused"), MemoryError(), KeyboardInterrupt()])
-def test_what_a_class_raises_is_raised(monkeypatch, error):
+def test_what_a_class_raises_is_raised(error):
     """Once, as its code may have effects or have been interrupted; the call is counted."""
     f = warm(lambda x: [Picky(x + 1, [x * 2])], X)
     before, counted = hits(f), f.state().counters["guard_hits"]
-    monkeypatch.setattr(Picky, "error", error)
-    monkeypatch.setattr(Picky, "made", SimpleQueue())
+    made = Picky.made.qsize()
+    Picky.errors.put(error)
     with pytest.raises(type(error)):
         f(X)
-    assert (Picky.made.qsize(), hits(f) - before, f.state().counters["guard_hits"] - counted) == (
+    assert (Picky.made.qsize() - made, hits(f) - before, f.state().counters["guard_hits"] - counted) == (
         1,
         1,
         1,
@@ -227,18 +227,20 @@ MARK = "half full"
 
 
 class Watching(namedtuple("Watching", "x")):
-    met = 0
+    met = SimpleQueue()
 
     def __new__(cls, x):
         tuples = (o for o in gc.get_objects() if type(o) is tuple and len(o) == 3)
-        cls.met += sum(o[0] is MARK for o in tuples)
+        if any(o[0] is MARK for o in tuples):
+            cls.met.put(x)
         return super().__new__(cls, x)
 
 
 def test_nobody_meets_half_full_containers():
-    f = warm(lambda x: (MARK, Watching(x + 1), x * 2), X)
+    with taken_for_pure(gc.get_objects, SimpleQueue):
+        f = warm(lambda x: (MARK, Watching(x + 1), x * 2), X)
     np.testing.assert_array_equal(f(X)[1].x, X + 1)
-    assert Watching.met == 0
+    assert not Watching.met.qsize()
 
 
 @dataclass

@@ -12,6 +12,7 @@ import profuse as pf
 import pytest
 from internals import (
     check_dtypes,
+    check_errors,
     check_fields,
     check_scalars,
     other_function_table,
@@ -35,6 +36,7 @@ def test_wrong_offsets_are_refused(name, by):
         check_fields(moved)
         check_dtypes(moved)
         check_scalars(moved)
+        check_errors(moved)
 
 
 def _refused(monkeypatch) -> str:

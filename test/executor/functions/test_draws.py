@@ -36,7 +36,8 @@ def check(fn, calls=None, *, bits=np.random.PCG64, **options):
     for k, args in enumerate(calls or [(np.linspace(0.1, 1, n),) for n in SIZES]):
         assert_same(jitted(ours, *args), fn(theirs, *args))
         assert same_state(ours, theirs), k
-    assert jitted.state().counters["python_calls"] == 0
+    if not options.get("background"):  # else Python draws while code is under way
+        assert jitted.state().counters["python_calls"] == 0
     assert jitted.state().tier != "python"
     return jitted
 

@@ -395,8 +395,8 @@ def test_objects_and_sets_that_are_pythons_are_not_kept_alive():
     assert known() is None
 
 
-def test_python_runs_long_graphs_until_there_is_code():
-    """Op by op they would take several times what they take in Python."""
+def test_python_runs_graphs_until_there_is_code():
+    """Op by op small arrays take several times what they take in Python, and so do many ops."""
 
     def steps(x, n, seen):
         for k in list(range(60)):
@@ -404,37 +404,56 @@ def test_python_runs_long_graphs_until_there_is_code():
             seen[0] += x[0]
         return x
 
-    def short(x):
+    def short(x, n, seen):
+        seen[1:] += n
         return x * 0.5 + 1
 
-    f, g = (pf.jit(fn, background=True) for fn in (steps, short))
-    ours, theirs, x = np.zeros(1), np.zeros(1), np.ones(3)
-    f(x, 60, ours), steps(x, 60, theirs), g(x)
-    assert counts(f, "python_calls") == (0,)
-    for k in range(3):
-        np.testing.assert_array_equal(f(x, 60, ours), steps(x, 60, theirs))
-        np.testing.assert_array_equal(ours, theirs)
-        if f.state().tier != "optimized":
-            assert counts(f, "python_calls") == (k + 1,) and f.state().tier == "compiling"
-            assert "Python runs the calls meanwhile" in f.explain()
-        g(x)
-    before = counts(f, "python_calls")
-    assert before != (0,)
-    f.wait()
-    for _ in range(3):
-        np.testing.assert_allclose(f(x, 60, ours), steps(x, 60, theirs))
-        np.testing.assert_allclose(ours, theirs)
-    assert f.state().tier == "optimized" and counts(f, "python_calls") == before
-    assert counts(g, "python_calls") == (0,)
+    def rounds(x, n, seen):
+        for k in range(n):
+            seen[0] += x[k % 3] * k
+        return x + n
+
+    for fn in (steps, short, rounds):
+        f = pf.jit(fn, background=True)
+        ours, theirs, x = np.zeros(2), np.zeros(2), np.ones(3)
+        f(x, 60, ours), fn(x, 60, theirs)
+        assert counts(f, "calls", "python_calls") == (1, 0)
+        for k in range(3):
+            np.testing.assert_array_equal(f(x, 60, ours), fn(x, 60, theirs))
+            np.testing.assert_array_equal(ours, theirs)
+            if f.state().tier != "optimized":
+                assert counts(f, "calls", "python_calls") == (k + 2, k + 1)
+                assert f.state().tier == "compiling" and f.ir("graph")
+                assert "Python runs the calls meanwhile" in f.explain()
+        before = counts(f, "python_calls")
+        assert before != (0,)
+        f.wait()
+        for _ in range(3):
+            np.testing.assert_allclose(f(x, 60, ours), fn(x, 60, theirs))
+            np.testing.assert_allclose(ours, theirs)
+        assert f.state().tier == "optimized" and counts(f, "python_calls") == before
+        assert counts(f, "calls", "traces") == (7, 1)
 
 
-def test_long_graphs_that_must_not_run_in_python_do_not():
+def test_calls_that_python_runs_meanwhile_count_for_the_graph():
+    """Else graphs would seem to serve hardly a call, and no more would be made."""
+    f = pf.jit(lambda x, mode: x * 2 if mode else x + 1, background=True)
+    for k in range(12):
+        for _ in range(10):
+            f(np.ones(3), f"mode {k}")
+    assert counts(f, "traces") == (12,)
+
+
+def test_graphs_that_must_not_run_in_python_do_not():
     with pf.knobs.override(unsupported="raise"):
         f = pf.jit(lambda x: sum(x * k + x for k in range(70)), background=True)
+        g = pf.jit(lambda x: x * 2 + 1, background=True)
+        h = pf.grad(lambda x: (x * x).sum(), background=True)
         for _ in range(4):
-            f(np.ones(3))
-        assert counts(f, "python_calls") == (0,)
-        f.wait()
+            f(np.ones(3)), g(np.ones(3)), h(np.ones(3))
+        assert [counts(fn, "python_calls") for fn in (f, g, h)] == [(0,)] * 3
+        for fn in (f, g, h):
+            fn.wait()
 
 
 def test_an_error_of_another_cause_is_told_as_python_tells_it():

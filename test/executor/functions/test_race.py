@@ -123,8 +123,8 @@ def test_python_need_not_win_each_call_anew(monkeypatch):
         assert f(model, x) == (6.0, 2, 3)
 
 
-def test_calls_with_containers_are_looked_at(monkeypatch):
-    """What these hold may be of any size."""
+def test_calls_with_containers_are_told_by_what_these_hold(monkeypatch):
+    """Items may be of any size; nested ones, and many, are looked at each time."""
 
     def function(xs):
         return float(xs[0].sum()), int(xs[0][0]) + 1, len(xs)
@@ -137,7 +137,11 @@ def test_calls_with_containers_are_looked_at(monkeypatch):
         seen = lookups(f, monkeypatch)
         for _ in range(10):
             f([np.ones(3)])
-        assert len(seen) == 10
+        assert len(seen) == 0
+        f([np.ones(300)])
+        for k in range(10):
+            assert len(seen) == k + 1
+            f([np.ones(3)] * 20)
 
 
 @pytest.mark.parametrize("setting", [{"demote": 0}, {"unsupported": "raise"}])

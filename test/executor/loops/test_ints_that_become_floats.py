@@ -87,8 +87,42 @@ def stored(x):
     return out
 
 
+def sum_of_large(x):
+    total = 0
+    for v in x:
+        total = total + (v if v > 0.5 else 0)
+    return total
+
+
+def doubled_or_halved(x):
+    factor = len(x)
+    for v in x:
+        factor = factor * (2 if v > 0.6 else 0.7)
+    return factor
+
+
+def in_two_loops(x):
+    most, k = 0, 3
+    while k > 0:
+        for v in x:
+            most = most + max(v, 0)
+        k -= 1
+    return most
+
+
+def counted_or_taken(x):
+    last = 0
+    for v in x:
+        if v > 0.5:
+            last = v
+        else:
+            last = last + 1
+    return last
+
+
 X = np.random.default_rng(2).random(30)
 NATIVE = [
+    (sum_of_large, X), (doubled_or_halved, X), (in_two_loops, X),
     (largest, X), (largest, X.astype(np.float32)), (largest_of_rows, X.reshape(5, 6)),
     (between_classes, np.arange(40) % 7), (sum_of_some, X), (squares, X), (rectified, X),
     (filtered, X), (stored, X),
@@ -177,7 +211,67 @@ def handed_on(x):
     return last
 
 
+def turned(x):
+    z = 1
+    if x.sum() > 10:
+        z = z * 1j
+    return x * z
+
+
+def turned_in_a_loop(x):
+    z, total = 1, 0.0
+    for v in x:
+        if v > 0.9:
+            z = z * 1j
+        total = total + v / z
+    return total
+
+
+def divided(x):
+    z = 2
+    if x.sum() > 10:
+        z = complex(x[0], 1)
+    return x / z, z == 2
+
+
+def stored_among_floats(x):
+    y, z = x * 1, 2
+    if x.max() < 0:
+        z = 2j
+    y[1:3] = z
+    return y
+
+
+def in_a_branch(x):
+    k = 3
+    if x[0] > 0.5:
+        k = k / 2
+    return k, x * k
+
+
+def stays_among_ints(x):
+    k = 3
+    for v in x:
+        k = k * (1 if v > 0.5 else 1.5)
+    return x.astype(int) * k
+
+
+def in_whole_steps(x):
+    k = len(x)
+    for v in x:
+        k = k // 2 + (1 if v < 2 else 0.5)
+    return k
+
+
 OTHERS = [
+    (sum_of_large, X * 0.1), (sum_of_large, np.arange(5.0)), (doubled_or_halved, X + 1),
+    (in_two_loops, -X), (in_two_loops, np.ones(4)), (in_two_loops, X[:0]),
+    (counted_or_taken, X), (counted_or_taken, -X), (counted_or_taken, np.array([0.1, 0.7])),
+    (counted_or_taken, np.array([0.7, 0.1])), (in_a_branch, X), (in_a_branch, X * 0 + 1),
+    (in_a_branch, -X), (stays_among_ints, X), (stays_among_ints, X + 1), (in_whole_steps, X),
+    (in_whole_steps, X * 9),
+    (turned, X), (turned, X * 0.1), (turned_in_a_loop, X), (turned_in_a_loop, X * 0.1),
+    (divided, X), (divided, X * 0.1), (stored_among_floats, X),
     (chosen, X), (chosen, X[::-1]), (listed, X), (stored_among_ints, X), (derived, X),
     (halved, X), (asked, X), (index, X), (handed_on, X), (handed_on, X * 0.1),
     (largest, X * 0), (largest, -X), (largest_of_rows, -X.reshape(5, 6)), (sum_of_some, X * 0.1),

@@ -131,3 +131,34 @@ func.func @writes(%x: !profuse.tensor, %n: i64) -> !profuse.tensor {
   %w = "profuse.copy_"(%own, %one) : (!profuse.tensor, i64) -> !profuse.tensor
   return %r : !profuse.tensor
 }
+
+// Where NumPy keeps the order of the array, the transposed one is carried, and what rounds compute
+// element by element is transposed. What else reads it reads a view.
+// CHECK-LABEL: func.func @turned(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: tensor<4x8xf64, {device = "cpu", strides = ["1", "4"]}>
+// CHECK:         %[[T:.*]] = "profuse.transpose"(%[[X]])
+// CHECK:         %[[C:.*]] = "profuse.copy"(%[[T]]) : ({{.*}}) -> tensor<8x4xf64, {device = "cpu", strides = "contiguous"}>
+// CHECK:         %[[V:.*]] = "profuse.transpose"({{.*}}) {{.*}} -> tensor<8x1xf64>
+// CHECK:         %[[R:.*]] = scf.for {{.*}} iter_args(%[[A:.*]] = %[[C]])
+// CHECK:           %[[B:.*]] = "profuse.transpose"(%[[A]])
+// CHECK:           %[[M:.*]] = "profuse.matmul"(%[[B]],
+// CHECK:           %[[U:.*]] = "profuse.mean"(%[[M]])
+// CHECK:           %[[E:.*]] = "profuse.add"(%[[A]], %[[U]])
+// CHECK:           %[[S:.*]] = "profuse.mul"(%[[E]], %[[V]])
+// CHECK-NEXT:      scf.yield %[[S]]
+// CHECK:         %[[K:.*]] = "profuse.transpose"(%[[R]])
+// CHECK:         return %[[K]]
+func.func @turned(%x: !profuse.tensor, %v: !profuse.tensor, %n: i64) -> !profuse.tensor {
+  %zero = "profuse.constant"() {value = 0 : i64} : () -> i64
+  %one = "profuse.constant"() {value = 1 : i64} : () -> i64
+  %r = scf.for %t = %zero to %n step %one iter_args(%a = %x) -> (!profuse.tensor) : i64 {
+    %p = "profuse.profile"(%a) {site = 0 : i64, profiled_type = tensor<4x8xf64, {device = "cpu", strides = ["1", "4"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %q = "profuse.profile"(%v) {site = 1 : i64, profiled_type = tensor<8xf64, {device = "cpu", strides = ["1"]}>} : (!profuse.tensor) -> !profuse.tensor
+    %m = "profuse.matmul"(%p, %q) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+    %u = "profuse.mean"(%m) : (!profuse.tensor) -> !profuse.tensor
+    %e = "profuse.add"(%p, %u) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+    %s = "profuse.mul"(%e, %q) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+    scf.yield %s : !profuse.tensor
+  }
+  return %r : !profuse.tensor
+}

@@ -1,0 +1,63 @@
+"""What this package records for a trace is not watched: it is thousands of calls of known code.
+
+The profile function of a trace (see `watching`) costs as much as recording does. So it is out of
+force while an op is recorded, unless an operand may bring code of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+_Call = TypeVar("_Call", bound=Callable)
+# Classes of values that run nothing of the user's. Those of traced values join them.
+HARMLESS: set[type] = {
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, type,
+    np.ndarray, np.dtype, np.ufunc, type(np.sum), types.ModuleType, *np.sctypeDict.values(),
+}  # fmt: skip
+
+
+def unwatched(function: _Call) -> _Call:
+    """Decorate a function that runs no code but this package's, whatever harmless it is given."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):  # type: ignore[no-untyped-def]  # it has those of the function
+        return function(*args, **kwargs) if sys.getprofile() is None else run(function, args, kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call such a function."""
+    event = sys.getprofile()
+    watch = getattr(event, "__self__", None)
+    if not getattr(watch, "pauses", False) or not are_harmless((args, kwargs)):
+        return function(*args, **kwargs)
+    sys.setprofile(None)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        sys.setprofile(event)
+
+
+def are_harmless(values: tuple | list) -> bool:
+    """True unless one of these values, or of what is in them, may run code of a class's own."""
+    for value in values:
+        kind = type(value)
+        if kind in HARMLESS:
+            continue
+        if kind is dict:
+            value = tuple(value.values())
+        elif kind is not tuple and kind is not list:
+            return False
+        if not are_harmless(value):
+            return False
+    return True
+
+
+__all__ = ["HARMLESS", "are_harmless", "run", "unwatched"]
