@@ -30,20 +30,10 @@ TRACING_MUTATIONS = (
          "executor/functions/test_memory_of_results.py::test_results_are_those_of_python"),
     ),
     Mutation(
-        "arrays that NumPy makes of scalars are views", "dialect/importers/tracing/operators.py",
-        "        values[0] = rec.own_scalar(values[0])\n", "        pass\n",
-        ("executor/functions/test_memory_of_results.py::test_scalars_are_values",),
-    ),
-    Mutation(
         "arrays do not overlap themselves", "executor/functions/write_back.py",
         "        if size > 1 and step < reach:\n            return True\n", "",
         ("executor/functions/test_memory_of_results.py::"
          "test_arrays_that_overlap_themselves_are_python_s",),
-    ),
-    Mutation(
-        "equal results are one array", "executor/functions/results.py",
-        "            made = _apart(made)\n", "            pass\n",
-        ("executor/functions/test_memory_of_results.py::test_equal_results_are_two_arrays",),
     ),
     Mutation(
         "emitted code does not ask who is told of errors", "executor/dispatch/emit.py",
