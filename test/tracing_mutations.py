@@ -6,6 +6,36 @@ from mutation_runner import Mutation
 
 TRACING_MUTATIONS = (
     Mutation(
+        "parts of what a kernel makes are contiguous", "executor/functions/results.py",
+        "if view.root in self.inputs or view.root in self._shared:\n            return True\n",
+        "if view.root in self.inputs or view.root in self._shared:\n            return True\n"
+        "        return False\n",
+        ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
+    ),
+    Mutation(
+        "results that share memory have memory of their own", "executor/functions/results.py",
+        "for root, count in Counter(roots).items() if count > 1}",
+        "for root, count in Counter(roots).items() if count > 9}",
+        ("executor/functions/test_memory_of_results.py::test_writes_through_results_are_seen",),
+    ),
+    Mutation(
+        "results lie in C order", "executor/functions/layouts.py",
+        "found.append(_order(sample) if is_turned else None)", "found.append(None)",
+        ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
+    ),
+    Mutation(
+        "emitted code serves arrays in any order", "executor/dispatch/conditions/host_reads.py",
+        "    return _truth(w, fits)\n\n\n_FIELDS", "    return \"1\"\n\n\n_FIELDS",
+        ("executor/functions/test_memory_of_results.py::test_one_graph_serves_all_layouts",
+         "executor/functions/test_memory_of_results.py::test_results_are_those_of_python"),
+    ),
+    Mutation(
+        "arrays do not overlap themselves", "executor/functions/write_back.py",
+        "        if size > 1 and step < reach:\n            return True\n", "",
+        ("executor/functions/test_memory_of_results.py::"
+         "test_arrays_that_overlap_themselves_are_python_s",),
+    ),
+    Mutation(
         "emitted code does not ask who is told of errors", "executor/dispatch/emit.py",
         "        w.unless(tells_nothing(w), \"miss\")\n", "",
         ("executor/functions/test_float_errors.py",),
@@ -45,46 +75,6 @@ TRACING_MUTATIONS = (
         "NumPy's ints are operands of lists", "dialect/importers/tracing/traced.py",
         "_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})", "_SEQUENCES = frozenset()",
         ("executor/functions/test_texts.py::test_texts_of_contents_are_pythons[repeated]",),
-    ),
-    Mutation(
-        "parts of what a kernel makes are contiguous", "executor/functions/results.py",
-        "if view.root in self.inputs or view.root in self._shared:\n            return True\n",
-        "if view.root in self.inputs or view.root in self._shared:\n            return True\n"
-        "        return False\n",
-        ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
-    ),
-    Mutation(
-        "results that share memory have memory of their own", "executor/functions/results.py",
-        "for root, count in Counter(roots).items() if count > 1}",
-        "for root, count in Counter(roots).items() if count > 9}",
-        ("executor/functions/test_memory_of_results.py::test_writes_through_results_are_seen",),
-    ),
-    Mutation(
-        "results lie in C order", "executor/functions/layouts.py",
-        "found.append(_order(sample) if is_turned else None)", "found.append(None)",
-        ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
-    ),
-    Mutation(
-        "emitted code serves arrays in any order", "executor/dispatch/conditions/host_reads.py",
-        "    return _truth(w, fits)\n\n\n_FIELDS", "    return \"1\"\n\n\n_FIELDS",
-        ("executor/functions/test_memory_of_results.py::test_one_graph_serves_all_layouts",
-         "executor/functions/test_memory_of_results.py::test_results_are_those_of_python"),
-    ),
-    Mutation(
-        "arrays that NumPy makes of scalars are views", "dialect/importers/tracing/operators.py",
-        "        values[0] = rec.own_scalar(values[0])\n", "        pass\n",
-        ("executor/functions/test_memory_of_results.py::test_scalars_are_values",),
-    ),
-    Mutation(
-        "arrays do not overlap themselves", "executor/functions/write_back.py",
-        "        if size > 1 and step < reach:\n            return True\n", "",
-        ("executor/functions/test_memory_of_results.py::"
-         "test_arrays_that_overlap_themselves_are_python_s",),
-    ),
-    Mutation(
-        "equal results are one array", "executor/functions/results.py",
-        "            made = _apart(made)\n", "            pass\n",
-        ("executor/functions/test_memory_of_results.py::test_equal_results_are_two_arrays",),
     ),
     Mutation(
         "`is True` of a traced bool is Python's", "dialect/importers/python/identities.py",

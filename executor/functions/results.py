@@ -95,11 +95,11 @@ class Results:
         if orders is not None:
             found = {id(x): in_order(x, order) for x, order in zip(made, orders, strict=False)}
             made = [found.get(id(x), x) for x in made]
-        if len(set(map(id, made))) < len(made):
+        if len(made) > 1 and len(set(map(id, made))) < len(made):
             made = _apart(made)
         if self.views is None:
             return [*made, *outputs[self.count :]]
-        results = self.views([*given, *made])
+        results = self.views.run([*given, *made])
         for k, (root, copy) in self.either.items():
             # What NumPy copies has the contents of its time, not of now.
             view = results[k]

@@ -70,12 +70,16 @@ class Evaluator:
         self._steps = self._block_steps(program.body, keep=set(program.outputs))
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return self.run(inputs)
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs, for a program that computes no floats or for who hears of their errors."""
         env: Env = [None] * self._count
         for slot, value in zip(self._inputs, inputs, strict=True):
             env[slot] = value
-        with np.errstate(all="ignore"):
-            for step in self._steps:
-                step(env)
+        for step in self._steps:
+            step(env)
         return [env[o] for o in self._outputs]
 
     def _block_steps(self, block: Block, keep: set[int] | None = None) -> list[Step]:

@@ -329,16 +329,17 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
     if is_array and all(_is_number(item) for _, item in arrays):
         note_copy(taken, source, partial(_row, axes), [i for _, i in arrays])
         out.share(x)
-    note_order(out, partial(_picked, items, ellipsis), x)
+    if not out.rec.evaluates:
+        note_order(out, operator.itemgetter(_sample_key(items, ellipsis)), x)
     return out
 
 
-def _picked(items: Sequence[Any], ellipsis: int | None, sample: np.ndarray) -> Any:
-    """What a key with index arrays gives of a sample, for the order of its axes in memory."""
+def _sample_key(items: Sequence[Any], ellipsis: int | None) -> tuple[Any, ...]:
+    """A key that picks of a sample what this one does, for the order of the axes in memory."""
     key = [_sample_index(item) for item in items]
     if ellipsis is not None:
         key.insert(ellipsis, Ellipsis)
-    return sample[tuple(key)]
+    return tuple(key)
 
 
 def _sample_index(item: Any) -> Any:

@@ -221,9 +221,7 @@ def _compiled(
     return None
 
 
-def _definitions(
-    code: types.CodeType, lines: list[str], first: int, last: int
-) -> Iterator[Any]:
+def _definitions(code: types.CodeType, lines: list[str], first: int, last: int) -> Iterator[Any]:
     """The definitions that may be that of code in these lines, counted from 1, of its file.
 
     The lines are parsed by themselves, which is quick; those that do not parse so, as an entry of

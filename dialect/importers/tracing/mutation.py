@@ -36,6 +36,8 @@ class Storage:
 
 def check_owner(array: Traced) -> None:
     """Raise TraceError for an argument or a view of one, or have the trace copy it."""
+    if array.ndim and not array.rec.evaluates and array.rec.is_of_scalar(array.value):
+        raise trace_error("an array that is made of a NumPy scalar is written to", _COPY_FIRST)
     storage = array.storage
     if storage is None or not storage.owner:
         return

@@ -24,7 +24,6 @@ OPERATORS = {
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
 IN_PLACE = {**OPERATORS, "matmul": "matmul"}
-_OF_SCALARS = frozenset({"reshape", "expand_dims", "broadcast_to"})  # views, of arrays alone
 _CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for its values
 
 
@@ -38,8 +37,6 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
     if rec.evaluates:
         return rec.evaluate(name, operands, attrs)
     values = [as_value(rec, x) for x in operands]
-    if view_of is not None and name in _OF_SCALARS and attrs.get("shape") != ():
-        values[0] = rec.own_scalar(values[0])
     results = rec.emit(name, values, attrs)
     if len(results) != 1:
         return tuple(wrap(rec, r) for r in results)

@@ -260,11 +260,14 @@ class Recorder:
             value = made.operands[0]
         return False
 
-    def own_scalar(self, value: int) -> int:
-        """A copy of a NumPy scalar, of which NumPy makes a new array; else the value itself."""
-        if isinstance(self.hints[value], ScalarType) or not self.is_scalar(value):
-            return value
-        return self.emit("copy", [value])[0]
+    def is_of_scalar(self, value: int) -> bool:
+        """True for an array that is a view of a NumPy scalar here, and a new array in NumPy."""
+        made = self.defs.get(value)
+        while made is not None and made.op.aliases and self.shape(value):
+            value = made.operands[0]
+            made = self.defs.get(value)
+        is_array = isinstance(self.hints[value], TensorType)
+        return is_array and not self.shape(value) and self.is_scalar(value)
 
     # --- instructions -------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """A traced function has a NumPy of its own; no other code meets a traced value."""
 
-import _thread
 import dataclasses
 import datetime
 import functools
@@ -17,7 +16,6 @@ from queue import SimpleQueue
 import numpy as np
 import profuse as pf
 import pytest
-from internals import taken_for_pure
 import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
@@ -386,24 +384,25 @@ def test_traced_values_outside_of_their_trace_say_so():
     ):  # fmt: skip
         with pytest.raises(pf.TraceError, match="outside of the trace that made it"):
             use()
-    told = []
+    given, told = SimpleQueue(), SimpleQueue()
+
+    def use():
+        try:
+            told.put(given.get(timeout=10) + 1)
+        except pf.TraceError as error:
+            told.put(str(error))
+
+    thread = threading.Thread(target=use)
+    thread.start()
 
     def elsewhere(y):
-        def use():
-            try:
-                queue.put(y + 1)
-            except pf.TraceError as error:
-                queue.put(str(error))
-
-        thread = threading.Thread(target=use)
-        thread.start()
-        thread.join()
+        given.put(y)
+        queue.put(told.get(timeout=10))
         return y
 
-    with taken_for_pure(_thread):
-        trace(elsewhere, (A,))
-    told = queue.get()
-    assert "outside of the trace that made it" in told
+    trace(elsewhere, (A,))
+    thread.join()
+    assert "outside of the trace that made it" in queue.get()
 
 
 class _Series:

@@ -200,7 +200,7 @@ def test_writes_through_results_are_seen():
 def test_equal_results_are_two_arrays():
     def function(x):
         a, b = np.tanh(x), np.tanh(x)
-        return a, b, np.identity(2), np.identity(2), a
+        return a, b, np.arange(len(x)), np.arange(len(x)), np.identity(2), np.identity(2), a
 
     f = pf.jit(function)
     for _ in range(5):
@@ -270,6 +270,7 @@ def test_scalars_are_values():
         s, w, e, b = f(np.arange(3.0))
         assert type(s) is np.float64 and s == 2
         assert (w[0], e[0], b[1]) == (99, 2, 2) and not b.flags.writeable
+    assert f.state().counters["python_calls"] == 4
 
 
 @pytest.mark.parametrize("steps", [(0, 8), (8, 8)])
