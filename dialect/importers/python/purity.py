@@ -81,7 +81,7 @@ _VALUES = frozenset({
 _OF_VALUES = frozenset({
     "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions",
     "functools", "ipaddress", "ml_dtypes",
-    "numbers", "numpy", "operator", "pathlib", "profuse", "re", "string", "types", "typing", "uuid",
+    "numbers", "numpy", "operator", "pathlib", "profuse", "re", "types", "typing", "uuid",
     "zoneinfo",
 })  # fmt: skip
 
@@ -198,6 +198,8 @@ def is_value(value: Any, kind: type) -> bool:
         return kind in _VALUES
     if root == "numpy" and is_made_by_python(kind):
         return False
+    if root in ("_collections", "collections"):
+        return not is_made_by_python(kind) and not hasattr(kind, "__next__")
     if root == "operator":
         return kind is operator.itemgetter  # the others ask for names that nobody sees
     return root in _OF_VALUES and not hasattr(kind, "__next__")
