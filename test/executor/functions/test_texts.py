@@ -61,6 +61,7 @@ def lines(value):
 
 # What text and questions see of sizes, and of numbers that are passed: a graph holds for one each.
 OF_NUMBERS = {
+    "dataclass": lambda v: str(Window(v)),
     "containers": lambda v: repr([v, (v, 1), {"k": v}, {v: 2}, {v}]),
     "formatted containers": lambda v: f"{[v]} {(v,)!s:>9} {Pair(v, 2)}",
     "percent": lambda v: "%r %s %%" % (v, [v]),
@@ -88,7 +89,6 @@ OF_INTS = {
 }
 # What C code and libraries refuse of objects that are no plain ints and floats, or asks the world.
 OF_PLAIN_NUMBERS = {
-    "dataclass": lambda v: str(Window(v)),
     "pretty": lambda v: pprint.pformat([v]),
     "json": lambda v: json.dumps({"v": [v]}),
     "copies": lambda v: repr(copy.deepcopy([v])) + repr(copy.copy((v,))),
