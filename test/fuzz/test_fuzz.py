@@ -14,7 +14,7 @@ import pytest
 from every_case import EVERY_CASE
 from profuse.dialect.ops.elementwise.unary import Exp
 
-from . import modes
+from . import modes, world
 from .compare import module
 from .modes import Finding, check
 from .programs import Program, at_most, generate, quiet
@@ -203,3 +203,13 @@ def test_a_process_that_dies_names_its_program(monkeypatch, capsys):
     }  # fmt: skip
     assert report.found == {CRASH: [(f"{SEED}/1", "tier 0")]}
     assert f"{SEED}/1      tier 0     {CRASH} of signal 11" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("first", "compiled"), [(0, 1_000_000), (60_000, 3)])
+def test_programs_of_the_world(first, compiled, tmp_path):
+    """What lies around the arrays: see `world`."""
+    counts: Counter[str] = Counter()
+    with pf.knobs.override(cache=False):
+        for number in range(first, first + (80 if compiled > 3 else 30)):
+            assert not world.check(9, number, str(tmp_path), number % compiled == 0, counts)
+    assert counts["native"] and counts["python"]

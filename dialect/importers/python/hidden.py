@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ir.device import is_foreign
 from ..tracing.current import world_error
+from .purity import is_python_state, is_value
 
 # What Python looks up on classes when code uses an object, but for ``is`` and `isinstance`.
 _USES = (
@@ -45,6 +47,17 @@ class Hidden:
         raise hidden_error(self._name, self._kind)
 
 
+def is_hidden(value: Any, kind: type) -> bool:
+    """True for an object of C whose state nobody can compare."""
+    return not (is_python_state(kind) or is_value(value, kind) or is_foreign(value))
+
+
+def check_seen(value: Any, name: str) -> None:
+    """Raise TraceError for an object of C that code which has no shadows may use."""
+    if is_hidden(value, type(value)):
+        raise hidden_error(name, type(value))
+
+
 def hidden_error(name: str, kind: type) -> Exception:
     """The error for code that uses an object whose state nobody can compare."""
     return world_error(
@@ -62,4 +75,4 @@ def _refused(self: Hidden, *args: Any, **kwargs: Any) -> Any:
 for _use in _USES:
     setattr(Hidden, f"__{_use}__", _refused)
 
-__all__ = ["Hidden", "hidden_error"]
+__all__ = ["Hidden", "check_seen", "hidden_error", "is_hidden"]

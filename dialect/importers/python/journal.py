@@ -63,6 +63,7 @@ class Journal:
         self._ours: set[int] = set()
         self._locks: list[Any] = []  # of generators: no other thread draws during the trace
         self._items = self._bytes = 0
+        self.meets_hidden: Callable[[Any, str], None] | None = None  # called for objects of C
         self.is_undone = True  # False once something had changed that could not be restored
         self.codes: Sequence[types.CodeType] = ()  # what the trace has run of the user's
 
@@ -146,6 +147,8 @@ class Journal:
             return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
         if not is_users_class(kind):
             if not is_of_a_library(value, kind):
+                if self.meets_hidden is not None:
+                    self.meets_hidden(value, name)
                 return []
             held = dict(vars(value))
             self._note("library", value, (held, self), name)

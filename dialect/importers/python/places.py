@@ -23,7 +23,8 @@ class StateRead:
             ``"method"`` looks for the function of a method there, ``"cell"`` reads a cell,
             ``"size"`` takes the length of a list, ``"keys"`` are those of a dict in their order,
             ``"members"`` is all that a set holds, ``"contents"`` is what an array holds,
-            ``"code"`` is that of a function.
+            ``"code"`` is that of a function, ``"static"`` an attribute whatever ``__getattr__`` of
+            the class would make up.
         holder: the dict, list, object, cell, set or array.
         key: name, index or key there; None where the step needs none.
         value: what was found.
@@ -126,6 +127,7 @@ FIND: dict[str, Any] = {
     "keys": lambda holder, key: tuple(holder),
     "members": lambda holder, key: frozenset(holder),
     "code": lambda holder, key: holder.__code__,
+    "static": lambda holder, key: inspect.getattr_static(holder, key, MISSING),
     "own attribute": lambda holder, key: _own(holder, key),
 }
 

@@ -20,7 +20,7 @@ from ...dataclass import dataclass
 from ..tracing.current import trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from .calls import CALLEE, asks_identities, asks_source, with_callees
-from .hidden import hidden_error
+from .hidden import Hidden, hidden_error, is_hidden
 from .places import MISSING
 from .purity import is_pure_class
 from .substitutes import BUILTINS, conversion, substitute
@@ -126,7 +126,9 @@ class Scope:
 
     def _shadow(self, value: Any, name: str) -> Any:
         shadows = self._rec.shadows
-        return value if shadows is None else shadows.of(value, name)
+        if shadows is not None:
+            return shadows.of(value, name)
+        return Hidden(value, name) if is_hidden(value, type(value)) else value
 
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""

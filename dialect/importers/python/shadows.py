@@ -22,16 +22,15 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import ProfuseError, TraceError
-from ...ir.device import is_foreign
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
-from .hidden import Hidden
+from .hidden import Hidden, is_hidden
 from .instances import has_plain_state, state_of
-from .journal import is_users_class
+from .journal import is_of_a_library, is_users_class
 from .places import Place
-from .purity import BOUND, bound_to, is_python_state, is_value
+from .purity import BOUND, bound_to
 from .users_code import is_users_module
 
 if TYPE_CHECKING:
@@ -109,6 +108,7 @@ class Shadows:
         self._own: dict[int, Any] = {}  # objects that the function itself has made
         self._entries: list[_Entry] = []
         self.whole: dict[int, Any] = {}
+        self._others: dict[int, Any] = {}  # objects of packages, which stand for themselves
         self.has_hidden = False
 
     @property
@@ -159,6 +159,25 @@ class Shadows:
         """The name of a shadow made after the first ``count`` that the code has written to."""
         return next((e.name for e in self._entries[count:] if not _is_as_made(e)), None)
 
+    def is_read_elsewhere(self) -> bool:
+        """True if an object that has no shadow holds one whose shadow the code has written to."""
+        changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
+        changed |= self._rec.written_arrays()
+        if not changed or not self._others:
+            return False
+        todo, met = [*self._others.values()], set[int]()
+        while todo and len(met) < _MOST:
+            value = todo.pop()
+            if id(value) in met or type(value) in _PLAIN:
+                continue
+            met.add(id(value))
+            if isinstance(value, dict):
+                todo += value.values()
+            elif isinstance(value, (list, tuple, set, frozenset, deque)):
+                todo += value
+            todo += getattr(value, "__dict__", {}).values()
+        return len(met) >= _MOST or not changed.isdisjoint(met)
+
     def _maker(self, value: Any, kind: type) -> Any:
         if issubclass(kind, np.ndarray):
             return self._array
@@ -180,9 +199,11 @@ class Shadows:
             return self._module if is_users_module(value) else None
         if is_users_class(kind) and _is_state(value, kind):
             return self._instance
-        if is_python_state(kind) or is_value(value, kind) or is_foreign(value):
-            return None
-        return self._hidden
+        if is_hidden(value, kind):
+            return self._hidden
+        if is_of_a_library(value, kind):
+            self._others[id(value)] = value
+        return None
 
     def original(self, value: Any) -> Any:
         """The object whose shadow this is, or the value itself."""

@@ -72,6 +72,8 @@ def state_reads(
     walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
     for step, holder, key, value, name in (*scope.read(), *watch.reads):
         walk.note(step, holder, key, value, name)
+    for kind, key in watch.bindings:
+        walk.read("attribute", kind, key, f"{kind.__name__}.{key}")
     for value, name in reached:
         walk.descend(value, name)
     return walk.reads
@@ -301,7 +303,7 @@ class _Walk:
         """Note attributes that the code may have asked for, and that there are none."""
         for key in sorted(self._asked):
             if key.isidentifier() and inspect.getattr_static(holder, key, MISSING) is MISSING:
-                read = StateRead("attribute", holder, key, MISSING, f"{name}.{key}")
+                read = StateRead("static", holder, key, MISSING, f"{name}.{key}")
                 self.reads.append(read)
 
 

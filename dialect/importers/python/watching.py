@@ -29,6 +29,7 @@ import numpy as np
 
 from ..tracing.current import trace_error, world_error
 from . import purity
+from .hidden import hidden_error, is_hidden
 from .journal import is_users_class
 from .places import MISSING
 from .users_code import is_own_file, is_users_file
@@ -64,6 +65,7 @@ class Watch:
     Attributes:
         codes: code of these frames, in the order in which they started.
         reads: what they may read by name, as the fields of `state.StateRead`.
+        bindings: classes of the user's, and the names under which they have code that has run.
         is_on: the profile function is in force.
     """
 
@@ -71,6 +73,7 @@ class Watch:
         self._rec = rec
         self.codes: dict[types.CodeType, None] = {}
         self.reads: list[tuple[str, Any, Any, Any, str]] = []
+        self.bindings: dict[tuple[type, str], None] = {}
         self.is_on = False
         self._known: set[int] = set()  # ids of code that has been looked at
         self._user: Any = None  # the user's profile function
@@ -134,7 +137,11 @@ class Watch:
             owner = _files.get(code.co_filename)
             if owner is None:
                 owner = _files[code.co_filename] = _owner_of(code.co_filename)
-            if owner is _OWN or id(code) in self._known:
+            if owner is _OWN:
+                return
+            if code.co_name == "__getattr__" and code.co_argcount == 2:
+                self._missing(frame, code)
+            if id(code) in self._known:
                 return
             try:
                 self._started(frame, code, owner)
@@ -172,6 +179,7 @@ class Watch:
             return
         space = frame.f_globals
         if owner is _USERS:
+            self._note_binding(frame, code)
             if type(space) is not dict:
                 self._evaluated(code, space)
                 return
@@ -192,8 +200,6 @@ class Watch:
         names = {name for inner in _nested(code) for name in inner.co_names}
         for name in sorted(names & space.keys()):
             self._read("global", space, name, space[name], name)
-        if code.co_name == "__getattr__" and code.co_argcount == 2:
-            self._missing(frame, code)
         if code.co_freevars and not self._is_inner(frame, code):
             function = _function_of(frame, code)
             if function is None:
@@ -209,6 +215,22 @@ class Watch:
                 except ValueError:
                     continue  # not bound yet
                 self._read("cell", cell, None, value, name)
+
+    def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:
+        """Note under which names of its class the code of a frame is found.
+
+        Python looks operators and the like up by itself; no code names them.
+        """
+        if not code.co_argcount:
+            return
+        first = frame.f_locals.get(code.co_varnames[0])
+        kind: Any = first if isinstance(first, type) else type(first)
+        if not is_users_class(kind):
+            return
+        for cls in kind.__mro__:
+            for key, value in tuple(vars(cls).items()):
+                if (key == code.co_name and key.startswith("__")) or _wrapped(value, code):
+                    self.bindings[kind, key] = None
 
     @staticmethod
     def _evaluated(code: types.CodeType, space: dict[str, Any]) -> None:
@@ -236,7 +258,9 @@ class Watch:
 
     def _read(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
         """Note a read by name, of the real object: this code has no scope."""
-        shadows = self._rec.shadows
+        shadows, kind = self._rec.shadows, type(value)
+        if is_hidden(value, kind):
+            raise hidden_error(name, kind)
         if shadows is not None and shadows.follows(value):
             self._unshadowed = self._unshadowed or name
         is_class = isinstance(value, type) and is_users_class(value)
@@ -255,10 +279,15 @@ class Watch:
         The function is then traced without shadows.
         """
         shadows = self._rec.shadows
-        if not self._unshadowed or shadows is None or shadows.is_empty:
+        if shadows is None or shadows.is_empty:
+            return
+        if shadows.is_read_elsewhere():
+            raise trace_error("an object of a package holds what the function has written to")
+        if not self._unshadowed:
             return
         codes = (*self._rec.scope.codes, *self.codes)
-        if any(stores(inner) for code in codes for inner in _nested(code)):
+        is_written = shadows.changed_since(0) is not None or bool(self._rec.written)
+        if is_written or any(stores(inner) for code in codes for inner in _nested(code)):
             raise trace_error(
                 f"{self._unshadowed} is read by code that Python calls, and may have been written"
             )

@@ -339,6 +339,12 @@ class Recorder:
         """True for an object that no code has got itself: all have had its shadow."""
         return self.shadows is not None and self.shadows.has(target) and not self.watch.codes
 
+    def written_arrays(self) -> set[int]:
+        """The ids of the captured arrays that the function writes to."""
+        return {
+            id(array) for array, value, _ in self.captured.values() if value in self.written
+        }  # fmt: skip
+
     def remark(self, text: str) -> None:
         """Have `explain` tell something of the graph."""
         self.remarks[text] = None

@@ -18,6 +18,7 @@ from ...ops.indexing.inplace import Borrow
 from ..numpy import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.effects import effects_refused, labelled
 from ..python.generators import is_plain_generator, note_drawn
+from ..python.hidden import check_seen
 from ..python.journal import Journal, holds_tracer
 from ..python.places import Place, StateRead
 from ..python.scope import Scope
@@ -241,6 +242,8 @@ def trace(
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
         rec.watch = Watch(rec)
         rec.journal.codes = rec.scope.codes
+        if not call.shadowed:
+            rec.journal.meets_hidden = check_seen
         rec.takes_writes, rec.takes_draws = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
         rec.policy, rec.memory, rec.exact = loops, call.memory, exact
@@ -260,7 +263,11 @@ def trace(
             continue
         except Exception as error:
             if isinstance(error, TraceError):
-                error.guards = _guards(rec, call)
+                # What the function assigns is no argument, which is all that calls are told by.
+                error.guards = [
+                    guard for guard in _guards(rec, call)
+                    if all(n < len(call.arguments) for n in numbers_of(guard.expr))
+                ]  # fmt: skip
             elif rec.has_drawn:
                 note_drawn(error)
             # A branch of a function that a recorded loop calls is no reason to leave the loop.
