@@ -287,13 +287,13 @@ TRACING_MUTATIONS = (
         ("executor/functions/test_watching.py::test_methods_that_are_held",),
     ),
     Mutation(
-        "locks are taken by traces", "dialect/importers/python/shadows.py",
+        "iterators are advanced by traces", "dialect/importers/python/shadows.py",
         "            return self._hidden\n", "            return None\n",
-        ("executor/functions/test_watching.py::test_locks_are_held",),
+        ("executor/functions/test_watching.py::test_the_outside_is_asked_at_each_call",),
     ),
     Mutation(
-        "code of functions is constant", "dialect/importers/python/scope.py",
-        '                yield "code", fn, None, fn.__code__, fn.__name__\n', "",
+        "code of functions is constant", "dialect/importers/python/state.py",
+        'self.reads.append(StateRead("code", function, None, function.__code__, name))', "pass",
         ("executor/functions/test_watching.py::test_bindings",),
     ),
     Mutation(

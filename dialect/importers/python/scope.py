@@ -295,13 +295,6 @@ class Scope:
         for cell in self._cells.values():
             if cell.held is not _MISSING:
                 yield "cell", cell.original, None, cell.held, cell.name
-        for fn, made in self._functions.values():
-            if made is not fn and type(fn) is types.FunctionType:
-                yield "code", fn, None, fn.__code__, fn.__name__
-                for key in ("__defaults__", "__kwdefaults__"):
-                    if getattr(fn, key):
-                        label = f"the defaults of {fn.__name__}"
-                        yield "attribute", fn, key, getattr(fn, key), label
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""
