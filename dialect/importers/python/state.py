@@ -18,6 +18,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,7 @@ _DESCRIPTORS = (*_SLOTS, property, classmethod, staticmethod, functools.cached_p
 
 def state_reads(
     scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
-    is_plain: Callable[[np.ndarray], bool],
+    is_plain: Callable[[np.ndarray, bool], bool],
 ) -> list[StateRead]:  # fmt: skip
     """What the traced code has read of what was there before the call, each place once.
 
@@ -60,7 +61,8 @@ def state_reads(
         watch: what else has run.
         reached: objects that it got without reading a name: itself, and arguments that are no
             leaves, each with its name.
-        is_plain: whether the code got an array itself, and may have computed of its contents.
+        is_plain: whether the code got an array itself, and may have computed of its contents; with
+            True, code that gets no shadows has reached it.
 
     Raises TraceError where that is more than calls can compare.
     """
@@ -70,7 +72,10 @@ def state_reads(
     if names & {"getattr", "hasattr"}:
         asked |= set(_texts(codes))
     walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
-    for step, holder, key, value, name in (*scope.read(), *watch.reads):
+    with walk.of_objects_themselves():
+        for step, holder, key, value, name in watch.reads:
+            walk.note(step, holder, key, value, name)
+    for step, holder, key, value, name in scope.read():
         walk.note(step, holder, key, value, name)
     for kind, key in watch.bindings:
         walk.read("attribute", kind, key, f"{kind.__name__}.{key}")
@@ -147,14 +152,24 @@ class _Walk:
     """
 
     def __init__(
-        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray], bool], *,
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool], *,
         makes_names: bool,
     ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
         self._all = makes_names
+        self._of_themselves = False
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
+
+    @contextmanager
+    def of_objects_themselves(self) -> Iterator[None]:
+        """What is met now is read by code that gets no shadows."""
+        before, self._of_themselves = self._of_themselves, True
+        try:
+            yield
+        finally:
+            self._of_themselves = before
 
     def read(self, step: str, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
@@ -186,7 +201,7 @@ class _Walk:
             return
         self._seen[id(value)] = value
         if issubclass(kind, np.ndarray):
-            if may_change(value) and self._is_plain(value):
+            if may_change(value) and self._is_plain(value, self._of_themselves):
                 from .contents import Contents  # few functions need any
 
                 self.reads.append(StateRead("contents", value, None, Contents(value), name))
@@ -231,7 +246,8 @@ class _Walk:
                     "or tell pf.pure that its class is pure",
                 )
             every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
-            self._attributes(value, vars(value), name, every=every)
+            with self.of_objects_themselves():
+                self._attributes(value, vars(value), name, every=every)
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         """Note what a function of the user's consists of, which may be replaced in place."""

@@ -417,8 +417,10 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     """What the function has read from outside, by itself and through graphs that have joined."""
     traced = {id(x) for x in call.values} | rec.created.keys()
 
-    def is_plain(array: np.ndarray) -> bool:
-        return id(array) not in traced and (rec.shadows is None or not rec.shadows.has(array))
+    def is_plain(array: np.ndarray, itself: bool) -> bool:
+        if id(array) in traced:
+            return False
+        return itself or rec.shadows is None or not rec.shadows.has(array)
 
     reached = [(call.fn, "self"), *call.statics()]
     found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
