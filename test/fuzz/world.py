@@ -56,7 +56,7 @@ CHANGES = (
     "PART.keywords.update(a={n})", "Net.kept = {n}", "NET.late = {n}", "QUEUE.put(1)",
     "LOG.clear()", "TABLE['k'] = {n}", "Net.__getitem__ = lambda self, k: {n}", "W = W * {n}",
     "NET = Net()", "Net.rank = lambda s, v: -v", "BOX = types.SimpleNamespace(v={n})",
-    "helper = lambda: {n}", "kept.cache_clear()",
+    "helper = lambda: {n}",
 )  # fmt: skip
 STATEMENTS = (
     "x = x * {r}", "x = x + {r}", "x = x - {r} * 0.5", "x = np.where(x > {r}, x, 1.0)",
