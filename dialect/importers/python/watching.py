@@ -51,9 +51,6 @@ _STORES = frozenset(
     if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 )  # fmt: skip
 _ENDS = frozenset({"__exit__", "release"})
-# Traces are made of thousands of calls in this package. Since Python 3.12, code is changed in place
-# where a profile function is set, which costs more than it saves to change it back for each op.
-_PAUSES = sys.version_info < (3, 12)
 
 
 class Watch:
@@ -110,7 +107,7 @@ class Watch:
     @property
     def pauses(self) -> bool:
         """True if the profile function may be out of force while this package records."""
-        return _PAUSES and self.is_on and self._user is None
+        return self.is_on and self._user is None
 
     def renew(self) -> None:
         """Set the profile function again: one that raises is dropped by Python."""

@@ -593,7 +593,8 @@ def database(jit):
         db.execute("insert into t values (1)")
         return x * 2
 
-    return calls(jit(f)), db.execute("select count(*) from t").fetchone()
+    with contextlib.closing(db):
+        return calls(jit(f)), db.execute("select count(*) from t").fetchone()
 
 
 def stream(jit):
