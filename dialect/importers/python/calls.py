@@ -61,7 +61,7 @@ def with_callees(
         found = code
         callees = _calls_attributes(code, function)
         loops = branches or (loops and _has_loops(code))
-        if callees or loops or any(map(_has_identities, _codes(code))):
+        if callees or loops or any(map(_has_identities, codes_in(code))):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
                 found = _compiled(code, function, callees, loops, branches) or code
         if len(_made) >= _KEPT:
@@ -72,12 +72,12 @@ def with_callees(
 
 def asks_source(code: types.CodeType) -> bool:
     """True for a code object whose loops ask the trace."""
-    return any(SOURCE in inner.co_names for inner in _codes(code))
+    return any(SOURCE in inner.co_names for inner in codes_in(code))
 
 
 def asks_identities(code: types.CodeType) -> bool:
     """True for a code object that compares with True or False by ``is``, and asks about it."""
-    return any(IS in inner.co_names for inner in _codes(code))
+    return any(IS in inner.co_names for inner in codes_in(code))
 
 
 def _has_identities(code: types.CodeType) -> bool:
@@ -85,14 +85,15 @@ def _has_identities(code: types.CodeType) -> bool:
 
 
 def _has_loops(code: types.CodeType) -> bool:
-    return any(not _BACK.isdisjoint(inner.co_code[::2]) for inner in _codes(code))
+    return any(not _BACK.isdisjoint(inner.co_code[::2]) for inner in codes_in(code))
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Code, and the code of all that is defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from codes_in(constant)
 
 
 _OPS = dis.opmap
@@ -121,7 +122,7 @@ def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
 def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> bool:
     """True unless every callee is a global, in a `_SUBSTITUTED` module or a `_KNOWN` method."""
     scope = function.__globals__
-    for inner in _codes(code):
+    for inner in codes_in(code):
         names = inner.co_names
         in_module = called_later = False
         for opcode, arg in _instructions(inner):
@@ -158,7 +159,7 @@ def _imported(code: types.CodeType) -> set[str]:
     Python compiles calls of their attributes in another way, which new code has to keep.
     """
     out = set()
-    for inner in _codes(code):
+    for inner in codes_in(code):
         found = [*_instructions(inner), (-1, 0)]
         for (one, name), (two, flag), (three, _) in zip(found, found[1:], found[2:], strict=False):
             plain = two == _LOAD_ATTR and not (_METHOD_FLAG and flag & 1)
@@ -196,10 +197,10 @@ def _compiled(
     code: types.CodeType, function: types.FunctionType, callees: bool, loops: bool, branches: bool
 ) -> types.CodeType | None:
     last = max(
-        (line for inner in _codes(code) for *_, line in inner.co_lines() if line),
+        (line for inner in codes_in(code) for *_, line in inner.co_lines() if line),
         default=code.co_firstlineno,
     )
-    ends = [p[1] for inner in _codes(code) for p in inner.co_positions() if p[1]]
+    ends = [p[1] for inner in codes_in(code) for p in inner.co_positions() if p[1]]
     last = max([last, *ends])
     first = code.co_firstlineno
     if last - first > _LONGEST:
@@ -213,7 +214,7 @@ def _compiled(
                 loops = convert(node, branches)
             if callees:
                 node = _Callees().visit(node)
-            if any(map(_has_identities, _codes(code))):
+            if any(map(_has_identities, codes_in(code))):
                 from .identities import Identities  # few functions have any
 
                 node = Identities().visit(node)
@@ -280,11 +281,11 @@ def _code_of(
     if imports:
         outer.body.insert(0, ast.Import(imports, **line))
     made = compile(outer, code.co_filename, "exec", code.co_flags & _FUTURE, dont_inherit=True)
-    for inner in _codes(made):
+    for inner in codes_in(made):
         if inner.co_name == code.co_name and inner.co_firstlineno == code.co_firstlineno:
             # The flags of compiled code would say that it is nested.
             return inner.replace(co_flags=code.co_flags)
     return None
 
 
-__all__ = ["CALLEE", "asks_identities", "asks_source", "with_callees"]
+__all__ = ["CALLEE", "asks_identities", "asks_source", "codes_in", "with_callees"]

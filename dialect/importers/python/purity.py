@@ -72,17 +72,15 @@ _PLAIN_BASES = frozenset({
 _VALUES = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), slice,
     range, frozenset, object, types.FunctionType, property, classmethod, staticmethod,
-    types.CodeType,
-    types.GenericAlias, types.BuiltinFunctionType, types.MethodWrapperType,
+    types.CodeType, types.GenericAlias, types.BuiltinFunctionType, types.MethodWrapperType,
     types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
     types.MemberDescriptorType, types.GetSetDescriptorType,
 })  # fmt: skip
 # Modules whose objects are values, or whose state is seen elsewhere.
 _OF_VALUES = frozenset({
     "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions",
-    "functools", "ipaddress", "ml_dtypes",
-    "numbers", "numpy", "operator", "pathlib", "profuse", "re", "types", "typing", "uuid",
-    "zoneinfo",
+    "functools", "ipaddress", "ml_dtypes", "numbers", "numpy", "operator", "pathlib", "profuse",
+    "re", "types", "typing", "uuid", "zoneinfo",
 })  # fmt: skip
 
 _pure: set[Any] = set()  # what users have told
@@ -174,7 +172,7 @@ def is_pure_module(name: str | None) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_pure_class(cls: type) -> bool:
     """True unless objects of a class are made by C code of which nothing is known."""
-    base = next(c for c in cls.__mro__ if not is_made_by_python(c))
+    base = c_base(cls)
     root = base.__module__.partition(".")[0]
     return (
         root in _KINDS or root in _OF_VALUES or root in _pure or base in _pure or cls in _pure
@@ -236,19 +234,7 @@ def name_of(function: Any) -> str:
 
 
 __all__ = [
-    "BOUND",
-    "CODE",
-    "bound_to",
-    "c_base",
-    "forget",
-    "is_made_by_python",
-    "is_of_numpys",
-    "is_of_pythons",
-    "is_pure_call",
-    "is_pure_class",
-    "is_pure_module",
-    "is_python_state",
-    "is_value",
-    "name_of",
-    "pure",
+    "BOUND", "CODE", "bound_to", "c_base", "forget", "is_made_by_python", "is_of_numpys",
+    "is_of_pythons", "is_pure_call", "is_pure_class", "is_pure_module", "is_python_state",
+    "is_value", "name_of", "pure",
 ]  # fmt: skip

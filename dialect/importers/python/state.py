@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import TraceError
+from .calls import codes_in
 from .instances import slots_of
 from .journal import is_of_a_library, is_users_class, may_change
 from .places import FIND, MISSING, PLAIN, StateRead
@@ -66,7 +67,7 @@ def state_reads(
 
     Raises TraceError where that is more than calls can compare.
     """
-    codes = list(_nested([*scope.codes, *watch.codes]))
+    codes = [inner for code in (*scope.codes, *watch.codes) for inner in codes_in(code)]
     names = {*_names(codes), *_texts(codes)}
     asked = set(_names(filter(_finds_absent, codes)))
     if names & {"getattr", "hasattr"}:
@@ -86,7 +87,7 @@ def state_reads(
 
 def named(scope: Scope) -> set[str]:
     """All names and texts in the code that a trace has run."""
-    codes = list(_nested(scope.codes))
+    codes = [inner for code in scope.codes for inner in codes_in(code)]
     return {*_names(codes), *_texts(codes)}
 
 
@@ -131,14 +132,6 @@ def _makes_names(code: types.CodeType) -> bool:
             if not loads or not any(type(s.argval) is str and "CONST" in s.opname for s in given):
                 return True
     return False
-
-
-def _nested(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
-    todo = list(codes)
-    while todo:
-        code = todo.pop()
-        yield code
-        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
 
 
 class _Walk:

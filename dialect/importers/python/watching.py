@@ -29,6 +29,7 @@ import numpy as np
 
 from ..tracing.current import trace_error, world_error
 from . import purity
+from .calls import codes_in
 from .hidden import hidden_error, is_hidden
 from .journal import is_users_class
 from .places import MISSING
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 _OWN, _UNIT, _LIBRARY, _USERS = range(4)  # whose code a file holds
 _NUMPY = os.path.dirname(np.__file__) + "/"
 _FAR = 100  # frames between a C call and the user's code that are looked at
-_files: dict[str, int] = {}
 _WRITES = {
     "STORE_GLOBAL": "the global variable", "DELETE_GLOBAL": "the global variable",
     "STORE_DEREF": "the variable of an enclosing function",
@@ -76,7 +76,6 @@ class Watch:
         self._user: Any = None  # the user's profile function
         self._writes = False  # code that is about to run assigns attributes or items
         self._unshadowed = ""  # the name of an object that code got itself
-        self._raised = False  # the profile function has raised, and is gone
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -109,42 +108,25 @@ class Watch:
         """True if the profile function may be out of force while this package records."""
         return self.is_on and self._user is None
 
-    def renew(self) -> None:
-        """Set the profile function again: one that raises is dropped by Python."""
-        if self._raised and self.is_on:
-            self._raised = False
-            sys.setprofile(self._event)
-
     # --- events -------------------------------------------------------------------------------
 
     def _event(self, frame: types.FrameType, event: str, arg: Any) -> None:
         if self._user is not None:
             self._user(frame, event, arg)
         if event == "c_call":
-            owner = _files.get(frame.f_code.co_filename)
+            owner = _owner_of(frame.f_code.co_filename)
             if owner is _OWN or purity.is_pure_call(arg):
                 return
-            try:
-                self._called(frame, arg)
-            except BaseException:
-                self._raised = True
-                raise
+            self._called(frame, arg)
         elif event == "call":
             code = frame.f_code
-            owner = _files.get(code.co_filename)
-            if owner is None:
-                owner = _files[code.co_filename] = _owner_of(code.co_filename)
+            owner = _owner_of(code.co_filename)
             if owner is _OWN:
                 return
             if code.co_name == "__getattr__" and code.co_argcount == 2:
                 self._missing(frame, code)
-            if id(code) in self._known:
-                return
-            try:
+            if id(code) not in self._known:
                 self._started(frame, code, owner)
-            except BaseException:
-                self._raised = True
-                raise
 
     def _called(self, frame: types.FrameType, function: Any) -> None:
         """Raise TraceError where the user's code is about to call something that is not pure."""
@@ -193,8 +175,8 @@ class Watch:
                 "happen once, while tracing, and at no later call",
                 "return the new value as a result, and assign it outside",
             )
-        self._writes = any(map(stores, _nested(code)))
-        names = {name for inner in _nested(code) for name in inner.co_names}
+        self._writes = any(map(stores, codes_in(code)))
+        names = {name for inner in codes_in(code) for name in inner.co_names}
         for name in sorted(names & space.keys()):
             self._read("global", space, name, space[name], name)
         if code.co_freevars and not self._is_inner(frame, code):
@@ -284,7 +266,7 @@ class Watch:
             return
         codes = (*self._rec.scope.codes, *self.codes)
         is_written = shadows.changed_since(0) is not None or bool(self._rec.written)
-        if is_written or any(stores(inner) for code in codes for inner in _nested(code)):
+        if is_written or any(stores(inner) for code in codes for inner in codes_in(code)):
             raise trace_error(
                 f"{self._unshadowed} is read by code that Python calls, and may have been written"
             )
@@ -299,7 +281,9 @@ class Watch:
                 self.reads.append(("global", space, name, value, f"{space['__name__']}.{name}"))
 
 
+@functools.lru_cache(maxsize=4096)
 def _owner_of(file: str) -> int:
+    """Whose code a file holds."""
     if is_own_file(file):
         return _OWN
     if file.startswith((_NUMPY, "<frozen importlib", "<__array_function__ internals>")):
@@ -316,9 +300,7 @@ def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
         if frame is None:
             break
         file = frame.f_code.co_filename
-        owner = _files.get(file)
-        if owner is None:
-            owner = _files[file] = _owner_of(file)
+        owner = _owner_of(file)
         yield owner
         if owner in (_OWN, _USERS) or file.startswith("<frozen importlib"):
             return
@@ -338,18 +320,11 @@ def _is_of_the_collector(frame: types.FrameType | None) -> bool:
     return False
 
 
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
-
-
 @functools.lru_cache(maxsize=1024)
 def _writes(code: types.CodeType) -> tuple[tuple[str, str], ...]:
     """What kinds of variables code assigns that outlive its frame, and their names."""
     found = []
-    for inner in _nested(code):
+    for inner in codes_in(code):
         for step in dis.get_instructions(inner):
             kind = _WRITES.get(step.opname)
             if kind is None or ("DEREF" in step.opname and step.argval not in code.co_freevars):
