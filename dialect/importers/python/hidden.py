@@ -17,10 +17,9 @@ _USES = (
     "add", "aenter", "aexit", "aiter", "and", "anext", "await", "bool", "bytes", "call", "complex",
     "contains", "delattr", "delitem", "divmod", "enter", "eq", "exit", "float", "floordiv",
     "format", "ge", "getitem", "gt", "hash", "iadd", "iand", "index", "int", "invert", "ior",
-    "iter", "le", "len", "lshift", "lt", "matmul", "mod",
-    "mul", "ne", "neg", "next", "or", "pos", "pow",
-    "radd", "rand", "repr", "rfloordiv", "rmatmul", "rmod", "rmul", "ror", "rpow", "rshift", "rsub",
-    "rtruediv", "setattr", "setitem", "str", "sub", "truediv", "xor",
+    "iter", "le", "len", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "next", "or", "pos",
+    "pow", "radd", "rand", "repr", "rfloordiv", "rmatmul", "rmod", "rmul", "ror", "rpow", "rshift",
+    "rsub", "rtruediv", "setattr", "setitem", "str", "sub", "truediv", "xor",
 )  # fmt: skip
 
 
@@ -33,7 +32,6 @@ class Hidden:
     """
 
     __slots__ = ("_kind", "_name")
-    __hash__ = None  # type: ignore[assignment]  # see below
 
     def __init__(self, original: Any, name: str) -> None:
         object.__setattr__(self, "_kind", type(original))
