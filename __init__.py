@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         TraceError,
         WorkerError,
     )
-    from .dialect.importers.api import erf, op, relu, rsqrt, sigmoid
-    from .dialect.importers.python.purity import pure
-    from .dialect.importers.tracing.containers import register_pytree
-    from .dialect.importers.tracing.control import cond, fori_loop, while_loop
+    from .dialect.importers.numpy.capture.api import erf, op, relu, rsqrt, sigmoid
+    from .dialect.importers.numpy.python.purity import pure
+    from .dialect.importers.numpy.tracing.containers import register_pytree
+    from .dialect.importers.numpy.tracing.control import cond, fori_loop, while_loop
     from .dialect.profiling.observers import register_profiled_ops
     from .executor.backward.scope import compiled_autograd
     from .executor.explain.state import DebugState, ExecutorState, Specialization
@@ -94,9 +94,9 @@ _PUBLIC = {
     ".dialect.errors": "ArgumentError AxisError BoundsError DeviceError DivisionError DTypeError "
     "FileError GradientError InternalError IRError KnobError LoweringError PipelineError "
     "ProfuseError RangeError ShapeError StrictFusionError TraceError WorkerError",
-    ".dialect.importers.api": "erf op relu rsqrt sigmoid",
-    ".dialect.importers.tracing.containers": "register_pytree",
-    ".dialect.importers.tracing.control": "cond fori_loop while_loop",
+    ".dialect.importers.numpy.capture.api": "erf op relu rsqrt sigmoid",
+    ".dialect.importers.numpy.tracing.containers": "register_pytree",
+    ".dialect.importers.numpy.tracing.control": "cond fori_loop while_loop",
     ".dialect.profiling.observers": "register_profiled_ops",
     ".executor.backward.scope": "compiled_autograd",
     ".executor.settings.events": "events counters=totals",
@@ -114,7 +114,7 @@ _PUBLIC = {
     "get_profiling_mode get_size_checks set_executor_mode set_num_profiled_runs set_optimize "
     "set_profiling_mode set_size_checks",
     ".executor.explain.state": "DebugState ExecutorState Specialization",
-    ".dialect.importers.python.purity": "pure",
+    ".dialect.importers.numpy.python.purity": "pure",
     ".executor.settings.plain": "disable_jit",
     ".executor.settings.strategy": "get_fusion_strategy set_fusion_strategy",
     ".executor.settings.strict": "strict_fusion",

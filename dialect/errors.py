@@ -52,7 +52,7 @@ class TraceError(ProfuseError, TypeError):
     """The Python function cannot be turned into a graph; nothing has run.
 
     ``guards`` holds what the trace had assumed of numbers by then: the error is certain where these
-    hold (`importers.tracing.trace_guards.TraceGuard`). ``is_undone`` is False if the trace has
+    hold (`numpy.tracing.trace_guards.TraceGuard`). ``is_undone`` is False if the trace has
     changed something that it could not give back what it held. ``of_contents`` is True if Python
     needs a number, or the truth of one, that contents of arrays decide; ``of_world`` if the
     function uses what is outside of the program, or may change unseen: no other trace would do.

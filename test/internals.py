@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from profuse.dialect.importers.python import purity
+from profuse.dialect.importers.numpy.python import purity
 from profuse.dialect.ops.control_flow import effects
 from profuse.executor.compile import worker
 from profuse.executor.compile.proof import measure

@@ -70,7 +70,7 @@ MUTATIONS = (
     ),
     Mutation(
         "captures are in the order in which a cut finds them",
-        "dialect/importers/gradients/differentiate.py",
+        "dialect/autodiff/differentiate.py",
         "own = [v for v in computed if v in kept]",
         "own = [v for v in computed[::-1] if v in kept]",
         ("dialect/gradients/test_differentiate.py::test_captures_are_in_topological_order",),
@@ -93,7 +93,7 @@ MUTATIONS = (
     ),
     Mutation(
         "small budgets keep what others are computed from",
-        "dialect/importers/gradients/residuals.py",
+        "dialect/autodiff/residuals.py",
         "return 16 * taken if value in self.read else 17 * taken", "return taken",
         ("dialect/gradients/test_residuals.py::"
          "test_a_small_budget_keeps_what_blocks_begin_with",),
@@ -577,33 +577,33 @@ MUTATIONS = (
         ("executor/compile/test_stages.py::test_stages_of_the_first_compiles_of_a_process_add_up",),
     ),
     Mutation(
-        "what users call on objects gets NumPy itself", "dialect/importers/python/calls.py",
+        "what users call on objects gets NumPy itself", "dialect/importers/numpy/capture/calls.py",
         "node.func = ast.copy_location(ast.Call(name, [callee], []), callee)", "pass",
         ("dialect/importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
-        "arrays stay as a refused trace has left them", "dialect/importers/python/journal.py",
+        "arrays stay as a refused trace has left them", "dialect/importers/numpy/world/journal.py",
         "        target[...] = held\n", "        pass\n",
         ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
-        "nonlocal assignments go unnoticed", "dialect/importers/python/scope.py",
+        "nonlocal assignments go unnoticed", "dialect/importers/numpy/capture/scope.py",
         "if value is not cell.given:", "if False:",
         ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
-        "errors that are caught pin no sizes", "dialect/importers/tracing/recorder.py",
+        "errors that are caught pin no sizes", "dialect/importers/numpy/tracing/recorder.py",
         '        if failure is Failure.SIZES:\n            self.pin()',
         '        if failure is Failure.SIZES:\n            pass',
         ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),
     Mutation(
-        "refusals that are caught are forgotten", "dialect/importers/tracing/tracer.py",
+        "refusals that are caught are forgotten", "dialect/importers/numpy/capture/tracer.py",
         "if rec.refused is not None:", "if False:",
         ("dialect/importers/test_caught.py::test_what_contents_decide_is_refused_even_if_caught",),
     ),
     Mutation(
-        "traced values stay in returned objects", "dialect/importers/tracing/tracer.py",
+        "traced values stay in returned objects", "dialect/importers/numpy/capture/tracer.py",
         "if holds_tracer(static):", "if False:",
         ("dialect/importers/test_scope.py::test_results_keep_no_traced_values_in_objects",),
     ),
@@ -1167,7 +1167,8 @@ MUTATIONS = (
         ("dialect/importers/test_inplace.py::test_refusals_name_the_line_and_a_way_out",),
     ),
     Mutation(
-        "numbers widen arrays that a function closes over", "dialect/importers/numpy/axes.py",
+        "numbers widen arrays that a function closes over",
+        "dialect/importers/numpy/handlers/axes.py",
         "if not all(isinstance(x, TracedScalar) or type(x) in NUMBERS for x in inputs):",
         "if any(isinstance(x, Traced) for x in inputs):",
         ("dialect/importers/test_numpy_ufuncs.py"
@@ -1363,7 +1364,8 @@ MUTATIONS = (
         ("lowering/test_to_linalg.py::test_results_of_another_size_than_loops_write_are_refused",),
     ),
     Mutation(
-        "a NaN argument takes the branch of a number", "dialect/importers/tracing/derivation.py",
+        "a NaN argument takes the branch of a number",
+        "dialect/importers/numpy/tracing/derivation.py",
         "if (same and exact) or", "if same or",
         ("executor/test_sizes.py::test_floats_and_large_ints_take_the_branch_that_they_take_in_python",),
     ),
@@ -1425,7 +1427,7 @@ MUTATIONS = (
         ("dialect/gradients/test_rules.py::test_gradients_are_those_of_central_differences",),
     ),
     Mutation(
-        "a broadcast to one more axis passes for none", "dialect/importers/gradients/builder.py",
+        "a broadcast to one more axis passes for none", "dialect/autodiff/builder.py",
         'if any(d != DYNAMIC for d in made.attrs["shape"]):', "if False:",
         ("dialect/gradients/test_operands.py"
          "::test_a_broadcast_to_more_axes_is_summed_over_them",),
@@ -1437,7 +1439,7 @@ MUTATIONS = (
     ),
     Mutation(
         "multiples of what is centred sum to 0 whatever the multiples are",
-        "dialect/importers/gradients/centred.py",
+        "dialect/autodiff/centred.py",
         "zero <= _constant_axes(rec, factor, zero)", "True",
         ("dialect/gradients/test_centred.py::test_gradients",),
     ),
@@ -1455,13 +1457,13 @@ MUTATIONS = (
     ),
     Mutation(
         "gradients of a value with several readers do not add up",
-        "dialect/importers/gradients/sweep.py",
+        "dialect/autodiff/sweep.py",
         "found[value] = found[value] + g if value in found else g", "found[value] = g",
         ("dialect/gradients/test_functional.py",),
     ),
     Mutation(
         "gradients that rounds of a loop give are not added to those of others",
-        "dialect/importers/gradients/loops.py",
+        "dialect/autodiff/loops.py",
         "result[value] = result[value] + g if value in result else g", "result[value] = g",
         ("dialect/gradients/test_flow.py",),
     ),
@@ -1481,12 +1483,12 @@ MUTATIONS = (
         ("executor/plans/test_differentiable.py",),
     ),
     Mutation(
-        "a sum of gradients forgets the earlier one", "dialect/importers/gradients/blocks.py",
+        "a sum of gradients forgets the earlier one", "dialect/autodiff/blocks.py",
         "        g = total\n", "",
         ("dialect/gradients/test_differentiate.py",),
     ),
     Mutation(
-        "elementwise derivatives are not conjugated", "dialect/importers/gradients/rules.py",
+        "elementwise derivatives are not conjugated", "dialect/autodiff/rules.py",
         "times(conjugate(p), gs[0], multiply)", "times(p, gs[0], multiply)",
         ("dialect/gradients/test_operands.py::test_complex_numbers",),
     ),
@@ -1496,30 +1498,30 @@ MUTATIONS = (
         ("dialect/gradients/test_operands.py::test_complex_numbers",),
     ),
     Mutation(
-        "norms have no gradient at 0", "dialect/importers/numpy/linalg.py",
+        "norms have no gradient at 0", "dialect/importers/numpy/handlers/linalg.py",
         'op("flat_at_zero", op("sqrt", squares))', 'op("sqrt", squares)',
         ("dialect/gradients/test_operands.py::test_norms_of_zeros_have_the_gradient_0",),
     ),
     Mutation(
-        "loops pass for ones that keep their sizes", "dialect/importers/gradients/loops.py",
+        "loops pass for ones that keep their sizes", "dialect/autodiff/loops.py",
         "if after not in made or not issubclass(made[after].op, Scatter):\n"
         "            return False", "if after not in made:\n            return True",
         ("dialect/gradients/test_flow.py",),
     ),
     Mutation(
-        "the last segment of a loop runs on behind its end", "dialect/importers/gradients/loops.py",
+        "the last segment of a loop runs on behind its end", "dialect/autodiff/loops.py",
         'left = op("minimum", length, rounds - at * length)', "left = length",
         ("dialect/gradients/test_segments.py",),
     ),
     Mutation(
-        "stacks are kept that nothing reads", "dialect/importers/gradients/loops.py",
+        "stacks are kept that nothing reads", "dialect/autodiff/loops.py",
         "Needed(rec, [s for s in stacks if s in read]).block(apart)",
         "Needed(rec, stacks).block(apart)",
         ("dialect/gradients/test_segments.py::test_results_that_rounds_write_are_not_kept",),
     ),
     Mutation(
         "a pullback keeps results that the user may write to",
-        "dialect/importers/gradients/pullback.py",
+        "dialect/autodiff/pullback.py",
         'return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept',
         "return kept",
         ("dialect/gradients/test_residuals.py::test_later_writes_do_not_reach_a_pullback",),

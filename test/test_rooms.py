@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -82,21 +82,29 @@ def rooms_on_the_page(root: Path) -> dict[str, str]:
     return {line["room"]: line["sentence"] for line in found}
 
 
-def room_of(module: str) -> str:
-    """``executor.cuda`` of ``executor.cuda.nvidia.driver``; packages are rooms of their own."""
-    package, _, rest = module.partition(".")
-    return package if package in ONE_ROOM or not rest else f"{package}.{rest.partition('.')[0]}"
+def room_of(module: str, listed: Collection[str] = ()) -> str:
+    """``executor.cuda`` of ``executor.cuda.nvidia.driver``; packages are rooms of their own.
+
+    Of the listed rooms a module is in the innermost one.
+    """
+    parts = module.split(".")
+    for length in range(len(parts), 2, -1):
+        if (room := ".".join(parts[:length])) in listed:
+            return room
+    return parts[0] if parts[0] in ONE_ROOM else ".".join(parts[:2])
 
 
 def upward(imports: Imports, order: list[str]) -> list[str]:
     """Imports of a higher room, in words."""
     rank = {room: number for number, room in enumerate(order)}
-    return [
-        f"{where}: {module} ({room_of(module)}) imports {target} ({room_of(target)})"
-        for module, targets in imports.items()
-        for target, where in targets.items()
-        if rank.get(room_of(target), -1) > rank.get(room_of(module), -1)
-    ]
+    wrong = []
+    for module, targets in imports.items():
+        room = room_of(module, rank)
+        for target, where in targets.items():
+            above = room_of(target, rank)
+            if rank.get(above, -1) > rank.get(room, -1):
+                wrong.append(f"{where}: {module} ({room}) imports {target} ({above})")
+    return wrong
 
 
 def circles(imports: Imports) -> list[str]:
@@ -149,8 +157,8 @@ def test_no_imports_go_in_a_circle(imports):
 def test_the_page_lists_every_room_with_its_own_sentence():
     known = modules(ROOT)
     undivided = {package for package in PACKAGES if package not in ONE_ROOM}
-    rooms = {room_of(module) for module in known} - undivided
     listed = rooms_on_the_page(ROOT)
+    rooms = {room_of(module, listed) for module in known} - undivided
     assert set(listed) == rooms
     for room, sentence in listed.items():
         text = ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or ""
@@ -192,3 +200,14 @@ def test_an_upward_import_inside_a_function_is_found(small):
 
 def test_a_circle_is_named(small):
     assert circles(small) == ["lowering.one -> lowering.two -> lowering.one"]
+
+
+def test_a_folder_with_a_line_of_its_own_is_a_room_inside_a_room():
+    listed = ("dialect.importers.numpy.source", "dialect.importers")
+    assert room_of("dialect.importers.numpy.source.loops", listed) == listed[0]
+    assert room_of("dialect.importers.mlir_text", listed) == listed[1]
+    imports = {listed[0] + ".loops": {"dialect.importers.mlir_text": "loops.py:1"}}
+    assert upward(imports, list(listed)) == [
+        "loops.py:1: dialect.importers.numpy.source.loops (dialect.importers.numpy.source) "
+        "imports dialect.importers.mlir_text (dialect.importers)"
+    ]

@@ -14,8 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS, load_all
-from ..dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
+from ..dialect.importers.numpy.capture import tracer as _tables  # noqa: F401 - fills the tables
+from ..dialect.importers.numpy.tracing.handler_tables import (
+    COMPOSED,
+    CREATION,
+    FUNCTIONS,
+    METHODS,
+    UFUNCS,
+    load_all,
+)
 from ..dialect.ir.gradients import rule_of
 from ..dialect.ir.op import op_named
 from ..dialect.ops.host.rule import name_of_function, rule_named, rules

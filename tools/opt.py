@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
         # Passes of other rooms register themselves on import, as those of `dialect.passes` do.
-        from ..dialect.importers.gradients import passes as _  # noqa: F401
+        from ..dialect.autodiff import passes as _  # noqa: F401
         from ..lowering.gpu import passes  # noqa: F401
         from ..lowering.linalg import to_linalg_pass  # noqa: F401
     for name in options.load:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import ArgumentError, ProfuseError
-from ..dialect.importers.tracing.pytree import flatten
+from ..dialect.importers.numpy.tracing.pytree import flatten
 from ..dialect.ir.types import ScalarType, TensorType
 from ..executor.arguments.array_spec import load_npy, parse_spec
 from ..executor.arguments.array_spec import spec as make_spec

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import profuse as pf
-from profuse.dialect.importers.gradients.pullback import Forward, backward
+from profuse.dialect.autodiff.pullback import Forward, backward
 from profuse.executor.memory import output_pool, thread_block
 
 BUDGETS = (1.0, 0.75, 0.5, 0.25)

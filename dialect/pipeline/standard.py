@@ -78,5 +78,5 @@ STANDARD: dict[str, str] = {
 
 
 def differentiates(pipeline: str) -> bool:
-    """Whether a pipeline may name passes of `dialect.importers.gradients`, which must be loaded."""
+    """Whether a pipeline may name passes of `dialect.autodiff`, which must be loaded."""
     return "grad" in pipeline or "differentiate" in pipeline

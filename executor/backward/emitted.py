@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...dialect.importers.tracing.leaves import leaf_kind
-from ...dialect.importers.tracing.pytree import flatten
+from ...dialect.importers.numpy.tracing.leaves import leaf_kind
+from ...dialect.importers.numpy.tracing.pytree import flatten
 from ..dispatch.dispatcher import Dispatcher
 from ..plans.plan import PLANS, Plan
 from ..tiers.choice import AnyExecutor

@@ -14,8 +14,8 @@ from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...dialect.importers.python.users_code import generated_file
-from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.python.users_code import generated_file
+from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.node import Accumulate, Node

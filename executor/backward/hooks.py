@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialect.importers.tracing.pytree import unflatten
+from ...dialect.importers.numpy.tracing.pytree import unflatten
 from ..tape.custom import CustomNode, custom_gradients
 from ..tape.hooks import all_replaced, check_nothing, replaced
 from ..tape.node import Node

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...dialect.analysis.tidy import tidied
+from ...dialect.autodiff.builder import TraceBuilder
+from ...dialect.autodiff.rules import pulled
 from ...dialect.errors import InternalError
-from ...dialect.importers.gradients.builder import TraceBuilder
-from ...dialect.importers.gradients.rules import pulled
-from ...dialect.importers.python.journal import Journal
-from ...dialect.importers.python.scope import Scope
-from ...dialect.importers.tracing.current import recording
-from ...dialect.importers.tracing.operators import as_value, op, wrap
-from ...dialect.importers.tracing.recorder import Recorder
+from ...dialect.importers.numpy.capture.scope import Scope
+from ...dialect.importers.numpy.tracing.current import recording
+from ...dialect.importers.numpy.tracing.operators import as_value, op, wrap
+from ...dialect.importers.numpy.tracing.recorder import Recorder
+from ...dialect.importers.numpy.world.journal import Journal
 from ...dialect.ir.attrs import DYNAMIC
 from ...dialect.ir.dtypes import I64, dtype_of
 from ...dialect.ir.op import Op

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
 from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode

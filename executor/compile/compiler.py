@@ -73,7 +73,7 @@ def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
         if gpu:
             from ...lowering.gpu import stages as gpu_stages  # noqa: F401
         if gradients:
-            from ...dialect.importers.gradients import passes  # noqa: F401
+            from ...dialect.autodiff import passes  # noqa: F401
 
 
 @compiler_errors("compiling the graph")

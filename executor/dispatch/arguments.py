@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.tracing.pytree import static_of
+from ...dialect.importers.numpy.tracing.pytree import static_of
 from ...dialect.ir.dtypes import dtype_of
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
@@ -19,7 +19,7 @@ from .number_values import NumberValue
 from .refs import Held, Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, position_of
 
 if TYPE_CHECKING:
-    from ...dialect.importers.tracing.pytree import TreeDef
+    from ...dialect.importers.numpy.tracing.pytree import TreeDef
     from ..cuda.exchange.dlpack_exchange import Exchange
     from .effects import Writing
 

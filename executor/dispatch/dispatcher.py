@@ -23,7 +23,7 @@ from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
-    from ...dialect.importers.tracing.pytree import TreeDef
+    from ...dialect.importers.numpy.tracing.pytree import TreeDef
     from ..cuda.exchange.dlpack_exchange import Exchange
     from .arguments import Arguments
     from .attach import Made

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.tracing.pytree import LEAF
+from ...dialect.importers.numpy.tracing.pytree import LEAF
 from ..memory.placement import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
 from .leaf_spec import ArrayValue, HostKernel, Leaf, MadeValue, Noting, Step, Test, Value
@@ -22,8 +22,8 @@ from .number_values import NumberValue
 from .refs import Held, Inside, Position, position_of
 
 if TYPE_CHECKING:
-    from ...dialect.importers.python.given import Containers
-    from ...dialect.importers.tracing.tracer import Trace
+    from ...dialect.importers.numpy.capture.tracer import Trace
+    from ...dialect.importers.numpy.world.given import Containers
 
 # Kinds of containers that emitted code takes apart, and may change.
 _TYPES: dict[str, type] = {"list": list, "dict": dict}

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.python.float_errors import STATE, TELLS
+from ...dialect.importers.numpy.python.float_errors import STATE, TELLS
 from ...dialect.ir.dtypes import DTYPES
 from .number_values import LIBRARY
 from .thread_state import THREAD, difference

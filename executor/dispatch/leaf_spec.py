@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.tracing.containers import ARRAY
-from ...dialect.importers.tracing.pytree import LEAF
+from ...dialect.importers.numpy.tracing.containers import ARRAY
+from ...dialect.importers.numpy.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
 from ...dialect.ir.symbolic import Dim, Dimension, symbol
 from ...lowering.abi import KernelABI, KernelArtifact

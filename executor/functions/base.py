@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, TraceError
-from ...dialect.importers.tracing.traced import is_on_tape
-from ...dialect.importers.tracing.tracer import is_tracing
+from ...dialect.importers.numpy.capture.tracer import is_tracing
+from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
 from .. import explain
@@ -34,7 +34,7 @@ from ..tiers.profiling import Options
 from .device_arguments import home_of
 
 if TYPE_CHECKING:
-    from ...dialect.importers.tracing.pytree import TreeDef
+    from ...dialect.importers.numpy.tracing.pytree import TreeDef
     from ..explain.state import DebugState, ExecutorState
     from .saved.file import StoredGraph
 

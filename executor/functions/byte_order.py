@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import TraceError
-from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.importers.numpy.capture.tracer import Trace
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.elementwise.families import Elementwise

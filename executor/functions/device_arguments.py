@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dialect.errors import ProfuseError, TraceError
-from ...dialect.importers.tracing.leaves import register_leaf_conversion
-from ...dialect.importers.tracing.pytree import flatten
+from ...dialect.importers.numpy.tracing.leaves import register_leaf_conversion
+from ...dialect.importers.numpy.tracing.pytree import flatten
 from ...dialect.ir.device import HOST, DeviceTensor, is_foreign
 from ..arguments.device_kinds import converts
 from ..arguments.plain_calls import NUMBERS

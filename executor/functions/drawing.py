@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import InternalError
-from ...dialect.importers.python.draws import Draw, Drawn, Held, Input, Number
-from ...dialect.importers.python.generators import reentrant, restores
-from ...dialect.importers.python.journal import same_state
-from ...dialect.importers.tracing.trace_guards import evaluate
-from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.python.generators import reentrant, restores
+from ...dialect.importers.numpy.tracing.trace_guards import evaluate
+from ...dialect.importers.numpy.world.draws import Draw, Drawn, Held, Input, Number
+from ...dialect.importers.numpy.world.journal import same_state
 
 _MOST = 1 << 27  # bytes of what the rounds of a loop draw; more is drawn by Python, one by one
 

@@ -8,18 +8,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ...dialect.autodiff.custom import Checkpoint, CustomVjp
+from ...dialect.autodiff.functional import Jvp, Selector, ValueAndGrad, is_float
+from ...dialect.autodiff.pullback import Forward, backward, checked, pulled_in_trace
 from ...dialect.errors import ArgumentError
-from ...dialect.importers.gradients.custom import Checkpoint, CustomVjp
-from ...dialect.importers.gradients.functional import Jvp, Selector, ValueAndGrad, is_float
-from ...dialect.importers.gradients.pullback import (
-    Forward,
-    backward,
-    checked,
-    pulled_in_trace,
-)
-from ...dialect.importers.tracing.operators import op
-from ...dialect.importers.tracing.pytree import flatten, unflatten
-from ...dialect.importers.tracing.traced import Traced, TracedScalar, is_on_tape, is_tracing
+from ...dialect.importers.numpy.tracing.operators import op
+from ...dialect.importers.numpy.tracing.pytree import flatten, unflatten
+from ...dialect.importers.numpy.tracing.traced import Traced, TracedScalar, is_on_tape, is_tracing
 from ...dialect.ir.device import DeviceTensor
 from ..settings.knobs import knobs
 from .jit import JitFunction, jit

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ArgumentError
-from ...dialect.importers.tracing.inline import inline_program
-from ...dialect.importers.tracing.operators import as_value, recorder_of, wrap
-from ...dialect.importers.tracing.pytree import TreeDef, flatten, flatten_call
-from ...dialect.importers.tracing.traced import is_on_tape
-from ...dialect.importers.tracing.tracer import is_tracing
+from ...dialect.importers.numpy.capture.inline import inline_program
+from ...dialect.importers.numpy.capture.tracer import is_tracing
+from ...dialect.importers.numpy.tracing.operators import as_value, recorder_of, wrap
+from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, flatten_call
+from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from ...dialect.ir.program import Module
 from ...dialect.ir.serialize import module_to_json

@@ -9,12 +9,12 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, TraceError
-from ...dialect.importers.python.generators import has_drawn
-from ...dialect.importers.python.users_code import wraps
-from ...dialect.importers.tracing.leaves import leaf_kind
-from ...dialect.importers.tracing.pytree import TreeDef
-from ...dialect.importers.tracing.recorder import Policy
-from ...dialect.importers.tracing.tracer import Trace, trace
+from ...dialect.importers.numpy.capture.tracer import Trace, trace
+from ...dialect.importers.numpy.python.generators import has_drawn
+from ...dialect.importers.numpy.python.users_code import wraps
+from ...dialect.importers.numpy.tracing.leaves import leaf_kind
+from ...dialect.importers.numpy.tracing.pytree import TreeDef
+from ...dialect.importers.numpy.tracing.recorder import Policy
 from ...dialect.ir.device import HOST
 from ..arguments.checks import check_arity
 from ..memory.donation import positions

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError, ProfuseError, TraceError
-from ...dialect.importers.tracing.pytree import flatten
-from ...dialect.importers.tracing.trace_guards import TraceGuard
+from ...dialect.importers.numpy.tracing.pytree import flatten
+from ...dialect.importers.numpy.tracing.trace_guards import TraceGuard
 from ...dialect.reasons import Kind, Reason
 from ..arguments.plain_calls import (
     Unseen,

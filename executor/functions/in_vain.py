@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dialect.errors import TraceError
-from ...dialect.importers.tracing.pytree import TreeDef
-from ...dialect.importers.tracing.static_objects import real
+from ...dialect.importers.numpy.tracing.pytree import TreeDef
+from ...dialect.importers.numpy.tracing.static_objects import real
 from .variants import Variant
 
 _IN_A_ROW = 8  # traces of which none serves as many calls

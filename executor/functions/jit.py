@@ -19,14 +19,14 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ...dialect.errors import ArgumentError, ProfuseError
-from ...dialect.importers.python.float_errors import told_error, told_errors
-from ...dialect.importers.python.generators import is_plain_generator
-from ...dialect.importers.tracing.current import current
-from ...dialect.importers.tracing.inline import example_of, inline_trace
-from ...dialect.importers.tracing.leaves import leaf_kind
-from ...dialect.importers.tracing.pytree import TreeDef, call_text, flatten_call
-from ...dialect.importers.tracing.traced import is_on_tape
-from ...dialect.importers.tracing.tracer import is_tracing, trace_inline
+from ...dialect.importers.numpy.capture.inline import example_of, inline_trace
+from ...dialect.importers.numpy.capture.tracer import is_tracing, trace_inline
+from ...dialect.importers.numpy.python.float_errors import told_error, told_errors
+from ...dialect.importers.numpy.python.generators import is_plain_generator
+from ...dialect.importers.numpy.tracing.current import current
+from ...dialect.importers.numpy.tracing.leaves import leaf_kind
+from ...dialect.importers.numpy.tracing.pytree import TreeDef, call_text, flatten_call
+from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from .. import explain
 from ..arguments.checks import check_arity, check_length, check_path, check_settings
@@ -513,7 +513,7 @@ class JitFunction(TracedFunction):
         return inline_trace(variant.trace, leaves)
 
     def _graphs(self) -> list[StoredGraph]:
-        from ...dialect.importers.tracing.stored_trace import trace_to_json
+        from ...dialect.importers.numpy.capture.stored_trace import trace_to_json
         from .saved.file import StoredGraph
 
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, GradientError
-from ...dialect.importers.tracing.pytree import flatten, unflatten
+from ...dialect.importers.numpy.tracing.pytree import flatten, unflatten
 from ...dialect.ir.device import HOST
 from ...dialect.ir.gradient_mode import gradient_mode
 from ..memory.output_pool import readable

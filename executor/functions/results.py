@@ -23,8 +23,8 @@ import numpy as np
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
-from ...dialect.importers.tracing.recorder import Copied
-from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.tracing.recorder import Copied
 from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType, TensorType

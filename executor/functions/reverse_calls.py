@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...dialect.importers.tracing.pytree import TreeDef, flatten
+from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten
 from ..dispatch.dispatcher import Dispatcher
 from ..tiers.choice import AnyExecutor
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.tracing.pytree import TreeDef
-from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.tracing.pytree import TreeDef
 from ...dialect.ir.dtypes import BOOL, I64
 from ...dialect.ir.serialize import module_to_json
 from ...dialect.ops.queries import Item

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.tracing.tracer import Trace
+from ...dialect.importers.numpy.capture.tracer import Trace
 from ...dialect.ops.indexing.inplace import LOANS, Loan
 from ..memory.output_pool import data_pointer
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, DTypeError, ShapeError
-from ...dialect.importers.tracing.pytree import TreeDef, flatten
+from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.speculation import FusionGroup

@@ -19,7 +19,7 @@ import numpy as np
 from ...dialect.analysis.alias import uses
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
-from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Block, Instr, Program
 from ...dialect.ir.size_algebra import multiple_of, parse_dim, substitute

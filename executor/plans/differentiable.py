@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.tracing.leaves import leaf_kind
+from ...dialect.importers.numpy.tracing.leaves import leaf_kind
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Fusion, op_named
 from ...dialect.ir.program import Block, Instr, Module, Program
@@ -149,7 +149,7 @@ class DiffOp:
 
 
 def _why(made: Instr | None, is_result: bool) -> str:
-    """Why a value is kept for a gradient, and not computed again (`importers.gradients.residuals`).
+    """Why a value is kept for a gradient, and not computed again (`autodiff.residuals`).
 
     ``made``: what has computed it.
     """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.ir.dtypes import dtype_named
 from ...dialect.ir.program import Program
 from ...dialect.ir.size_algebra import parse_dim

@@ -18,7 +18,7 @@ from ...dialect.errors import InternalError
 from ...dialect.guards.checks import checks_of
 from ...dialect.guards.mismatch import flags_hold, holds
 from ...dialect.guards.seen import noted
-from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.ir.program import Block, Instr, Module
 from ...dialect.ops.indexing.inplace import Borrow
 from ...dialect.ops.manipulation.permute import Permutation

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ...dialect.errors import Loc, ProfuseError, StrictFusionError
-from ...dialect.importers.tracing.current import current
+from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.ir.program import Instr, Module
 from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.create import Constant

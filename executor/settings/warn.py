@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialect.importers.tracing.current import current, user_loc
+from ...dialect.importers.numpy.tracing.current import current, user_loc
 from ...dialect.ops.control_flow.effects import Warn
 from .knobs import knobs
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, GradientError, TraceError
-from ...dialect.importers.tracing.current import current
-from ...dialect.importers.tracing.leaves import check_array
+from ...dialect.importers.numpy.tracing.current import current
+from ...dialect.importers.numpy.tracing.leaves import check_array
 from ...dialect.ir import gradient_mode
 from . import functions as _functions  # noqa: F401 - gives `Array` its operators
 from .array import Array

@@ -11,8 +11,8 @@ from weakref import ref
 import numpy as np
 
 from ...dialect.errors import DTypeError, GradientError
-from ...dialect.importers.handlers import METHODS
-from ...dialect.importers.tracing.leaves import register_leaf_type
+from ...dialect.importers.numpy.tracing.handler_tables import METHODS
+from ...dialect.importers.numpy.tracing.leaves import register_leaf_type
 from .conversions import Conversions
 from .hooks import Handle, add
 from .node import WRITES, Accumulate, Edge, Node, next_seq

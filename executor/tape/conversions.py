@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import GradientError
-from ...dialect.importers.tracing.current import current, evaluator, trace_error
-from ...dialect.importers.tracing.operators import Recording
-from ...dialect.importers.tracing.traced import Traced
+from ...dialect.importers.numpy.tracing.current import current, evaluator, trace_error
+from ...dialect.importers.numpy.tracing.operators import Recording
+from ...dialect.importers.numpy.tracing.traced import Traced
 from ...dialect.ir.gradient_mode import MODE
 from .node import Node, user_line
 

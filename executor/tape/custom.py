@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
 from ...dialect.errors import GradientError
-from ...dialect.importers.gradients.custom import Checkpoint, CustomVjp, checked_gradients, pair
-from ...dialect.importers.tracing.pytree import TreeDef, flatten, unflatten
-from ...dialect.importers.tracing.recorder import checksum
+from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, unflatten
+from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder

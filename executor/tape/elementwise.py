@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import Array, Version
 from .node import OTHERS, SPECIAL, TAPE, USERS, Edge, next_seq, users_place

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import GradientError, TraceError
-from ...dialect.importers.handlers import COMPOSED, CREATION, METHODS, UFUNCS, function_handler
-from ...dialect.importers.tracing import operators
-from ...dialect.importers.tracing import tracer as _tables  # noqa: F401 - fills the tables
-from ...dialect.importers.tracing.current import current, evaluate_with
-from ...dialect.importers.tracing.leaves import NUMBERS
-from ...dialect.importers.tracing.traced import Traced, shortcut
-from ...dialect.importers.tracing.unsupported import name_of
+from ...dialect.importers.numpy.capture import tracer as _tables  # noqa: F401 - fills the tables
+from ...dialect.importers.numpy.tracing import operators
+from ...dialect.importers.numpy.tracing.current import current, evaluate_with
+from ...dialect.importers.numpy.tracing.handler_tables import (
+    COMPOSED,
+    CREATION,
+    METHODS,
+    UFUNCS,
+    function_handler,
+)
+from ...dialect.importers.numpy.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.tracing.traced import Traced, shortcut
+from ...dialect.importers.numpy.tracing.unsupported import name_of
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
 from .array import Array

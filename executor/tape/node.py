@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 
 from ...dialect.errors import Loc
-from ...dialect.importers.python.users_code import is_users_file
+from ...dialect.importers.numpy.python.users_code import is_users_file
 from .hooks import Handle, Hooks, add
 
 Meta = tuple[tuple[int, ...], np.dtype]  # shape and dtype of an output

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...dialect.autodiff.rules import pulled
 from ...dialect.errors import InternalError
-from ...dialect.importers.gradients.rules import pulled
 from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import FLOATS, Array
 from .builder import Unsaved

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...dialect.autodiff.reads import Reads, reads_of
 from ...dialect.errors import ProfuseError
-from ...dialect.importers.gradients.reads import Reads, reads_of
-from ...dialect.importers.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ...dialect.ir.dtypes import C128
 from ...dialect.ir.op import Op
 from ...dialect.ir.types import TensorType

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.handlers import CREATION
-from ...dialect.importers.tracing.recorder import Recorder
+from ...dialect.importers.numpy.tracing.handler_tables import CREATION
+from ...dialect.importers.numpy.tracing.recorder import Recorder
 from ...dialect.ir.op import op_named
 from .array import Array
 from .custom import call_custom

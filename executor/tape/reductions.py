@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...dialect.importers.tracing.current import current
+from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.ir.gradient_mode import MODE, OFF
 from ...dialect.ir.op import op_named
 from .array import Array, Version

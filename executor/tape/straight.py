@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.autodiff.reads import RecordedRule, record_rule
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ProfuseError
-from ...dialect.importers.gradients.reads import RecordedRule, record_rule
-from ...dialect.importers.python.users_code import generated_file
+from ...dialect.importers.numpy.python.users_code import generated_file
 from ...dialect.ir.op import Fusion, Op
 from ...dialect.ir.program import Instr
 from ...dialect.ir.types import ScalarType, TensorType

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.dialect.importers.tracing import trace_guards
-from profuse.dialect.importers.tracing.trace_guards import Constant
+from profuse.dialect.importers.numpy.tracing import trace_guards
+from profuse.dialect.importers.numpy.tracing.trace_guards import Constant
 from profuse.dialect.ir.size_algebra import (
     bounds,
     fits_64_bits,

@@ -1,1 +1,1 @@
-"""NumPy's functions, methods and indexing on traced arrays, recorded as ops."""
+"""Graphs from Python functions on NumPy arrays. The page on architecture orders its folders."""

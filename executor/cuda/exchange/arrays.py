@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dialect.errors import ArgumentError, DeviceError, DTypeError, ProfuseError
-from ....dialect.importers.tracing.leaves import register_leaf_type
+from ....dialect.importers.numpy.tracing.leaves import register_leaf_type
 from ....dialect.ir.device import DeviceTensor, index_of
 from ....dialect.ir.dtypes import dtype_of
 from ..active_call import current_call

@@ -9,7 +9,13 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ....dialect.importers.tracing.trace_guards import Computed, Expr, Passed, TraceGuard, text
+from ....dialect.importers.numpy.tracing.trace_guards import (
+    Computed,
+    Expr,
+    Passed,
+    TraceGuard,
+    text,
+)
 from ....dialect.ir.size_algebra import fits_64_bits
 from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
 from ...memory.placement import Refused, size_of

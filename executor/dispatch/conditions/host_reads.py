@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ....dialect.importers.python.float_errors import STATE
+from ....dialect.importers.numpy.python.float_errors import STATE
 from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
 from ..layout import LAYOUT, TOLD_ERRORS
 from ..llvm_writer import Writer

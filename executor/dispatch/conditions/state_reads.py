@@ -11,7 +11,7 @@ import inspect
 import types
 from collections.abc import Sequence
 
-from ....dialect.importers.python.places import Place, StateRead
+from ....dialect.importers.numpy.world.places import Place, StateRead
 from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ....dialect.importers.tracing.containers import list_of_rows
-from ....dialect.importers.tracing.pytree import LEAF
+from ....dialect.importers.numpy.tracing.containers import list_of_rows
+from ....dialect.importers.numpy.tracing.pytree import LEAF
 from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride

@@ -10,11 +10,11 @@ import numpy as np
 
 from ....dialect import ops  # noqa: F401  (fills the op table)
 from ....dialect.errors import ArgumentError, FileError
-from ....dialect.importers.tracing.inline import example_of, inline_trace
-from ....dialect.importers.tracing.leaves import leaf_kind
-from ....dialect.importers.tracing.pytree import TreeDef
-from ....dialect.importers.tracing.stored_trace import trace_from_json
-from ....dialect.importers.tracing.tracer import Trace
+from ....dialect.importers.numpy.capture.inline import example_of, inline_trace
+from ....dialect.importers.numpy.capture.stored_trace import trace_from_json
+from ....dialect.importers.numpy.capture.tracer import Trace
+from ....dialect.importers.numpy.tracing.leaves import leaf_kind
+from ....dialect.importers.numpy.tracing.pytree import TreeDef
 from ....dialect.ir.device import HOST
 from ....dialect.ir.serialize import module_from_json
 from ...plans.options import Options

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from profuse.dialect.importers.api import op
+from profuse.dialect.importers.numpy.capture.api import op
 
 RNG = np.random.default_rng(17)
 

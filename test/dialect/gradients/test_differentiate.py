@@ -4,8 +4,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from gradient_cases import CASES
-from profuse.dialect.importers.gradients.differentiate import differentiate, split
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.autodiff.differentiate import differentiate, split
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from profuse.dialect.ir.dtypes import dtype_of
 from profuse.dialect.ir.program import Module
 from profuse.dialect.ir.types import ScalarType, TensorType

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.pytree import flatten, unflatten
+from profuse.dialect.importers.numpy.tracing.pytree import flatten, unflatten
 from published_programs import PROGRAMS
 from random_functions import Plain
 

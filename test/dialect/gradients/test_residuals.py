@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.gradients.pullback import Forward
+from profuse.dialect.autodiff.pullback import Forward
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 

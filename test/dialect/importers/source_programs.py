@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import numpy as np
 import profuse as pf
 from profuse.dialect.errors import ShapeError, TraceError
-from profuse.dialect.importers.tracing.recorder import Policy
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.recorder import Policy
 from profuse.executor.interpret.evaluate import evaluate
 
 SIZES = ((4, 3), (1, 2), (6, 1), (2, 0), (5, 7))  # of the arrays, and the argument n

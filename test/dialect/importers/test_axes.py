@@ -3,7 +3,7 @@
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call
 
 X = np.arange(24.0).reshape(2, 3, 4)

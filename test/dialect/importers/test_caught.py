@@ -8,7 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import TraceError
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 
 R = np.arange
 

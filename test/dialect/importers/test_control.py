@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from profuse.dialect.errors import ArgumentError, TraceError
-from profuse.dialect.importers.tracing.control import cond, fori_loop, while_loop
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.control import cond, fori_loop, while_loop
 from tracing import call, check, same
 
 X = np.array([1.0, -2.0, 3.0])

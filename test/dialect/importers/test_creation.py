@@ -3,7 +3,7 @@
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call, same
 
 BIG_ENDIAN = np.arange(4, dtype=">i4")

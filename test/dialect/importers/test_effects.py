@@ -9,7 +9,7 @@ import types
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call, check, line_of
 
 A = np.arange(4.0)

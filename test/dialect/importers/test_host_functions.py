@@ -8,7 +8,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from host_cases import CASES
-from profuse.dialect.importers.tracing.pytree import flatten
+from profuse.dialect.importers.numpy.tracing.pytree import flatten
 from profuse.dialect.ops.host.rule import rules
 
 DTYPES = ("f8", "f4", "i8", "c16", "?")

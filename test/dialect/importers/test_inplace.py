@@ -9,7 +9,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import BoundsError, DTypeError, TraceError
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 
 X = np.arange(1.0, 25.0).reshape(4, 6)
 OUTSIDE = np.ones((4, 6))

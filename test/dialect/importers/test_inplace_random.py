@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from profuse.dialect.analysis.alias import Aliases
 from profuse.dialect.analysis.functional import functionalize
 from profuse.dialect.errors import TraceError
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from profuse.dialect.reasons import Kind
 from profuse.executor.interpret.evaluate import evaluate
 

@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.handlers import COMPOSED, CREATION, FUNCTIONS, UFUNCS
-from profuse.dialect.importers.tracing import tracer  # noqa: F401 - registers all functions
+from profuse.dialect.importers.numpy.capture import tracer  # noqa: F401 - registers all functions
+from profuse.dialect.importers.numpy.tracing.handler_tables import (
+    COMPOSED,
+    CREATION,
+    FUNCTIONS,
+    UFUNCS,
+)
 
 NUMBERS = {
     "int": 3, "float": 2.5, "bool": True, "no axes": np.array(2.0, "f4"), "int16": np.int16(2),

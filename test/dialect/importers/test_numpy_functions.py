@@ -6,12 +6,12 @@ import re
 import ml_dtypes
 import numpy as np
 import profuse as pf
-import profuse.dialect.importers.api as api
+import profuse.dialect.importers.numpy.capture.api as api
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import BoundsError, DTypeError, ShapeError, TraceError
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call, check
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -4,7 +4,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import ShapeError, TraceError
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call, check
 
 RNG = np.random.default_rng(1)

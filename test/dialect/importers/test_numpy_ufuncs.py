@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.errors import DTypeError, ShapeError, TraceError
-from profuse.dialect.importers.handlers import COMPOSED, UFUNCS
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.handler_tables import COMPOSED, UFUNCS
 from profuse.executor.settings.knobs import knobs
 from scipy import special
 from tracing import check, line_of

@@ -16,7 +16,8 @@ import parameter_calls as table
 import profuse as pf
 import pytest
 from profuse.dialect.errors import TraceError
-from profuse.dialect.importers.handlers import (
+from profuse.dialect.importers.numpy.capture import tracer  # noqa: F401 - fills the tables
+from profuse.dialect.importers.numpy.tracing.handler_tables import (
     COMPOSED,
     CREATION,
     FUNCTIONS,
@@ -24,7 +25,6 @@ from profuse.dialect.importers.handlers import (
     UFUNCS,
     load_all,
 )
-from profuse.dialect.importers.tracing import tracer  # noqa: F401  (it fills the tables)
 
 load_all()
 pytestmark = pytest.mark.filterwarnings("ignore")

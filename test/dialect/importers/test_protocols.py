@@ -7,7 +7,7 @@ from queue import SimpleQueue
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import call, check
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profuse.dialect.errors import ArgumentError, DTypeError
-from profuse.dialect.importers.tracing.leaves import leaf_kind
-from profuse.dialect.importers.tracing.pytree import flatten, flatten_call, leaf_names, unflatten
+from profuse.dialect.importers.numpy.tracing.leaves import leaf_kind
+from profuse.dialect.importers.numpy.tracing.pytree import (
+    flatten,
+    flatten_call,
+    leaf_names,
+    unflatten,
+)
 
 Pair = namedtuple("Pair", "left right")
 

@@ -21,8 +21,8 @@ import scipy.ndimage
 import scipy.signal
 import scipy.stats
 from numpy import zeros
-from profuse.dialect.importers.python import calls
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture import calls
+from profuse.dialect.importers.numpy.capture.tracer import trace
 from tracing import check, line_of
 
 A = np.arange(4.0)

@@ -5,11 +5,11 @@ import traceback
 
 import pytest
 import source_styles as styles
-from profuse.dialect.importers.python.calls import CALLEE, asks_source, with_callees
-from profuse.dialect.importers.python.scope import Scope
-from profuse.dialect.importers.python.users_code import SOURCE
-from profuse.dialect.importers.source.source import Source
-from profuse.dialect.importers.tracing.recorder import Policy, Recorder
+from profuse.dialect.importers.numpy.capture.calls import CALLEE, asks_source, with_callees
+from profuse.dialect.importers.numpy.capture.scope import Scope
+from profuse.dialect.importers.numpy.python.users_code import SOURCE
+from profuse.dialect.importers.numpy.source.source import Source
+from profuse.dialect.importers.numpy.tracing.recorder import Policy, Recorder
 
 ARGUMENTS = {"f_bool": [(1, 0), (0, 0)], "f_match": [([1, 2],), (0,)], "f_posonly": [(1, 2)]}
 STYLES = [name for name in vars(styles) if name.startswith("f_")]

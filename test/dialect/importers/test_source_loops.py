@@ -6,11 +6,11 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import BoundsError, TraceError
-from profuse.dialect.importers.python.users_code import generated_file
-from profuse.dialect.importers.source.decisions import Decisions
-from profuse.dialect.importers.source.source import Source
-from profuse.dialect.importers.tracing.recorder import Policy
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.python.users_code import generated_file
+from profuse.dialect.importers.numpy.source.decisions import Decisions
+from profuse.dialect.importers.numpy.source.source import Source
+from profuse.dialect.importers.numpy.tracing.recorder import Policy
 from profuse.executor.interpret.evaluate import evaluate
 from tracing import same
 

@@ -8,15 +8,15 @@ from collections import OrderedDict, namedtuple
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.tracing.inline import inline_trace
-from profuse.dialect.importers.tracing.pytree import flatten
-from profuse.dialect.importers.tracing.stored_trace import (
+from profuse.dialect.importers.numpy.capture.inline import inline_trace
+from profuse.dialect.importers.numpy.capture.stored_trace import (
     trace_from_json,
     trace_to_json,
     tree_from_json,
     tree_to_json,
 )
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.pytree import flatten
 
 W = np.arange(6.0).reshape(2, 3)
 Pair = namedtuple("Pair", "x y")

@@ -6,9 +6,9 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 from profuse.dialect.errors import BoundsError, DTypeError, ProfuseError, ShapeError, TraceError
-from profuse.dialect.importers.tracing.pytree import flatten
-from profuse.dialect.importers.tracing.trace_guards import text
-from profuse.dialect.importers.tracing.tracer import is_tracing, trace
+from profuse.dialect.importers.numpy.capture.tracer import is_tracing, trace
+from profuse.dialect.importers.numpy.tracing.pytree import flatten
+from profuse.dialect.importers.numpy.tracing.trace_guards import text
 from tracing import call, check, line_of, same
 
 A, B = np.arange(6.0).reshape(2, 3), np.arange(15.0).reshape(5, 3)

@@ -3,8 +3,8 @@
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.python.types_seen import traced_type
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.types_seen import traced_type
 
 
 class Seen(Exception):

@@ -8,8 +8,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from internals import executor_of
+from profuse.dialect.autodiff.passes import DifferentiateDiffGraphs
 from profuse.dialect.errors import PipelineError
-from profuse.dialect.importers.gradients.passes import DifferentiateDiffGraphs
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.backward.finishing import FinishingPass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from profuse.dialect import ops  # noqa: F401
-from profuse.dialect.importers.tracing.pytree import flatten
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.importers.numpy.tracing.pytree import flatten
 from profuse.dialect.ir.dtypes import F32
 from profuse.dialect.ir.gradient_mode import gradient_mode, gradients
 from profuse.dialect.ir.op import Op, op_named

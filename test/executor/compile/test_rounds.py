@@ -15,8 +15,8 @@ from profuse.executor.interpret.loop_limit import (
 
 
 def graph(fn, *args):
-    from profuse.dialect.importers.tracing.recorder import Policy
-    from profuse.dialect.importers.tracing.tracer import trace
+    from profuse.dialect.importers.numpy.capture.tracer import trace
+    from profuse.dialect.importers.numpy.tracing.recorder import Policy
 
     return trace(fn, args, loops=Policy(elements=True)).module
 

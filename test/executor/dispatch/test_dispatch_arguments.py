@@ -15,7 +15,7 @@ from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import entry_of, taken_for_pure
-from profuse.dialect.importers.tracing.trace_guards import (
+from profuse.dialect.importers.numpy.tracing.trace_guards import (
     Computed,
     Passed,
     TraceGuard,

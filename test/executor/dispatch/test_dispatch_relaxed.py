@@ -12,7 +12,7 @@ import profuse as pf
 import pytest
 from internals import last_executor
 from profuse.dialect.guards.mismatch import fits_relaxed
-from profuse.dialect.importers.tracing.pytree import LEAF
+from profuse.dialect.importers.numpy.tracing.pytree import LEAF
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.decode import decode_module

@@ -10,7 +10,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from internals import same
-from profuse.dialect.importers.tracing.operators import Recording
+from profuse.dialect.importers.numpy.tracing.operators import Recording
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import types
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.python import state
-from profuse.dialect.importers.tracing.tracer import trace
+from profuse.dialect.importers.numpy.capture import state
+from profuse.dialect.importers.numpy.capture.tracer import trace
 
 SCALE = 2.0
 WEIGHTS = np.arange(3.0)

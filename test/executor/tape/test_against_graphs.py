@@ -7,7 +7,7 @@ import profuse as pf
 import pytest
 from differential import OnTape
 from gradient_cases import CASES
-from profuse.dialect.importers.tracing.pytree import flatten, unflatten
+from profuse.dialect.importers.numpy.tracing.pytree import flatten, unflatten
 from profuse.dialect.ir.op import OPS
 from published_programs import PROGRAMS
 from random_functions import function

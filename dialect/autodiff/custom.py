@@ -1,0 +1,189 @@
+"""Functions that come with their own gradient, or compute it from their arguments alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ArgumentError
+from ..importers.numpy.python.users_code import wraps
+from ..importers.numpy.tracing.current import current, evaluator, trace_error, user_loc
+from ..importers.numpy.tracing.operators import as_value, op, wrap
+from ..importers.numpy.tracing.pytree import TreeDef, flatten, leaves_like, unflatten
+from ..importers.numpy.tracing.recorder import Recorder
+from ..ir.program import Block
+from ..ops.create import Constant
+from ..ops.gradients import CustomRule, key_of
+from .functional import joined, variable
+from .pullback import pulled_in_trace
+from .rerun import values_read
+
+
+class CustomVjp:
+    """A function with its own gradient.
+
+    Args:
+        forward: ``forward(*args) -> (result, saved)``.
+        backward: ``backward(saved, gradient) -> gradients``: a tuple with one for each argument,
+            of its structure, or None; ``gradient`` has the structure of the result. The gradient of
+            the only argument may stand for itself.
+    """
+
+    forward_mode = False  # whether tangents may pass through ``forward``
+
+    def __init__(self, forward: Callable, backward: Callable, name: str, module: str) -> None:
+        self.forward, self.backward = forward, backward
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = module
+
+    def __call__(self, *args: Any) -> Any:
+        rec = current()
+        if rec is None:
+            tape = evaluator()
+            if tape is not None:
+                return tape.call_custom(self, args)
+            return pair(self.forward(*args), self.__name__)[0]
+        leaves, tree = flatten(args)
+        # What the function reads from elsewhere is told from its arguments by these values.
+        leaves = [variable(rec, leaf) for leaf in leaves]
+        apart = Block()
+        with rec.nested(apart):
+            given = rec.callee(self.forward)(*unflatten(tree, leaves))
+            result, saved = pair(given, self.__name__)
+            kept, saved_tree = flatten(saved)
+            found, result_tree = flatten(result)
+            apart.outputs = tuple(as_value(rec, leaf) for leaf in (*kept, *found))
+        self._check(rec, apart, leaves)
+        outputs = [wrap(rec, v) for v in joined(rec, apart)]
+        kept, found = outputs[: len(kept)], outputs[len(kept) :]
+        rule = CustomRule(
+            f"{self.__module__}.{self.__qualname__}",
+            _Pull(self, tree, saved_tree, result_tree), (tree, saved_tree, result_tree),
+            self.forward_mode,
+        )  # fmt: skip
+        return unflatten(result_tree, _results(rec, rule, leaves, kept, found))
+
+    def _check(self, rec: Recorder, apart: Block, leaves: Sequence[Any]) -> None:
+        """Raise TraceError if the function reads what may have a gradient, and was not given."""
+        own = {as_value(rec, leaf) for leaf in leaves}
+        read = (v for v in values_read(apart) if v not in own and rec.dtype(v).kind in "fcV")
+        if any(v not in rec.capture_inputs and not _is_constant(rec, v) for v in read):
+            raise trace_error(
+                f"{self.__name__} reads a traced array that it is not given",
+                "pass it as an argument, so that it gets its gradient",
+            )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<profuse.custom_vjp {self.__module__}.{self.__qualname__}>"
+
+
+class Checkpoint(CustomVjp):
+    """A function that is computed again in its pullback, which so needs its arguments alone."""
+
+    forward_mode = True
+
+    def __init__(self, fn: Callable) -> None:
+        name = getattr(fn, "__name__", type(fn).__name__)
+        module = getattr(fn, "__module__", None) or type(fn).__module__
+        super().__init__(self._forward, self._backward, f"checkpoint of {name}", module)
+        wraps(self, fn)
+        self.fn = fn
+
+    def _forward(self, *args: Any) -> Any:
+        rec = current()
+        fn = self.fn if rec is None else rec.callee(self.fn)
+        return fn(*args), args
+
+    def _backward(self, saved: Any, gradient: Any) -> Any:
+        return pulled_in_trace(self.fn, saved)[1](gradient)
+
+
+def _is_constant(rec: Recorder, value: int) -> bool:
+    made = rec.defs.get(value)
+    return made is not None and made.op is Constant
+
+
+def _results(
+    rec: Recorder, rule: CustomRule, leaves: Sequence[Any], kept: Sequence[Any],
+    found: Sequence[Any],
+) -> list[Any]:  # fmt: skip
+    """The results of a function as those of its rule; integers have no gradient."""
+    groups = [[as_value(rec, leaf) for leaf in group] for group in (leaves, kept, found)]
+    operands = [wrap(rec, v) for group in groups for v in group]
+    attrs = {"inputs": len(leaves), "saved": len(kept), "key": key_of(rule)}
+    return [
+        op("custom_result", *operands, index=k, **attrs)
+        if rec.dtype(v).kind in "fcV" else wrap(rec, v)
+        for k, v in enumerate(groups[2])
+    ]  # fmt: skip
+
+
+class _Pull:
+    """Calls a backward function with what it expects; equal for one function and structure."""
+
+    def __init__(self, custom: CustomVjp, args: TreeDef, saved: TreeDef, result: TreeDef) -> None:
+        self.custom, self.trees = custom, (args, saved, result)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Pull):
+            return False
+        return self.custom is other.custom and self.trees == other.trees
+
+    def __hash__(self) -> int:
+        return hash((id(self.custom), self.trees))
+
+    def __call__(self, saved: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        rec = current()
+        args, saved_tree, result = self.trees
+        gradient = unflatten(result, list(gradients))
+        # On the tape, outside of traces, the function computes with arrays at once.
+        backward = self.custom.backward if rec is None else rec.callee(self.custom.backward)
+        found = backward(unflatten(saved_tree, list(saved)), gradient)
+        return [
+            x if x is None or rec is None else wrap(rec, as_value(rec, x))
+            for x in checked_gradients(self.custom, found, args)
+        ]
+
+
+def checked_gradients(custom: CustomVjp, found: Any, args: TreeDef) -> list[Any]:
+    """What ``backward`` has returned, one for each leaf of the arguments.
+
+    What is no tuple counts as the gradient of the only argument (R4.22). Raises ArgumentError for
+    something else.
+    """
+    name, trees = custom.__name__, args.spec[2]
+    if type(found) is not tuple and len(trees) == 1:
+        found = (found,)
+    if type(found) is not tuple or len(found) != len(trees):
+        raise ArgumentError(
+            f"backward of {name} must return a tuple of {len(trees)} gradients, one for each "
+            "argument", loc=user_loc(), hint="write None for an argument without gradient",
+        )  # fmt: skip
+    leaves: list[Any] = []
+    for g, spec in zip(found, trees, strict=True):
+        given = leaves_like(TreeDef(spec, len(TreeDef(spec, 0).paths())), g)
+        if given is None:
+            raise ArgumentError(
+                f"backward of {name} returns a gradient of another structure than its "
+                f"argument: {flatten(g)[1]}", loc=user_loc(),
+                hint="return one array for each array of the argument",
+            )  # fmt: skip
+        leaves += given
+    return leaves
+
+
+def pair(found: Any, name: str) -> tuple[Any, Any]:
+    """What ``forward`` has returned; raises ArgumentError for something else than a pair."""
+    if type(found) is not tuple or len(found) != 2:
+        raise ArgumentError(
+            f"forward of {name} must return a pair: its result, and what backward needs",
+            loc=user_loc(), hint="return y, (x, y)",
+        )  # fmt: skip
+    return found
+
+
+__all__ = ["Checkpoint", "CustomVjp", "checked_gradients", "pair"]

@@ -1,0 +1,176 @@
+"""Gradients of graphs alone: one joint graph, or a forward and a reverse one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any
+
+from ..errors import InternalError, IRError
+from ..importers.numpy.capture.inline import inline_program
+from ..importers.numpy.capture.scope import Scope
+from ..importers.numpy.tracing.current import recording
+from ..importers.numpy.tracing.operators import as_value, wrap
+from ..importers.numpy.tracing.recorder import Recorder
+from ..importers.numpy.world.journal import Journal
+from ..ir.program import Block, Program
+from ..ir.types import ScalarType, TensorType, Type
+from ..ops.speculation import Gradient
+from .blocks import pull_back_blocks
+from .functional import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
+from .residuals import residuals
+from .sweep import pull_back
+
+
+def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program:
+    """A program that computes what ``program`` does, and its gradients.
+
+    Its inputs are those of ``program`` and a gradient for each float output, in order; its outputs
+    are those of ``program`` and a gradient for each input that ``wrt`` names (default: all floats).
+    The gradient of an input that no output depends on is zeros.
+
+    Args:
+        program: its inputs have a dtype and a rank; sizes may be unknown. It stays as it is.
+        wrt: positions of inputs.
+
+    Raises IRError for inputs of unknown types and for what ``wrt`` names without being a float
+    input; TraceError, at its line, for an instruction that has no gradient.
+    """
+    made = _Forward(program, wrt, differentiate.__code__)
+    with recording(made.rec):
+        given = [given_gradient(made.rec, v) for v in made.float_outputs]
+        pairs = [(v, wrap(made.rec, g)) for v, g in zip(made.float_outputs, given, strict=True)]
+        found = made.gradients(pairs)
+    return made.program((*made.inputs, *given), (*made.outputs, *found))
+
+
+def split(
+    program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0,
+    loop_bytes: int | None = None,
+) -> Gradient:  # fmt: skip
+    """A program and its gradients as two programs, between which few bytes pass (R2.29).
+
+    Inputs and outputs are in memory in any case, so they rather than other values are captured.
+    The reverse half returns a gradient for each chosen input that a float output depends on. If
+    there are several float outputs, any of their gradients may be undefined, and so may those that
+    it returns (R2.30). ``budget`` is that of `residuals`, and ``loop_bytes`` what the gradient
+    of a loop may keep of its rounds; other arguments and errors are those of `differentiate`.
+    """
+    made = _Forward(program, wrt, split.__code__)
+    made.rec.loop_bytes = loop_bytes
+    with recording(made.rec):
+        apart = reverse_half(made.rec, made.float_outputs, made.flowing)
+        in_memory = {*made.inputs, *made.outputs}
+        kept = set(residuals(made.rec, apart, (), in_memory, budget, made.inputs).kept)
+        computed = [r for instr in made.rec.blocks[-1].instrs for r in instr.results]
+    inputs = [k for k, v in enumerate(made.inputs) if v in kept]
+    own = [v for v in computed if v in kept]  # in topological order
+    outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
+    captured = sorted(map(outputs.index, own))
+    body = Block(
+        (*apart.args, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
+        apart.instrs, apart.outputs,
+    )  # fmt: skip
+    forward = made.program(made.inputs, outputs)
+    reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)
+    return Gradient(
+        forward, reverse, len(made.outputs), tuple(made.floats), tuple(inputs), tuple(captured),
+        tuple(made.reached), tuple(made.rec.remarks),
+    )  # fmt: skip
+
+
+class _Forward:
+    """A program recorded anew, free of writes, of which gradients can be recorded.
+
+    Args:
+        program, wrt: as of `differentiate`.
+        entry: code of the function that records: frames beyond it are none of the graph's.
+
+    Attributes:
+        floats: positions of the float outputs.
+        chosen: positions of the inputs to differentiate by.
+        reached: those of them that `flowing` has found gradients of.
+    """
+
+    reached: list[int]
+
+    def __init__(self, program: Program, wrt: Sequence[int] | None, entry: CodeType) -> None:
+        types = [_known(program, k) for k in range(len(program.inputs))]
+        self.rec = rec = Recorder(program.name, ())
+        rec.entry, rec.journal = entry, Journal()
+        rec.scope = Scope(rec, differentiate)
+        rec.sizes_hold = True
+        with recording(rec):
+            self.inputs = [rec.new_value(t) for t in types]
+            floats = [k for k, v in enumerate(self.inputs) if is_float(wrap(rec, v))]
+            self.chosen = floats if wrt is None else list(wrt)
+            if not set(self.chosen) <= set(floats):
+                raise IRError(
+                    f"@{program.name} cannot be differentiated by inputs {self.chosen}",
+                    hint=f"its inputs of floats are {floats}",
+                )
+            apart = Block()
+            with rec.nested(apart):
+                apart.outputs = tuple(inline_program(rec, program, self.inputs))
+            self.outputs = joined(rec, apart)
+            self.instrs = list(rec.blocks[-1].instrs)
+            self.floats = [k for k, v in enumerate(self.outputs) if is_float(wrap(rec, v))]
+
+    @property
+    def float_outputs(self) -> list[int]:
+        """The outputs that have gradients."""
+        return [self.outputs[k] for k in self.floats]
+
+    def gradients(self, pairs: list[tuple[int, Any]]) -> list[int]:
+        """Record the gradients of the chosen inputs, from outputs with theirs."""
+        rec = self.rec
+        wanted = [self.inputs[k] for k in self.chosen]
+        found = pull_back(rec, self.instrs, pairs, wanted)
+        return [
+            gradient_or_zeros(rec, wrap(rec, v), g).value
+            for v, g in zip(wanted, found, strict=True)
+        ]
+
+    def flowing(self, pairs: list[tuple[int, Any]]) -> list[int]:
+        """Record the gradients of those of the chosen inputs that gradients flow into."""
+        rec = self.rec
+        wanted = [self.inputs[k] for k in self.chosen]
+        if len(pairs) == 1:
+            pulled = pull_back(rec, self.instrs, pairs, wanted)
+            found = [None if g is None else as_value(rec, g) for g in pulled]
+        else:
+            given = [(v, as_value(rec, g)) for v, g in pairs]
+            found = pull_back_blocks(rec, self.instrs, given, wanted)
+        self.reached = [k for k, g in zip(self.chosen, found, strict=True) if g is not None]
+        return [g for g in found if g is not None]
+
+    def program(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Program:
+        """What has been recorded. Nothing more can be recorded then."""
+        rec = self.rec
+        if rec.captured:
+            raise InternalError(f"a gradient in @{rec.program.name} reads an array of its own")
+        rec.finish(inputs, outputs)
+        # What the recorder has inferred holds in every call, as it started from types alone.
+        rec.program.types.update({v: _bare(t) for v, t in rec.hints.items()})
+        return rec.program
+
+
+def _known(program: Program, position: int) -> Type:
+    """The type of an input; raises IRError if it has no dtype or rank."""
+    found = _bare(program.type_of(program.inputs[position]))
+    if isinstance(found, TensorType) and (found.dtype is None or found.shape is None):
+        raise IRError(
+            f"input {position} of @{program.name} is {found}: gradients need its dtype and rank",
+            hint="write them into its type, as in tensor<?x4xf32>",
+        )
+    return found
+
+
+def _bare(type_: Type) -> Type:
+    """A type without layouts and values."""
+    if isinstance(type_, ScalarType):
+        return ScalarType(type_.dtype)
+    return type_.without_layout() if isinstance(type_, TensorType) else type_
+
+
+__all__ = ["Gradient", "differentiate", "split"]

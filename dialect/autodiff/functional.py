@@ -1,0 +1,322 @@
+"""Functions that differentiate the function they were made of, while they are traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..analysis.functional import functionalize
+from ..errors import ArgumentError, TraceError
+from ..importers.numpy.capture.inline import inline_block
+from ..importers.numpy.python.users_code import wraps
+from ..importers.numpy.tracing.control import own_arguments
+from ..importers.numpy.tracing.current import current, trace_error, user_loc
+from ..importers.numpy.tracing.operators import as_value, op, wrap
+from ..importers.numpy.tracing.pytree import (
+    TreeDef,
+    flatten,
+    leaves_like,
+    positional_names,
+    unflatten,
+)
+from ..importers.numpy.tracing.recorder import Recorder
+from ..importers.numpy.tracing.traced import Traced, TracedArray, TracedScalar
+from ..ir.dtypes import F64, dtype_of
+from ..ir.program import Block, Instr, Program
+from .rerun import append
+from .sweep import pull_back, push_forward
+
+Selector = int | str
+
+
+class Recorded:
+    """What one call of a function has recorded, with inputs that nothing else reads.
+
+    Attributes:
+        instrs: the instructions, free of writes.
+        inputs: the values of the float leaves among ``leaves``; None for other leaves.
+        outputs: the leaves of the result.
+        tree: its structure.
+    """
+
+    def __init__(
+        self, rec: Recorder, fn: Callable, args: tuple, kwargs: dict, names: Sequence[Selector]
+    ) -> None:
+        self.rec = rec
+        given, kwargs = list(args), dict(kwargs)
+        self.trees: list[TreeDef] = []
+        self.leaves: list[Any] = []
+        self.inputs: list[int | None] = []
+        for name in names:
+            held: Any = given if isinstance(name, int) else kwargs
+            leaves, tree = flatten(held[name])
+            fresh = [variable(rec, leaf) for leaf in leaves]
+            held[name] = unflatten(tree, fresh)
+            self.trees.append(tree)
+            self.leaves += leaves
+            self.inputs += [None if f is x else f.value for f, x in zip(fresh, leaves, strict=True)]
+        apart, block = Block(), rec.blocks[-1]
+        outer, rec.variables = rec.variables, rec.variables.union(filter(None, self.inputs))
+        try:
+            with rec.nested(apart):
+                found, self.tree = flatten(rec.callee(fn)(*given, **kwargs))
+                apart.outputs = tuple(as_value(rec, leaf) for leaf in found)
+        finally:
+            rec.variables = outer
+        start = len(block.instrs)
+        self.outputs = joined(rec, apart)
+        self.instrs: list[Instr] = block.instrs[start:]
+
+    @property
+    def result(self) -> Any:
+        """What the function has returned."""
+        return unflatten(self.tree, [wrap(self.rec, v) for v in self.outputs])
+
+    def tangents(self, tangents: Sequence[Any]) -> Any:
+        """The tangent of the result, from those of the leaves; zeros where it depends on none."""
+        given = {
+            v: op("cast", t, dtype=dtype_of(self.rec.dtype(v)))
+            for v, t in zip(self.inputs, tangents, strict=True) if v is not None and t is not None
+        }  # fmt: skip
+        found = push_forward(self.rec, self.instrs, given, self.outputs)
+        return unflatten(self.tree, [
+            gradient_or_zeros(self.rec, wrap(self.rec, v), t)
+            for v, t in zip(self.outputs, found, strict=True)
+        ])  # fmt: skip
+
+    def gradients(self, gradients: Iterable[tuple[int, Any]]) -> list[Any]:
+        """One tree per argument: of the gradient for each float leaf, and None for all others."""
+        wanted = [v for v in self.inputs if v is not None]
+        found = iter(pull_back(self.rec, self.instrs, gradients, wanted))
+        leaves = [
+            None if value is None else gradient_or_zeros(self.rec, leaf, next(found))
+            for value, leaf in zip(self.inputs, self.leaves, strict=True)
+        ]
+        trees, rest = [], leaves
+        for tree in self.trees:
+            trees.append(unflatten(tree, rest[: tree.leaves]))
+            rest = rest[tree.leaves :]
+        return trees
+
+
+def is_float(leaf: Any) -> bool:
+    """Whether a leaf of an argument, traced or not, has a gradient."""
+    if isinstance(leaf, (Traced, TracedScalar)):
+        return leaf.rec.dtype(leaf.value).kind in "fcV"
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf.dtype.kind in "fcV"
+    return isinstance(leaf, (float, complex))
+
+
+def variable(rec: Recorder, leaf: Any) -> Any:
+    """A float leaf as a value of its own; any other leaf itself."""
+    if not is_float(leaf):
+        return leaf
+    fresh = op("positive", wrap(rec, as_value(rec, leaf)))
+    owner = leaf.storage.owner if isinstance(leaf, Traced) and leaf.storage else None
+    if isinstance(fresh, Traced) and owner:
+        fresh = TracedArray(rec, fresh.value, owner=owner)
+    return fresh
+
+
+def joined(rec: Recorder, apart: Block) -> tuple[int, ...]:
+    """Append the instructions of a block to the current one, free of writes; returns its outputs.
+
+    Raises TraceError, at their lines, for writes to memory that the block has not made.
+    """
+    if not any(instr.op.writes for instr in apart.walk()):
+        append(rec, apart)
+        return apart.outputs
+    program = Program("differentiated", apart, rec.hints, rec.program.count)
+    _, kept = functionalize(program, at_run_time=lambda write: True)
+    if kept:
+        raise TraceError(
+            f"an array that is written to cannot be differentiated: {kept[0]}", loc=kept[0].loc,
+            hint="build a new array in place of the write, or write to one made in the function",
+        )  # fmt: skip
+    return inline_block(rec, program.body)
+
+
+def given_gradient(rec: Recorder, value: int) -> int:
+    """A value of the block that is recorded, for the gradient of ``value``, which it is given."""
+    given = rec.new_value(rec.hints[value])
+    rec.shaped[given] = value
+    return given
+
+
+def reverse_half(
+    rec: Recorder, outputs: Sequence[int], gradients: Callable[[list[tuple[int, Any]]], list[int]]
+) -> Block:
+    """A block that is given the gradients of ``outputs``, and yields what follows from them.
+
+    ``gradients`` records that, from pairs of an output and its gradient.
+    """
+    apart = Block()
+    with rec.nested(apart):
+        apart.args = tuple(given_gradient(rec, v) for v in outputs)
+        own_arguments(rec, apart)
+        pairs = [(v, wrap(rec, g)) for v, g in zip(outputs, apart.args, strict=True)]
+        apart.outputs = tuple(gradients(pairs))
+    return apart
+
+
+def gradient_or_zeros(rec: Recorder, leaf: Any, g: Any) -> Any:
+    """A gradient as it is returned: of the dtype of its leaf, zeros where nothing depends on it."""
+    if not isinstance(leaf, (Traced, np.ndarray)):  # numbers have one of their own dtype
+        dtype = rec.dtype(as_value(rec, leaf))
+        if g is None:
+            return wrap(rec, rec.constant(dtype.type(0)))
+        return op("to_tensor", g, dtype=F64) if isinstance(g, TracedScalar) else g
+    return np.zeros_like(wrap(rec, as_value(rec, leaf))) if g is None else g
+
+
+class ValueAndGrad:
+    """``fn`` with its gradients, as a function that must be traced.
+
+    Args:
+        fn: has a float result of rank 0, or with ``has_aux`` a pair of it and anything.
+        wrt: the arguments to differentiate by: a position or name, or a tuple of these.
+        has_aux: see ``fn``.
+        with_value: return the result, too.
+    """
+
+    only_traced: ClassVar[bool] = True
+
+    def __init__(
+        self, fn: Callable, wrt: Selector | Sequence[Selector], has_aux: bool, with_value: bool
+    ) -> None:
+        wraps(self, fn)
+        self.fn, self.wrt, self.has_aux, self.with_value = fn, wrt, has_aux, with_value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        rec = trace_in_progress()
+        names = selected(self.fn, self.wrt, args, kwargs)
+        made = Recorded(rec, self.fn, args, kwargs, names)
+        result, aux = made.result, None
+        if self.has_aux:
+            if type(result) is not tuple or len(result) != 2:
+                raise ArgumentError(
+                    "with has_aux=True the function must return a pair", loc=user_loc(),
+                    hint="return loss, anything_else",
+                )  # fmt: skip
+            result, aux = result
+        if all(v is None for v in made.inputs):
+            raise ArgumentError(
+                f"nothing can be differentiated by {self.wrt!r}: it holds no floats",
+                loc=user_loc(), hint="name an argument with floats in wrt, or convert it first",
+            )  # fmt: skip
+        trees = made.gradients([(as_value(rec, result), _one(rec, result))])
+        found = tuple(trees) if isinstance(self.wrt, (tuple, list)) else trees[0]
+        if not self.with_value:
+            return (found, aux) if self.has_aux else found
+        return ((result, aux), found) if self.has_aux else (result, found)
+
+
+class Jvp:
+    """``fn`` with the derivative along tangents of its arguments, as a function that is traced."""
+
+    only_traced: ClassVar[bool] = True
+
+    def __init__(self, fn: Callable) -> None:
+        self.__module__ = fn.__module__
+        self.__name__ = f"jvp_{getattr(fn, '__name__', type(fn).__name__)}"
+        self.fn = fn
+
+    def __call__(self, args: tuple, tangents: tuple) -> Any:
+        rec = trace_in_progress()
+        made = Recorded(rec, self.fn, tuple(args), {}, range(len(args)))
+        leaves = []
+        for arg, tree, tangent in zip(args, made.trees, tangents, strict=True):
+            leaves += _along(arg, tree, tangent)
+        return made.result, made.tangents(leaves)
+
+
+def _along(arg: Any, tree: TreeDef, tangent: Any) -> list[Any]:
+    """The leaves of a tangent, None where it has None; raises ArgumentError for another tree."""
+    leaves = leaves_like(tree, tangent)
+    if leaves is None:
+        raise ArgumentError(
+            f"a tangent has another structure than its argument: {flatten(tangent)[1]}, not {tree}",
+            loc=user_loc(), hint="give an array for each array, or None for zeros",
+        )  # fmt: skip
+    for leaf, primal in zip(leaves, flatten(arg)[0], strict=True):
+        if leaf is not None and np.shape(leaf) != np.shape(primal):
+            raise ArgumentError(
+                f"a tangent has shape {np.shape(leaf)}, its argument {np.shape(primal)}",
+                loc=user_loc(),
+            )
+    return leaves
+
+
+def trace_in_progress() -> Recorder:
+    """The trace that this thread records; raises TraceError if there is none."""
+    rec = current()
+    if rec is None:
+        raise trace_error("no function is being traced")
+    return rec
+
+
+def _one(rec: Recorder, loss: Any) -> Any:
+    """The gradient of a loss by itself; raises ArgumentError for what is no loss."""
+    value = as_value(rec, loss) if isinstance(loss, (Traced, TracedScalar, float)) else None
+    if value is None or rec.dtype(value).kind not in "fV" or _shape(rec, value) != ():
+        said = "no single array" if value is None else (
+            f"{rec.dtype(value)} of shape {_shape(rec, value)}"
+        )  # fmt: skip
+        raise ArgumentError(
+            f"only a float without axes can be differentiated; the function returns {said}",
+            loc=user_loc(), hint="reduce the result, as with .sum() or .mean(), or use pf.vjp",
+        )  # fmt: skip
+    return wrap(rec, rec.constant(rec.dtype(value).type(1)))
+
+
+def _shape(rec: Recorder, value: int) -> Any:
+    return rec.shape(value)
+
+
+def selected(
+    fn: Callable, wrt: Selector | Sequence[Selector], args: tuple, kwargs: dict[str, Any]
+) -> list[Selector]:
+    """Where the arguments named by ``wrt`` are: positions in ``args``, names in ``kwargs``.
+
+    Raises ArgumentError for arguments that are not there, or are named twice.
+    """
+    names = list(positional_names(fn, len(args)))
+    found: list[Selector] = []
+    for name in wrt if isinstance(wrt, (tuple, list)) else (wrt,):
+        place: Selector | None = None
+        if isinstance(name, str):
+            place = names.index(name) if name in names else name if name in kwargs else None
+        elif type(name) is int and -len(args) <= name < len(args):
+            place = name % len(args)
+        elif type(name) is int and name >= 0:
+            parameters = [*inspect.signature(fn).parameters]
+            place = parameters[name] if name < len(parameters) else None
+            place = place if place in kwargs else None
+        if place is None or place in found:
+            raise ArgumentError(
+                f"wrt={wrt!r}: the call has no argument {name!r}"
+                if place is None else f"wrt={wrt!r} names an argument twice",
+                hint=f"its arguments are {', '.join(map(str, (*names, *kwargs)))}",
+            )  # fmt: skip
+        found.append(place)
+    return found
+
+
+__all__ = [
+    "Jvp",
+    "Recorded",
+    "Selector",
+    "ValueAndGrad",
+    "given_gradient",
+    "gradient_or_zeros",
+    "is_float",
+    "joined",
+    "reverse_half",
+    "selected",
+    "trace_in_progress",
+    "variable",
+]

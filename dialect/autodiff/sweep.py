@@ -1,0 +1,218 @@
+"""Reverse and forward mode over recorded instructions, by the rules of their op classes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..importers.numpy.tracing.current import trace_error
+from ..importers.numpy.tracing.recorder import Recorder
+from ..ir.gradients import times
+from ..ir.op import EACH, Op
+from ..ir.program import Instr
+from ..ir.types import ListType
+from ..ops.control_flow.control import ControlFlow
+from ..ops.gradients import CustomResult
+from .builder import TraceBuilder
+from .cancel import cancelling
+from .centred import gradient_of_mean, subtracted_mean
+from .rerun import values_read
+from .rules import partials_of, pulled, refused, stated_rule
+
+
+def pull_back(
+    rec: Recorder, instrs: Sequence[Instr], gradients: Iterable[tuple[int, Any]],
+    wanted: Sequence[int],
+) -> list[Any]:  # fmt: skip
+    """The gradients of ``wanted`` values, from those of values that ``instrs`` compute.
+
+    ``gradients``: pairs of a value and a gradient, None for 0; those of one value add up.
+
+    What is recorded has the lines of the instructions. None = nothing depends on the value. Raises
+    TraceError for an instruction that has no gradient yet, at its line.
+    """
+    b = TraceBuilder(rec)
+    found: dict[int, Any] = {}
+    for value, g in gradients:
+        if g is not None:
+            _add(found, value, g)
+    active = active_values(rec, instrs, found, wanted)
+    for instr in reversed(instrs):
+        gs = [found.pop(r, None) if r in active else None for r in instr.results]
+        if any(g is not None for g in gs):
+            with rec.at(instr.loc):
+                for value, g in contributions(b, instr, gs, active):
+                    _add(found, value, g)
+    return [found.get(v) for v in wanted]
+
+
+def active_values(
+    rec: Recorder, instrs: Sequence[Instr], found: Mapping[int, Any], wanted: Sequence[int]
+) -> set[int]:
+    """The values that have gradients; what provably cancels has none, which is remarked.
+
+    ``found``: the gradients of values that are given.
+    """
+    still = cancelling(rec, instrs, found)
+    for value in still:
+        made = rec.defs[value]
+        rec.remark(
+            f"the gradient of the {made.op.name} at {made.loc} is left out: the results do not "
+            "depend on what is subtracted there"
+        )
+    return _active(rec, instrs, wanted) - still
+
+
+def contributions(
+    b: TraceBuilder, instr: Instr, gs: Sequence[Any], active: set[int]
+) -> Iterator[tuple[int, Any]]:
+    """What one instruction adds to the gradients of active values that it reads.
+
+    ``gs``: the gradients of its results, None for 0.
+    """
+    rec = b.rec
+    if issubclass(instr.op, ControlFlow):
+        from .flow import pull_flow  # few functions have any, and a first call waits for imports
+
+        yield from pull_flow(rec, instr, gs, active, functools.partial(pull_back, rec)).items()
+        return
+    b.wanted = [v in active for v in instr.operands]
+    for value, g in zip(instr.operands, _pulled_in_short(b, instr, gs), strict=True):
+        if g is not None and value in active:
+            yield value, g
+
+
+def _pulled_in_short(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
+    """What `pulled` gives, without what is known to sum to zero."""
+    mean = subtracted_mean(b.rec, instr)
+    if mean is None or not b.wants(mean):
+        return pulled(b, *_parts(b, instr), gs)
+    b.wanted = [wanted and k != mean for k, wanted in enumerate(b.wanted)]
+    found = list(pulled(b, *_parts(b, instr), gs))
+    found[mean] = gradient_of_mean(b, instr, mean, gs[0])
+    return found
+
+
+def push_forward(
+    rec: Recorder, instrs: Sequence[Instr], tangents: Mapping[int, Any], wanted: Sequence[int]
+) -> list[Any]:
+    """The tangents of ``wanted`` values, from those of values that ``instrs`` read.
+
+    None = the value does not depend on them. Raises TraceError as `pull_back` does.
+    """
+    b = TraceBuilder(rec)
+    found = dict(tangents)
+    for instr in instrs:
+        if issubclass(instr.op, ControlFlow):
+            if not found.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
+                from .flow import push_flow
+
+                with rec.at(instr.loc):
+                    moved = push_flow(rec, instr, found, functools.partial(push_forward, rec))
+                _note(found, instr.results, moved)
+            continue
+        given = [found.get(v) for v in instr.operands]
+        if all(t is None for t in given) or not _is_differentiable(rec, instr):
+            continue
+        b.wanted = [t is not None for t in given]
+        with rec.at(instr.loc):
+            _note(found, instr.results, _pushed(b, instr, given))
+    return [found.get(v) for v in wanted]
+
+
+def _note(found: dict[int, Any], results: Sequence[int], tangents: Sequence[Any]) -> None:
+    """Keep the tangents of results that have one."""
+    pairs = zip(results, tangents, strict=True)
+    found.update((v, t) for v, t in pairs if t is not None)
+
+
+def _add(found: dict[int, Any], value: int, g: Any) -> None:
+    found[value] = found[value] + g if value in found else g
+
+
+def _active(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> set[int]:
+    """The values that gradients flow through on their way to the wanted ones."""
+    active = set(wanted)
+    for instr in instrs:
+        read = (
+            instr.operands if not instr.blocks else (*instr.operands, *values_read(*instr.blocks))
+        )
+        if not active.isdisjoint(read) and _is_differentiable(rec, instr):
+            active |= {r for r in instr.results if _is_float(rec, r)}
+    return active
+
+
+def _is_differentiable(rec: Recorder, instr: Instr) -> bool:
+    return not instr.op.no_gradient and any(_is_float(rec, r) for r in instr.results)
+
+
+def _is_float(rec: Recorder, value: int) -> bool:
+    return not isinstance(rec.hints[value], ListType) and rec.dtype(value).kind in "fcV"
+
+
+def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
+    """One tangent per result, or None."""
+    op, attrs, xs, ys = _parts(b, instr)
+    rule = stated_rule(op)
+    if rule == "partials":
+        parts, multiply = partials_of(b, op, xs, ys[0])
+        terms = [
+            times(p, t, multiply)
+            for p, t in zip(parts, ts, strict=True) if p is not None and t is not None
+        ]  # fmt: skip
+        return (_summed(b, terms, ys[0]),)
+    if rule == "linear":
+        sets = [tuple(range(len(xs)))] if op.linear is EACH else op.linear
+        terms = []
+        for operands in sets:
+            if any(ts[k] is not None for k in operands):
+                given = list(xs)
+                for k in operands:
+                    given[k] = np.zeros_like(xs[k]) if ts[k] is None else ts[k]
+                terms.append(b.op(op.name, *given, **attrs))
+        return (_summed(b, terms, ys[0]),)
+    if issubclass(op, CustomResult):
+        if op.rule(attrs).forward_mode:
+            return (ts[op.chosen(attrs)],)
+        raise trace_error(
+            "a function with its own gradient has no forward mode", "use pf.grad or pf.vjp"
+        )
+    if rule == "vjp":
+        return _pushed_by_transposing(b, instr, ts)
+    raise refused(op)
+
+
+def _pushed_by_transposing(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
+    """Tangents by a rule for gradients: these are linear in what they are made from."""
+    op, attrs, xs, ys = _parts(b, instr)
+    rec = b.rec
+    wanted = list(b.wanted)
+    dummies = [b.op("copy", np.zeros_like(y)) for y in ys]
+    start = len(rec.blocks[-1].instrs)
+    found = op.vjp(b, attrs, xs, ys, dummies)
+    linear = rec.blocks[-1].instrs[start:]
+    given = [(g.value, t) for g, t in zip(found, ts, strict=False) if g is not None]
+    tangents = pull_back(rec, linear, given, [d.value for d in dummies])
+    b.wanted = wanted
+    return tangents
+
+
+def _parts(b: TraceBuilder, instr: Instr) -> tuple[type[Op], dict[str, Any], list, list]:
+    attrs = instr.op.full_attrs(instr.attrs)
+    xs, ys = ([b.value(v) for v in values] for values in (instr.operands, instr.results))
+    return instr.op, attrs, xs, ys
+
+
+def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
+    if not terms:
+        return None
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return b.converted(b.spread(total, y), y)
+
+
+__all__ = ["active_values", "contributions", "pull_back", "push_forward"]

@@ -1,0 +1,1 @@
+"""One capture of a function: its watched run, the state that it reads, and its stored trace."""

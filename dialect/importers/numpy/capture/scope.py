@@ -1,0 +1,312 @@
+"""The world that a traced function sees: its own globals, cells and defaults, with substitutes.
+
+A trace runs the user's code object in a new function whose globals are a `dict` subclass: reads of
+globals ask it (`LOAD_GLOBAL` does for all but exact dicts), so that NumPy's creation functions,
+clocks and the like are substituted *by value* for this code, in this trace, and for nobody else.
+Functions of the user's that it calls get the same treatment; C code and libraries get none.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....dataclass import dataclass
+from ..python.purity import is_pure_class
+from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
+from ..tracing.current import trace_error
+from ..tracing.traced import TracedArray, TracedScalar
+from ..world.hidden import Hidden, hidden_error, is_hidden
+from ..world.places import MISSING
+from ..world.substitutes import BUILTINS, conversion, substitute
+from .calls import CALLEE, asks_identities, asks_source, with_callees
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+
+_MISSING = object()
+_NUMBERS = frozenset({int, float, bool, complex})
+_PLAIN = frozenset({
+    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
+    np.dtype,
+})  # fmt: skip
+_Cached = type(functools.lru_cache(lambda: None))
+
+
+class Globals(dict):
+    """A module's globals for one trace: reads are substituted, writes stay here."""
+
+    __slots__ = ("absent", "real", "scope", "seen", "start")
+
+    def __init__(self, scope: Scope, real: dict[str, Any]) -> None:
+        super().__init__(real)
+        dict.__setitem__(self, "__builtins__", scope.builtins)
+        dict.__setitem__(self, CALLEE, scope.callee)
+        self.scope, self.real = scope, real
+        self.start = dict(self)
+        self.seen: set[str] = set()
+        self.absent: set[str] = set()  # names that the code has read, and that are not bound
+
+    def __getitem__(self, name: str) -> Any:
+        value = dict.get(self, name, _MISSING)
+        if value is _MISSING:
+            if name not in self.scope.builtins:
+                self.absent.add(name)
+            raise KeyError(name)
+        if name not in self.seen:
+            self.seen.add(name)
+            self.scope.watch(value, name)
+        return self.scope.given(value, name)
+
+    def provide(self, name: str, value: Any) -> None:
+        """Let the code read a name that the module does not have."""
+        if name not in self.start:
+            dict.__setitem__(self, name, value)
+            self.start[name] = value
+
+    def written(self) -> list[str]:
+        """Names that the traced code has assigned."""
+        return [
+            name for name in {**self.start, **self}
+            if dict.get(self, name, _MISSING) is not self.start.get(name, _MISSING)
+            and name != "__warningregistry__"
+        ]  # fmt: skip
+
+
+@dataclass(eq=False)
+class _Cell:
+    """A closure cell, and the one that the traced code has in its place."""
+
+    original: types.CellType
+    made: types.CellType
+    name: str
+    held: Any = _MISSING  # by the original when the traced code got the other one
+    given: Any = _MISSING
+    filled: bool = False
+
+
+class Scope:
+    """The substitutes of one trace, made as they are needed."""
+
+    def __init__(self, rec: Recorder, fn: Callable) -> None:
+        self._rec = rec
+        module = getattr(fn, "__module__", None) or type(fn).__module__
+        self._package = module.partition(".")[0]  # of the traced function; it counts as the user's
+        builtin = vars(builtins)
+        self.builtins = {**builtin, **BUILTINS}
+        self._globals: dict[int, Globals] = {}
+        self._functions: dict[int, tuple[Any, Any]] = {}
+        self._cells: dict[int, _Cell] = {}
+        self.codes: list[types.CodeType] = []
+
+    # --- what is handed to the user's code ----------------------------------------------------
+
+    def watch(self, value: Any, name: str) -> None:
+        """Remember what a value that the function reads holds now (see `journal`)."""
+        self._rec.journal.watch(value, name)
+
+    def given(self, value: Any, name: str) -> Any:
+        """The object that the user's code gets for a value that it reads by name."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is types.FunctionType:
+            return self.function(value)
+        if kind is types.MethodType or kind is functools.partial or kind is _Cached:
+            return self.callee(value, called=False)
+        found = substitute(value)
+        if found is value and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(name, value)
+        return self._shadow(value, name) if found is value else found
+
+    def _shadow(self, value: Any, name: str) -> Any:
+        shadows = self._rec.shadows
+        if shadows is not None:
+            return shadows.of(value, name)
+        return Hidden(value, name) if is_hidden(value, type(value)) else value
+
+    def callee(self, value: Any, called: bool = True) -> Any:
+        """The callable in place of ``value``; it raises TraceError if that must not be called."""
+        kind = type(value)
+        if called and isinstance(value, type) and not is_pure_class(value):
+            raise hidden_error(value.__name__, value)
+        if kind is types.FunctionType:
+            return self.function(value)
+        if kind is types.MethodType:
+            function = self.callee(value.__func__, called=False)
+            if function is not value.__func__:
+                return types.MethodType(function, self._shadow(value.__self__, "self"))
+        elif kind is functools.partial:
+            function = self.callee(value.func, called=False)
+            if function is not value.func:
+                args = [self._shadow(arg, "an argument") for arg in value.args]
+                named = {k: self._shadow(v, k) for k, v in value.keywords.items()}
+                made = functools.partial(function, *args, **named)
+                made.__dict__.update(vars(value))
+                return made
+        elif kind is _Cached:
+            return self._cached(value)
+        elif called and isinstance(value, type):
+            return conversion(value) if value in _NUMBERS else self._constructor(value)
+        found = substitute(value)
+        if not called or found is not value:
+            return found
+        function = getattr(kind, "__call__", None)  # noqa: B004
+        if type(function) is types.FunctionType and self._is_users(function):
+            return types.MethodType(self.function(function), self._shadow(value, "self"))
+        return value
+
+    def function(self, fn: types.FunctionType) -> Any:
+        """The function in place of ``fn``: a copy of a user's, or the substitute of a library's."""
+        globals_ = fn.__globals__
+        if type(globals_) is Globals:
+            if globals_.scope is self:
+                return fn
+            globals_ = globals_.real
+        known = self._functions.get(id(fn))
+        if known is not None:
+            return known[1]
+        if not self._is_users(fn):
+            return substitute(fn)
+        table = self._of(globals_)
+        code = with_callees(fn, self._rec.policy is not None, "branches" in self._rec.memory)
+        if asks_source(code):
+            table.provide(SOURCE, self._source())
+        if asks_identities(code):
+            from ..world.identities import is_bool  # few functions ask
+
+            table.provide(IS, is_bool)
+        self.codes.append(code)
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        # Cells are shared among functions, and may hold the function itself.
+        closure = [self._cell(cells[name], name) for name in code.co_freevars]
+        made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
+        self._functions[id(fn)] = (fn, made)
+        for cell in closure:
+            self._fill(cell)
+        if fn.__defaults__:
+            last = code.co_varnames[: code.co_argcount][-len(fn.__defaults__) :]
+            made.__defaults__ = tuple(map(self._read, fn.__defaults__, last))
+        if fn.__kwdefaults__:
+            made.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
+        for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(made, name, getattr(fn, name))
+        made.__dict__ = fn.__dict__
+        self._rec.journal.watch_attributes(fn, fn.__name__)
+        return made
+
+    def _source(self) -> Any:
+        if self._rec.source is None:
+            from ..source.source import Source  # which few functions need
+
+            self._rec.source = Source(self._rec)
+        return self._rec.source
+
+    def _is_users(self, fn: types.FunctionType) -> bool:
+        module = dict.get(fn.__globals__, "__name__") or ""  # __module__ is copied by decorators
+        if not is_users_name(module):
+            return False
+        return is_users_file(fn.__code__.co_filename) or module.partition(".")[0] == self._package
+
+    def _of(self, real: dict[str, Any]) -> Globals:
+        found = self._globals.get(id(real))
+        if found is None:
+            found = self._globals[id(real)] = Globals(self, real)
+        return found
+
+    def _read(self, value: Any, name: str) -> Any:
+        self.watch(value, name)
+        return self.given(value, name)
+
+    def _cell(self, cell: types.CellType, name: str) -> _Cell:
+        found = self._cells.get(id(cell))
+        if found is None:
+            found = self._cells[id(cell)] = _Cell(cell, types.CellType(), name)
+        return found
+
+    def _fill(self, cell: _Cell) -> None:
+        if not cell.filled:
+            cell.filled = True
+            try:
+                value = cell.original.cell_contents
+            except ValueError:
+                return  # not bound yet
+            cell.held, cell.given = value, self._read(value, cell.name)
+            cell.made.cell_contents = cell.given
+
+    def _cached(self, value: Any) -> Callable:
+        """A wrapper of a user's ``lru_cache`` that bakes traced numbers, lest they stay as keys."""
+        known = self._functions.get(id(value))
+        if known is not None:
+            return known[1]
+
+        @functools.wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            def plain(x: Any) -> Any:
+                if isinstance(x, tuple) and type(x) is tuple:
+                    return tuple(map(plain, x))
+                if type(x) is TracedArray:
+                    raise trace_error(
+                        f"{value.__name__}, which keeps its results, is called with a traced array",
+                        "call what it wraps: f.__wrapped__(x)",
+                    )
+                return x.bake() if type(x) is TracedScalar else x
+
+            return value(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+
+        for name in ("cache_info", "cache_clear", "cache_parameters"):
+            setattr(call, name, getattr(value, name))
+        self._functions[id(value)] = (value, call)
+        return call
+
+    def _constructor(self, cls: type) -> Any:
+        """A class, or a function that makes its instances with this trace's ``__init__``."""
+        init = cls.__init__  # type: ignore[misc]
+        if (
+            type(cls) is not type or cls.__new__ is not object.__new__
+            or type(init) is not types.FunctionType or not self._is_users(init)
+        ):  # fmt: skip
+            return substitute(cls)
+        made = self.function(init)
+
+        def construct(*args: Any, **kwargs: Any) -> Any:
+            instance: Any = object.__new__(cls)
+            if self._rec.shadows is not None:
+                self._rec.shadows.leave(instance)
+            made(instance, *args, **kwargs)
+            return instance
+
+        return construct if not getattr(cls, "__abstractmethods__", None) else cls
+
+    # --- what the user's code did -------------------------------------------------------------
+
+    def read(self) -> Iterator[tuple[str, Any, Any, Any, str]]:
+        """What the code has read by name, as the fields of `state.StateRead`."""
+        for table in self._globals.values():
+            for name in sorted(table.seen & table.real.keys()):
+                yield "global", table.real, name, table.start.get(name), name
+            for name in sorted(table.absent):
+                yield "global", table.real, name, MISSING, name
+        for cell in self._cells.values():
+            if cell.held is not _MISSING:
+                yield "cell", cell.original, None, cell.held, cell.name
+
+    def assigned(self) -> list[tuple[str, str]]:
+        """Kind and name of each global and nonlocal variable that the traced code has assigned."""
+        out = [("global", name) for table in self._globals.values() for name in table.written()]
+        for cell in self._cells.values():
+            try:
+                value = cell.made.cell_contents
+            except ValueError:
+                value = _MISSING
+            if value is not cell.given:
+                out.append(("nonlocal", cell.name))
+        return out
+
+
+__all__ = ["Globals", "Scope"]

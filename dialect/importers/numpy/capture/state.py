@@ -1,0 +1,327 @@
+"""What a trace has read of objects that outlive the call, and whether that is still so.
+
+A graph holds the values that globals, closure cells, attributes and items had when it was traced.
+Each of them becomes a `StateRead`, which calls compare with what is there now. Globals and cells
+are those that the code has read. Of the objects behind them those attributes count that the code
+names, in whatever way it gets there: by a name, or by a text for `getattr`.
+A name too many costs a comparison; a dynamic name (``getattr(self, f"w{k}")``) whose parts are no
+attributes is not seen.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import itertools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import TraceError
+from ..python.instances import slots_of
+from ..python.purity import BOUND, CODE, bound_to, is_python_state, is_value
+from ..python.users_code import is_users_file, is_users_module
+from ..world.journal import is_of_a_library, is_users_class, may_change
+from ..world.places import FIND, MISSING, PLAIN, StateRead
+from .calls import codes_in
+
+if TYPE_CHECKING:
+    from .scope import Scope
+    from .watching import Watch
+
+MOST_READS = 4096  # of one trace
+# What gives attributes by names that are no names or texts of the code.
+_BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
+_LISTS = frozenset({
+    "asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars",
+})  # fmt: skip
+_MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
+_ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
+_CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
+_CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
+_CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
+# What a class has in the place of attributes that its objects keep in slots.
+_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
+_DESCRIPTORS = (*_SLOTS, property, classmethod, staticmethod, functools.cached_property)
+
+
+def state_reads(
+    scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
+    is_plain: Callable[[np.ndarray, bool], bool],
+) -> list[StateRead]:  # fmt: skip
+    """What the traced code has read of what was there before the call, each place once.
+
+    Args:
+        scope: of the trace, which has ended.
+        watch: what else has run.
+        reached: objects that it got without reading a name: itself, and arguments that are no
+            leaves, each with its name.
+        is_plain: whether the code got an array itself, and may have computed of its contents; with
+            True, code that gets no shadows has reached it.
+
+    Raises TraceError where that is more than calls can compare.
+    """
+    codes = [inner for code in (*scope.codes, *watch.codes) for inner in codes_in(code)]
+    names = {*_names(codes), *_texts(codes)}
+    asked = set(_names(filter(_finds_absent, codes)))
+    if names & {"getattr", "hasattr"}:
+        asked |= set(_texts(codes))
+    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    with walk.of_objects_themselves():
+        for step, holder, key, value, name in watch.reads:
+            walk.note(step, holder, key, value, name)
+    for step, holder, key, value, name in scope.read():
+        walk.note(step, holder, key, value, name)
+    for kind, key in watch.bindings:
+        walk.read("attribute", kind, key, f"{kind.__name__}.{key}")
+    for value, name in reached:
+        walk.descend(value, name)
+    return walk.reads
+
+
+def named(scope: Scope) -> set[str]:
+    """All names and texts in the code that a trace has run."""
+    codes = [inner for code in scope.codes for inner in codes_in(code)]
+    return {*_names(codes), *_texts(codes)}
+
+
+def _names(codes: Iterable[types.CodeType]) -> Iterator[str]:
+    """All names in code."""
+    return (name for code in codes for name in code.co_names)
+
+
+def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
+    """All texts in code, with which it may ask for attributes."""
+    for code in codes:
+        for constant in code.co_consts:
+            parts = constant if isinstance(constant, tuple) else (constant,)
+            yield from (part for part in parts if isinstance(part, str))
+
+
+def _finds_absent(code: types.CodeType) -> bool:
+    """True for code that may catch the error for an attribute that an object does not have."""
+    if not code.co_exceptiontable:
+        return False
+    if not _ERRORS.isdisjoint(code.co_names):
+        return True
+    steps = code.co_code[::2]
+    caught, matched, of_with = (dis.opmap[name] in steps for name in _CAUGHT)
+    return caught and not matched and not of_with  # ``except`` without a class
+
+
+def _makes_names(code: types.CodeType) -> bool:
+    """True of code that may ask for attributes by names that it makes up."""
+    names = {*code.co_names}
+    if names & _BY_NAME:
+        return True
+    if not names & _LISTS and "getattr" not in names:
+        return False
+    steps = list(dis.get_instructions(code))
+    for k, step in enumerate(steps):
+        if step.argval in _LISTS and (step.opname == "LOAD_GLOBAL" or names & _MODULES):
+            return True
+        if step.argval == "getattr" and step.opname.startswith("LOAD_"):
+            given = list(itertools.takewhile(lambda s: s.opname not in _CALLS, steps[k + 1 :]))
+            loads = all(s.opname.startswith(("LOAD_", "PUSH_", "CACHE", "COPY")) for s in given)
+            if not loads or not any(type(s.argval) is str and "CONST" in s.opname for s in given):
+                return True
+    return False
+
+
+class _Walk:
+    """Follows what the code names through the objects that it reads.
+
+    Args:
+        names: names and texts in the code.
+        asked: attributes that the code may have found absent.
+        is_plain: see `state_reads`.
+        makes_names: the code may ask for any attribute.
+    """
+
+    def __init__(
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool], *,
+        makes_names: bool,
+    ) -> None:  # fmt: skip
+        self.reads: list[StateRead] = []
+        self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._all = makes_names
+        self._of_themselves = False
+        self._seen: dict[int, Any] = {}
+        self._classes: dict[type, None] = {}
+
+    @contextmanager
+    def of_objects_themselves(self) -> Iterator[None]:
+        """What is met now is read by code that gets no shadows."""
+        before, self._of_themselves = self._of_themselves, True
+        try:
+            yield
+        finally:
+            self._of_themselves = before
+
+    def read(self, step: str, holder: Any, key: Any, name: str) -> None:
+        """Note what is found somewhere now, and what the code names of it."""
+        value = FIND[step](holder, key)
+        if step == "attribute" and type(value) is types.MethodType:
+            step, value = "method", value.__func__
+        if value is not MISSING and StateRead(step, holder, key, value, name).holds():
+            self.note(step, holder, key, value, name)  # else a descriptor makes it anew each time
+
+    def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+        """Note a read, and what the code names of the value."""
+        if isinstance(value, _SLOTS):
+            return
+        if isinstance(value, types.ModuleType) and not is_users_module(value):
+            self._settings(value, name)
+        if len(self.reads) >= MOST_READS:
+            raise TraceError(
+                f"the function reads more than {MOST_READS} values that are there before the call, "
+                f"{name} among them: comparing them would take longer than the call",
+                hint="pass them as arguments",
+            )
+        self.reads.append(StateRead(step, holder, key, value, name))
+        self.descend(value, name)
+
+    def descend(self, value: Any, name: str) -> None:
+        """Note what the code names of an object."""
+        kind = type(value)
+        if kind in PLAIN or value is None or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        if issubclass(kind, np.ndarray):
+            if may_change(value) and self._is_plain(value, self._of_themselves):
+                from ..world.contents import Contents  # few functions need any
+
+                self.reads.append(StateRead("contents", value, None, Contents(value), name))
+        elif issubclass(kind, (tuple, frozenset)):
+            for item in value:
+                self.descend(item, name)
+            if hasattr(value, "__dict__"):
+                self._instance(value, kind, name)
+        elif issubclass(kind, (list, deque)):
+            self.read("size", value, None, f"len({name})")
+            for k in range(len(value)):
+                self.read("item", value, k, f"{name}[{k}]")
+        elif issubclass(kind, dict):
+            self.read("keys", value, None, f"the keys of {name}")
+            for key in tuple(value):
+                self.read("item", value, key, f"{name}[{key!r:.40}]")
+        elif issubclass(kind, set):
+            self.read("members", value, None, name)
+        elif kind is types.FunctionType:
+            self._function(value, name)
+        elif kind is types.MethodType:
+            self.descend(value.__func__, name)
+            self.descend(value.__self__, name)
+        elif kind in BOUND:
+            self.descend(bound_to(value), name)
+        elif kind is functools.partial:
+            for part in (value.func, *value.args, value.keywords):
+                self.descend(part, name)
+        elif isinstance(value, types.ModuleType):
+            if is_users_module(value):
+                self._attributes(value, vars(value), name)
+        elif isinstance(value, type):
+            self._class(value)
+        elif is_users_class(kind) and is_python_state(kind):
+            self._instance(value, kind, name)
+        elif not is_value(value, kind):
+            if not is_of_a_library(value, kind) or not is_python_state(kind):
+                raise TraceError(
+                    f"the function may read {name}, a {kind.__name__}, whose state nobody can "
+                    "compare: it may change from call to call, unseen",
+                    hint="read it outside of the function and pass what it gives as an argument, "
+                    "or tell pf.pure that its class is pure",
+                )
+            every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
+            with self.of_objects_themselves():
+                self._attributes(value, vars(value), name, every=every)
+
+    def _function(self, function: types.FunctionType, name: str) -> None:
+        """Note what a function of the user's consists of, which may be replaced in place."""
+        if not is_users_file(function.__code__.co_filename):
+            return
+        self.reads.append(StateRead("code", function, None, function.__code__, name))
+        if function.__defaults__:
+            self.read("attribute", function, "__defaults__", f"the defaults of {name}")
+        if function.__kwdefaults__:
+            self.read("attribute", function, "__kwdefaults__", f"the defaults of {name}")
+
+    def _instance(self, value: Any, kind: type, name: str) -> None:
+        held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
+        self._attributes(value, held, name)
+        if self._all and hasattr(value, "__dict__"):
+            self.read("keys", vars(value), None, f"the attributes of {name}")
+        self._class(kind)
+        # The object may be given attributes that hide those of its class.
+        for key, inherited in sorted(self._of_class(kind).items()):
+            if key in self._names and key not in held and not key.startswith("__"):
+                step = "method" if type(inherited) is types.FunctionType else "attribute"
+                self.read(step, value, key, f"{name}.{key}")
+        if self._asked:
+            self._absent(value, name)
+
+    def _attributes(
+        self, holder: Any, held: Iterable[str], name: str, *, every: bool = False
+    ) -> None:
+        every |= self._all and not isinstance(holder, types.ModuleType)
+        for key in sorted(set(held) if every else self._names & set(held)):
+            if not (key.startswith("__") and key.endswith("__")):
+                self.read("attribute", holder, key, f"{name}.{key}")
+
+    def _settings(self, module: types.ModuleType, name: str) -> None:
+        """Note numbers, texts, containers and objects of a package's module."""
+        if module.__name__.partition(".")[0] in _CONSTANT:
+            return
+        held = vars(module)
+        for key in sorted(self._names & held.keys()):
+            value = held[key]
+            if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
+                continue
+            self.read("attribute", module, key, f"{name}.{key}")
+
+    def _class(self, kind: type) -> None:
+        if type(kind) is not type and is_users_class(type(kind)):
+            self._class(type(kind))  # its properties are those of the class
+        for cls in kind.__mro__:
+            if cls not in self._classes and is_users_class(cls):
+                self._classes[cls] = None
+                held = vars(cls)
+                self._attributes(cls, held, cls.__name__)
+                for key in sorted(self._names & held.keys()):
+                    for function in functions_in(held[key]):
+                        self.descend(function, f"{cls.__name__}.{key}")
+
+    @staticmethod
+    def _of_class(kind: type) -> dict[str, Any]:
+        """What objects of a class have from it, other than descriptors."""
+        return {
+            key: value
+            for cls in reversed(kind.__mro__)
+            if is_users_class(cls)
+            for key, value in vars(cls).items()
+            if not isinstance(value, _DESCRIPTORS)
+        }
+
+    def _absent(self, holder: Any, name: str) -> None:
+        """Note attributes that the code may have asked for, and that there are none."""
+        for key in sorted(self._asked):
+            if key.isidentifier() and inspect.getattr_static(holder, key, MISSING) is MISSING:
+                read = StateRead("static", holder, key, MISSING, f"{name}.{key}")
+                self.reads.append(read)
+
+
+def functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """The functions that a descriptor of a class calls."""
+    for name in ("__func__", "fget", "fset", "fdel", "func"):
+        function = getattr(value, name, None)
+        if type(function) is types.FunctionType:
+            yield function
+
+
+__all__ = ["named", "state_reads"]

@@ -1,0 +1,374 @@
+"""What runs in the thread of a trace, whoever calls it: frames of Python, and calls of C functions.
+
+A graph may hold for later calls only if all that its trace has done is in the graph, or compared.
+The scope sees the code that it has made. Code that Python itself calls (properties, operators,
+iteration, ``with``) and code that a library calls is seen here, by a profile function of the
+thread: what such frames read by name is compared at each call, like all other reads, and a C
+function that is not known to be pure (see `purity`) raises before it runs, so that the function is
+Python's.
+
+Frames of NumPy and of imports are units: nobody asks what they read. Those of this package belong
+to the trace itself, and are mostly not watched (see `pausing`).
+"""
+
+from __future__ import annotations
+
+import _lsprof
+import dis
+import functools
+import gc
+import inspect
+import os
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..python import purity
+from ..python.users_code import is_own_file, is_users_file
+from ..tracing.current import trace_error, world_error
+from ..world.hidden import hidden_error, is_hidden
+from ..world.journal import is_users_class
+from ..world.places import MISSING
+from .calls import codes_in
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+
+_OWN, _UNIT, _LIBRARY, _USERS = range(4)  # whose code a file holds
+_NUMPY = os.path.dirname(np.__file__) + "/"
+_FAR = 100  # frames between a C call and the user's code that are looked at
+_WRITES = {
+    "STORE_GLOBAL": "the global variable", "DELETE_GLOBAL": "the global variable",
+    "STORE_DEREF": "the variable of an enclosing function",
+    "DELETE_DEREF": "the variable of an enclosing function",
+}  # fmt: skip
+_STORES = frozenset(
+    number for name, number in dis.opmap.items()
+    if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+)  # fmt: skip
+_ENDS = frozenset({"__exit__", "release"})
+
+
+class Watch:
+    """What a trace has run that its scope has not made.
+
+    Args:
+        rec: the trace.
+
+    Attributes:
+        codes: code of these frames, in the order in which they started.
+        reads: what they may read by name, as the fields of `state.StateRead`.
+        bindings: classes of the user's, and the names under which they have code that has run.
+        is_on: the profile function is in force.
+    """
+
+    def __init__(self, rec: Recorder) -> None:
+        self._rec = rec
+        self.codes: dict[types.CodeType, None] = {}
+        self.reads: list[tuple[str, Any, Any, Any, str]] = []
+        self.bindings: dict[tuple[type, str], None] = {}
+        self.is_on = False
+        self._known: set[int] = set()  # ids of code that has been looked at
+        self._user: Any = None  # the user's profile function
+        self._writes = False  # code that is about to run assigns attributes or items
+        self._unshadowed = ""  # the name of an object that code got itself
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Watch this thread. A profile function of the user's is called on, and set again."""
+        before = sys.getprofile()
+        other = getattr(before, "__self__", None)
+        if isinstance(other, Watch):
+            other.is_on = False
+        elif callable(before):
+            self._user = before
+        elif isinstance(before, _lsprof.Profiler):
+            before.disable()  # it is written in C, and calls no other
+        self.is_on = True
+        sys.setprofile(self._event)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            self.is_on = False
+            if isinstance(other, Watch):
+                other.is_on = True
+                sys.setprofile(before)
+            elif callable(before):
+                sys.setprofile(before)
+            elif isinstance(before, _lsprof.Profiler):
+                before.enable()
+
+    @property
+    def pauses(self) -> bool:
+        """True if the profile function may be out of force while this package records."""
+        return self.is_on and self._user is None
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _event(self, frame: types.FrameType, event: str, arg: Any) -> None:
+        if self._user is not None:
+            self._user(frame, event, arg)
+        if event == "c_call":
+            owner = _owner_of(frame.f_code.co_filename)
+            if owner is _OWN or purity.is_pure_call(arg):
+                return
+            self._called(frame, arg)
+        elif event == "call":
+            code = frame.f_code
+            owner = _owner_of(code.co_filename)
+            if owner is _OWN:
+                return
+            if code.co_name == "__getattr__" and code.co_argcount == 2:
+                self._missing(frame, code)
+            if id(code) not in self._known:
+                self._started(frame, code, owner)
+
+    def _called(self, frame: types.FrameType, function: Any) -> None:
+        """Raise TraceError where the user's code is about to call something that is not pure."""
+        owners = list(_owners_above(frame))
+        if owners[-1] is not _USERS or _is_of_the_collector(frame):
+            return
+        if owners[0] is _UNIT and purity.is_of_numpys(function):
+            return
+        is_pythons = owners[0] is _LIBRARY and purity.is_pure_module(frame.f_globals["__name__"])
+        if is_pythons and purity.is_of_pythons(function):
+            return
+        name = purity.name_of(function)
+        error = world_error(
+            f"{name} is called while tracing, and is not known to be pure: it may give something "
+            "else at each call, or act on what is outside of the program",
+            "call it outside of the function, or tell pf.pure that it is pure",
+        )
+        if function.__name__ in _ENDS:
+            # Nobody sees a ``with`` begin in C code; what it holds has to be given back.
+            self._rec.refused = self._rec.refused or error
+            return
+        raise error
+
+    def _started(self, frame: types.FrameType, code: types.CodeType, owner: int) -> None:
+        """Note what a frame may read by name that no scope has made."""
+        if owner is _UNIT:
+            return
+        if _is_of_the_collector(frame):
+            return
+        space = frame.f_globals
+        if owner is _USERS:
+            self._note_binding(frame, code)
+            if type(space) is not dict:
+                self._evaluated(code, space)
+                return
+        elif list(_owners_above(frame))[-1] is not _USERS:
+            return
+        self._known.add(id(code))
+        self.codes[code] = None
+        if owner is _LIBRARY:
+            self._read_settings(code, space)
+            return
+        for kind, name in _writes(code):
+            raise world_error(
+                f"{kind} {name} is assigned by {code.co_name}, which Python calls: that would "
+                "happen once, while tracing, and at no later call",
+                "return the new value as a result, and assign it outside",
+            )
+        self._writes = any(map(stores, codes_in(code)))
+        names = {name for inner in codes_in(code) for name in inner.co_names}
+        for name in sorted(names & space.keys()):
+            self._read("global", space, name, space[name], name)
+        if code.co_freevars and not self._is_inner(frame, code):
+            function = _function_of(frame, code)
+            if function is None:
+                raise world_error(
+                    f"{code.co_name} reads variables of the function around it "
+                    f"({', '.join(code.co_freevars)}), and Python calls it in a way that does not "
+                    "tell where they are",
+                    "call it by its name, or pass what it reads as arguments",
+                )
+            for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+                try:
+                    value = cell.cell_contents
+                except ValueError:
+                    continue  # not bound yet
+                self._read("cell", cell, None, value, name)
+
+    def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:
+        """Note under which names of its class the code of a frame is found.
+
+        Python looks operators and the like up by itself; no code names them.
+        """
+        if not code.co_argcount:
+            return
+        first = frame.f_locals.get(code.co_varnames[0])
+        kind: Any = first if isinstance(first, type) else type(first)
+        if not is_users_class(kind):
+            return
+        for cls in kind.__mro__:
+            for key, value in tuple(vars(cls).items()):
+                if (key == code.co_name and key.startswith("__")) or _wrapped(value, code):
+                    self.bindings[kind, key] = None
+
+    @staticmethod
+    def _evaluated(code: types.CodeType, space: dict[str, Any]) -> None:
+        """Have a scope note what text reads that is evaluated: it looks names up in another way."""
+        if not code.co_flags & inspect.CO_OPTIMIZED:
+            for name in code.co_names:
+                if name in space:
+                    space[name]
+
+    def _is_inner(self, frame: types.FrameType, code: types.CodeType) -> bool:
+        """True if the frame that has made a comprehension, a lambda or the like is at work."""
+        outer = frame.f_back
+        while outer is not None and outer.f_code is not self._rec.entry:
+            if code in outer.f_code.co_consts:
+                return True
+            outer = outer.f_back
+        return False
+
+    def _missing(self, frame: types.FrameType, code: types.CodeType) -> None:
+        """Note that an object has no attribute of a name, for which its class is asked."""
+        holder, name = (frame.f_locals.get(variable) for variable in code.co_varnames[:2])
+        shadows = self._rec.shadows
+        holder = holder if shadows is None else shadows.original(holder)
+        self.reads.append(("own attribute", holder, name, MISSING, f"its attribute {name}"))
+
+    def _read(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+        """Note a read by name, of the real object: this code has no scope."""
+        shadows, kind = self._rec.shadows, type(value)
+        if is_hidden(value, kind):
+            raise hidden_error(name, kind)
+        if shadows is not None and shadows.follows(value):
+            self._unshadowed = self._unshadowed or name
+        is_class = isinstance(value, type) and is_users_class(value)
+        if self._writes and is_class and name != "__class__":  # which `super` reads
+            raise world_error(
+                f"code that Python calls may assign attributes of {name}: that would happen once, "
+                "while tracing, and at no later call",
+                "return the new value as a result, and assign it outside",
+            )
+        self._rec.journal.watch(value, name)
+        self.reads.append((step, holder, key, value, name))
+
+    def check_shadows(self) -> None:
+        """Raise TraceError where code writes to shadows and other code reads the objects.
+
+        The function is then traced without shadows.
+        """
+        shadows = self._rec.shadows
+        if shadows is None or shadows.is_empty:
+            return
+        if shadows.is_read_elsewhere():
+            raise trace_error("an object of a package holds what the function has written to")
+        if not self._unshadowed:
+            return
+        codes = (*self._rec.scope.codes, *self.codes)
+        is_written = shadows.changed_since(0) is not None or bool(self._rec.written)
+        if is_written or any(stores(inner) for code in codes for inner in codes_in(code)):
+            raise trace_error(
+                f"{self._unshadowed} is read by code that Python calls, and may have been written"
+            )
+
+    def _read_settings(self, code: types.CodeType, space: dict[str, Any]) -> None:
+        """Note what code of a package names of its module, but for functions and classes."""
+        if purity.is_pure_module(space.get("__name__")):
+            return
+        for name in code.co_names:
+            value = space.get(name, MISSING)
+            if not (value is MISSING or isinstance(value, purity.CODE) or name.startswith("__")):
+                self.reads.append(("global", space, name, value, f"{space['__name__']}.{name}"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _owner_of(file: str) -> int:
+    """Whose code a file holds."""
+    if is_own_file(file):
+        return _OWN
+    if file.startswith((_NUMPY, "<frozen importlib", "<__array_function__ internals>")):
+        return _UNIT
+    return _USERS if is_users_file(file) else _LIBRARY
+
+
+def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
+    """Whose code a frame runs, and that of the frames that have called it.
+
+    The last one is the first, from here, that is no code of a package or of NumPy.
+    """
+    for _ in range(_FAR):
+        if frame is None:
+            break
+        file = frame.f_code.co_filename
+        owner = _owner_of(file)
+        yield owner
+        if owner in (_OWN, _USERS) or file.startswith("<frozen importlib"):
+            return
+        frame = frame.f_back
+    yield _USERS
+
+
+def _is_of_the_collector(frame: types.FrameType | None) -> bool:
+    """True for what the garbage collector calls, at any moment of any program."""
+    codes = [getattr(call, "__code__", None) for call in gc.callbacks]
+    for _ in range(_FAR if codes else 0):
+        if frame is None:
+            break
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _writes(code: types.CodeType) -> tuple[tuple[str, str], ...]:
+    """What kinds of variables code assigns that outlive its frame, and their names."""
+    found = []
+    for inner in codes_in(code):
+        for step in dis.get_instructions(inner):
+            kind = _WRITES.get(step.opname)
+            if kind is None or ("DEREF" in step.opname and step.argval not in code.co_freevars):
+                continue
+            found.append((kind, step.argval))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def stores(code: types.CodeType) -> bool:
+    """True for code that assigns attributes or items."""
+    return not _STORES.isdisjoint(code.co_code[::2])
+
+
+def _function_of(frame: types.FrameType, code: types.CodeType) -> types.FunctionType | None:
+    """The function whose code a frame runs: a method of its first argument, or in a variable."""
+    found: Iterator[Any] = iter(())
+    if code.co_argcount:
+        first = frame.f_locals.get(code.co_varnames[0])
+        kinds = (*getattr(first, "__mro__", ()), *type(first).__mro__)
+        found = (value for kind in kinds for value in vars(kind).values())
+    for value in found:
+        if (function := _wrapped(value, code)) is not None:
+            return function
+    caller = frame.f_back
+    if caller is None:
+        return None
+    for value in tuple(caller.f_locals.values()):
+        for part in (value, *getattr(value, "__dict__", {}).values()):
+            if (function := _wrapped(part, code)) is not None:
+                return function
+    return None
+
+
+def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
+    """A function with this code in a descriptor, a decorated function or a partial."""
+    for name in ("", "__func__", "fget", "fset", "fdel", "func", "__wrapped__"):
+        found = getattr(value, name, None) if name else value
+        if type(found) is types.FunctionType:
+            while found is not None:
+                if found.__code__ is code:
+                    return found
+                found = getattr(found, "__wrapped__", None)
+    return None
+
+
+__all__ = ["Watch"]

@@ -1,0 +1,1 @@
+"""NumPy's functions, methods and indexing on traced arrays, recorded as ops."""

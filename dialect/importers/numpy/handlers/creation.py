@@ -1,0 +1,452 @@
+"""Functions that make arrays. They do not dispatch on traced arguments, so they are substituted.
+
+In a traced function, ``np.zeros`` and its kin are thin wrappers (see `scope`). They record calls
+that have a traced argument, or whose result the function may write to; NumPy serves all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....errors import ProfuseError, ShapeError
+from ....ir.attrs import DYNAMIC
+from ....ir.dtypes import dtype_of
+from ..tracing.current import current, trace_error, user_loc
+from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS
+from ..tracing.leaves import NUMBERS, check_array
+from ..tracing.mutation import in_memory
+from ..tracing.operators import as_value, op, recorder_of, wrap
+from ..tracing.outputs import laid_out, note_order
+from ..tracing.recorder import Laid, Recorder
+from ..tracing.traced import Traced, TracedScalar
+from ..world.substitutes import FUNCTIONS as SUBSTITUTES
+from .axes import as_traced, check_order, dtype_like, ndim, sizes
+from .registry import creation_function, numpy_function
+
+_FILLED = frozenset({"zeros", "ones", "empty", "full"})
+
+
+def full_of(value: Any, shape: Any, dtype: Any) -> Any:
+    """A traced array filled with one number."""
+    static, dynamic = sizes(shape)
+    wanted = np.asarray(value).dtype if dtype is None and not _traced(value) else dtype
+    if wanted is None:
+        wanted = value.dtype if isinstance(value, Traced) else np.dtype(value.kind)
+    return op("full", value, *dynamic, shape=static, dtype=dtype_of(wanted))
+
+
+def _filled(name: str, value: int) -> None:
+    """Register `np.zeros`, `np.ones`, or `np.empty`, the contents of which are zeros."""
+
+    @creation_function(name)
+    def filled(shape: Any, dtype: Any = float) -> Any:
+        return full_of(value, shape, dtype or float)
+
+
+_filled("zeros", 0)
+_filled("ones", 1)
+_filled("empty", 0)
+
+
+@creation_function("full")
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`np.full` with one number, or with an array that is broadcast."""
+    if isinstance(fill_value, Traced) and fill_value.ndim:
+        out = METHODS["astype"](fill_value, dtype or fill_value.dtype)
+        return op("copy", broadcast(out, shape))
+    return full_of(fill_value, shape, dtype)
+
+
+def broadcast(x: Any, shape: Any) -> Any:
+    """`np.broadcast_to`, recorded."""
+    static, dynamic = sizes(shape)
+    return op("broadcast_to", x, *dynamic, shape=static)
+
+
+@creation_function("arange")
+def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+    """`np.arange`."""
+    start = 0 if stop is None else start_or_stop
+    stop = start_or_stop if stop is None else stop
+    numbers = [_number(x) for x in (start, stop, 1 if step is None else step)]
+    start, stop, step = numbers
+    if all(_is_int(x) for x in numbers):
+        # -(-a // b) rounds the number of steps up.
+        count = -((start - stop) // step)
+        count = _or_none(count)
+    else:
+        count = _length((float(stop) - float(start)) / float(step))
+    wanted = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if all(_is_int(x) for x in numbers) and wanted.kind not in "fc":
+        steps = iota(count, dtype_of(np.int64))
+        out = steps if _is_one(step) else steps * step
+        out = out if _is_zero(start) else out + start
+        return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
+    # NumPy fills by the difference of the first two elements, rounded to the array's dtype.
+    first, second = _element(start, wanted), _element(start + step, wanted)
+    steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
+    return np.where(steps == 1, second, steps * (second - first) + first)
+
+
+def _length(steps: float) -> int:
+    """The number of steps, rounded up, 0 at least; raises ShapeError for NaN and from 2**63 on."""
+    if not abs(steps) < 2**63:
+        what = (
+            "arange: cannot compute length" if steps != steps else "Maximum allowed size exceeded"
+        )
+        raise ShapeError(what, loc=user_loc())
+    return max(math.ceil(steps), 0)
+
+
+def _or_none(count: Any) -> Any:
+    """``count`` as a number of elements: 0 where it is negative."""
+    return op("maximum", count, 0) if isinstance(count, TracedScalar) else max(+count, 0)
+
+
+def _rounded_up(count: Any) -> Any:
+    return _length(float(count)) if _kind_of(count) is float else count
+
+
+def _kind_of(number: Any) -> type:
+    return number.kind if isinstance(number, TracedScalar) else type(number)
+
+
+def _promoting(x: Any) -> Any:
+    """An operand's representative in NumPy's promotion: a Python number, or a dtype."""
+    if isinstance(x, TracedScalar) or type(x) in NUMBERS:
+        return _kind_of(x)(1)
+    return array(x).dtype
+
+
+def _element(number: Any, dtype: np.dtype) -> Any:
+    """A number in a dtype, as an array of rank 0."""
+    if isinstance(number, TracedScalar):
+        return op("to_tensor", number, dtype=dtype_of(dtype))
+    return np.array(number).astype(dtype)[()]
+
+
+def iota(count: Any, dtype: Any) -> Any:
+    """``0, 1, 2, …`` of ``count`` elements."""
+    static, dynamic = sizes(count)
+    return op("iota", *dynamic, shape=static, dtype=dtype, axis=0)
+
+
+def _number(x: Any) -> Any:
+    """A Python or traced number as it is; of a rank-0 array, the number that it holds."""
+    if isinstance(x, Traced):
+        return x.bake()
+    return x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+
+
+def _is_int(x: Any) -> bool:
+    return x.kind in (int, bool) if isinstance(x, TracedScalar) else isinstance(x, int)
+
+
+def _is_one(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 1
+
+
+def _is_zero(x: Any) -> bool:
+    return not isinstance(x, TracedScalar) and x == 0
+
+
+@creation_function("linspace")
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """`np.linspace`, step by step as NumPy computes it."""
+    count: Any = num if isinstance(num, TracedScalar) and num.kind is int else +operator.index(num)
+    float_type = np.result_type(*map(_promoting, (start, stop)))
+    if float_type.kind not in "fc":
+        float_type = np.dtype(float)
+    start, stop = (array(x, float_type) for x in (start, stop))
+    wanted = float_type if dtype is None else np.dtype(dtype)
+    steps = count - 1 if endpoint else count
+    last = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
+    delta = stop - start
+    positions = METHODS["astype"](iota(count, dtype_of(np.int64)), float_type)
+    for _ in range(delta.ndim):
+        positions = op("expand_dims", positions, axes=(-1,))
+    step = delta / last
+    # The step may be rounded to 0 although the difference is not 0.
+    out = np.where(step == 0, positions / last * delta, positions * step) + start
+    if endpoint:  # the last point is exact; a single point is the start
+        out = np.where(positions == last, stop, out)
+    if wanted.kind in "iu":
+        out = np.floor(out)
+    out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, wanted)
+    if not retstep:
+        return out
+    if bool(steps > 0):
+        return out, step
+    return out, np.nan
+
+
+_WHOLE = 2.0**50  # up to which floats, and sums with sizes of arrays, are exact
+
+
+def whole_diagonal(k: Any, columns: Any) -> Any:
+    """The diagonal ``k`` up to which `np.tri` puts ones, as an integer; ``k`` may be a float.
+
+    NumPy compares with a range from -k on, as integers: if the first two elements are truncated to
+    0, all elements are 0, and so every column has a one. Raises ShapeError where the range has no
+    length, and TraceError where it has another one, which rounding decides.
+    """
+    if dtype_like(k).kind in "biu":
+        return k
+    number = float(k)  # that of a trace is guarded: hardly any function has one that changes
+    _length((1.0 - number) + number)
+    if abs(number) > _WHOLE:
+        raise trace_error("a diagonal that far from the main one is a matter of rounding")
+    return columns if 0 < number < 1 else math.trunc(number)
+
+
+@creation_function("eye")
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.eye`."""
+    k = operator.index(k) if not isinstance(k, TracedScalar) else k
+    row, column = _rows_and_columns((N, N if M is None else M))
+    return op("cast", op("eq", row + k, column), dtype=dtype_of(dtype))
+
+
+def _rows_and_columns(shape: Any) -> tuple[Any, Any]:
+    """For each element of a matrix, the number of its row, and that of its column."""
+    static, dynamic = sizes(shape)
+    index = dtype_of(np.int64)
+    row, column = (op("iota", *dynamic, shape=static, dtype=index, axis=k) for k in (0, 1))
+    return row, column
+
+
+@creation_function("identity")
+def identity(n: Any, dtype: Any = None) -> Any:
+    """`np.identity`."""
+    return eye(n, dtype=dtype or float)
+
+
+@creation_function("tri")
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
+    """`np.tri`, which takes negative sizes for 0."""
+    shape = [_or_none(_rounded_up(n)) for n in (N, N if M is None else M)]
+    row, column = _rows_and_columns(shape)
+    k = whole_diagonal(k, shape[1])
+    return op("cast", op("le", column, row + k), dtype=dtype_of(dtype))
+
+
+@creation_function("array")
+def _array(
+    object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0, order: Any = None
+) -> Any:
+    order = wanted_order(order, object)
+    if order == "F" or (order == "C" and not copy):
+        return in_order(_array(object, dtype, copy, ndmin), order)
+    _check_no_copy(object, dtype, copy)
+    if not isinstance(object, Traced) or copy is not True or order == "C":
+        return in_memory(array(object, dtype, ndmin))
+    # The copy has the memory order of its source, which only a call knows.
+    made = op("copy", object)
+    made.rec.unordered[made.value] = Laid((object.value,), np.array)
+    return in_memory(array(made, dtype, ndmin))
+
+
+@creation_function("asarray", "asanyarray")
+def _asarray(a: Any, dtype: Any = None, copy: Any = None, order: Any = None) -> Any:
+    order = wanted_order(order, a)
+    if copy:
+        return _array(a, dtype, True, order=order)
+    _check_no_copy(a, dtype, copy)
+    out = in_memory(array(a, dtype))
+    return in_order(out, order) if order in ("C", "F") else out
+
+
+def wanted_order(order: Any, array: Any) -> str:
+    """The order of a copy: "C", "F", or "K", that of the array's own axes in memory.
+
+    Raises TraceError where it is "A": whether an array is contiguous, only a call knows.
+    """
+    check_order(order)
+    order = (order or "K").upper()
+    if order == "A" and isinstance(array, Traced) and array.ndim > 1:
+        raise trace_error('order="A" asks for the layout in memory', 'say order="K" or "C"')
+    return "K" if order == "A" else order
+
+
+def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
+    """Raise ValueError if ``copy`` is False and the array has to be made."""
+    if copy is False and (
+        not isinstance(source, (Traced, np.ndarray))
+        or (dtype is not None and source.dtype != np.dtype(dtype))
+    ):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+
+
+@creation_function("ascontiguousarray")
+def _contiguous(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "C")
+
+
+@creation_function("asfortranarray")
+def _fortran(a: Any, dtype: Any = None) -> Any:
+    return in_order(array(a, dtype, 1), "F")
+
+
+def in_order(source: Any, order: str) -> Any:
+    """An array itself if it is contiguous in this order, "C" or "F", else a copy that is."""
+    out = as_traced(source)
+    same = op("reshape", out, *out.shape, shape=(DYNAMIC,) * out.ndim, view_of=out)
+    return laid_out(same, out, functools.partial(np.asarray, order=order), order)
+
+
+def array(source: Any, dtype: Any = None, ndmin: int = 0) -> Any:
+    """`np.array` of traced arrays, numbers and nested sequences of them."""
+    out = _stacked(source)
+    if dtype is not None and out.dtype != np.dtype(dtype):
+        out = op("cast", out, dtype=dtype_of(dtype))
+    elif dtype is not None and isinstance(out, Traced):
+        out.rec.is_native = True  # NumPy converts others
+    while out.ndim < ndmin:
+        out = op("expand_dims", out, axes=(0,), view_of=out)
+    return out
+
+
+def _stacked(source: Any) -> Any:
+    if isinstance(source, TracedScalar):
+        return op("to_tensor", source)
+    if hasattr(type(source), "stacked"):
+        return source.stacked()
+    if not isinstance(source, (list, tuple)):
+        return source if isinstance(source, Traced) else np.asarray(source)
+    if not any(_traced(item) for item in source):
+        return remember(recorder_of(), np.array(source))
+    found = np.stack([_stacked(item) for item in source])
+    note_order(found, np.ascontiguousarray, found)  # whatever the order of the parts is
+    return found
+
+
+@numpy_function("zeros_like")
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
+    """`np.zeros_like`."""
+    return _like(a, 0, dtype, shape, order)
+
+
+@numpy_function("ones_like")
+def ones_like(a: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
+    """`np.ones_like`."""
+    return _like(a, 1, dtype, shape, order)
+
+
+@numpy_function("empty_like")
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
+    """`np.empty_like`; the contents are zeros."""
+    return _like(prototype, 0, dtype, shape, order)
+
+
+@numpy_function("full_like")
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, order: Any = "K"
+) -> Any:
+    """`np.full_like`."""
+    return _like(a, fill_value, dtype, shape, order)
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    order = wanted_order(order, a)
+    made = _filled_like(a, value, dtype, shape, keeps_order=order == "K")
+    return in_order(made, order) if order == "F" and made.ndim > 1 else made
+
+
+def _filled_like(a: Any, value: Any, dtype: Any, shape: Any, *, keeps_order: bool) -> Any:
+    if isinstance(value, Traced) and value.ndim:
+        return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
+    wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
+    out = full_of(value, np.shape(a) if shape is None else shape, wanted)
+    if keeps_order and not (type(a) is np.ndarray and a.flags.c_contiguous):
+        keeps = shape is None or ndim(out) == ndim(a)
+        laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
+        out.rec.unordered[out.value] = laid
+    return out
+
+
+def _traced(x: Any) -> bool:
+    """True if ``x`` is traced or a (nested) sequence with something traced inside."""
+    if isinstance(x, (Traced, TracedScalar)) or hasattr(type(x), "stacked"):
+        return True
+    return isinstance(x, (list, tuple)) and any(_traced(item) for item in x)
+
+
+# --- what users' code calls in their place ------------------------------------------------------
+
+
+def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        if rec is None:
+            return original(*args, **kwargs)
+        # The function may write traced values to the arrays that these functions fill.
+        if name in _FILLED or any(map(_traced, args)) or any(map(_traced, kwargs.values())):
+            return handler(*args, **kwargs)
+        if rec.lifts_new and original is np.array and _copies(*args, **kwargs):
+            # What the array holds is read anew at each call, and is no constant.
+            return handler(wrap(rec, as_value(rec, args[0])), *args[1:], **kwargs)
+        made = original(*args, **kwargs)
+        if any(made is given for given in args):
+            return made
+        own = not any(isinstance(x, np.ndarray) for x in (*args, *kwargs.values()))
+        return lifted(rec, remember(rec, made), own)
+
+    return call
+
+
+def _copies(source: Any = None, *_: Any, copy: Any = True, **__: Any) -> bool:
+    return type(source) is np.ndarray and copy is True
+
+
+def _like_wrapper(original: Callable, handler: Callable) -> Callable:
+    """The substitute of a function that dispatches: it matters where all arguments are plain."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        rec = current()
+        return (original if rec is None or not rec.lifts_new else handler)(*args, **kwargs)
+
+    return call
+
+
+def lifted(rec: Recorder, made: Any, own: bool) -> Any:
+    """A new array as a traced value, if the trace wants that (`Recorder.lifts_new`).
+
+    ``own``: it shares no memory with what it was made of, though it may be a view.
+    """
+    if not rec.lifts_new or type(made) is not np.ndarray or not (own or made.base is None):
+        return made
+    try:
+        check_array(made, "")
+    except ProfuseError:
+        return made  # no graph has any of its dtype
+    copy = op("copy", made)
+    if not made.flags.c_contiguous:
+        rec.unordered[copy.value] = None
+    return copy
+
+
+def remember(rec: Recorder, made: Any) -> Any:
+    """Note an array made while tracing: small ones become constants, not captured inputs."""
+    if isinstance(made, np.ndarray) and made.base is None:
+        rec.created[id(made)] = made
+    return made
+
+
+def enter_substitutes() -> None:
+    """Enter all creation functions in the table of substitutes, once all are registered."""
+    for name, handler in CREATION.items():
+        original = getattr(np, name)
+        SUBSTITUTES[original] = _wrapper(name, original, handler)
+    for original in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
+        SUBSTITUTES[original] = _like_wrapper(original, FUNCTIONS[original])

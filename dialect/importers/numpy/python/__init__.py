@@ -1,0 +1,1 @@
+"""Facts of Python code and objects that hold without a trace."""

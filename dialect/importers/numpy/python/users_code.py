@@ -1,0 +1,68 @@
+"""Which code is the user's: what a trace may hand substitutes to, and whose errors it watches."""
+
+from __future__ import annotations
+
+import functools
+import os
+import types
+from typing import Any
+
+# Tests and examples of a checkout are users' code.
+_ROOT = os.path.abspath(f"{__file__}/../../../../..")
+_OWN = tuple(f"{_ROOT}/{name}/" for name in ("dialect", "executor", "lowering", "tools"))
+_STANDARD = os.path.dirname(os.__file__)
+_LIBRARIES = (f"{_STANDARD}/", f"{os.path.realpath(_STANDARD)}/", *_OWN)
+_GENERATED = "<profuse: "
+SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
+IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
+PREFIX = "_profuse_source_"  # of the variables of converted code
+
+
+def generated_file(what: str) -> str:
+    """The file name for code that is made at run time, which is not the user's."""
+    return f"{_GENERATED}{what}>"
+
+
+def wraps(wrapper: Any, fn: Any) -> None:
+    """Have an object that calls a function tell its name, text and module.
+
+    It has the public attributes of a plain function. Those of other callables, as of functions
+    that are jitted already, are their state.
+    """
+    functools.update_wrapper(wrapper, fn, updated=())
+    if type(fn) is types.FunctionType:
+        given = vars(fn).items()
+        own = type(wrapper)
+        vars(wrapper).update({k: v for k, v in given if k[0] != "_" and not hasattr(own, k)})
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own_file(file: str) -> bool:
+    """True for source of this package, and for what it makes at run time."""
+    return file.startswith((_GENERATED, *_OWN))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_users_file(file: str) -> bool:
+    """True for source outside of Python's library, of installed packages and of this one."""
+    if not file or file.startswith(("<frozen", _GENERATED)):
+        return False
+    if file == "<__array_function__ internals>":
+        return False
+    return not file.startswith(_LIBRARIES) and "-packages/" not in file
+
+
+def is_users_name(module: str | None) -> bool:
+    """False for this package and NumPy, wherever they are."""
+    return (module or "").partition(".")[0] not in ("profuse", "numpy")
+
+
+def is_users_module(module: types.ModuleType) -> bool:
+    """True for a module of the user's own."""
+    return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
+
+
+__all__ = [
+    "PREFIX", "SOURCE", "generated_file", "is_own_file", "is_users_file", "is_users_module",
+    "is_users_name", "wraps",
+]  # fmt: skip

@@ -1,0 +1,130 @@
+"""Whether a round of a loop has changed Python objects: a loop is recorded only if none has.
+
+A recorded body has run once, whatever the number of rounds. So all that the user's code can reach
+is noted before a round and compared afterwards: the variables of its frame and what these hold,
+cells of functions, shadows of objects from outside. Arrays that the trace knows are left out, as
+what is written to them is recorded. Attributes and items may be carried (`places`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..python.users_code import PREFIX
+from ..world.journal import ATOMS, Journal
+from .names import may_carry, same
+from .places import KINDS, Held, Key, Moved, contents
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+
+_MISSING = object()
+# Containers whose iterators begin anew each time; other iterators are used up by a round.
+_STATELESS = (range,)
+
+
+class Snapshot(Journal):
+    """What Python objects hold at one point of a trace.
+
+    Args:
+        rec: the trace.
+        names: variables of the frame that runs the statement.
+        free: of these, the ones that the statement itself may bind.
+    """
+
+    atoms = ATOMS - {types.FunctionType}
+
+    def __init__(self, rec: Recorder, names: Mapping[str, Any], free: frozenset[str]) -> None:
+        super().__init__()
+        self.iterator: str | None = None  # the name of something that a round may use up
+        self._cells: list[tuple[types.CellType, Any, str]] = []
+        names = {k: v for k, v in names.items() if not k.startswith(PREFIX)}
+        self._names = {k: v for k, v in names.items() if k not in free}
+        self._free = free
+        self._rec = rec
+        for name, value in names.items():
+            self.watch(value, name)
+        shadows = rec.shadows
+        self._shadows = 0
+        if shadows is not None:
+            self._shadows = shadows.count
+            for shadow, name in shadows.made():
+                self.watch(shadow, name)
+
+    def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
+        if kind is types.FunctionType:
+            return list(self._function(value))
+        if self.iterator is None and hasattr(kind, "__next__"):
+            self.iterator = name
+        return super()._enter(value, kind, name)
+
+    def _function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
+        names = function.__code__.co_freevars
+        for cell, name in zip(function.__closure__ or (), names, strict=True):
+            held = _contents(cell)
+            if name not in self._free:
+                self._cells.append((cell, held, name))
+            if held is not _MISSING:
+                yield held, name
+        for value in function.__defaults__ or ():
+            yield value, function.__name__
+
+    def moved(self, given: Mapping[Key, Any]) -> dict[Key, Moved]:
+        """The attributes and items that a round has changed, as far as a loop may carry them.
+
+        They hold again what they held before; ``given``: what carried ones held instead.
+        """
+        found: dict[Key, Moved] = {}
+        for watch in self._watches:
+            if watch.kind not in KINDS:
+                continue
+            now = contents(watch.kind, watch.target)
+            held = dict(enumerate(watch.held)) if watch.kind == "list" else watch.held
+            if now.keys() != held.keys():
+                continue
+            for key, value in now.items():
+                if value is held[key]:
+                    continue
+                place = Held(watch.kind, watch.target, key, _name_of(watch, key))
+                before = given.get(place.id, held[key])
+                if not same(value, before):
+                    if not may_carry(value):
+                        continue
+                    found[place.id] = Moved(place, before, value)
+                place.put(held[key])
+        return found
+
+    def changed(self, names: Mapping[str, Any]) -> str | None:
+        """What a round has changed, as the subject of a sentence; None if nothing."""
+        if self.iterator is not None:
+            return f"what {self.iterator} iterates over"
+        for name, value in self._names.items():
+            if names.get(name, _MISSING) is not value:
+                return f"the variable {name}"
+        for cell, held, name in self._cells:
+            if _contents(cell) is not held:
+                return f"the variable {name}"
+        shadows = self._rec.shadows
+        if shadows is not None:
+            shadow = shadows.changed_since(self._shadows)
+            if shadow is not None:
+                return shadow
+        told = self.undo()
+        return told[0][0] if told else None
+
+
+def _name_of(watch: Any, key: Any) -> str:
+    is_item = watch.kind in ("list", "dict")
+    return f"{watch.name}[{key!r:.40}]" if is_item else f"{watch.name}.{key}"
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+__all__ = ["Snapshot"]

@@ -1,0 +1,64 @@
+"""The outputs of a graph, and of one that has effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .operators import as_value
+from .traced import Traced
+
+if TYPE_CHECKING:
+    from ..world.shadows import Store
+    from .recorder import Recorder
+
+
+def outputs_of(
+    rec: Recorder, results: Sequence[Any], stores: Sequence[Store], given: Sequence[Any],
+    containers: Mapping[int, Any],
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:  # fmt: skip
+    """`Trace.sources` and the outputs of the graph.
+
+    Args:
+        rec: the trace.
+        results: the leaves of what the function returns.
+        stores: what it assigns.
+        given: its inputs.
+        containers: by identity, what stands in ``sources`` for a container among the arguments.
+
+    Raises TraceError for values of a branch or loop that are used outside of it.
+    """
+    # One object may be in several places; it is computed once, and is one object afterwards.
+    own: dict[int, Any] = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
+    own |= containers
+    order: dict[int, Any] = {}
+    sources = []
+    for leaf in (*results, *(x for store in stores for x in store.leaves)):
+        if id(leaf) not in own:
+            own[id(leaf)] = len(order)
+            order[id(leaf)] = leaf
+        sources.append(own[id(leaf)])
+    outputs = (*output_values(rec, tuple(order.values())), *rec.written)
+    for value in outputs:
+        rec.check_visible(value)
+    for store in stores:
+        store.leaves = ()  # they hold the trace
+    return tuple(sources), outputs
+
+
+def output_values(rec: Recorder, leaves: Sequence[Any]) -> tuple[int, ...]:
+    """The values of results; equal constants are one value, but arrays of their own."""
+    known: dict[int, Any] = {}  # value -> the plain array that it stands for
+    found = []
+    for x in leaves:
+        value = as_value(rec, x)
+        is_plain = isinstance(x, np.ndarray) and not isinstance(x, Traced)
+        if is_plain and known.setdefault(value, x) is not x:
+            value = rec.emit("copy", [value])[0]
+        found.append(value)
+    return tuple(found)
+
+
+__all__ = ["output_values", "outputs_of"]

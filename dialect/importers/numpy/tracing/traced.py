@@ -1,0 +1,523 @@
+"""What a traced function sees in place of its arguments: arrays and numbers that record.
+
+`Traced` stands for an ndarray (or NumPy scalar), `TracedScalar` for a Python number, sizes
+included.  Both record one instruction per operation and follow NumPy's semantics; a Python number
+that is needed as such (``range(n)``, ``if n > 3``) is baked into the graph under a guard.
+
+To ``isinstance`` both are what they stand for (ndarray, NumPy scalar, int, float …): otherwise,
+code that asks would silently take another branch.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import ShapeError
+from ....ir.types import ScalarType, Shape, TensorType
+from ..python.pausing import run, unwatched
+from . import operators
+from .current import contents_error, evaluator, size_error, trace_error
+from .handler_tables import METHODS, method_handler
+from .leaves import register_leaf_type
+from .mutation import Storage, filled_array, is_immutable, operate
+from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
+from .recorder import Recorder
+from .unsupported import unsupported_method
+
+# Parts of arrays that are recorded one by one, unless the function has to become a graph: Python
+# computes with more in less time than it takes to make and compile a graph for each size.
+_ELEMENTS, _ROWS = 256, 2048
+
+
+@register_leaf_type
+class TracedScalar(Recording, of=ScalarType):
+    """A Python number of the traced call: an argument, a size, or computed from those.
+
+    A size is recorded at its first use only, by a ``dim`` op on its array.
+    """
+
+    __slots__ = ("_dim", "kind")
+
+    def __init__(
+        self, rec: Recorder, value: int | None, dim: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(rec, value)
+        self._dim = dim
+        self.kind: type = int
+        if value is not None:
+            self.kind = type(rec.dtype(value).type(0).item())
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.kind
+
+    @property
+    def value(self) -> int:
+        if self._dim is not None:
+            return recorder_of((self,)).dim(*self._dim)
+        assert self._value is not None
+        return self._value
+
+    def __getattr__(self, name: str) -> Any:
+        # Methods such as `bit_length` need the number.
+        if name.startswith("_") or not hasattr(self.kind, name):
+            raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
+        return getattr(self.bake(), name)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether a guard of its own can hold the number, and not only guards of all arguments."""
+        return self.rec.derivation.expr(self.value) is not None
+
+    def takes(self, other: Any) -> bool:
+        """True if operators combine this with ``other``; sequences are not numbers."""
+        return super().takes(other) and not isinstance(other, (list, tuple))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return self.__index__() * other
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    def __rmul__(self, other: Any) -> Any:
+        if isinstance(other, (list, tuple, str, bytes)):
+            return other * self.__index__()
+        return op("mul", other, self) if self.takes(other) else NotImplemented
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.bake(), *map(_known, (other, modulus)))
+        return _number_power(self, other) if self.takes(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return _number_power(other, self) if self.takes(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.bake())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.constant(), dtype)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        is_same = self.kind is int and (digits is None or digits >= 0)
+        return self if is_same else round(self.bake(), digits)
+
+    def __trunc__(self) -> int:
+        return self if self.kind is int else int(self.bake())  # type: ignore[return-value]
+
+    def __floor__(self) -> int:
+        return self if self.kind is int else self.bake().__floor__()  # type: ignore[return-value]
+
+    def __ceil__(self) -> int:
+        return self if self.kind is int else self.bake().__ceil__()  # type: ignore[return-value]
+
+    @property
+    def real(self) -> Any:
+        return op("real", self)
+
+    @property
+    def imag(self) -> Any:
+        return op("imag", self)
+
+    def conjugate(self) -> Any:
+        """Complex conjugate; the number itself unless it is complex."""
+        return op("to_complex", self.real, -self.imag) if self.kind is complex else self
+
+
+def _number_power(a: Any, b: Any) -> Any:
+    """``a ** b``, where one is a traced number.
+
+    The sign of the exponent decides whether a power of ints is an int or a float, and the sign of
+    the base whether a power of floats is complex: signs are baked, unless they follow, as of sizes.
+    """
+    whole = _is_int(b) or (type(b) is float and b.is_integer())
+    # Where contents decide the sign of the base, the graph's op refuses negative ones.
+    if not whole and _is_real(a) and not _is_open(a) and _is_negative(a):
+        return _known(a) ** _known(b)
+    if _is_int(a) and _is_int(b) and isinstance(b, TracedScalar) and _is_negative(b):
+        a = a * 1.0
+    return op("pow", a, b)
+
+
+def _is_negative(x: Any) -> bool:
+    if isinstance(x, TracedScalar) and x.rec.derivation.never_negative(x.value):
+        return False
+    return bool(op("lt", x, 0))
+
+
+def _is_open(x: Any) -> bool:
+    if not isinstance(x, TracedScalar) or not x.is_open:
+        return False
+    return not x.rec.derivation.never_negative(x.value)
+
+
+def _known(x: Any) -> Any:
+    return x.constant() if isinstance(x, TracedScalar) else x
+
+
+def _is_real(x: Any) -> bool:
+    return _is_int(x) or (x.kind if isinstance(x, TracedScalar) else type(x)) is float
+
+
+def _is_int(x: Any) -> bool:
+    return (x.kind if isinstance(x, TracedScalar) else type(x)) in (bool, int)
+
+
+class Traced(Recording):
+    """An array that records: one of a traced call (`TracedArray`), or of the tape.
+
+    ``shape`` of traced arrays has traced sizes, ``ndim`` and ``dtype`` are constants of the trace.
+    """
+
+    __slots__ = ("storage",)
+    __hash__ = None  # type: ignore[assignment]
+    storage: Storage | None
+
+    if TYPE_CHECKING:  # subclasses have the methods of ndarrays
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    # --- attributes ---------------------------------------------------------------------------
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        if self.ndim:
+            return np.ndarray
+        if self.rec.evaluates:
+            return np.ndarray if self.storage else self.dtype.type
+        # NumPy's functions return scalars for rank 0; arrays of rank 0 are made as such, and stay
+        # so when they are written. An element that an index has picked is no view.
+        made = self.rec.defs.get(self.value)
+        is_written = self.storage is not None and not (made is not None and made.op.aliases)
+        return np.ndarray if is_written or not is_immutable(self) else self.dtype.type
+
+    @property
+    def hint(self) -> Shape:
+        """Shape for the example arguments; None where it depends on array contents."""
+        return self.rec.shape(self.value)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(TracedScalar(self.rec, None, (self.value, k)) for k in range(self.ndim))
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        raise trace_error(
+            "the shape of an array cannot be assigned while tracing", "write x = x.reshape(shape)"
+        )
+
+    @property
+    def ndim(self) -> int:
+        return len(self.hint)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.rec.dtype(self.value)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> Any:
+        return op("size", self) if self.ndim else 1
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        return METHODS["transpose"](self)
+
+    @property
+    def mT(self) -> Any:
+        return METHODS["swapaxes"](self, -1, -2)
+
+    @property
+    def real(self) -> Any:
+        return op("real", self, view_of=self)
+
+    @property
+    def imag(self) -> Any:
+        return op("imag", self, view_of=self)
+
+    @property
+    def flat(self) -> Any:
+        return iter(METHODS["ravel"](self))
+
+    # --- Python protocols ---------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        self.check_live()
+        if self.value not in self.rec.known:
+            self._note_use()
+            if self.ndim and self.hint.count(1) != self.ndim:
+                raise size_error(
+                    ShapeError,
+                    "The truth value of an array with more than one element is ambiguous. "
+                    "Use a.any() or a.all()",
+                )
+            raise contents_error(
+                "the truth of an array's contents is not known while tracing",
+                "use np.where to choose elements, or pf.cond / pf.while_loop to choose what runs",
+            )
+        return super().__bool__()
+
+    def bake(self) -> Any:
+        self.check_live()
+        if self.value not in self.rec.known:
+            self._note_use()
+            raise contents_error(
+                "a Python number is needed here, but an array's contents are not known while "
+                "tracing",
+                "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / "
+                "pf.while_loop / np.where",
+            )
+        return super().bake()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        self.check_live()
+        filled = filled_array(self)
+        if filled is not None:
+            return filled if dtype is None else filled.astype(dtype)
+        self._note_use()
+        raise trace_error(
+            "an array's contents are needed here, but are not known while tracing",
+            "call NumPy functions as np.<name>; make one array of a list with np.stack first; "
+            "assign to elements of arrays made in the function (np.zeros) or copied in it only; "
+            "index arrays from outside with np.take(array, index, axis=0)",
+        )
+
+    def __int__(self) -> int:
+        number = self.bake()
+        frame = sys._getframe(1)
+        # An array that the trace did not make asks for an int only, whatever the dtype here is;
+        # NumPy casts, by dtypes, what is out of range of its elements.
+        if _opname(frame) in _ASSIGNS and not 0 <= number < 128:
+            self.rec.writes_new = True
+            raise trace_error(
+                "a computed number is written to an array of constants, which may not hold it",
+                "make the array with np.zeros, np.ones or np.full, or cast the number first",
+            )
+        return int(number)
+
+    def _note_use(self) -> None:
+        """Note it where NumPy needs this as an element, or as an index, of an array of its own."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_code.co_filename in _HERE:
+            frame = frame.f_back
+        if frame is not None and _opname(frame) in (*_ASSIGNS, "BINARY_SUBSCR"):
+            self.rec.writes_new = True
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        count = len(self)
+        if self.rec.most_ops is not None and count > (_ROWS if self.ndim > 1 else _ELEMENTS):
+            raise trace_error(
+                "Python iterates over the parts of a long array, each of which would have ops of "
+                "its own in the graph",
+                "use a for statement, or functions of whole arrays",
+            )
+        return (self[k] for k in range(count))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    @unwatched
+    def __getitem__(self, key: Any) -> Any:
+        return METHODS["__getitem__"](self, key)
+
+    @unwatched
+    def __setitem__(self, key: Any, value: Any) -> None:
+        METHODS["__setitem__"](self, key, value)
+
+    def __pow__(self, other: Any) -> Any:
+        if not self.takes(other):
+            return NotImplemented
+        short = shortcut(self, other)
+        if short:
+            return op(short, self)
+        power = op("pow", self, other)
+        if isinstance(other, TracedScalar) and other.kind is float and self.dtype in _OWN_ROOT:
+            return op("select", other == 0.5, op("sqrt", self), power)
+        return power
+
+    @unwatched
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", self, other) if self.takes(other) else NotImplemented
+
+    @unwatched
+    def __rmul__(self, other: Any) -> Any:
+        if type(other) in _SEQUENCES and (repeated := _repeated(other, self)) is not None:
+            return repeated
+        return op("mul", other, self) if self.takes(other) else NotImplemented
+
+    @unwatched
+    def __matmul__(self, other: Any) -> Any:
+        return op("matmul", self, other) if _multiplies(self, other) else NotImplemented
+
+    @unwatched
+    def __rmatmul__(self, other: Any) -> Any:
+        return op("matmul", other, self) if _multiplies(self, other) else NotImplemented
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def share(self, base: Recording) -> None:
+        if isinstance(base, Traced) and (base.ndim or not is_immutable(base)):
+            if base.storage is None:
+                base.storage = Storage()
+            self.storage = base.storage
+
+
+# Methods and attributes that NumPy's scalars have, and arrays lack, such as `is_integer`.
+_OF_SCALARS = frozenset(
+    name for scalar in (np.float64, np.int64) for name in dir(scalar)
+    if not (name.startswith("_") or hasattr(np.ndarray, name))
+)  # fmt: skip
+
+
+@register_leaf_type
+class TracedArray(Traced, of=TensorType):
+    """An array of the traced call."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
+    ) -> None:
+        super().__init__(rec, value)
+        self.storage = Storage(owner, value if is_input else None) if owner else None
+
+    def __getattr__(self, name: str) -> Any:
+        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        if name in _OF_SCALARS:
+            known = not self.ndim and hasattr(self.dtype.type, name)
+        handler = method_handler(name) if known else METHODS.get(name)
+        if handler is not None:
+            return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
+        if known:
+            raise unsupported_method(self.rec, name)
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+
+def is_tracing(values: Iterable[Any]) -> bool:
+    """True if one of these leaves belongs to a trace in progress."""
+    return any(isinstance(v, (Traced, TracedScalar)) and not v.rec.evaluates for v in values)
+
+
+def is_on_tape(values: Iterable[Any]) -> bool:
+    """True if one of these leaves is an array of the tape, whose ops are evaluated at once."""
+    return evaluator() is not None and any(
+        isinstance(v, Traced) and v.rec.evaluates for v in values
+    )
+
+
+_HERE = (__file__, operators.__file__)
+_ASSIGNS = ("STORE_SUBSCR", "STORE_SLICE")
+
+
+def _opname(frame: FrameType) -> str:
+    """What the code of a frame is doing."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+def _multiplies(x: Traced, other: Any) -> bool:
+    """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
+    other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
+    return x.takes(other) and not (is_immutable(x) and other_is_scalar(other))
+
+
+_SEQUENCES = frozenset({str, bytes, bytearray, list, tuple})
+
+
+def _repeated(sequence: Any, times: Traced) -> Any:
+    """A sequence so many times, which is what a NumPy scalar makes of it; None if it is an operand.
+
+    Raises TypeError for floats, and TraceError where contents decide how often.
+    """
+    if isinstance(times, np.integer):
+        return sequence * times.__index__()
+    if isinstance(times, np.generic):
+        kind = f"{type(sequence).__name__} by non-int of type 'numpy.{times.dtype.name}'"
+        raise TypeError(f"can't multiply sequence {kind}")
+    if type(sequence) in (list, tuple):
+        return None
+    raise trace_error(
+        f"an object of type {type(sequence).__name__} is no operand of an array operation"
+    )
+
+
+# In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.
+_OWN_ROOT = (np.float16, np.complex64, np.complex128)
+
+
+def shortcut(base: Traced, exponent: Any) -> str | None:
+    """The op that NumPy's ``**`` runs for this exponent; np.power may differ in the last bit."""
+    kind = base.dtype.kind
+    if kind in "iu" and type(exponent) is int:
+        return {2: "square", 1: "positive"}.get(exponent)
+    if kind == "b" and not is_immutable(base) and _is_int(exponent) and bool(exponent == 2):
+        return "square"  # of an array of bools it makes int8, where np.power makes int64
+    if kind in "fc" and type(exponent) in (int, float):
+        return {2: "square", 1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(exponent)
+    return None
+
+
+def _in_place(name: str) -> Callable:
+    def method(self: Traced, other: Any) -> Any:
+        if not self.takes(other):
+            return NotImplemented
+        short = shortcut(self, other) if name == "pow" else None
+        return operate(self, short) if short else operate(self, name, other)
+
+    return method
+
+
+def _as_float(x: Any) -> Any:
+    """What Python's complex numbers on the left take an operand for: an `np.float64` is a float."""
+    if type(x) is np.float64:
+        return float(x)
+    is_float = type(x) is TracedArray and not x.ndim and x.dtype == np.float64 and is_immutable(x)
+    return op("item", x) if is_float else x
+
+
+def _of_complex(method: Callable) -> Callable:
+    def call(self: TracedScalar, other: Any, *modulus: Any) -> Any:
+        return method(self, _as_float(other) if self.kind is complex else other, *modulus)
+
+    return call
+
+
+def _by_complex(method: Callable) -> Callable:
+    def call(self: TracedArray, other: Any) -> Any:
+        if type(other) is complex and type(found := _as_float(self)) is TracedScalar:
+            return method(found, other)
+        return method(self, other)
+
+    return call
+
+
+for _python in ("add", "sub", "mul", "truediv", "pow", "eq", "ne"):
+    _method = getattr(TracedScalar, f"__{_python}__")
+    setattr(TracedScalar, f"__{_python}__", _of_complex(_method))
+    if _python not in COMPARISONS:
+        _method = getattr(TracedArray, f"__r{_python}__")
+        setattr(TracedArray, f"__r{_python}__", _by_complex(_method))
+for _python, _name in IN_PLACE.items():
+    setattr(Traced, f"__i{_python}__", _in_place(_name))
+
+__all__ = ["Traced", "TracedArray", "TracedScalar", "is_on_tape", "is_tracing", "shortcut"]

@@ -1,0 +1,57 @@
+"""What a traced function calls in place of a generator's methods: what is recorded as a draw."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ....errors import TraceError
+from ....ir.types import ScalarType
+from ..python.generators import is_plain_generator, restores
+from ..tracing.current import current, trace_error
+from ..tracing.operators import wrap
+from .draws import BEFORE_OUT, HINT, METHODS, record
+from .round_draws import drawn_by_rounds
+
+if TYPE_CHECKING:
+    from ..tracing.recorder import Recorder
+
+
+def draws_of(bound: Any) -> Callable | None:
+    """What records a draw in place of a method of a generator; None if it cannot be recorded."""
+    rec = current()
+    owner = getattr(bound, "__self__", None)
+    name = getattr(bound, "__name__", "")
+    if rec is None or not rec.takes_draws or name not in METHODS:
+        return None
+    if not is_plain_generator(owner) or not restores(owner):
+        return None
+
+    @functools.wraps(bound)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current() is not rec:
+            raise TraceError(f"{name} of a generator is called outside of its trace")
+        return _record(rec, owner, name, args, kwargs)
+
+    return call
+
+
+def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+    what = f"Generator.{name}"
+    if rec.catching():
+        raise trace_error(f"{what} is called where the function would catch its errors", HINT)
+    if "out" in kwargs or len(args) > BEFORE_OUT.get(name, len(args)):
+        raise trace_error(f"{what} is called with out=", HINT)
+    if len(rec.blocks) > 1:
+        return drawn_by_rounds(rec, owner, name, args, kwargs)
+    value = record(rec, owner, name, args, kwargs)
+    if isinstance(rec.hints[value], ScalarType):
+        return wrap(rec, value)
+    # The function may write to what it has drawn, but not to an input.
+    copy = rec.emit("copy", [value])[0]
+    rec.drawn_copies[copy] = value
+    return wrap(rec, copy)
+
+
+__all__ = ["draws_of"]

@@ -1,1 +1,0 @@
-"""The user's Python code under a trace: its globals, calls, caught errors and effects."""
