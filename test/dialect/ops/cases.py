@@ -40,6 +40,8 @@ class Case:
         dtype: the dtype the case was generated for (operands may have others besides).
         reference: the result (a tuple for several), or the TypeError/ValueError NumPy raises.
         tolerance: units in the last place that a kernel may be off by.
+        added: how large the terms are whose sum may cancel; units are those of the larger one of
+            these and of the result. None: of the result.
     """
 
     op: type[Op]
@@ -48,6 +50,7 @@ class Case:
     args: tuple
     reference: Any
     tolerance: float
+    added: np.ndarray | None = None
 
     def __str__(self) -> str:
         args = ", ".join(
@@ -68,6 +71,7 @@ class Suite:
         tolerance: see `Case`; tier 0 must agree to the last bit whatever it is.
         complex_tolerance: the same for complex operands, where it is larger.
         symbolic: type inference on symbolic sizes must find the result's shape.
+        added: gives `Case.added` of the operands.
     """
 
     generate: Generator
@@ -76,6 +80,7 @@ class Suite:
     tolerance: float = 0
     symbolic: bool = True
     complex_tolerance: float = 0
+    added: Callable[..., np.ndarray] | None = None
 
 
 SUITES: dict[str, Suite] = {}
@@ -88,6 +93,7 @@ def register(
     tolerance: float = 0,
     symbolic: bool = True,
     complex_tolerance: float = 0,
+    added: Callable[..., np.ndarray] | None = None,
 ) -> Callable[[Generator], Generator]:
     """Decorator: cases of the ops ``names`` (full or short); ``reference(attrs, *args)``."""
 
@@ -97,7 +103,7 @@ def register(
             assert full in OPS, f"no op is named {full}"
             assert full not in SUITES, f"{full} has two suites"
             SUITES[full] = Suite(
-                generate, reference, dtypes, tolerance, symbolic, complex_tolerance
+                generate, reference, dtypes, tolerance, symbolic, complex_tolerance, added
             )  # fmt: skip
         return generate
 
@@ -128,10 +134,12 @@ def cases_of(
                 reference = suite.reference(attrs, *args)
             except (TypeError, ValueError, ArithmeticError) as error:
                 reference = error
+            fails = isinstance(reference, Exception)
+            added = None if suite.added is None or fails else suite.added(*args)
         tolerance = suite.tolerance
         if any(np.asarray(x).dtype.kind == "c" for x in args):
             tolerance = max(tolerance, suite.complex_tolerance)
-        yield Case(op, dtype, attrs, args, reference, tolerance)
+        yield Case(op, dtype, attrs, args, reference, tolerance, added)
 
 
 @contextmanager
@@ -212,11 +220,13 @@ def python_number(dtype: DType) -> Any:
 # --- comparison -------------------------------------------------------------------------------
 
 
-def difference(actual: Any, expected: Any, tolerance: float = 0) -> str | None:
+def difference(
+    actual: Any, expected: Any, tolerance: float = 0, added: np.ndarray | None = None
+) -> str | None:
     """How ``actual`` differs from ``expected``: kind, dtype, shape, values; None = it does not.
 
     ``tolerance`` is in units in the last place of the expected value, for complex numbers of the
-    larger of its two parts; with 0 the sign of zero counts as well.
+    larger of its two parts; with 0 the sign of zero counts as well. ``added``: see `Case`.
     """
     if isinstance(expected, tuple):
         pairs = zip(actual, expected, strict=True)
@@ -237,6 +247,10 @@ def difference(actual: Any, expected: Any, tolerance: float = 0) -> str | None:
         wrong = _complex_differ(a, e, tolerance)
     else:
         wrong = _floats_differ(a, e, tolerance)
+        if added is not None:
+            with np.errstate(all="ignore"):
+                size = np.where(np.isfinite(added), added, 0).astype(e.dtype)
+                wrong &= ~(np.abs(a - e) <= tolerance * np.spacing(size))
     if not wrong.any():
         return None
     at = tuple(int(k) for k in np.argwhere(wrong)[0])

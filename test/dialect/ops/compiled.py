@@ -224,7 +224,7 @@ def differences(case: Case, found: Sequence[Any]) -> Iterator[str]:
         yield f"{case}: {len(found)} results, not {len(expected)}"
         return
     for a, e in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
-        reason = difference(a, e, case.tolerance)
+        reason = difference(a, e, case.tolerance, case.added)
         if reason is not None:
             layouts = [type_of(x).strides for x in case.args if is_tensor(x)]
             shown = worst(a, e) if a.shape == e.shape and a.dtype == e.dtype else ""
