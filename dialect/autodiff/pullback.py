@@ -15,7 +15,7 @@ from ..importers.numpy.tracing.recorder import Recorder
 from ..ir.dtypes import dtype_of
 from ..ir.program import Block, Program
 from ..ir.types import TensorType
-from .functional import Recorded, reverse_half, trace_in_progress
+from .functional import Recorded, outside, reverse_half, trace_in_progress
 from .residuals import residuals
 
 
@@ -132,9 +132,9 @@ def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[A
             for v, g in zip(made.outputs, leaves, strict=True)
             if g is not None and rec.dtype(v).kind in "fcV"
         ]  # fmt: skip
-        return tuple(made.gradients(pairs))
+        return outside(rec, tuple(made.gradients(pairs)))
 
-    return result, pull
+    return outside(rec, result), pull
 
 
 __all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace"]
