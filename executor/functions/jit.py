@@ -509,8 +509,10 @@ class JitFunction(TracedFunction):
                 if len(self._no_own_trace) < _NO_OWN_TRACE:
                     self._no_own_trace[key] = None
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or variant.trace.has_effects or not (
-            variant.executor.joins_traces and variant.trace.tells_gradients
+        if (
+            variant is None
+            or variant.trace.has_effects
+            or not (variant.executor.joins_traces and variant.trace.tells_gradients)
         ):
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
@@ -525,9 +527,7 @@ class JitFunction(TracedFunction):
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         # Others would not be called again, or need the caller's arrays.
-        kept = [
-            t for t in host if t.tells_gradients and not (t.has_effects or t.takes_generators)
-        ]
+        kept = [t for t in host if t.tells_gradients and not (t.has_effects or t.takes_generators)]
         traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 

@@ -62,8 +62,7 @@ def straight(
     if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
     if any_sizes and (
-        rule.rec.captured
-        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+        rule.rec.captured or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
     ):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")

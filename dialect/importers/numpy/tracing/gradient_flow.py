@@ -107,7 +107,7 @@ class GradientFlow:
             raise self._refused()
 
     def _is_filled(self, target: int) -> bool:
-        """Whether an array may hold what is differentiated: it was made of it, or it was written."""
+        """Whether an array was made of what may be differentiated, or has been given such."""
         root = self._root(target)
         return self.flows(root) or any(
             instr.op.writes and self._root(instr.operands[0]) == root
@@ -128,7 +128,6 @@ class GradientFlow:
             "an array that may have a gradient is written to under pf.no_grad()",
             "write to a copy, y = x.copy(), or build a new array",
         )
-
 
 
 __all__ = ["FLOATS", "GradientFlow"]

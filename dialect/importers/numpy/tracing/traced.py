@@ -392,8 +392,8 @@ _OF_SCALARS = frozenset(
 
 # Attributes that arrays of the tape have, and ndarrays lack.
 OF_TAPE = frozenset({
-    "backward", "detach", "grad", "is_leaf", "node", "register_hook", "register_post_accumulate_grad_hook",
-    "requires_grad", "retain_grad",
+    "backward", "detach", "grad", "is_leaf", "node", "register_hook",
+    "register_post_accumulate_grad_hook", "requires_grad", "retain_grad",
 })  # fmt: skip
 
 
@@ -549,6 +549,6 @@ for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
 __all__ = [
-    "OF_TAPE", "Traced", "TracedArray", "TracedScalar", "is_differentiated", "is_on_tape", "is_tracing",
-    "shortcut",
+    "OF_TAPE", "Traced", "TracedArray", "TracedScalar", "is_differentiated", "is_on_tape",
+    "is_tracing", "shortcut",
 ]  # fmt: skip
