@@ -61,7 +61,7 @@ class Hooks:
         """The gradients of the outputs after the hooks of these; ``limit``: of hooks' numbers."""
         for key, (index, hook) in list(self.outputs.items()):
             if key < limit and gs[index] is not None:
-                gs[index] = replaced(hook, hook(gs[index]), gs[index])
+                gs[index] = after_hook(self.outputs, key, hook, gs[index])
         for index, retain in self.retained.items():
             retain(gs[index])
         return gs
@@ -70,21 +70,77 @@ class Hooks:
         """The gradients of the outputs after the prehooks of the node."""
         for key, hook in list(self.pre.items()):
             if key < limit:
-                gs = all_replaced(hook, hook(tuple(gs)), gs)
+                gs = list(after_prehook(self.pre, key, hook, gs))
         return gs
 
     def finish(self, found: Sequence[Any], gs: Sequence[Any], limit: int) -> Sequence[Any]:
         """What the node has computed after its posthooks."""
         for key, hook in list(self.post.items()):
             if key < limit:
-                found = all_replaced(hook, hook(tuple(found), tuple(gs)), list(found))
+                found = after_posthook(self.post, key, hook, found, gs)
         return found
 
     def after_adding(self, leaf: Any, limit: int) -> None:
         """Call the post-accumulate hooks; raises GradientError for one that returns something."""
         for key, hook in list(self.accumulated.items()):
             if key < limit:
-                check_nothing(hook, hook(leaf))
+                call_accumulated(self.accumulated, key, hook, leaf)
+
+
+# --- calls, the same ones on the tape and in captured runs. A hook that has been removed is not called.
+
+
+def after_hook(table: _Table, key: int, hook: Any, g: Any) -> Any:
+    """A gradient after a hook of an output."""
+    if key not in table:
+        return g
+    given = shown(g)
+    return replaced(hook, hook(given), g, given)
+
+
+def after_prehook(table: _Table, key: int, hook: Any, gs: Sequence[Any]) -> Sequence[Any]:
+    """The gradients of a node after a prehook."""
+    if key not in table:
+        return gs
+    given = tuple(map(shown, gs))
+    return all_replaced(hook, hook(given), gs, given)
+
+
+def after_posthook(
+    table: _Table, key: int, hook: Any, found: Sequence[Any], gs: Sequence[Any]
+) -> Sequence[Any]:
+    """What a node has computed of ``gs``, after a posthook."""
+    if key not in table:
+        return found
+    given = tuple(map(shown, found))
+    return all_replaced(hook, hook(given, tuple(map(shown, gs))), found, given)
+
+
+def call_accumulated(table: _Table, key: int, hook: Any, leaf: Any) -> None:
+    """Call a post-accumulate hook; raises GradientError if it returns something (R4.27)."""
+    if key in table and hook(leaf) is not None:
+        raise GradientError(
+            f"the post-accumulate hook {_name(hook)} returns something, which has no use",
+            hint="change x.grad in the hook, and return nothing",
+        )
+
+
+def shown(x: Any) -> Any:
+    """An array as code of users is given it: in the same memory, and not to be written to.
+
+    Gradients are shared: other nodes and leaves may have the same array, or get it later.
+    """
+    if type(x) is np.ndarray:
+        if not x.flags.writeable:
+            return x
+        view = x.view()
+        view.flags.writeable = False
+        return view
+    if x is None or isinstance(x, (np.generic, int, float, complex)):
+        return x
+    from .array import Array  # which imports this module
+
+    return Array(shown(x.data), x.node, x.index) if type(x) is Array else x
 
 
 def add(table: _Table, entry: Any) -> Handle:
@@ -94,18 +150,9 @@ def add(table: _Table, entry: Any) -> Handle:
     return Handle(table, key)
 
 
-def check_nothing(hook: Any, returned: Any) -> None:
-    """Raise GradientError if a post-accumulate hook has returned something (R4.27)."""
-    if returned is not None:
-        raise GradientError(
-            f"the post-accumulate hook {_name(hook)} returns something, which has no use",
-            hint="change x.grad in the hook, and return nothing",
-        )
-
-
-def replaced(hook: Any, new: Any, old: Any) -> Any:
-    """What a hook makes of a gradient: None means the one that it was given."""
-    if new is None or new is old:
+def replaced(hook: Any, new: Any, old: Any, given: Any) -> Any:
+    """What a hook makes of a gradient: None means ``old``, which it was given as ``given``."""
+    if new is None or new is given:
         return old
     if np.shape(new) != np.shape(old):
         raise GradientError(
@@ -120,7 +167,9 @@ def replaced(hook: Any, new: Any, old: Any) -> Any:
     return np.asarray(new, dtype)
 
 
-def all_replaced(hook: Any, new: Any, old: list[Any]) -> list[Any]:
+def all_replaced(
+    hook: Any, new: Any, old: Sequence[Any], given: Sequence[Any]
+) -> Sequence[Any]:
     """What a hook makes of several gradients; one of them may be None, and stays so."""
     if new is None:
         return old
@@ -131,7 +180,8 @@ def all_replaced(hook: Any, new: Any, old: list[Any]) -> list[Any]:
             hint="return one for each that the hook is given, or None to leave them as they are",
         )
     return [
-        b if a is None or b is None else replaced(hook, a, b) for a, b in zip(new, old, strict=True)
+        b if a is None or b is None else replaced(hook, a, b, c)
+        for a, b, c in zip(new, old, given, strict=True)
     ]
 
 
@@ -139,4 +189,7 @@ def _name(hook: Any) -> str:
     return getattr(hook, "__qualname__", type(hook).__name__)
 
 
-__all__ = ["Handle", "Hooks", "add", "all_replaced", "check_nothing", "count", "replaced"]
+__all__ = [
+    "Handle", "Hooks", "add", "after_hook", "after_posthook", "after_prehook", "call_accumulated",
+    "count", "shown",
+]  # fmt: skip
