@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..tape.calls import after_hook, after_posthook, after_prehook, call_accumulated
 from ..tape.custom import CustomNode, custom_gradients
-from ..tape.hooks import after_hook, after_posthook, after_prehook, call_accumulated
 from ..tape.node import Node
 from ..tape.saved import Packed
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
+from ..tape.node import TAPE
 from ..tape.plans import told_by_value
 from .backward import AutogradState, Backward
 from .beside import BESIDE
@@ -80,12 +81,23 @@ def _capturing(process: Process) -> Iterator[int]:
     number = process.next
     name, start = f"CompiledAutograd{number}", time.time()
     log("backward-start", name, "", graph=number, start=start)
+    try:
+        with _apart():
+            yield number
+    finally:
+        log("backward-end", name, "", time.time() - start, graph=number)
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """What runs backwards here, in rules and in compilers of users, is eager."""
+    before, TAPE.captured = TAPE.captured, None
     STATE.capturing = True
     try:
-        yield number
+        yield
     finally:
         STATE.capturing = False
-        log("backward-end", name, "", time.time() - start, graph=number)
+        TAPE.captured = before
 
 
 def captured_here(
@@ -120,7 +132,8 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
         arrays = " ".join(f"{dtype.name}[{ndim}]" for dtype, ndim in outline.arrays)
         made = Backward(captured, [miss.text for miss in misses], arrays)
         finish(made)
-    run = compiler(made)
+    with _apart():
+        run = compiler(made)
     is_ready = run.is_ready if isinstance(run, Compiled) else _always
     found = Made(captured, run, is_ready, entry)
     gather = gather_of(outline, captured, entry.dynamic, entry.changing)

@@ -19,10 +19,7 @@ def install(compiler: Compiler | None, dynamic: bool) -> tuple[Compiler | None, 
     """Have runs of this thread be captured for ``compiler``, or be eager; returns what was."""
     before = STATE.compiler, STATE.dynamic
     STATE.compiler, STATE.dynamic = compiler, dynamic
-    if compiler is None:
-        TAPE.captured = None
-    else:
-        TAPE.captured = backward
+    TAPE.captured = None if compiler is None or STATE.running or STATE.capturing else backward
     return before
 
 
@@ -36,8 +33,9 @@ class compiled_autograd:
             have changed.
 
     The scope belongs to the thread. Nested scopes count innermost, and what was set before comes
-    back when one is left, by an exception too. Raises ArgumentError for what is no callable and
-    for ``dynamic`` other than True and False (R4.1).
+    back when one is left, by an exception too. In a hook, that is within a run, it has no effect
+    (R4.41), and in a compiler it is refused (R4.6). Raises ArgumentError for what is no callable
+    and for ``dynamic`` other than True and False (R4.1).
     """
 
     def __init__(self, compiler: Compiler | None = None, dynamic: bool = False) -> None:

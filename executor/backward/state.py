@@ -19,7 +19,8 @@ class _State(threading.local):
         dynamic: sizes are passed from the first capture on.
         forced: enabling has no effect in this thread (R4.2).
         eager: a scope that would have enabled captures is open, without effect.
-        capturing, running: a capture, or a captured run, is under way.
+        capturing: a capture, or its compile, is under way.
+        running: how many runs are under way that are captured, or eager while others capture them.
     """
 
     compiler: Compiler | None = None

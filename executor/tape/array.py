@@ -125,6 +125,9 @@ class Array(Conversions):
         version.count += 1
         version.place = place
         WRITES.last = next_seq()
+        if WRITES.watchers:
+            for tell in tuple(WRITES.watchers.values()):
+                tell(version)
 
     def edge(self) -> Edge:
         """The node, and which of its outputs this is; None if it requires no gradient."""

@@ -14,7 +14,7 @@ from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
-from .hooks import shown
+from .calls import shown
 from .node import Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
@@ -142,7 +142,9 @@ def _zeros(edge: tuple[Node, int]) -> Any:
 
 
 def _as_array(g: Any) -> Any:
-    return g if type(g) is Array else np.asarray(g)[()]
+    if type(g) is Array:
+        return g if gradient_mode() else g.data
+    return np.asarray(g)[()]
 
 
 def call_custom(custom: CustomVjp, args: tuple) -> Any:

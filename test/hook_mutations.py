@@ -1,0 +1,91 @@
+"""Faults in what hooks and rules of users are given, and in what they may do in a backward run."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+_CONTRACT = "executor/backward/test_one_contract.py"
+_CALLS = "executor/tape/calls.py"
+_WATCH = "executor/backward/watch.py"
+
+HOOK_MUTATIONS = (
+    Mutation(
+        "leaves share gradients that captured runs have found",
+        "dialect/ops/backward.py",
+        "_UNKNOWN = -1 << 30",
+        "_UNKNOWN = 1 << 30",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "retained gradients are those that flow on",
+        "executor/tape/array.py",
+        "UNKNOWN = -1 << 30",
+        "UNKNOWN = 1 << 30",
+        (_CONTRACT + "::test_retained_gradients_are_no_others_array",),
+    ),
+    Mutation(
+        "hooks may write to gradients",
+        _CALLS,
+        "        view.flags.writeable = False\n",
+        "",
+        (_CONTRACT + "::test_what_hooks_are_given_cannot_be_written_to",),
+    ),
+    Mutation(
+        "a hook that is removed in a run is called",
+        _CALLS,
+        "    if key not in table:\n        return g\n",
+        "",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "arrays of the tape that hooks return flow on",
+        _CALLS,
+        "if type(new) is Array and type(given) is not Array:",
+        "if False:",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "None from a rule is no gradient on the tape",
+        "executor/tape/custom.py",
+        "_zeros(edge) if g is None else _as_array(g)",
+        "None if g is None else _as_array(g)",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks move in front of ops that read what they write to",
+        "dialect/analysis/backward_order.py",
+        "            return self.is_head(before)\n",
+        "            return before.op not in _USERS_CODE\n",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks write to what later nodes need",
+        _WATCH,
+        "            if written:",
+        "            if False:",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks may not write to what nobody needs any more",
+        _WATCH,
+        "k >= start and ",
+        "",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "scopes in hooks have an effect while a run is eager",
+        "executor/backward/run.py",
+        "    STATE.running += 1\n    try:\n        return run(",
+        "    try:\n        return run(",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "compilers have their backward runs captured",
+        "executor/backward/making.py",
+        "    with _apart():\n        run = compiler(made)\n",
+        "    run = compiler(made)\n",
+        (_CONTRACT + "::test_a_compiler_that_runs_backwards_has_its_run_eager",),
+    ),
+)
+
+__all__ = ["HOOK_MUTATIONS"]
