@@ -86,6 +86,34 @@ HOOK_MUTATIONS = (
         "    run = compiler(made)\n",
         (_CONTRACT + "::test_a_compiler_that_runs_backwards_has_its_run_eager",),
     ),
+    Mutation(
+        "nodes that are called as they are capture for no reason",
+        "executor/backward/making.py",
+        "if (found := cache.find(walk, pattern)) is not None:",
+        "if (found := None) is not None:",
+        ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "a forked child waits for captures of its parent",
+        "executor/backward/key.py",
+        "if self._awaited and self._awaited[0].era is not BESIDE.era:",
+        "if False:",
+        ("executor/backward/test_beside.py::test_a_forked_child_captures_by_itself",),
+    ),
+    Mutation(
+        "captures of all compilers are kept",
+        "executor/backward/making.py",
+        "if len(self.caches) > _COMPILERS:",
+        "if False:",
+        ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "compilers that close over others are the same",
+        "executor/backward/compilers.py",
+        "*map(_contents, compiler.__closure__ or ())",
+        "",
+        ("executor/backward/test_compilers.py",),
+    ),
 )
 
 __all__ = ["HOOK_MUTATIONS"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,28 +25,45 @@ from .state import STATE, Compiler
 from .walk import UNRECORDED, Walk, pattern_of
 
 LOCK = ForkLock()
+_COMPILERS = 16  # with captures
 
 
 class Process:
     """What was captured since the process began, or since a reset.
 
     Attributes:
-        caches: by compiler and setting of ``dynamic``.
+        caches: by compiler and setting of ``dynamic``, the one that was made last at the end.
         next: the number of the next capture (R4.12).
-        captured: what was captured, oldest first.
+        captured: what was captured, oldest first, but for what caches have that were dropped.
+        captures: how many runs were captured.
         hits: runs that an earlier capture has served.
         waiting: runs on the eager tape, as their graph was made beside them.
     """
 
     def __init__(self) -> None:
-        self.caches: dict[tuple[Any, bool], Cache] = {}
+        self.caches: dict[tuple[Hashable, bool], Cache] = {}
         self.captured: tuple[Backward, ...] = ()
-        self.next = self.hits = self.waiting = 0
+        self.next = self.captures = self.hits = self.waiting = 0
+
+    def cache(self, key: tuple[Hashable, bool]) -> Cache:
+        """The cache of a compiler; of too many, that which was made first is dropped."""
+        found = self.caches.get(key)
+        if found is not None:
+            return found
+        found = self.caches.setdefault(key, Cache(key[1]))
+        if len(self.caches) > _COMPILERS:
+            with LOCK:
+                dropped = self.caches.pop(next(iter(self.caches)))
+                self.captured = tuple(m for m in self.captured if m not in dropped.runs)
+                log("backward-limit", "compiled_autograd",
+                    f"captures of one of more than {_COMPILERS} compilers are dropped; "
+                    "pass the same function in each step")  # fmt: skip
+        return found
 
     def state(self) -> AutogradState:
         """A snapshot."""
         captured = self.captured
-        return AutogradState(len(captured), self.hits, self.waiting, captured)
+        return AutogradState(self.captures, self.hits, self.waiting, captured)
 
 
 class _Now:
@@ -114,6 +131,9 @@ def captured_here(
         except Unrecorded:
             walk = Walk(walk.roots, walk.captures)
             pattern = pattern_of(walk.arrays)
+            # Nodes that are called as they are share a key, so that another one may have been first.
+            if (found := cache.find(walk, pattern)) is not None:
+                return walk, found
 
 
 def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline) -> Made:
@@ -141,6 +161,8 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
         run.prepare()
     process.next = number + 1
     process.captured = (*process.captured, made)
+    process.captures += 1
+    cache.runs.append(made)
     cache.keep(entry, found, gather)
     return found
 

@@ -37,7 +37,7 @@ _AWAITED = 8  # captures of one cache that are under way, or have failed
 def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     """Run backwards what ``roots`` depend on; arguments and result are those of `engine.run`."""
     process = PROCESS.now
-    cache = _cache(process)
+    cache = process.cache((STATE.key, STATE.dynamic))
     if captures is None:
         for gather, made in cache.gathers:
             ready = made.is_ready()
@@ -90,7 +90,9 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
                 return _eager(roots, captures, retain_graph)
             if found is None:
                 assert STATE.compiler is not None
+                before = process.captures
                 walk, found = captured_here(process, cache, STATE.compiler, walk, pattern)
+                hit = process.captures == before
     elif not found.is_ready():
         del walk
         return _waiting(process, roots, captures, retain_graph)
@@ -144,14 +146,6 @@ def _eager(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[
     finally:
         STATE.running -= 1
         TAPE.captured = before
-
-
-def _cache(process: Process) -> Cache:
-    key = STATE.compiler, STATE.dynamic
-    found = process.caches.get(key)
-    if found is None:
-        found = process.caches.setdefault(key, Cache(STATE.dynamic))
-    return found
 
 
 class _region:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,15 +10,23 @@ from ...dialect.errors import ArgumentError, GradientError
 from ..tape.node import TAPE
 from .backward import AutogradState
 from .compile import compiled
+from .compilers import identity
 from .making import PROCESS, forget, wait
 from .run import backward
 from .state import STATE, Compiler, nested
 
 
-def install(compiler: Compiler | None, dynamic: bool) -> tuple[Compiler | None, bool]:
-    """Have runs of this thread be captured for ``compiler``, or be eager; returns what was."""
-    before = STATE.compiler, STATE.dynamic
+_Setting = tuple[Compiler | None, bool, Hashable]
+
+
+def install(compiler: Compiler | None, dynamic: bool, key: Hashable = None) -> _Setting:
+    """Have runs of this thread be captured for ``compiler``, or be eager; returns what was.
+
+    ``key``: that of the compiler, if it is known.
+    """
+    before = STATE.compiler, STATE.dynamic, STATE.key
     STATE.compiler, STATE.dynamic = compiler, dynamic
+    STATE.key = identity(compiler) if key is None else key
     TAPE.captured = None if compiler is None or STATE.running or STATE.capturing else backward
     return before
 
@@ -46,7 +54,8 @@ class compiled_autograd:
             )
         if type(dynamic) is not bool:
             raise ArgumentError(f"dynamic must be True or False, not {dynamic!r}")
-        self._compiler, self._dynamic = compiler, dynamic
+        self._compiler, self._dynamic = compiler or compiled, dynamic
+        self._key = identity(self._compiler)
         self._before: list[Any] = []
 
     def __enter__(self) -> None:
@@ -56,7 +65,7 @@ class compiled_autograd:
             self._before.append((STATE.eager,))
             STATE.eager = True
             return
-        self._before.append(install(self._compiler or compiled, self._dynamic))
+        self._before.append(install(self._compiler, self._dynamic, self._key))
 
     def __exit__(self, *_: Any) -> None:
         before = self._before.pop()
