@@ -1,8 +1,8 @@
 """Work that is done beside the program, on a thread of its own: captures, and what follows them.
 
 Jobs run one after another, in the order in which they were asked for. The thread ends when there
-are none. A forked child has no such thread, and drops the jobs: what is noted of them has the `Beside.era`
-in which they were asked for.
+are none. A forked child has no such thread, and drops the jobs: what is noted of them has the
+`Beside.era` in which they were asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which compilers are the same one: what is captured for one serves each that is like it.
 
-A function that is made anew in each step, as a lambda in a ``with`` statement is, is the same one as
-long as its code, its defaults and the variables that it closes over are the same objects.
+A function that is made anew in each step, as a lambda in a ``with`` statement is, is the same one
+as long as its code, its defaults and the variables that it closes over are the same objects.
 """
 
 from __future__ import annotations

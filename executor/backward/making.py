@@ -131,7 +131,7 @@ def captured_here(
         except Unrecorded:
             walk = Walk(walk.roots, walk.captures)
             pattern = pattern_of(walk.arrays)
-            # Nodes that are called as they are share a key, so that another one may have been first.
+            # Nodes that are called as they are share a key: another one may have been first.
             if (found := cache.find(walk, pattern)) is not None:
                 return walk, found
 

@@ -15,7 +15,6 @@ from .making import PROCESS, forget, wait
 from .run import backward
 from .state import STATE, Compiler, nested
 
-
 _Setting = tuple[Compiler | None, bool, Hashable]
 
 
