@@ -6,6 +6,8 @@ from mutation_runner import Mutation
 
 _CONTRACT = "executor/backward/test_one_contract.py"
 _CALLS = "executor/tape/calls.py"
+_ORDER = "dialect/analysis/backward_order.py"
+_ORDERED = "dialect/test_backward_order.py"
 _WATCH = "executor/backward/watch.py"
 
 HOOK_MUTATIONS = (
@@ -53,7 +55,7 @@ HOOK_MUTATIONS = (
     ),
     Mutation(
         "hooks move in front of ops that read what they write to",
-        "dialect/analysis/backward_order.py",
+        _ORDER,
         "            return self.is_head(before)\n",
         "            return before.op not in _USERS_CODE\n",
         (_CONTRACT,),
@@ -113,6 +115,58 @@ HOOK_MUTATIONS = (
         "*map(_contents, compiler.__closure__ or ())",
         "",
         ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "of results without gradient mode the temporaries are among them",
+        "executor/plans/differentiable.py",
+        "return found[0] if self.real == 1 else found[: self.real]",
+        "return found[0] if self.real == 1 else found",
+        (
+            "executor/plans/test_differentiable.py::"
+            "test_without_gradient_mode_there_are_as_many_results_as_the_function_has",
+        ),
+    ),
+    Mutation(
+        "which result a hook is of is no part of the key",
+        "executor/backward/walk.py",
+        "        outputs.append(index)",
+        "        outputs.append(0)",
+        ("executor/backward/test_key.py::test_r4_8_hooks_of_other_results_of_a_node_capture",),
+    ),
+    Mutation(
+        "gradients of another dtype are not cast",
+        "dialect/ops/backward.py",
+        "    return g if g.dtype == dtype else g.astype(dtype)",
+        "    return g",
+        ("executor/backward/test_running.py",),
+    ),
+    Mutation(
+        "leaves that are ready together run in another order",
+        "executor/backward/capture.py",
+        "heappush(ready, (-target.seq, pushed, target))",
+        "heappush(ready, (-target.seq, -pushed, target))",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "unpack hooks stand in front of their last user",
+        _ORDER,
+        "next(iter(order.users(call.results)), None)",
+        "next(iter(order.users(call.results)[::-1]), None)",
+        (_ORDERED,),
+    ),
+    Mutation(
+        "two hooks of a leaf change their order",
+        _ORDER,
+        "    for call in reversed(calls):\n        leaf = call",
+        "    for call in calls:\n        leaf = call",
+        (_ORDERED,),
+    ),
+    Mutation(
+        "posthooks stand in front of post-accumulate hooks",
+        _ORDER,
+        "            anchor = max([anchor, *hooks], key=order.at)",
+        "            pass",
+        (_ORDERED,),
     ),
 )
 
