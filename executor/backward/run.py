@@ -39,11 +39,13 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
     process = PROCESS.now
     cache = process.cache((STATE.key, STATE.dynamic))
     if captures is None:
-        for gather, made in cache.gathers:
+        for entry in cache.expected():
+            gather, made = entry.gather, entry.made
             ready = made.is_ready()
             given = gather(roots, retain_graph or not ready)
             if given is None:
                 continue
+            cache.met(entry)
             if not ready:
                 del given
                 return _waiting(process, roots, captures, retain_graph)
