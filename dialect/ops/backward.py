@@ -29,16 +29,33 @@ HOOK_TYPES = (
 
 
 class Frame:
-    """What the foreign ops of one run of a captured graph find by number."""
+    """What the foreign ops of one run of a captured graph find by number.
 
-    __slots__ = ("hooks", "leaves", "packed")
+    Attributes:
+        leaves, hooks, packed: lists that the run was given.
+        written: is not empty if something was written to since the last call of code of users.
+        check: raises GradientError if that is needed behind a hook, given the hook's number in the
+            run, which ``numbers`` has.
+    """
 
-    def __init__(self, leaves: Sequence[Any], hooks: Sequence[Any], packed: Sequence[Any]) -> None:
+    __slots__ = ("check", "hooks", "leaves", "numbers", "packed", "written")
+
+    def __init__(
+        self, leaves: Sequence[Any], hooks: Sequence[Any], packed: Sequence[Any],
+        written: Sequence[Any], check: Callable[[int], None], numbers: Sequence[int],
+    ) -> None:  # fmt: skip
         self.leaves, self.hooks, self.packed = leaves, hooks, packed
+        self.written, self.check, self.numbers = written, check, numbers
+
+    def called(self, hook: int) -> None:
+        """Look at what has been written to, when this one of ``hooks`` has been called."""
+        if self.written:
+            self.check(self.numbers[hook])
 
 
 class _Running(threading.local):
     frame: Frame | None = None
+    watch: Any = None  # of the run: what was written to, and what looks at it
 
 
 RUNNING = _Running()
@@ -148,6 +165,8 @@ class CallHook(_Given, name="call_hook"):
         if attrs["hook_type"] == "post_hook":
             values = values[:count], values[count:]
         found = hook(*values)[:count]
+        if slots:
+            frame.called(slots[0])
         return tuple([g for g, defined in zip(found, there, strict=False) if defined])
 
     @classmethod
@@ -158,13 +177,23 @@ class CallHook(_Given, name="call_hook"):
             return None
         if kind == "tensor_pre_hook" and results == 1:
             (slot,) = slots
-            return lambda g: (RUNNING.frame or _frame()).hooks[slot](g)[0]
+
+            def replaced(g: Any) -> Any:
+                frame = RUNNING.frame or _frame()
+                (found,) = frame.hooks[slot](g)
+                if frame.written:
+                    frame.called(slot)
+                return found
+
+            return replaced
         if kind == "post_acc_grad_hook" and not results:
             slot, place = slots
 
             def call() -> tuple:
                 frame = RUNNING.frame or _frame()
                 frame.hooks[slot](frame.leaves[place])
+                if frame.written:
+                    frame.called(slot)
                 return ()
 
             return call
@@ -192,12 +221,13 @@ class CallBackward(_Given, name="call_backward"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         slots = attrs["slots"]
-        if slots:
-            call = _frame().hooks[slots[0]]
-            given: Sequence[Any] = args
-        else:
+        if not slots:
             call, *given = args
-        return tuple(call(*cls.spread(attrs, given)))
+            return tuple(call(*cls.spread(attrs, given)))
+        frame = _frame()
+        found = tuple(frame.hooks[slots[0]](*cls.spread(attrs, args)))
+        frame.called(slots[0])
+        return found
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
