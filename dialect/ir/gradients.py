@@ -46,6 +46,15 @@ class GradientBuilder:
         """The result of an op of the table, or the tuple of its results."""
         raise NotImplementedError
 
+    def pulled(
+        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The gradients of a function's operands, None for 0, from those of its results.
+
+        ``function`` is written in functions that have gradients, and returns a tuple.
+        """
+        raise NotImplementedError
+
     def same_shape(self, x: Any, y: Any) -> bool:
         """True if two arrays are known to have one shape in every call."""
         raise NotImplementedError

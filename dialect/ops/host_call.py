@@ -53,11 +53,11 @@ class HostCall(Op, name="host_call"):
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         from .host.arguments import parsed_arguments
-        from .host.gradients import GRADIENTS
+        from .host.gradients import gradient_of
         from .host.rule import Call, rule_named
 
         rule = rule_named(attrs["function"])
-        gradient = GRADIENTS.get(rule.gradient)
+        gradient = gradient_of(rule)
         if gradient is None:
             raise TraceError(
                 f"{rule.shown} has no gradient yet",
