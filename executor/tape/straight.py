@@ -61,7 +61,10 @@ def straight(
         return None
     if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
-    if any_sizes and not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs):
+    if any_sizes and (
+        rule.rec.captured
+        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+    ):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")
 
@@ -102,6 +105,8 @@ class _Writer:
             self._line(rule.operands[k], f"xs[{k}]")
         for k in sorted(results):
             self._line(rule.results[k], f"ys[{k}]")
+        for array, value, _ in self._rec.captured.values():  # what the rule has made of sizes alone
+            self._names[value] = self._bound(array)
         for instr in rule.instrs:
             if all(r in self._rec.known for r in instr.results):
                 continue  # a number that follows from sizes alone
