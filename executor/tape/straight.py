@@ -35,6 +35,8 @@ _RESHAPING = (Reshape, ExpandDims, Squeeze)
 _SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
     SumTo: SumTo.summed, BroadcastTo: repeated,
 }  # fmt: skip
+# These take no memory for the result by position.
+_NO_THIRD = (np.maximum, np.minimum)
 _BY_NUMPY = {family.evaluate.__func__ for family in (Elementwise, Unary, Binary)}  # type: ignore[attr-defined]
 
 
@@ -61,9 +63,10 @@ def straight(
         return None
     if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
+    if any(None in rule.rec.shape(v) for instr in rule.instrs for v in instr.results):
+        return None  # sizes that only a run tells
     if any_sizes and (
-        rule.rec.captured
-        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+        rule.rec.captured or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
     ):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")
@@ -169,8 +172,11 @@ class _Writer:
             if not _NAME.fullmatch(text):
                 type_ = self._rec.hints[result]
                 is_new = isinstance(type_, TensorType) and bool(type_.shape)
-                by_ufunc = issubclass(instr.op, Elementwise) and isinstance(
-                    self._scope.get(text.partition("(")[0]), np.ufunc
+                called = self._scope.get(text.partition("(")[0])
+                by_ufunc = (
+                    issubclass(instr.op, Elementwise)
+                    and isinstance(called, np.ufunc)
+                    and called not in _NO_THIRD
                 )
                 self._line(result, text, type_ if is_new and by_ufunc else None)  # type: ignore[arg-type]
                 text = self._names[result]

@@ -347,7 +347,8 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     **{f"numpy.{f.__name__}": f for f in (
         cbrt, choose, convolve, corrcoef, correlate, cov, cumulative_prod, cumulative_sum, diagflat,
         ediff1d, gradient, interp, ldexp, logaddexp2, meshgrid, nancumprod, nancumsum, nanmax,
-        nanmean, nanmin, nanprod, nanstd, nansum, nanvar, polyval, select, trapezoid, unwrap, vander,
+        nanmean, nanmin, nanprod, nanstd, nansum, nanvar, polyval, select, trapezoid, unwrap,
+        vander,
     )},
     "numpy.maximum.accumulate": _accumulated(np.maximum),
     "numpy.minimum.accumulate": _accumulated(np.minimum),

@@ -70,7 +70,7 @@ def svdvals(x: Any, /) -> Any:
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     if ord not in (2, -2, "nuc"):
-        raise TraceError(f"ord={ord!r} has no gradient here")
+        raise TraceError(f"np.linalg.norm(…, ord={ord!r}) has no gradient yet")
     rank = np.ndim(x)
     axes = [int(k) % rank for k in (range(rank) if axis is None else axis)]
     values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))

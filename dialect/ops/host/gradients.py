@@ -193,12 +193,8 @@ def _host(b: GradientBuilder, function: str, arguments: Arguments, *operands: An
 
 
 def _bincount(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    weights = _only(call, "weights")
-    found = (
-        np.take(gs[0], xs[_only(call, "x")])
-        if type(call["x"]) is int
-        else np.take(gs[0], call["x"])
-    )
+    weights, places = _only(call, "weights"), call["x"]
+    found = np.take(gs[0], xs[places] if type(places) is int else places)
     return _for(xs, {weights: b.converted(found, xs[weights])})
 
 

@@ -41,7 +41,7 @@ def quantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Any:
     if method not in _MIDDLE:
-        raise TraceError(f"method={method!r} has no gradient")
+        raise TraceError(f"a quantile by method={method!r} has no gradient yet")
     rows, axes = rows_of(a, axis)
     last = int(np.shape(rows)[-1]) - 1
     places = np.reshape(q, (-1,)) * float(last)
