@@ -160,7 +160,7 @@ class ArrayBuilder(GradientBuilder):
         self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
     ) -> Sequence[Any]:
         noted = gradient_mode()
-        leaves = [+x if type(x) is Array else Array(x) for x in operands]
+        leaves: list[Any] = [np.positive(x) if type(x) is Array else Array(x) for x in operands]
         for x in leaves:
             if x.node is None:
                 x.require_grad()
