@@ -40,6 +40,33 @@ MUTATIONS = (
          "test_results_that_are_no_floats_take_no_gradient",),
     ),
     Mutation(
+        "a host call gives a tuple of its one result", "dialect/ops/host_call.py",
+        "return _own(made, args)", "return (_own(made, args),)",
+        ("executor/tape/test_host_calls.py",),
+    ),
+    Mutation(
+        "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
+        "for array, value, _ in self._rec.captured.values():", "for array, value, _ in ():",
+        ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
+    ),
+    Mutation(
+        "operands of host calls are not observed", "dialect/profiling/observers.py",
+        'return bool(op.partials or op.linear) or states(op, "vjp")', "return False",
+        ("executor/plans/test_unobserved.py",),
+    ),
+    Mutation(
+        "observers in branches count for nothing", "dialect/passes/gradients/observed.py",
+        "        or is_enough(seen_in(every, v))\n", "",
+        ("executor/plans/test_unobserved.py",),
+    ),
+    Mutation(
+        "what a branch that never ran reads dissolves its subgraph",
+        "dialect/passes/gradients/form_diff_graphs.py",
+        "        if options.observed:\n", "        if False:\n",
+        ("executor/plans/test_unobserved.py::"
+         "test_a_branch_that_never_ran_stays_outside_of_the_subgraphs_and_has_its_gradient",),
+    ),
+    Mutation(
         "what a reverse half leaves undefined stays so", "executor/plans/differentiable.py",
         "            None if edge is None else _zeros(edge) if g is None else g\n",
         "            None if edge is None else g\n",
