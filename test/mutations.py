@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import sys
 
+from hook_mutations import HOOK_MUTATIONS
 from loop_mutations import LOOP_MUTATIONS
 from mutation_runner import Mutation, main
 from tracing_mutations import TRACING_MUTATIONS
 from trust_mutations import TRUST_MUTATIONS
 
 MUTATIONS = (
+    *HOOK_MUTATIONS,
     *LOOP_MUTATIONS,
     *TRACING_MUTATIONS,
     *TRUST_MUTATIONS,
@@ -296,9 +298,8 @@ MUTATIONS = (
     ),
     Mutation(
         "calls of users' code pass each other", "dialect/analysis/backward_order.py",
-        "while before is not anchor and before.op not in _USERS_CODE:",
-        "while before is not anchor:",
-        ("executor/backward/test_captured_hooks.py",),
+        "        return before.op not in _USERS_CODE\n", "        return True\n",
+        ("executor/backward/test_one_contract.py",),
     ),
     Mutation(
         "accumulations in front of hooks become results", "dialect/analysis/backward_lists.py",
