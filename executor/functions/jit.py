@@ -32,7 +32,7 @@ from .. import explain
 from ..arguments.checks import check_arity, check_length, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
-from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, within
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, VoidRun, within
 from ..memory.donation import parameter_names
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -169,6 +169,8 @@ class JitFunction(TracedFunction):
                     result = self._computed(variant, leaves, given, args, kwargs)
             except SoonerInPython as why:
                 variant.executor.counters.calls -= 1  # Python counts the call
+                if isinstance(why, VoidRun):
+                    self._note_failure(variant)
                 if is_raced and isinstance(why, TooManyRounds):
                     race.is_pythons = True
             else:
@@ -233,8 +235,11 @@ class JitFunction(TracedFunction):
                 if self._raises or not variant.may_be_pythons:
                     raise
                 # Python raises what NumPy raises, or computes what the graph cannot.
-                variant.failures += 1
+                variant.executor.counters.calls -= 1  # Python counts the call
+                self._note_failure(variant)
                 return self._leave(Refused(error), args, kwargs)
+            if variant.fails_often:
+                self._note_success(variant)
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -269,14 +274,28 @@ class JitFunction(TracedFunction):
         except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
-            variant.failures += 1
+            if drawing is None:
+                variant.executor.counters.calls -= 1  # Python counts the call
+            self._note_failure(variant)
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
+        if variant.fails_often:
+            self._note_success(variant)
         if memory is not None:
             outputs = memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
+
+    def _note_failure(self, variant: Variant) -> None:
+        """Note that Python has to repeat a call; where most calls end so, it runs them."""
+        if variant.note_failure():
+            self.come_to_python()
+
+    def _note_success(self, variant: Variant) -> None:
+        """Have emitted code serve a graph again, as its calls do not raise any more."""
+        variant.note_success()
+        self._plans_seen = -1
 
     def _told(self, error: ProfuseError) -> Refused:
         """Why a call is Python's, though there is a graph; told once."""

@@ -23,7 +23,7 @@ import ast
 from typing import Any
 
 from ..python.users_code import PREFIX, SOURCE
-from .jumps import FLAG, STOP, Jumps
+from .jumps import FLAG, STOP, Jumps, raises
 from .liveness import Liveness, stores
 from .returns import loops_return, without_returns
 
@@ -67,7 +67,7 @@ def _own_nodes(function: ast.AST) -> Any:
 
 
 def _may_convert(function: ast.FunctionDef, branches: bool) -> bool:
-    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Call) if branches else ()))
+    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Assert, ast.Call) if branches else ()))
     found = False
     for node in _own_nodes(function):
         if isinstance(node, _YIELDS):
@@ -181,6 +181,12 @@ class _Converter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         if _leaves(node):
             return node  # see `_stops`
+        if raises(node.body) != raises(node.orelse):
+            self.count += 1
+            self.generic_visit(node)
+            what = "raises" if raises(node.body) else "holds"
+            node.test = _at(node.test, _ask(what, _condition(node.test)))
+            return node
         names = stores([*node.body, *node.orelse])
         live = self._live[node]
         self.generic_visit(node)
@@ -199,6 +205,11 @@ class _Converter(ast.NodeTransformer):
                                                         *_nothing()], []))  # fmt: skip
         node.orelse = []
         return [made, node, other, end]
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.count += 1
+        node.test = _at(node.test, _ask("holds", _condition(self.visit(node.test))))
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
