@@ -227,6 +227,7 @@ class JitFunction(TracedFunction):
                 from .results import ORDER_UNKNOWN
 
                 return self._leave(self._told(ORDER_UNKNOWN), args, kwargs)
+            failed = None
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
                 if memory is not None:
@@ -234,10 +235,13 @@ class JitFunction(TracedFunction):
             except ProfuseError as error:
                 if self._raises or not variant.may_be_pythons:
                     raise
-                # Python raises what NumPy raises, or computes what the graph cannot.
+                failed = error
+            if failed is not None:
+                # Python raises what NumPy raises, or computes what the graph cannot. No exception
+                # is being handled then: the one that it raises would have it as its context.
                 variant.executor.counters.calls -= 1  # Python counts the call
                 self._note_failure(variant)
-                return self._leave(Refused(error), args, kwargs)
+                return self._leave(Refused(failed), args, kwargs)
             if variant.fails_often:
                 self._note_success(variant)
             return trace.out_tree.unflatten(outputs)
@@ -260,6 +264,7 @@ class JitFunction(TracedFunction):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         drawn: list[Any] = []
+        failed = None
         try:
             if drawing is not None:
                 drawn = drawing.run(given)
@@ -271,9 +276,11 @@ class JitFunction(TracedFunction):
             # Other threads have drawn since: Python would draw other numbers.
             with within(None), lent(trace):
                 outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
-        except Exception:
+        except Exception as error:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
+            failed = error
+        if failed is not None:
             if drawing is None:
                 variant.executor.counters.calls -= 1  # Python counts the call
             self._note_failure(variant)

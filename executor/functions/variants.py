@@ -17,6 +17,7 @@ from ..interpret.loop_limit import has_rounds
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from ..plans.plan import Plan
+from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .race import Races
 
@@ -184,7 +185,7 @@ class Variant:
             self.skips = self.skipped = min(max(1, self.skipped * _LONGER), _MOST_SKIPPED)
             return False
         few = _FAILURES if executor.settled is not None else _FIRST_FAILURES
-        if self.failures % few or not self.may_be_pythons:
+        if self.failures % few or not (knobs.demote and self.may_be_pythons):
             return False
         since, self.calls_before = calls - self.calls_before, calls
         if since >= few or executor.python_only:

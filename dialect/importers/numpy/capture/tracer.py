@@ -275,10 +275,13 @@ def trace(
                 continue
             if rec.source is not None and rec.source.learns(error):
                 continue
-            if not (call.learns(error, rec) or _has_branches(error, rec)):
+            if call.learns(error, rec):
+                continue
+            if not _has_branches(error, rec):
                 if call.plain is None:
                     raise
                 raise call.plain from None
+            call.shadowed = True  # it may be that branches were all that was in the way
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captured.values()], _guards(rec, call),

@@ -184,8 +184,7 @@ class _Converter(ast.NodeTransformer):
         if raises(node.body) != raises(node.orelse):
             self.count += 1
             self.generic_visit(node)
-            what = "raises" if raises(node.body) else "holds"
-            node.test = _at(node.test, _ask(what, _condition(node.test)))
+            node.test = _exit("raises" if raises(node.body) else "holds", node.test)
             return node
         names = stores([*node.body, *node.orelse])
         live = self._live[node]
@@ -208,7 +207,7 @@ class _Converter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.count += 1
-        node.test = _at(node.test, _ask("holds", _condition(self.visit(node.test))))
+        node.test = _exit("holds", self.visit(node.test))
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -342,6 +341,22 @@ def _condition(node: ast.expr) -> ast.expr:
         name = "both" if isinstance(node.op, ast.And) else "either"
         return _both(name, node, [_condition(value) for value in node.values])
     return node
+
+
+def _exit(what: str, node: ast.expr) -> ast.expr:
+    """A condition on which a statement ``raises``, or which ``holds`` where none is raised.
+
+    What stands behind an ``or``, or an ``and``, is asked where no exception has been raised so far:
+    each part is an exit of its own.
+    """
+    is_raise = what == "raises"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _at(
+            node, ast.UnaryOp(ast.Not(), _exit("holds" if is_raise else "raises", node.operand))
+        )
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or if is_raise else ast.And):
+        return _at(node, ast.BoolOp(node.op, [_exit(what, value) for value in node.values]))
+    return _at(node, _ask(what, _condition(node)))
 
 
 def _both(name: str, node: ast.expr, values: list[ast.expr]) -> ast.expr:

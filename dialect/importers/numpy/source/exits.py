@@ -66,7 +66,9 @@ class Exits:
                 "raise it outside of the function",
             )
         self.begin()
-        self._rec.remark(f"a run for which {user_loc()} raises an exception is void: Python repeats it")
+        self._rec.remark(
+            f"a run for which {user_loc()} raises an exception is void: Python repeats it"
+        )
         self.held[_PASSED] = op("require", self.held[_PASSED], holds, message=_TOLD)
 
     def also(self, condition: Any) -> Any:
