@@ -119,7 +119,7 @@ def itself(x):
 
 def bare(x):
     if x[9] < 0:
-        raise  # noqa: PLE0704
+        raise
     return x * 2
 
 

@@ -62,7 +62,7 @@ def until(x, tol):
 
 def converges(x, most):
     v = x.sum()
-    for k in range(most):
+    for k in range(most):  # noqa: B007  (it is read behind the loop)
         v = v / 2.0
         if v < 1e-3:
             break

@@ -164,9 +164,8 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
 def raises(body: Sequence[ast.stmt]) -> bool:
     """True for statements that end with an exception on all paths, and no other jump."""
     for node in body:
-        if isinstance(node, ast.If):
-            if raises(node.body) and raises(node.orelse):
-                return True
+        if isinstance(node, ast.If) and raises(node.body) and raises(node.orelse):
+            return True
         if isinstance(node, (ast.Raise, ast.Return, ast.Break, ast.Continue)):
             return isinstance(node, ast.Raise)
     return False
