@@ -4,7 +4,8 @@ from mutation_runner import Mutation
 
 LOOP_MUTATIONS = (
     Mutation(
-        "nothing keeps a loop that only raises", "dialect/importers/numpy/tracing/effect_results.py",
+        "nothing keeps a loop that only raises",
+        "dialect/importers/numpy/tracing/effect_results.py",
         "*exits, *rec.written)", "*rec.written)",
         ("executor/loops/test_exits.py", "executor/functions/test_exceptions_of_contents.py"),
     ),
