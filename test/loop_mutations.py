@@ -17,9 +17,8 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "Python repeats a call while an error is handled", "executor/functions/jit.py",
-        "            failed = error\n        if failed is not None:\n",
-        "            failed = error\n            if not self._raises:\n"
-        "                return self._leave(None, args, kwargs)\n        if failed is not None:\n",
+        "            has_failed = True\n",
+        "            return self._leave(None, args, kwargs)\n",
         ("executor/functions/test_exceptions_of_contents.py::test_the_exception_being_handled_is_the_callers",),
     ),
     Mutation(

@@ -227,7 +227,7 @@ class JitFunction(TracedFunction):
                 from .results import ORDER_UNKNOWN
 
                 return self._leave(self._told(ORDER_UNKNOWN), args, kwargs)
-            failed = None
+            failed: ProfuseError | None = None
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
                 if memory is not None:
@@ -264,7 +264,7 @@ class JitFunction(TracedFunction):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         drawn: list[Any] = []
-        failed = None
+        has_failed = False
         try:
             if drawing is not None:
                 drawn = drawing.run(given)
@@ -276,11 +276,11 @@ class JitFunction(TracedFunction):
             # Other threads have drawn since: Python would draw other numbers.
             with within(None), lent(trace):
                 outputs = self._run(variant.executor, [*self._inputs(variant, inputs), *drawn])
-        except Exception as error:
+        except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
-            failed = error
-        if failed is not None:
+            has_failed = True
+        if has_failed:
             if drawing is None:
                 variant.executor.counters.calls -= 1  # Python counts the call
             self._note_failure(variant)

@@ -93,7 +93,9 @@ def contents_error(what: str, hint: str) -> TraceError:
     """A TraceError where Python needs what contents of arrays decide."""
     rec = current()
     if rec is not None and rec.scope.unread:
-        hint = f"{HOW_TO_BE_READ}: {rec.scope.unread}, so that no branch of it is recorded; or {hint}"
+        hint = (
+            f"{HOW_TO_BE_READ}: {rec.scope.unread}, so that no branch of it is recorded; or {hint}"
+        )
     error = trace_error(what, hint)
     error.of_contents = True
     return error
@@ -115,6 +117,6 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 
 __all__ = [
-    "HOW_TO_BE_READ", "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error",
-    "trace_error", "user_loc", "world_error",
+    "HOW_TO_BE_READ", "contents_error", "current", "evaluate_with", "evaluator", "recording",
+    "size_error", "trace_error", "user_loc", "world_error",
 ]  # fmt: skip
