@@ -46,6 +46,8 @@ class Snapshot(Journal):
         self._rec = rec
         for name, value in names.items():
             self.watch(value, name)
+        if rec.source is not None:
+            self.watch(rec.source.exits.held, "exits")
         shadows = rec.shadows
         self._shadows = 0
         if shadows is not None:
