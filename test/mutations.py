@@ -610,8 +610,8 @@ MUTATIONS = (
         ("dialect/importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
-        "arrays stay as a refused trace has left them", "dialect/importers/numpy/world/journal.py",
-        "        target[...] = held\n", "        pass\n",
+        "arrays stay as a refused trace has left them", "dialect/importers/numpy/world/contents.py",
+        "            np.asarray(array)[...] = self._held\n", "            pass\n",
         ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
