@@ -12,8 +12,8 @@ from ...errors import InternalError
 from ...ir.gradients import rule_of
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, TensorType
-from ...mlir.context import loc_of
 from ...mlir.block_graph import BlockGraph, is_ordered
+from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.memory import Memory
 from ...mlir.rewrite import (
