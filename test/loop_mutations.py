@@ -49,7 +49,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "a sample of a loop is a result", "executor/plans/evaluated.py",
-        "        if limit is not None and limit.over:\n            raise VoidRun\n", "",
+        "        if limit is not None and limit.over:\n            raise SoonerInPython\n", "",
         ("executor/loops/test_loops_in_python.py",),
     ),
     Mutation(

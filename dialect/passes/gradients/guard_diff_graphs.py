@@ -39,9 +39,9 @@ class GuardDiffGraphs(Pass):
     """Run a differentiable subgraph only if its tensor operands are as they were profiled.
 
     An operand's type is that of its first observer in the subgraph that has seen something, of the
-    observer that made it, or of the one that made the result of an earlier subgraph which it is. The
-    guard compares dtypes, ranks and whether gradients are required, where not known counts as yes;
-    its other side is a fallback graph. A subgraph of which an operand was never observed is
+    observer that made it, or of the one that made the result of an earlier subgraph which it is.
+    The guard compares dtypes, ranks and whether gradients are required, where not known counts as
+    yes; its other side is a fallback graph. A subgraph of which an operand was never observed is
     dissolved.
     """
 
