@@ -163,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "posthooks are no part of the key", "executor/backward/walk.py",
-        "len(hooks.accumulated), len(hooks.post))", "len(hooks.accumulated), 0)",
+        "len(accumulated), len(post))", "len(accumulated), 0)",
         ("executor/backward/test_key.py",),
     ),
     Mutation(
