@@ -52,6 +52,30 @@ MUTATIONS = (
         ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
     ),
     Mutation(
+        "traces do not look at gradient mode", "dialect/importers/numpy/tracing/recorder.py",
+        "        if self.flow.is_off:\n", "        if False:\n",
+        ("executor/tape/test_mode_in_traces.py",),
+    ),
+    Mutation(
+        "gradients under no_grad are differentiated", "dialect/autodiff/functional.py",
+        "    if not rec.flow.is_off:\n", "    if True:\n",
+        ("executor/tape/test_mode_in_traces.py::"
+         "test_a_gradient_that_is_computed_under_no_grad_is_one_and_has_none",),
+    ),
+    Mutation(
+        "a function in a trace loses the mode that it asks for",
+        "executor/functions/jit.py",
+        "variant.executor.joins_traces and variant.trace.tells_gradients",
+        "variant.executor.joins_traces",
+        ("executor/tape/test_mode_in_traces.py::"
+         "test_a_jitted_function_in_a_trace_keeps_its_own_mode",),
+    ),
+    Mutation(
+        "results that no input flows into are on the tape", "dialect/autodiff/differentiate.py",
+        "    made.leave_independent()\n", "",
+        ("executor/tape/test_mode_in_traces.py",),
+    ),
+    Mutation(
         "operands of host calls are not observed", "dialect/profiling/observers.py",
         'return bool(op.partials or op.linear) or states(op, "vjp")', "return False",
         ("executor/plans/test_unobserved.py",),

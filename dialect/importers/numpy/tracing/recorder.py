@@ -32,7 +32,7 @@ from ....ir.dtypes import dtype_of
 from ....ir.op import Failure, Op, op_named
 from ....ir.program import Block, Instr, Program
 from ....ir.symbolic import Dimension, Sym, symbol
-from ....ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from ....ir.types import TENSOR, ListType, ScalarType, Shape, TensorType, Type, type_of
 from ....ops import create
 from ....ops.control_flow.control import LOOPS
 from ....ops.indexing.slicing import Pick, Slice
@@ -42,6 +42,7 @@ from ..python.failures import decides, fail_early
 from ..python.float_errors import STATE, told_error, told_errors
 from .current import contents_error, trace_error, user_loc
 from .derivation import Derivation
+from .gradient_flow import FLOATS, GradientFlow
 from .leaves import NUMBERS, check_array
 from .trace_guards import Constant, Expr, TraceGuard, numbers_of, passed
 
@@ -202,6 +203,7 @@ class Recorder:
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
         self.variables: set[int] = set()  # by which what is recorded now is to be differentiated
+        self.flow = GradientFlow(self)
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
@@ -246,6 +248,10 @@ class Recorder:
             return hint.dtype.numpy
         raise InternalError("a traced value has no dtype", loc=user_loc())
 
+    def is_float(self, value: int) -> bool:
+        """True for a value that can have a gradient."""
+        return not isinstance(self.hints[value], ListType) and self.dtype(value).kind in FLOATS
+
     def is_scalar(self, value: int) -> bool:
         """True for a NumPy scalar, see `mutation.is_immutable`."""
         while not self.shape(value):
@@ -288,6 +294,8 @@ class Recorder:
         loc = user_loc()
         for operand in operands:
             self.check_visible(operand)
+        if self.flow.is_off:
+            operands = self.flow.operands(cls, operands)
         hints = tuple(self.hints[o] for o in operands)
         caught = self.catching()
         if caught:
