@@ -593,7 +593,7 @@ MUTATIONS = (
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/numpy/tracing/recorder.py",
-        '        if failure is Failure.SIZES:\n            self.pin()',
+        '        if failure is Failure.SIZES:\n            self.numbers.pin()',
         '        if failure is Failure.SIZES:\n            pass',
         ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),

@@ -167,7 +167,7 @@ class Shadows:
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
         changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
-        changed |= self._rec.written_arrays()
+        changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
         todo, met = [*self._others.values()], set[int]()
@@ -223,9 +223,9 @@ class Shadows:
             check_array(value, "")
         except ProfuseError:
             return value
-        if id(value) in self._rec.created:
+        if id(value) in self._rec.captures.created:
             return value  # the function itself has made it, by code that is not traced
-        captured, owner = self._rec.capture(value), f"the array {name}"
+        captured, owner = self._rec.captures.take(value), f"the array {name}"
         return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
 
     def _filled(self, value: Any, name: str) -> Any:
