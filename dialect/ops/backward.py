@@ -198,7 +198,7 @@ class AccumulateGrad(_Foreign, name="accumulate_grad"):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         leaf = _frame().leaves[attrs["slots"][0]] if attrs["slots"] else args[0]
         if leaf is not None and args[-1] is not None:
-            leaf.add_gradient(args[-1], _HELD_BY_MANY)
+            leaf.add_gradient(args[-1], _UNKNOWN)
         return ()
 
     @classmethod
@@ -208,7 +208,7 @@ class AccumulateGrad(_Foreign, name="accumulate_grad"):
             yield f"takes {'the gradient' if wanted == 1 else 'a leaf and a gradient'}"
 
 
-_HELD_BY_MANY = 1 << 30  # so that the leaf copies what it is given
+_UNKNOWN = -1 << 30  # holders of a gradient, so that the leaf copies what it is given
 
 
 class ValidateGrads(Op, name="validate_grads"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import IRError, TraceError
 from ..ir.attrs import I64, STR
-from ..ir.op import Attrs, Failure, Op, Values, attr, operand, result
+from ..ir.op import Attrs, Failure, Op, Values, attr, bare, operand, result
 from ..ir.types import Type
 
 if TYPE_CHECKING:
@@ -43,21 +43,21 @@ class HostCall(Op, name="host_call"):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         made = _called(attrs["function"], attrs["arguments"])(args)
         if type(made) is np.ndarray:
-            return (_own(made, args),)
+            return _own(made, args)
         from .host.probing import mapped
 
         found: list[Any] = []
         mapped(found.append, made)
-        return tuple(_own(leaf, args) for leaf in found)
+        return bare(tuple(_own(leaf, args) for leaf in found))
 
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         from .host.arguments import parsed_arguments
-        from .host.gradients import GRADIENTS
+        from .host.gradients import gradient_of
         from .host.rule import Call, rule_named
 
         rule = rule_named(attrs["function"])
-        gradient = GRADIENTS.get(rule.gradient)
+        gradient = gradient_of(rule)
         if gradient is None:
             raise TraceError(
                 f"{rule.shown} has no gradient yet",

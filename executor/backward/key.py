@@ -13,6 +13,7 @@ from typing import Any
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
+from .beside import BESIDE
 from .capture import Captured, Dims, Numbers, Place
 from .joined import Gather
 from .outline import Outline
@@ -174,13 +175,14 @@ class Awaited:
 
     Attributes:
         nodes: how many it has.
+        era: of the thread that captures it, which a forked child has not.
         outline: of it; None until it has been walked.
     """
 
-    __slots__ = ("nodes", "outline")
+    __slots__ = ("era", "nodes", "outline")
 
     def __init__(self, nodes: int, outline: Outline | None = None) -> None:
-        self.nodes, self.outline = nodes, outline
+        self.nodes, self.outline, self.era = nodes, outline, BESIDE.era
 
 
 class Cache:
@@ -190,12 +192,20 @@ class Cache:
         self.dynamic = dynamic
         self.root = _Step()
         self.captures = 0
+        self.runs: list[Any] = []  # what was captured, as `Backward`
         self.is_told = False  # that there are too many
-        self.awaited: list[Awaited] = []  # runs that are captured beside others
+        self._awaited: list[Awaited] = []  # runs that are captured beside others
         self._sizes: set[int] = set()  # numbers of nodes of runs that were asked for
         # Both are replaced as a whole, as threads read them.
         self._recent: tuple[Entry, ...] = ()
         self.gathers: tuple[tuple[Gather, Made], ...] = ()
+
+    @property
+    def awaited(self) -> list[Awaited]:
+        """Runs that are captured beside others; a forked child drops those of its parent."""
+        if self._awaited and self._awaited[0].era is not BESIDE.era:
+            self._awaited = [a for a in self._awaited if a.era is BESIDE.era]
+        return self._awaited
 
     def find(self, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
         """What serves a walk; None where it has to be captured."""

@@ -32,7 +32,7 @@ from .. import explain
 from ..arguments.checks import check_arity, check_length, check_path, check_settings
 from ..arguments.plain_calls import flat_key
 from ..dispatch.dispatcher import unserved
-from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, within
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, VoidRun, within
 from ..memory.donation import parameter_names
 from ..memory.output_pool import readable
 from ..observe import registry
@@ -169,6 +169,8 @@ class JitFunction(TracedFunction):
                     result = self._computed(variant, leaves, given, args, kwargs)
             except SoonerInPython as why:
                 variant.executor.counters.calls -= 1  # Python counts the call
+                if isinstance(why, VoidRun):
+                    self._note_failure(variant)
                 if is_raced and isinstance(why, TooManyRounds):
                     race.is_pythons = True
             else:
@@ -225,6 +227,7 @@ class JitFunction(TracedFunction):
                 from .results import ORDER_UNKNOWN
 
                 return self._leave(self._told(ORDER_UNKNOWN), args, kwargs)
+            failed: ProfuseError | None = None
             try:
                 outputs = self._run(variant.executor, self._inputs(variant, leaves))
                 if memory is not None:
@@ -232,9 +235,15 @@ class JitFunction(TracedFunction):
             except ProfuseError as error:
                 if self._raises or not variant.may_be_pythons:
                     raise
-                # Python raises what NumPy raises, or computes what the graph cannot.
-                variant.failures += 1
-                return self._leave(Refused(error), args, kwargs)
+                failed = error
+            if failed is not None:
+                # Python raises what NumPy raises, or computes what the graph cannot. No exception
+                # is being handled then: the one that it raises would have it as its context.
+                variant.executor.counters.calls -= 1  # Python counts the call
+                self._note_failure(variant)
+                return self._leave(Refused(failed), args, kwargs)
+            if variant.fails_often:
+                self._note_success(variant)
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -255,6 +264,7 @@ class JitFunction(TracedFunction):
             return self._leave(None, args, kwargs)
         inputs = [*leaves, *(readable(value, self._own) for value in slots)]
         drawn: list[Any] = []
+        has_failed = False
         try:
             if drawing is not None:
                 drawn = drawing.run(given)
@@ -269,14 +279,30 @@ class JitFunction(TracedFunction):
         except Exception:
             if drawing is not None and not drawing.undo():
                 raise  # other threads have drawn since: Python would draw other numbers
-            variant.failures += 1
+            has_failed = True
+        if has_failed:
+            if drawing is None:
+                variant.executor.counters.calls -= 1  # Python counts the call
+            self._note_failure(variant)
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._leave(None, args, kwargs)
+        if variant.fails_often:
+            self._note_success(variant)
         if memory is not None:
             outputs = memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
         return apply_effects(trace, outputs, [*given, *drawn, *found])
+
+    def _note_failure(self, variant: Variant) -> None:
+        """Note that Python has to repeat a call; where most calls end so, it runs them."""
+        if variant.note_failure():
+            self.come_to_python()
+
+    def _note_success(self, variant: Variant) -> None:
+        """Have emitted code serve a graph again, as its calls do not raise any more."""
+        variant.note_success()
+        self._plans_seen = -1
 
     def _told(self, error: ProfuseError) -> Refused:
         """Why a call is Python's, though there is a graph; told once."""

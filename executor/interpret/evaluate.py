@@ -301,6 +301,8 @@ def _counted(instr: Instr) -> Callable[..., Any]:
 
     def run(attrs: dict[str, Any], *args: Any) -> Any:
         out = function(attrs, *args)
+        if type(out) is not tuple:
+            out = (out,)
         if len(out) != count:
             raise ShapeError(f"{name} gives {len(out)} values where the graph has {count}")
         return out[0] if count == 1 else out

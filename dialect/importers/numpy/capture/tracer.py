@@ -276,10 +276,13 @@ def trace(
                 continue
             if rec.source is not None and rec.source.learns(error):
                 continue
-            if not (call.learns(error, rec) or _has_branches(error, rec)):
+            if call.learns(error, rec):
+                continue
+            if not _has_branches(error, rec):
                 if call.plain is None:
                     raise
                 raise call.plain from None
+            call.shadowed = True  # it may be that branches were all that was in the way
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
         [array for array, _, _ in rec.captures.known.values()], _guards(rec, call),
@@ -528,7 +531,8 @@ def _results(
         call.note(stores)
         if containers is not None:
             stores = [*stores, *containers.stores()]
-    has_effects = bool(stores or rec.written)
+    exits = () if rec.source is None else rec.source.exits.output
+    has_effects = bool(stores or rec.written or exits)
     out_leaves, out_tree = flatten(result, numbers if has_effects else ())
     out_tree = _with_arrays(out_tree, out_leaves)
     for store in stores:
@@ -547,7 +551,7 @@ def _results(
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
     found = _Recorded(out_tree, stores)
-    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers)
+    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers, exits)
     if containers is not None:
         found.containers = containers.containers(stores)
     return found, outputs

@@ -44,6 +44,8 @@ class Snapshot(Journal):
         self._rec, self.codes = rec, rec.journal.codes
         for name, value in names.items():
             self.watch(value, name)
+        if rec.source is not None:
+            self.watch(rec.source.exits.held, "exits")
         shadows = rec.shadows
         self._shadows = 0
         if shadows is not None:

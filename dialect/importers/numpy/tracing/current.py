@@ -57,6 +57,9 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
         _LOCAL.stack.pop()
 
 
+HOW_TO_BE_READ = "define it in a file, in IPython, or at the prompt of Python 3.13"
+
+
 def user_loc() -> Loc | None:
     """The line of the innermost frame of the user's code, or of a library's if there is none."""
     rec = current()
@@ -88,6 +91,11 @@ def trace_error(what: str, hint: str | None = None) -> TraceError:
 
 def contents_error(what: str, hint: str) -> TraceError:
     """A TraceError where Python needs what contents of arrays decide."""
+    rec = current()
+    if rec is not None and rec.scope.unread:
+        hint = (
+            f"{HOW_TO_BE_READ}: {rec.scope.unread}, so that no branch of it is recorded; or {hint}"
+        )
     error = trace_error(what, hint)
     error.of_contents = True
     return error
@@ -109,6 +117,6 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 
 __all__ = [
-    "contents_error", "current", "evaluate_with", "evaluator", "recording", "size_error",
-    "trace_error", "user_loc", "world_error",
+    "HOW_TO_BE_READ", "contents_error", "current", "evaluate_with", "evaluator", "recording",
+    "size_error", "trace_error", "user_loc", "world_error",
 ]  # fmt: skip
