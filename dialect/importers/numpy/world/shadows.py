@@ -24,6 +24,7 @@ from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
 from ..python.objects import FIELDS, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
@@ -129,6 +130,10 @@ class Shadows:
         known = self._made.get(id(value))
         if known is not None:
             return known[1]
+        return apart(self._shadow_of, value, name)
+
+    def _shadow_of(self, value: Any, name: str) -> Any:
+        kind = type(value)
         if id(value) in self._originals or id(value) in self._own:
             return value
         if len(self._made) >= _MOST:
