@@ -9,8 +9,8 @@ import numpy as np
 
 from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
 from ...dialect.errors import GradientError
+from ...dialect.importers.numpy.tracing.captures import checksum
 from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, unflatten
-from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
