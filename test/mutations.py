@@ -48,7 +48,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
-        "for array, value, _ in self._rec.captures.known.values():", "for array, value, _ in ():",
+        "for array, value, _ in captured:", "for array, value, _ in ():",
         ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
     ),
     Mutation(
