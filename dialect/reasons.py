@@ -23,6 +23,7 @@ class Effect(Enum):
     NONE = ""
     NOT_FUSED = "refused"
     DISSOLVED = "dissolved"  # a group that was formed
+    APART = "not part of a subgraph"
     STABLE_SIZES = "stable sizes stay literal"
     CONSTANT_SIZES = "sizes of arrays made of constants stay literal"
     ASSUMED_SIZES = "sizes are guarded to fit as they have so far"
@@ -192,7 +193,7 @@ def summed(reasons: Iterable[Reason]) -> list[Reason]:
 
 
 _COUNTED = (
-    Effect.NOT_FUSED, Effect.DISSOLVED, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
+    Effect.NOT_FUSED, Effect.DISSOLVED, Effect.APART, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
     Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART, Effect.LOOP_IN_PLAN,
 )  # fmt: skip
 # Kinds whose detail is what an error says: its place and its hint are part of the words.
@@ -235,7 +236,7 @@ _WORDS = {
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",
-    Kind.UNOBSERVED: "operand {operand} was never observed: its ops are differentiated one by one",
+    Kind.UNOBSERVED: "what it reads was never observed: its ops are differentiated one by one",
     Kind.NOT_DIFFERENTIATED: "{detail}: its ops are differentiated one by one",
     Kind.DIFFERENTIATED: "{detail}",
     Kind.UNKNOWN_WRITER: "an unknown op writes it",

@@ -54,7 +54,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "a void kernel of a loop is evaluated round by round", "executor/plans/kernel_call.py",
-        "        if loops and LIMITS.current is not None:\n            raise SoonerInPython\n", "",
+        "        if loops and LIMITS.current is not None:\n            raise VoidRun\n", "",
         ("executor/loops/test_number_results.py::test_a_void_kernel_leaves_the_call_to_python",),
     ),
     Mutation(

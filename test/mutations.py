@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import sys
 
+from hook_mutations import HOOK_MUTATIONS
 from loop_mutations import LOOP_MUTATIONS
 from mutation_runner import Mutation, main
 from tracing_mutations import TRACING_MUTATIONS
 from trust_mutations import TRUST_MUTATIONS
 
 MUTATIONS = (
+    *HOOK_MUTATIONS,
     *LOOP_MUTATIONS,
     *TRACING_MUTATIONS,
     *TRUST_MUTATIONS,
@@ -38,6 +40,33 @@ MUTATIONS = (
         "[gradients[k] for k in op.input_vjps]", "gradients[: len(op.input_vjps)]",
         ("executor/plans/test_differentiable.py::"
          "test_results_that_are_no_floats_take_no_gradient",),
+    ),
+    Mutation(
+        "a host call gives a tuple of its one result", "dialect/ops/host_call.py",
+        "return _own(made, args)", "return (_own(made, args),)",
+        ("executor/tape/test_host_calls.py",),
+    ),
+    Mutation(
+        "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
+        "for array, value, _ in self._rec.captured.values():", "for array, value, _ in ():",
+        ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
+    ),
+    Mutation(
+        "operands of host calls are not observed", "dialect/profiling/observers.py",
+        'return bool(op.partials or op.linear) or states(op, "vjp")', "return False",
+        ("executor/plans/test_unobserved.py",),
+    ),
+    Mutation(
+        "observers in branches count for nothing", "dialect/passes/gradients/observed.py",
+        "        or is_enough(seen_in(every, v))\n", "",
+        ("executor/plans/test_unobserved.py",),
+    ),
+    Mutation(
+        "what a branch that never ran reads dissolves its subgraph",
+        "dialect/passes/gradients/form_diff_graphs.py",
+        "        if options.observed:\n", "        if False:\n",
+        ("executor/plans/test_unobserved.py::"
+         "test_a_branch_that_never_ran_stays_outside_of_the_subgraphs_and_has_its_gradient",),
     ),
     Mutation(
         "what a reverse half leaves undefined stays so", "executor/plans/differentiable.py",
@@ -134,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "posthooks are no part of the key", "executor/backward/walk.py",
-        "len(hooks.accumulated), len(hooks.post))", "len(hooks.accumulated), 0)",
+        "len(accumulated), len(post))", "len(accumulated), 0)",
         ("executor/backward/test_key.py",),
     ),
     Mutation(
@@ -269,9 +298,8 @@ MUTATIONS = (
     ),
     Mutation(
         "calls of users' code pass each other", "dialect/analysis/backward_order.py",
-        "while before is not anchor and before.op not in _USERS_CODE:",
-        "while before is not anchor:",
-        ("executor/backward/test_captured_hooks.py",),
+        "        return before.op not in _USERS_CODE\n", "        return True\n",
+        ("executor/backward/test_one_contract.py",),
     ),
     Mutation(
         "accumulations in front of hooks become results", "dialect/analysis/backward_lists.py",
@@ -582,8 +610,8 @@ MUTATIONS = (
         ("dialect/importers/test_scope.py::test_whatever_users_call_sees_the_substitutes",),
     ),
     Mutation(
-        "arrays stay as a refused trace has left them", "dialect/importers/numpy/world/journal.py",
-        "        target[...] = held\n", "        pass\n",
+        "arrays stay as a refused trace has left them", "dialect/importers/numpy/world/contents.py",
+        "            np.asarray(array)[...] = self._held\n", "            pass\n",
         ("dialect/importers/test_effects.py::test_effects_are_refused_and_undone",),
     ),
     Mutation(
@@ -1486,6 +1514,18 @@ MUTATIONS = (
         "a sum of gradients forgets the earlier one", "dialect/autodiff/blocks.py",
         "        g = total\n", "",
         ("dialect/gradients/test_differentiate.py",),
+    ),
+    Mutation(
+        "what a rule computes again is not kept", "dialect/autodiff/reads.py",
+        "if self.reruns:", "if False:",
+        ("dialect/gradients/test_host_gradients.py::test_the_tape_has_the_same_gradients",),
+    ),
+    Mutation(
+        "rules whose sizes only a run tells are recorded", "executor/tape/straight.py",
+        "if any(None in rule.rec.shape(v) for instr in rule.instrs for v in instr.results):",
+        "if False:",
+        ("dialect/gradients/test_host_gradients.py"
+         "::test_gradients_of_the_tape_stay_as_they_are_however_often_they_run",),
     ),
     Mutation(
         "elementwise derivatives are not conjugated", "dialect/autodiff/rules.py",

@@ -46,6 +46,15 @@ class GradientBuilder:
         """The result of an op of the table, or the tuple of its results."""
         raise NotImplementedError
 
+    def pulled(
+        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The gradients of a function's operands, None for 0, from those of its results.
+
+        ``function`` is written in functions that have gradients, and returns a tuple.
+        """
+        raise NotImplementedError
+
     def same_shape(self, x: Any, y: Any) -> bool:
         """True if two arrays are known to have one shape in every call."""
         raise NotImplementedError
@@ -102,14 +111,15 @@ class GradientBuilder:
 
 def rule_of(op: type[Op]) -> str:
     """Which of `RULES` an op class states; raises InternalError for none or several."""
-    found = [name for name in RULES if _states(op, name)]
+    found = [name for name in RULES if states(op, name)]
     if len(found) != 1:
         said = " and ".join(found) or "nothing"
         raise InternalError(f"{op.full_name()} states {said} of its gradient, one of {RULES}")
     return found[0]
 
 
-def _states(op: type[Op], name: str) -> bool:
+def states(op: type[Op], name: str) -> bool:
+    """Whether an op class has a member of `RULES` of its own."""
     from .op import Op
 
     if name == "vjp":
@@ -141,4 +151,4 @@ def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.mul
     return multiply(g, partial)
 
 
-__all__ = ["RULES", "GradientBuilder", "Partial", "conjugate", "rule_of", "times"]
+__all__ = ["RULES", "GradientBuilder", "Partial", "conjugate", "rule_of", "states", "times"]

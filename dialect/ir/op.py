@@ -113,6 +113,11 @@ def operand(*, variadic: bool = False, observed: bool = False) -> Any:
     return OperandDef(variadic=variadic, observed=observed)
 
 
+def bare(results: tuple[Any, ...]) -> Any:
+    """Results as `Op.evaluate` gives them: one by itself, several in a tuple."""
+    return results[0] if len(results) == 1 else results
+
+
 def result(*, variadic: bool = False) -> Any:
     """Declare a result field."""
     return ResultDef(variadic=variadic)
@@ -266,8 +271,16 @@ class Op:
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        """Tier 0: the op on run-time values (a tuple when it has several results)."""
+        """Tier 0: the op on run-time values: its one result, or the tuple of several or none."""
         raise InternalError(f"{cls.full_name()} has no evaluation")
+
+    @classmethod
+    def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
+        """`evaluate` for an op with these attributes and so many results; None = that itself.
+
+        It gives one result bare.
+        """
+        return None
 
     @classmethod
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:

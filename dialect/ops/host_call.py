@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import IRError, TraceError
 from ..ir.attrs import I64, STR, TYPES
-from ..ir.op import Attrs, Failure, Op, Values, attr, operand, result
+from ..ir.dtypes import NUMBERS
+from ..ir.op import Attrs, Failure, Op, Values, attr, bare, operand, result
 from ..ir.types import Type
 
 if TYPE_CHECKING:
@@ -44,21 +45,21 @@ class HostCall(Op, name="host_call"):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         made = _called(attrs["function"], attrs["arguments"])(args)
         if type(made) is np.ndarray:
-            return (_own(made, args),)
+            return _own(made, args)
         from .host.probing import mapped
 
         found: list[Any] = []
         mapped(found.append, made)
-        return tuple(_own(leaf, args) for leaf in found)
+        return bare(tuple(_own(leaf, args) for leaf in found))
 
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         from .host.arguments import parsed_arguments
-        from .host.gradients import GRADIENTS
+        from .host.gradients import gradient_of
         from .host.rule import Call, rule_named
 
         rule = rule_named(attrs["function"])
-        gradient = GRADIENTS.get(rule.gradient)
+        gradient = gradient_of(rule)
         if gradient is None:
             raise TraceError(
                 f"{rule.shown} has no gradient yet",
@@ -107,22 +108,22 @@ class PythonCall(HostCall, name="python_call"):
         name = attrs["function"]
         given, named = parsed_arguments(attrs["arguments"]).filled(lambda k: _read_only(args[k]))
         function = users_function(name)
+        found: list[Any] = []
         try:
-            made = function(*given, **named)
+            mapped(found.append, function(*given, **named))
         except Exception as error:
             raise TraceError(
                 f"{name} raises {type(error).__name__}: {error}",
                 hint="the function that calls it runs in Python, which raises this",
             ) from error
-        found: list[Any] = []
-        mapped(found.append, made)
-        if [type_of_result(leaf) for leaf in found] != list(attrs["types"]):
+        is_typed = all(hasattr(leaf, "dtype") or type(leaf) in NUMBERS for leaf in found)
+        if not is_typed or [type_of_result(leaf) for leaf in found] != list(attrs["types"]):
             raise TraceError(
                 f"{name} returns other types than when it was traced",
                 hint="give pf.host a function `like` whose results have the dtypes and numbers of "
                 "axes that this one has, or leave it to Python",
             )
-        return tuple(leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in found)
+        return bare(tuple(leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in found))
 
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:

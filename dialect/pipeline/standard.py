@@ -37,7 +37,7 @@ STANDARD: dict[str, str] = {
     # R1.29 - R1.34: what a graph that needs gradients gets in the place of `no-grad`. Halves of
     # subgraphs are fused by executors of their own, which evaluate no gradient blocks.
     "grad": (
-        "form-diff-graphs,guard-diff-graphs,differentiate-diff-graphs,dce,"
+        "form-diff-graphs{observed=true},guard-diff-graphs,differentiate-diff-graphs,dce,"
         "inline-diff-graphs,lower-grad-blocks,convert-fallbacks,remove-profiling"
     ),
     # R1.27, for a graph that has been profiled and needs no gradient.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 from ..errors import Loc
+from ..ir.gradients import states
 from ..ir.op import Fusion, Op
 from ..ir.program import Block, Instr, Module, Program
 from ..ir.registration import Registration, Registry
@@ -30,9 +31,10 @@ def register_profiled_ops(
 
 def wants_profiled_inputs(op: type[Op]) -> bool:
     """True for ops whose operands are worth observing: what may be fused, once it is pure or as it
-    is, type queries, and what depends on which gradients are defined (R1.17)."""
+    is, what has a gradient, type queries, and what depends on which gradients are defined (R1.17).
+    """
     fused = op.fusion is not Fusion.NONE or bool(op.writes)
-    known = fused or issubclass(op, (*_GRADIENTS, Definedness))
+    known = fused or _is_differentiable(op) or issubclass(op, (*_GRADIENTS, Definedness))
     return known or _is_claimed(op)
 
 
@@ -40,8 +42,14 @@ def wants_profiled_outputs(op: type[Op] | None) -> bool:
     """True for ops whose results are worth observing at every use; None = a block argument."""
     if op is None:
         return False
-    known = op.fusion not in (Fusion.NONE, Fusion.QUERY) or issubclass(op, _GRADIENTS)
+    fused = op.fusion not in (Fusion.NONE, Fusion.QUERY)
+    known = fused or _is_differentiable(op) or issubclass(op, _GRADIENTS)
     return known or _is_claimed(op)
+
+
+def _is_differentiable(op: type[Op]) -> bool:
+    """True for ops that state how gradients pass them."""
+    return bool(op.partials or op.linear) or states(op, "vjp")
 
 
 def has_claims() -> bool:

@@ -14,6 +14,7 @@ from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
+from .calls import shown
 from .node import Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
@@ -102,32 +103,48 @@ class CustomNode(CallNode):
 
     def backward(self, gradients: list[Any]) -> Sequence[Any]:
         leaves, others = self.kept()
-        saved = unflatten(self.saved_tree, others)
+        tree = self.saved_tree
         if gradient_mode():  # what was saved depends on the arguments
             saved = pair(self.custom.forward(*unflatten(self.tree, leaves)), self.what)[1]
-        found = custom_gradients(self, saved, gradients)
+            others, tree = flatten(saved)
+        found = custom_gradients(self, tree, others, gradients)
         b = ArrayBuilder([edge is not None for edge in self.edges])
         return [
-            None if g is None or edge is None else b.like(_as_array(g), x)
+            None if edge is None else b.like(_zeros(edge) if g is None else _as_array(g), x)
             for g, x, edge in zip(found, leaves, self.edges, strict=True)
         ]
 
 
-def custom_gradients(call: Any, saved: Any, gradients: Sequence[Any]) -> Sequence[Any]:
+def custom_gradients(
+    call: Any, tree: TreeDef, saved: Sequence[Any], gradients: Sequence[Any]
+) -> Sequence[Any]:
     """What the user's function gives for the leaves of the arguments of a call.
 
-    ``call`` has the function, and the structures of arguments and results, as a `CustomNode` has.
+    ``call`` has the function, and the structures of arguments and results, as a `CustomNode` has;
+    ``tree`` that of what was saved. Neither that nor gradients can be written to.
     """
     given = [
-        np.zeros(*meta)[()] if g is None else g
+        np.zeros(*meta)[()] if g is None else shown(g)
         for g, meta in zip(gradients, call.metas, strict=True)
     ]
-    found = call.custom.backward(saved, unflatten(call.result, given))
+    kept = unflatten(tree, list(map(shown, saved)))
+    found = call.custom.backward(kept, unflatten(call.result, given))
     return checked_gradients(call.custom, found, call.tree)
 
 
+def _zeros(edge: tuple[Node, int]) -> Any:
+    """The gradient for an operand of which the user's function returns None, as for all of them.
+
+    A captured run is made before anybody knows what it will return.
+    """
+    node, index = edge
+    return np.zeros(*node.metas[index])[()]
+
+
 def _as_array(g: Any) -> Any:
-    return g if type(g) is Array else np.asarray(g)[()]
+    if type(g) is Array:
+        return g if gradient_mode() else g.data
+    return np.asarray(g)[()]
 
 
 def call_custom(custom: CustomVjp, args: tuple) -> Any:

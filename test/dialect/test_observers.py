@@ -78,6 +78,8 @@ def test_r1_17_which_ops():
     assert wants_profiled_inputs(MUL)
     assert wants_profiled_outputs(MUL)
     assert wants_profiled_inputs(op_named("size"))
+    for name in ("host_call", "custom_result", "item"):  # never fused, but differentiable
+        assert wants_profiled_inputs(op_named(name)) and wants_profiled_outputs(op_named(name))
     assert not wants_profiled_outputs(op_named("size"))
     for op in (If, FallbackGraph, TypeCheck, ProfileValue):
         assert not wants_profiled_inputs(op)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...ir.op import EVERY, Attrs, Op, operand, result
+from ...ir.op import EVERY, Attrs, Op, bare, operand, result
 from ...ir.types import ListType, Type
 
 
@@ -66,7 +66,7 @@ class ListUnpack(_OfList, name="list_unpack"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return tuple(args[0])
+        return bare(tuple(args[0]))
 
 
 class ListAppend(_OfList, name="list_append"):

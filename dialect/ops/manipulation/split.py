@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...ir.attrs import BOOL, I64, I64_ARRAY
-from ...ir.op import EVERY, Attrs, Emit, Values, View, attr, operand, result
+from ...ir.op import EVERY, Attrs, Emit, Values, View, attr, bare, operand, result
 from ...ir.size_algebra import sym_min
 from ...ir.symbolic import Dim, Sym
 from ...ir.types import TensorType, Type
@@ -84,7 +84,7 @@ class _Pieces(Structural):
         axis = normalize_axis(attrs.get("axis", 0), np.ndim(x))
         before = (slice(None),) * axis
         cuts = cls.cut(x.shape[axis], attrs)
-        return tuple(x[(*before, slice(first, first + size))] for first, size in cuts)
+        return bare(tuple(x[(*before, slice(first, first + size))] for first, size in cuts))
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ...ir.gradients import rule_of
 from ...ir.op import Fusion, Op
 from ...ir.types import ListType, TensorType
 from ...mlir.block_graph import BlockGraph, is_ordered
+from ...mlir.context import loc_of
 from ...mlir.facts import CONSTANTS
 from ...mlir.memory import Memory
 from ...mlir.rewrite import (
@@ -25,6 +26,7 @@ from ...mlir.rewrite import (
     op_class,
     ops_in,
     refresh_signature,
+    short_name,
     symbol_of,
     type_of,
     types_of,
@@ -34,8 +36,10 @@ from ...mlir.rewrite import (
 from ...mlir.values import clone_tree, constant_type, main_functions
 from ...ops.control_flow.control import ControlFlow
 from ...ops.gradients import AutogradAdd, AutogradZero, CustomResult, Definedness
-from ...ops.speculation import DiffGraph, Identity
+from ...ops.speculation import DiffGraph, Identity, Profile
+from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
+from .observed import is_enough, is_observed, seen_at
 
 MAX_CLONED = 64  # elements of a constant that a subgraph has a copy of
 # What may be undefined is not differentiated ahead; a user's rule is known in one process alone.
@@ -50,12 +54,15 @@ class FormDiffGraphs(Pass):
     A backward scan merges what makes the operands of an op into its subgraph, as long as no cycle
     arises and no op with an effect lies between. Constants are copied, views stay outside, and so
     does what would make two results share memory, or a result and an operand. Subgraphs of fewer
-    than ``threshold`` ops that have gradients are dissolved.
+    than ``threshold`` ops that have gradients are dissolved. ``observed`` leaves outside what reads
+    arrays of which no run has seen the dtype and the rank, as in a branch that none has taken:
+    gradients could not be recorded.
     """
 
     name: ClassVar[str] = "form-diff-graphs"
     counts_changes: ClassVar[bool] = True
     threshold: int = 2
+    observed: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -78,6 +85,28 @@ class _Merger:
         memory = Memory(func)
         # By number: ops stay in their places until their subgraphs are known.
         self.may = {n for n, op in enumerate(ops_in(block)) if _may_join(op, memory)}
+        if options.observed:
+            self._leave_unobserved()
+
+    def _leave_unobserved(self) -> None:
+        """Leave outside what reads arrays of which too little was seen.
+
+        The reason is told of ops of the function's own block: of a branch that never ran, that of
+        the branch tells all.
+        """
+        made: set[ir.Value] = set()
+        for n, op in enumerate(ops_in(self.block)):
+            if n not in self.may:
+                continue
+            is_observer = op_class(op) is Profile
+            if is_enough(seen_at(op.results[0])) if is_observer else is_observed(op, made):
+                made.update(op.results)
+                continue
+            self.may.remove(n)
+            if _weight(op) and self.block == body_of(self.func):
+                self.options.note(Reason(
+                    Kind.UNOBSERVED, short_name(op), loc=loc_of(op.location), effect=Effect.APART,
+                ))  # fmt: skip
 
     def run(self) -> None:
         if sum(_weight(op) for op in ops_in(self.block)) < self.options.threshold or not self.may:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...ir.types import TENSOR, ScalarType, TensorType, Type
+from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import is_constant
 from ...mlir.rewrite import (
     attrs_of,
@@ -25,11 +25,12 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...mlir.values import constant_type, main_functions
-from ...ops.speculation import DiffGraph, Profile, RgCheck
+from ...ops.speculation import DiffGraph, RgCheck
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
 from ..speculate.alternatives import callee_of, guarded, put_back, unspecialised
 from ..speculate.remove_profiling import remove_observers
+from .observed import is_enough, seen_at, seen_in
 
 
 @register_pass
@@ -37,10 +38,11 @@ from ..speculate.remove_profiling import remove_observers
 class GuardDiffGraphs(Pass):
     """Run a differentiable subgraph only if its tensor operands are as they were profiled.
 
-    An operand's type is that of its first observer in the subgraph, of the observer that made it,
-    or of the one that made the result of an earlier subgraph which it is. The guard compares
-    dtypes, ranks and whether gradients are required, where not known counts as yes; its other side
-    is a fallback graph. A subgraph of which an operand was never observed is dissolved.
+    An operand's type is that of its first observer in the subgraph that has seen something, of the
+    observer that made it, or of the one that made the result of an earlier subgraph which it is.
+    The guard compares dtypes, ranks and whether gradients are required, where not known counts as
+    yes; its other side is a fallback graph. A subgraph of which an operand was never observed is
+    dissolved.
     """
 
     name: ClassVar[str] = "guard-diff-graphs"
@@ -63,9 +65,7 @@ class GuardDiffGraphs(Pass):
         for value, arg in zip(op.operands, body.arguments, strict=True):
             found = _wanted(value, arg, returned)
             if found is None:
-                self.note(Reason(
-                    Kind.UNOBSERVED, short_name(op), len(types), effect=Effect.DISSOLVED,
-                ))  # fmt: skip
+                self.note(Reason(Kind.UNOBSERVED, short_name(op), effect=Effect.DISSOLVED))
                 self._dissolve(op, callee)
                 return
             types.append(found)
@@ -81,7 +81,7 @@ class GuardDiffGraphs(Pass):
         for arg, type_ in zip(body.arguments, types, strict=True):
             set_type(arg, type_)
         refresh_signature(callee)
-        seen = [_observed(v) for v in terminator_of(body).operands]
+        seen = [seen_at(v) for v in terminator_of(body).operands]
         results = guarded(op, RgCheck, checked, [types[k] for k in checked], symbol_of(fallback))
         returned.update((v, t) for v, t in zip(results, seen, strict=True) if t is not None)
         self.count("guards")
@@ -101,29 +101,14 @@ def _wanted(value: ir.Value, arg: ir.Value, returned: dict[ir.Value, TensorType]
         found = constant_type(value)
         seen = found if isinstance(found, TensorType) else None
     else:
-        seen = _observed_inside(arg) or _observed(value) or returned.get(value)
-    if seen is None or seen.dtype is None or seen.shape is None or seen.defined is False:
+        block = ir.BlockArgument(arg).owner
+        inside = seen_in((inner for op in ops_in(block) for inner in (op, *walk(op))), arg)
+        seen = inside or seen_at(value) or returned.get(value)
+    if seen is None or not is_enough(seen):
         return None
+    assert seen.dtype is not None and seen.shape is not None
     flag = seen.dtype.kind in "fc" and seen.requires_grad is not False and not is_constant(value)
     return TensorType(seen.dtype, (None,) * len(seen.shape), requires_grad=flag)
-
-
-def _observed_inside(arg: ir.Value) -> TensorType | None:
-    """What the first observer of an argument has seen."""
-    block = ir.BlockArgument(arg).owner
-    for op in ops_in(block):
-        if op_class(op) is Profile and op.operands[0] == arg:
-            return _observed(op.results[0])
-    return None
-
-
-def _observed(value: ir.Value) -> TensorType | None:
-    """What the observer that makes a value has seen; None if it is made by something else."""
-    source = defining_op(value)
-    if source is None or op_class(source) is not Profile:
-        return None
-    found = attrs_of(source)["profiled_type"]
-    return None if found in (None, TENSOR) else found
 
 
 def _is_guarded(op: ir.Operation) -> bool:

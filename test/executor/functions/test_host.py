@@ -125,6 +125,13 @@ def test_results_of_other_types_are_pythons():
     np.testing.assert_array_equal(found, np.full(3, -8.0))
 
 
+def test_a_result_that_is_no_array_is_pythons():
+    seen = [np.ones(3)]
+    last = pf.host(lambda x: seen[0] if x[0] > 0 else None, like=lambda x: x)
+    f = _settled(lambda x: 2.0 if last(x) is None else last(x) * 2, np.ones(3))
+    assert f(-np.ones(3)) == 2.0
+
+
 def test_what_it_writes_to_is_pythons():
     @pf.host(like=lambda x: x)
     def writes(x):

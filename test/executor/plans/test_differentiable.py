@@ -134,6 +134,26 @@ def test_without_gradient_mode_the_forward_half_runs_alone():
     assert graph(f).forward.counters.kernel_launches == before + 1
 
 
+def test_without_gradient_mode_there_are_as_many_results_as_the_function_has():
+    """R2.20: what the reverse half alone needs is dropped, also behind several results."""
+
+    def shared(a, b):
+        product = a @ b  # which is kept, and not computed again
+        return np.exp(0.1 * product) + 1.0, (product * product).sum(axis=0)
+
+    f = pf.jit(shared)
+    for _ in range(3):
+        first, second = f(leaf(X), leaf(W))
+        (first.sum() + second.sum()).backward()
+    with pf.no_grad():
+        found = graph(f)(leaf(X), leaf(W))
+    wanted = shared(X, W)
+    assert len(graph(f).forward.module.main.outputs) > len(found) == 2
+    for y, want in zip(found, wanted, strict=True):
+        assert not getattr(y, "requires_grad", False)
+        np.testing.assert_allclose(y, want)
+
+
 def test_arrays_that_require_nothing_are_not_noted():
     f = pf.jit(loss)
     value = f(pf.array(W), B, X, Y)

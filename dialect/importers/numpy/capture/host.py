@@ -107,9 +107,9 @@ def host(
     For what a trace cannot see through, such as a function of a C library, that would make its
     caller Python's. Used as a decorator, bare or with ``like``. Outside of a trace a call is one of
     the function, too. Its results have to follow from its arguments, which it must not change: a
-    graph calls it only if something needs the results, and may do so again with the same arguments. It
-    gets arrays that cannot be written to, and its results are copied. Where it raises an exception,
-    Python repeats the whole call. It has no gradient; `custom_vjp` states one.
+    graph calls it only if something needs the results, and may do so again with the same arguments.
+    It gets arrays that cannot be written to, and its results are copied. Where it raises an
+    exception, Python repeats the whole call. It has no gradient; `custom_vjp` states one.
 
     Args:
         function: takes arrays, numbers, and sequences of these; returns arrays and numbers, or

@@ -191,6 +191,8 @@ class Scope:
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
         made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
         self._functions[id(fn)] = (fn, made)
+        if self._rec.shadows is not None:
+            self._rec.shadows.stands_for(made, fn)
         for cell in closure:
             self._fill(cell)
         if fn.__defaults__:
@@ -201,7 +203,7 @@ class Scope:
         for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
             setattr(made, name, getattr(fn, name))
         made.__dict__ = fn.__dict__
-        self._rec.journal.watch_attributes(fn, fn.__name__)
+        self._rec.journal.watch(fn, fn.__name__)
         return made
 
     def _note_unread(self, fn: types.FunctionType) -> None:

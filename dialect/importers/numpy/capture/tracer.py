@@ -114,7 +114,7 @@ class Trace:
     plain: tuple[np.ndarray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plain = tuple([r.holder for r in self.reads if r.step == "contents"])
+        self.plain = tuple([np.asarray(r.holder) for r in self.reads if r.step == "contents"])
         self.held = self._held()
         self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 

@@ -28,10 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..python import purity
-from ..python.users_code import is_own_file, is_users_file
+from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, world_error
 from ..world.hidden import hidden_error, is_hidden
-from ..world.journal import is_users_class
 from ..world.places import MISSING
 from .calls import codes_in
 

@@ -21,21 +21,20 @@ def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
             if name not in ("__dict__", "__weakref__"):
                 if name.startswith("__") and not name.endswith("__"):
                     name = f"_{cls.__name__.lstrip('_')}{name}"
-                yield name, getattr(value, name, ABSENT)
+                yield name, _slot(value, name)
 
 
 def state_of(value: Any) -> dict[str, Any]:
     """What an object's slots and attributes hold, by name."""
-    found = {k: v for k, v in slots_of(value, type(value)) if not _is_absent(value, k)}
+    found = {k: v for k, v in slots_of(value, type(value)) if v is not ABSENT}
     return {**found, **getattr(value, "__dict__", {})}
 
 
-def _is_absent(holder: Any, key: str) -> bool:
+def _slot(holder: Any, key: str) -> Any:
     try:
-        object.__getattribute__(holder, key)
+        return object.__getattribute__(holder, key)
     except AttributeError:
-        return True
-    return False
+        return ABSENT
 
 
 def holds_attributes(cls: type) -> bool:

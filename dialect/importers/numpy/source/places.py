@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..python.instances import dict_type, slots_of
+from ..python.objects import Facet
 from ..tracing.traced import TracedArray
 
-KINDS = frozenset({"attributes", "slots", "list", "dict"})  # of what a journal notes
 Key = tuple[int, Any]
 
 
@@ -20,13 +19,13 @@ class Held(NamedTuple):
     """One attribute or item of an object.
 
     Attributes:
-        kind: one of `KINDS`.
+        facet: of the object.
         target: the object.
         key: the attribute's name, or the item's key.
         name: what the user calls it.
     """
 
-    kind: str
+    facet: Facet
     target: Any
     key: Any
     name: str
@@ -38,23 +37,7 @@ class Held(NamedTuple):
 
     def put(self, value: Any) -> None:
         """Have it hold a value; no code of the object's class runs."""
-        if self.kind == "attributes":
-            self.target.__dict__[self.key] = value
-        elif self.kind == "slots":
-            object.__setattr__(self.target, self.key, value)
-        elif self.kind == "dict":
-            dict_type(self.target).__setitem__(self.target, self.key, value)
-        else:
-            list.__setitem__(self.target, self.key, value)
-
-
-def contents(kind: str, target: Any) -> dict[Any, Any]:
-    """What an object holds now, by key."""
-    if kind == "attributes":
-        return dict(target.__dict__)
-    if kind == "slots":
-        return dict(slots_of(target, type(target)))
-    return dict(target) if kind == "dict" else dict(enumerate(target))
+        self.facet.put(self.target, self.key, value)
 
 
 class Moved(NamedTuple):
@@ -124,4 +107,4 @@ class Places:
         )
 
 
-__all__ = ["KINDS", "Held", "Key", "Moved", "Places", "contents"]
+__all__ = ["Held", "Key", "Moved", "Places"]

@@ -125,7 +125,7 @@ FIND: dict[str, Any] = {
     "item": lambda holder, key: _item(holder, key),
     "size": lambda holder, key: len(holder),
     "keys": lambda holder, key: tuple(holder),
-    "members": lambda holder, key: frozenset(holder),
+    "members": lambda holder, key: _members(holder),
     "code": lambda holder, key: holder.__code__,
     "static": lambda holder, key: inspect.getattr_static(holder, key, MISSING),
     "own attribute": lambda holder, key: _own(holder, key),
@@ -138,6 +138,10 @@ def _own(holder: Any, key: str) -> Any:
     if key in attributes:
         return attributes[key]
     return getattr(holder, key, MISSING) if _is_slot(type(holder), key) else MISSING
+
+
+def _members(holder: Any) -> Any:
+    return bytes(holder) if isinstance(holder, bytearray) else frozenset(holder)
 
 
 def _contents(cell: types.CellType) -> Any:
