@@ -65,8 +65,8 @@ class Facet(ABC):
         """What an object holds there now; `ABSENT` if nothing. No code of its class runs."""
         return self.copy(target).get(key, ABSENT)
 
-    def fill(self, target: Any, held: Any) -> None:
-        """Have a container hold these items alone."""
+    def fill(self, target: Any, key: Any, held: Any) -> None:
+        """Have a container hold these items alone; there is no one key of them."""
         raise InternalError(f"the {self.kind} of an object cannot be filled")
 
     def put(self, target: Any, key: Any, value: Any) -> None:
@@ -96,12 +96,15 @@ class _Items(Facet):
         except LookupError:
             return ABSENT
 
-    def fill(self, target: Any, held: Any) -> None:
+    def fill(self, target: Any, key: Any, held: Any) -> None:
         target.clear()
         target.extend(held)
 
     def put(self, target: Any, key: Any, value: Any) -> None:
-        (list if isinstance(target, list) else deque).__setitem__(target, key, value)
+        if type(target) is list:
+            target[key] = value
+        else:
+            (list if isinstance(target, list) else deque).__setitem__(target, key, value)
 
 
 class _Table(Facet):
@@ -115,13 +118,16 @@ class _Table(Facet):
     def find(self, target: Any, key: Any) -> Any:
         return dict_type(target).get(target, key, ABSENT)
 
-    def fill(self, target: Any, held: Any) -> None:
+    def fill(self, target: Any, key: Any, held: Any) -> None:
         kind = dict_type(target)
         kind.clear(target)
         kind.update(target, held)
 
     def put(self, target: Any, key: Any, value: Any) -> None:
-        dict_type(target).__setitem__(target, key, value)
+        if type(target) is dict:
+            target[key] = value
+        else:
+            dict_type(target).__setitem__(target, key, value)
 
 
 class _Members(Facet):

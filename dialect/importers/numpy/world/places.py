@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ....dataclass import dataclass
@@ -85,12 +86,14 @@ class Place(NamedTuple):
         step = "item" if self.facet.step == "item" else "own attribute"
         return StateRead(step, self.holder, self.key, MISSING, self.name)
 
+    @property
+    def put_to(self) -> Callable[[Any, Any, Any], None]:
+        """What stores a value, of a holder and `key`; what the class does then is in the value."""
+        return self.facet.put if self.key is not ALL else self.facet.fill
+
     def put(self, holder: Any, value: Any) -> None:
-        """Store a value there, past what the class does on assignment: that is in the value."""
-        if self.key is ALL:
-            self.facet.fill(holder, value)
-        else:
-            self.facet.put(holder, self.key, value)
+        """Store a value there."""
+        self.put_to(holder, self.key, value)
 
 
 def _is_slot(kind: type, key: str) -> bool:
