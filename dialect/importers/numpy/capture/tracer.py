@@ -399,8 +399,8 @@ class _Call:
 
     def note(self, stores: Sequence[Store]) -> None:
         """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
-        known = {(id(slot.holder), slot.key) for slot in self.slots}
-        new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
+        known = {slot.id for slot in self.slots}
+        new = [s.place for s in stores if s.place.id not in known]
         found = [place for place in new if _kind_of(place) is not None]
         if found:
             self.restarts += 1
@@ -440,7 +440,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         if read.step == "contents":
             held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
             rec.remark(f"{held} is compared at each call: Python needs it")
-    slots = {(id(slot.holder), slot.key) for slot in call.slots}
+    slots = {slot.id for slot in call.slots}
     return tuple({
         (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
     }.values())  # fmt: skip
@@ -464,10 +464,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         in_tree = call.in_tree
         shadows = None
         if call.shadowed:
-            slots = {
-                (id(slot.holder), slot.key): x
-                for slot, x in zip(call.slots, given[count:], strict=True)
-            }
+            slots = {slot.id: x for slot, x in zip(call.slots, given[count:], strict=True)}
             shadows = rec.shadows = Shadows(rec, slots)
         if shadows is not None:
             for static, label in call.statics():

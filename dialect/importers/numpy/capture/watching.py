@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..python import purity
+from ..python.objects import functions_in
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, world_error
 from ..world.hidden import hidden_error, is_hidden
@@ -360,8 +361,7 @@ def _function_of(frame: types.FrameType, code: types.CodeType) -> types.Function
 
 def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
     """A function with this code in a descriptor, a decorated function or a partial."""
-    for name in ("", "__func__", "fget", "fset", "fdel", "func", "__wrapped__"):
-        found = getattr(value, name, None) if name else value
+    for found in (value, *functions_in(value), getattr(value, "__wrapped__", None)):
         if type(found) is types.FunctionType:
             while found is not None:
                 if found.__code__ is code:

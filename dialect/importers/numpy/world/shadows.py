@@ -327,7 +327,7 @@ class Shadows:
 
     def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
         name = entry.name + entry.facet.label(key)
-        place = Place(entry.facet.step or "", entry.original, key, name)
+        place = Place(entry.facet, entry.original, key, name)
         return self.store(place, value, key not in entry.held)
 
     def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:
