@@ -55,7 +55,7 @@ class Facet(ABC):
 
     def keyed(self, held: Any) -> dict[Any, Any]:
         """What such a copy holds, by key; nothing where there are no keys."""
-        return {k: v for k, v in held.items() if v is not ABSENT}
+        return held
 
     def parts(self, target: Any) -> Iterable[Any]:
         """The objects that are held now."""
@@ -93,9 +93,6 @@ class _Table(Facet):
         if type(target) is dict:
             return dict(target)
         return dict(dict_type(target).items(target))  # a user's class may iterate otherwise
-
-    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
-        return held
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         dict_type(target).__setitem__(target, key, value)
@@ -147,6 +144,9 @@ class _Fields(Facet):
     def copy(self, target: Any) -> dict[Any, Any]:
         return {name: _field(target, name) for name in fields_of(target)}
 
+    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
+        return {k: v for k, v in held.items() if v is not ABSENT}
+
     def put(self, target: Any, key: Any, value: Any) -> None:
         if value is ABSENT:
             del target.cell_contents
@@ -169,6 +169,9 @@ class _Slots(Facet):
 
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(slots_of(target, type(target)))
+
+    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
+        return {k: v for k, v in held.items() if v is not ABSENT}
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         if value is ABSENT:

@@ -121,7 +121,7 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     """An error at the user's line that sizes cause; pins them: the graph holds for these alone."""
     rec = current()
     if rec is not None:
-        rec.pin()
+        rec.numbers.pin()
     return kind(what, loc=user_loc())
 
 
