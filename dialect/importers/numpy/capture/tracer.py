@@ -87,6 +87,7 @@ class Trace:
         laid: how values lie in memory, where their ops do not tell, likewise.
         is_native: arrays in a foreign byte order would be treated in another way.
         overwrites: the function writes to arrays under `no_grad`.
+        notes_writes: it writes to arrays elsewhere, which the tape would note.
         asks_for_gradients: it switches gradient mode on, whatever the mode of the caller is.
     """
 
@@ -112,6 +113,7 @@ class Trace:
     laid: dict[int, Laid] = field(default_factory=dict)
     is_native: bool = False
     overwrites: bool = False
+    notes_writes: bool = False
     asks_for_gradients: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
@@ -299,7 +301,7 @@ def trace(
         tuple(rec.draws), fixed, rec.hints,
         rec.copied | rec.raveled,
         rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
-        rec.is_native, rec.flow.overwrites, rec.flow.is_switched_on,
+        rec.is_native, rec.flow.overwrites, rec.flow.notes_writes, rec.flow.is_switched_on,
     )  # fmt: skip
 
 
