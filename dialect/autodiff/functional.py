@@ -198,9 +198,13 @@ class ValueAndGrad:
         wrt: the arguments to differentiate by: a position or name, or a tuple of these.
         has_aux: see ``fn``.
         with_value: return the result, too.
+
+    Attributes:
+        is_plain: it is jitted without options of the user's.
     """
 
     only_traced: ClassVar[bool] = True
+    is_plain: bool = False
 
     def __init__(
         self, fn: Callable, wrt: Selector | Sequence[Selector], has_aux: bool, with_value: bool

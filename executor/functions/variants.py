@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
     from .results import Results
+    from .untaped import Untaped
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -74,6 +75,7 @@ class Variant:
         skipped: how often it did before the last one.
         keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
         memory: how results are made of arguments and of what the graph gives; None = they are that.
+        is_untaped: calls with arrays of the tape have run as those with plain ones.
     """
 
     trace: Trace
@@ -93,6 +95,7 @@ class Variant:
     skipped: int = 0
     keeps_byte_order: bool = False
     memory: Results | None = None
+    is_untaped: bool = False
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -121,6 +124,13 @@ class Variant:
         if self.trace.overwrites:
             return _OVERWRITTEN
         return _EFFECTS if self.trace.has_effects else None
+
+    @cached_property
+    def untaped(self) -> Untaped:
+        """When calls with arrays of the tape may run as those with plain ones, and how."""
+        from .untaped import Untaped
+
+        return Untaped(self.trace)
 
     @property
     def gives_views(self) -> bool:

@@ -88,6 +88,7 @@ class Trace:
         laid: how values lie in memory, where their ops do not tell, likewise.
         is_native: arrays in a foreign byte order would be treated in another way.
         overwrites: the function writes to arrays under `no_grad`.
+        notes_writes: it writes to arrays elsewhere, which the tape would note.
         asks_for_gradients: it switches gradient mode on, whatever the mode of the caller is.
     """
 
@@ -113,6 +114,7 @@ class Trace:
     laid: dict[int, Laid] = field(default_factory=dict)
     is_native: bool = False
     overwrites: bool = False
+    notes_writes: bool = False
     asks_for_gradients: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
@@ -299,7 +301,7 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws.made), fixed, rec.hints,
         rec.layouts.copies(), rec.layouts.orders(), rec.is_native,
-        rec.flow.overwrites, rec.flow.is_switched_on,
+        rec.flow.overwrites, rec.flow.notes_writes, rec.flow.is_switched_on,
     )  # fmt: skip
 
 

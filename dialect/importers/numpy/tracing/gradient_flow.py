@@ -30,13 +30,14 @@ class GradientFlow:
         is_off: the function has switched gradient mode off for what it records now.
         is_switched_on: it has asked for gradients whatever the mode of the caller is.
         overwrites: it has written to an array while the mode was off.
+        notes_writes: it has written to an array while the mode was that of the caller, or on.
     """
 
-    __slots__ = ("is_off", "is_switched_on", "overwrites", "rec")
+    __slots__ = ("is_off", "is_switched_on", "notes_writes", "overwrites", "rec")
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
-        self.is_off = self.is_switched_on = self.overwrites = False
+        self.is_off = self.is_switched_on = self.overwrites = self.notes_writes = False
 
     def switch(self, on: bool) -> bool:
         """Switch the mode of what is recorded from here on; returns whether it was off."""

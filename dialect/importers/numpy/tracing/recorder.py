@@ -213,6 +213,8 @@ class Recorder:
             self.check_visible(operand)
         if self.flow.is_off:
             operands = self.flow.operands(cls, operands)
+        elif cls.writes and not self.flow.notes_writes:
+            self.flow.notes_writes = any(self.is_float(operands[k]) for k in cls.writes)
         hints = tuple(self.hints[o] for o in operands)
         caught = self.catching()
         if caught:
