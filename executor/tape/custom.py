@@ -15,6 +15,7 @@ from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
 from .calls import shown
+from .engine import run
 from .node import Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
@@ -249,4 +250,37 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     return result
 
 
-__all__ = ["CallNode", "CustomNode", "as_array", "call_custom", "custom_gradients"]
+def call_again(fn: Callable[..., Any], args: tuple, gradient: Any) -> Any:
+    """Call a function whose result has this gradient; returns those of its arguments.
+
+    It is that of a checkpoint in a trace which runs op by op. Where gradients are differentiable
+    themselves, the arguments are arrays of the tape.
+    """
+    records = gradient_mode()
+    leaves, tree = flatten(args)
+    given: list[Any] = []
+    for x in leaves:
+        if not isinstance(x, _ARRAYS) or x.dtype.kind not in FLOATS:
+            given.append(x)
+        elif records and type(x) is Array and x.requires_grad:
+            given.append(x.reshape(x.shape))  # a value of its own: others may depend on this one
+        else:
+            given.append(Array(x.data if type(x) is Array else x))
+            given[-1].requires_grad = True
+    with gradients(True):
+        result = fn(*unflatten(tree, given))
+    roots = []
+    for y, g in zip(flatten(result)[0], flatten(gradient)[0], strict=True):
+        edge = _edge(y)
+        if edge is not None:
+            roots.append((*edge, Array(g) if records and type(g) is not Array else g))
+    captures: dict[Node, list[tuple[int, int]]] = {}
+    wanted = [k for k, x in enumerate(given) if type(x) is Array and x.requires_grad]
+    for place, k in enumerate(wanted):
+        node, index = given[k].edge()
+        captures.setdefault(node, []).append((index, place))
+    found = dict(zip(wanted, run(roots, captures, create_graph=records, retain_graph=records)))
+    return tuple(unflatten(tree, [found.get(k) for k in range(len(given))]))
+
+
+__all__ = ["CallNode", "CustomNode", "as_array", "call_again", "call_custom", "custom_gradients"]

@@ -11,7 +11,7 @@ from ...dialect.importers.numpy.tracing.handler_tables import CREATION
 from ...dialect.importers.numpy.tracing.recorder import Recorder
 from ...dialect.ir.op import op_named
 from .array import Array
-from .custom import call_custom
+from .custom import call_again, call_custom
 from .operations import apply
 
 
@@ -32,6 +32,8 @@ class Tape(Recorder):
     """
 
     evaluates = True
+    # What handlers ask of traces: arrays are NumPy's own here, and nothing lifts them.
+    exact = is_native = lifts_new = writes_new = False
 
     def __init__(self) -> None:
         self.line = self.refused = self.fn = None
@@ -44,6 +46,9 @@ class Tape(Recorder):
 
     def call_custom(self, function: Any, args: tuple) -> Any:
         return call_custom(function, args)
+
+    def call_again(self, function: Any, args: tuple, gradient: Any) -> Any:
+        return call_again(function, args, gradient)
 
     def shape(self, value: Any) -> tuple[int, ...]:
         return value.shape
