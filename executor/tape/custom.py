@@ -15,7 +15,6 @@ from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
 from .calls import shown
-from .engine import run
 from .node import Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
@@ -253,34 +252,19 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
 def call_again(fn: Callable[..., Any], args: tuple, gradient: Any) -> Any:
     """Call a function whose result has this gradient; returns those of its arguments.
 
-    It is that of a checkpoint in a trace which runs op by op. Where gradients are differentiable
-    themselves, the arguments are arrays of the tape.
+    It is that of a checkpoint in a trace which runs op by op.
     """
-    records = gradient_mode()
     leaves, tree = flatten(args)
-    given: list[Any] = []
-    for x in leaves:
-        if not isinstance(x, _ARRAYS) or x.dtype.kind not in FLOATS:
-            given.append(x)
-        elif records and type(x) is Array and x.requires_grad:
-            given.append(x.reshape(x.shape))  # a value of its own: others may depend on this one
-        else:
-            given.append(Array(x.data if type(x) is Array else x))
-            given[-1].requires_grad = True
-    with gradients(True):
-        result = fn(*unflatten(tree, given))
-    roots = []
-    for y, g in zip(flatten(result)[0], flatten(gradient)[0], strict=True):
-        edge = _edge(y)
-        if edge is not None:
-            roots.append((*edge, Array(g) if records and type(g) is not Array else g))
-    captures: dict[Node, list[tuple[int, int]]] = {}
-    wanted = [k for k, x in enumerate(given) if type(x) is Array and x.requires_grad]
-    for place, k in enumerate(wanted):
-        node, index = given[k].edge()
-        captures.setdefault(node, []).append((index, place))
-    found = dict(zip(wanted, run(roots, captures, create_graph=records, retain_graph=records)))
-    return tuple(unflatten(tree, [found.get(k) for k in range(len(given))]))
+    floats = [k for k, x in enumerate(leaves) if isinstance(x, _ARRAYS) and x.dtype.kind in FLOATS]
+
+    def called(*given: Any) -> list[Any]:
+        own = dict(zip(floats, given, strict=True))
+        return flatten(fn(*unflatten(tree, [own.get(k, x) for k, x in enumerate(leaves)])))[0]
+
+    gs = flatten(gradient)[0]
+    pulled = ArrayBuilder(()).pulled(called, [leaves[k] for k in floats], gs)
+    found = dict(zip(floats, pulled, strict=True))
+    return tuple(unflatten(tree, [found.get(k) for k in range(len(leaves))]))
 
 
 __all__ = ["CallNode", "CustomNode", "as_array", "call_again", "call_custom", "custom_gradients"]

@@ -19,7 +19,8 @@ ANY = (
     "np.sqrt({T} ** 2 + {c})", "{T} * {n} + {T}", "np.logaddexp({T}, {c})", "-{T} + {c}",
     "np.nan_to_num({T})", "np.hypot({T}, {c})", "np.arctan2({T}, {T} ** 2 + 1.0)", "{c} ** {T}",
     "checkpointed({T})", "tripled({T})", "np.log1p({T} ** 2)", "{T} % 0.7 + {T}",
-    "np.minimum({T}, {s})", "np.real({T})", "np.multiply({T}, {s})", "np.copysign({T}, {c})",
+    "gated({T}, {T})", "np.exp({T} * 0.3).astype(np.float64)", "np.float32(0.5) * {T}",
+    "np.minimum({T}, {s})", "np.real({T})", "checkpointed(checkpointed({T}))", "{T}.clip(-1, 1)", "np.multiply({T}, {s})", "np.copysign({T}, {c})",
 )  # fmt: skip
 EXPRESSIONS = {
     "s": (
@@ -80,6 +81,11 @@ STATEMENTS = {
         "{r} = {t} * 1.0\nnp.multiply({r}, {v}, out={r})", "{r} = np.tanh({t})\n{r}[:] = {v}",
         "{r} = {t} * 1.0\n{r}[1] += {r}[0]\n{r}[2] *= {r}[1]", "{r} = {t}.copy()\n{r}[::2] -= {v}[1::2]",
         "{r} = {t} * 0.0\nfor row in {m}:\n    {r} = {r} + row * {c}",
+        "{r}, q = checkpointed({t}), {t} * 1.0\nq -= {r}\n{r} = {r} * q",
+        "{r} = {t} * 1.0\nq = {r}[::2]\n{r}[1] = q[0] * {s}\n{r} = {r} + q.sum()",
+        "{r} = np.zeros_like({t})\n{r}[:2] = {v}[2:]\n{r}[3] = {s}",
+        "{r} = np.stack([row * {s} for row in {m}]).sum(axis=0) * {t}",
+        "{r} = {t}\nwhile float(np.abs({r}).sum()) > 2.0:\n    {r} = {r} * 0.5",
         "{r} = {t}\nfor i in range(3):\n    {r} = np.tanh({r} * {v})",
         "{r} = {t} * {c} if {v}.sum() > 0 else {t} + {v}",
     ),
@@ -175,6 +181,15 @@ class halved:
     def backward(saved, g):
         (x,) = saved
         return {halved}
+
+@pf.custom_vjp
+class gated:
+    def forward(x, y):
+        return np.where(x > 0, x * y, y), (x, y)
+
+    def backward(saved, g):
+        x, y = saved
+        return np.where(x > 0, g * y, 0.0), np.where(x > 0, g * x, g)
 
 checkpointed = pf.checkpoint(lambda x: np.tanh(x) * x)
 

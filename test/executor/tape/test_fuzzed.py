@@ -57,3 +57,21 @@ def test_gradients_through_a_checkpoint_have_gradients(options):
         np.testing.assert_allclose(np.array(g.data), np.cos(X) * X**2 + 2 * X * np.sin(X))
         (h,) = pf.gradients(g.sum(), [x])
         np.testing.assert_allclose(h, (2 - X**2) * np.sin(X) + 4 * X * np.cos(X))
+
+
+@OPTIONS
+def test_a_rule_that_gives_no_gradient_gives_zeros(options):
+    @pf.custom_vjp
+    class gate:
+        def forward(x, y):
+            return np.sin(x) * y, (x, y)
+
+        def backward(saved, g):
+            return None, g * np.sin(saved[0])
+
+    f = pf.jit(lambda x, y: gate(x, y), background=False, **options)
+    for _ in range(5):
+        x, y = leaf(), leaf(X[::-1])
+        f(x, y).sum().backward()
+        np.testing.assert_array_equal(x.grad, np.zeros(3))
+        np.testing.assert_allclose(y.grad, np.sin(X))
