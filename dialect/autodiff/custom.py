@@ -99,6 +99,9 @@ class Checkpoint(CustomVjp):
         return fn(*args), args
 
     def _backward(self, saved: Any, gradient: Any) -> Any:
+        tape = evaluator() if current() is None else None
+        if tape is not None:  # a trace that is run op by op there
+            return tape.call_again(self.fn, saved, gradient)
         return pulled_in_trace(self.fn, saved)[1](gradient)
 
 

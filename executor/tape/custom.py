@@ -251,4 +251,22 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     return result
 
 
-__all__ = ["CallNode", "CustomNode", "as_array", "call_custom", "custom_gradients"]
+def call_again(fn: Callable[..., Any], args: tuple, gradient: Any) -> Any:
+    """Call a function whose result has this gradient; returns those of its arguments.
+
+    It is that of a checkpoint in a trace which runs op by op.
+    """
+    leaves, tree = flatten(args)
+    floats = [k for k, x in enumerate(leaves) if isinstance(x, _ARRAYS) and x.dtype.kind in FLOATS]
+
+    def called(*given: Any) -> list[Any]:
+        own = dict(zip(floats, given, strict=True))
+        return flatten(fn(*unflatten(tree, [own.get(k, x) for k, x in enumerate(leaves)])))[0]
+
+    gs = flatten(gradient)[0]
+    pulled = ArrayBuilder(()).pulled(called, [leaves[k] for k in floats], gs)
+    found = dict(zip(floats, pulled, strict=True))
+    return tuple(unflatten(tree, [found.get(k) for k in range(len(leaves))]))
+
+
+__all__ = ["CallNode", "CustomNode", "as_array", "call_again", "call_custom", "custom_gradients"]

@@ -12,7 +12,7 @@ from ...dialect.importers.numpy.tracing.layouts import Layouts
 from ...dialect.importers.numpy.tracing.recorder import Recorder
 from ...dialect.ir.op import op_named
 from .array import Array
-from .custom import call_custom
+from .custom import call_again, call_custom
 from .operations import apply
 
 
@@ -51,6 +51,8 @@ class Tape(Recorder):
     """
 
     evaluates = True
+    # What handlers ask of traces: arrays are NumPy's own here, and nothing lifts them.
+    exact = is_native = lifts_new = writes_new = False
 
     def __init__(self) -> None:
         self.line = self.refused = self.fn = None
@@ -66,6 +68,9 @@ class Tape(Recorder):
 
     def call_custom(self, function: Any, args: tuple) -> Any:
         return call_custom(function, args)
+
+    def call_again(self, function: Any, args: tuple, gradient: Any) -> Any:
+        return call_again(function, args, gradient)
 
     def shape(self, value: Any) -> tuple[int, ...]:
         return value.shape
