@@ -63,8 +63,8 @@ HOOK_MUTATIONS = (
     Mutation(
         "hooks write to what later nodes need",
         _WATCH,
-        "            if written:",
-        "            if False:",
+        "        start = self._starts[hook]\n",
+        "        return\n",
         (_CONTRACT,),
     ),
     Mutation(

@@ -48,8 +48,32 @@ MUTATIONS = (
     ),
     Mutation(
         "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
-        "for array, value, _ in self._rec.captures.known.values():", "for array, value, _ in ():",
+        "for array, value, _ in captured:", "for array, value, _ in ():",
         ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
+    ),
+    Mutation(
+        "traces do not look at gradient mode", "dialect/importers/numpy/tracing/recorder.py",
+        "        if self.flow.is_off:\n", "        if False:\n",
+        ("executor/tape/test_mode_in_traces.py",),
+    ),
+    Mutation(
+        "gradients under no_grad are differentiated", "dialect/autodiff/functional.py",
+        "    if not rec.flow.is_off:\n", "    if True:\n",
+        ("executor/tape/test_mode_in_traces.py::"
+         "test_a_gradient_that_is_computed_under_no_grad_is_one_and_has_none",),
+    ),
+    Mutation(
+        "a function in a trace loses the mode that it asks for",
+        "executor/functions/jit.py",
+        "variant.executor.joins_traces and variant.trace.tells_gradients",
+        "variant.executor.joins_traces",
+        ("executor/tape/test_mode_in_traces.py::"
+         "test_a_jitted_function_in_a_trace_keeps_its_own_mode",),
+    ),
+    Mutation(
+        "results that no input flows into are on the tape", "dialect/autodiff/differentiate.py",
+        "    made.leave_independent()\n", "",
+        ("executor/tape/test_mode_in_traces.py",),
     ),
     Mutation(
         "operands of host calls are not observed", "dialect/profiling/observers.py",
@@ -163,7 +187,7 @@ MUTATIONS = (
     ),
     Mutation(
         "posthooks are no part of the key", "executor/backward/walk.py",
-        "len(hooks.accumulated), len(hooks.post))", "len(hooks.accumulated), 0)",
+        "len(accumulated), len(post))", "len(accumulated), 0)",
         ("executor/backward/test_key.py",),
     ),
     Mutation(

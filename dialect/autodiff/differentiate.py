@@ -19,7 +19,7 @@ from ..ops.speculation import Gradient
 from .blocks import pull_back_blocks
 from .functional import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
 from .residuals import residuals
-from .sweep import pull_back
+from .sweep import flowing_into, pull_back
 
 
 def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program:
@@ -58,6 +58,7 @@ def split(
     """
     made = _Forward(program, wrt, split.__code__)
     made.rec.loop_bytes = loop_bytes
+    made.leave_independent()
     with recording(made.rec):
         apart = reverse_half(made.rec, made.float_outputs, made.flowing)
         in_memory = {*made.inputs, *made.outputs}
@@ -115,6 +116,12 @@ class _Forward:
             self.outputs = joined(rec, apart)
             self.instrs = list(rec.blocks[-1].instrs)
             self.floats = [k for k, v in enumerate(self.outputs) if is_float(wrap(rec, v))]
+
+    def leave_independent(self) -> None:
+        """Have the float outputs that no chosen input flows into count as none."""
+        wanted = [self.inputs[k] for k in self.chosen]
+        active = flowing_into(self.rec, self.instrs, wanted)
+        self.floats = [k for k in self.floats if self.outputs[k] in active]
 
     @property
     def float_outputs(self) -> list[int]:

@@ -14,7 +14,7 @@ from ..importers.numpy.capture.inline import inline_block
 from ..importers.numpy.python.users_code import wraps
 from ..importers.numpy.tracing.control import own_arguments
 from ..importers.numpy.tracing.current import current, trace_error, user_loc
-from ..importers.numpy.tracing.operators import as_value, op, wrap
+from ..importers.numpy.tracing.operators import Recording, as_value, op, wrap
 from ..importers.numpy.tracing.pytree import (
     TreeDef,
     flatten,
@@ -64,7 +64,7 @@ class Recorded:
             rec.numbers.variables.union(filter(None, self.inputs)),
         )
         try:
-            with rec.nested(apart):
+            with rec.nested(apart), rec.flow.differentiated():
                 found, self.tree = flatten(rec.callee(fn)(*given, **kwargs))
                 apart.outputs = tuple(as_value(rec, leaf) for leaf in found)
         finally:
@@ -84,7 +84,8 @@ class Recorded:
             v: op("cast", t, dtype=dtype_of(self.rec.dtype(v)))
             for v, t in zip(self.inputs, tangents, strict=True) if v is not None and t is not None
         }  # fmt: skip
-        found = push_forward(self.rec, self.instrs, given, self.outputs)
+        with self.rec.flow.differentiated():
+            found = push_forward(self.rec, self.instrs, given, self.outputs)
         return unflatten(self.tree, [
             gradient_or_zeros(self.rec, wrap(self.rec, v), t)
             for v, t in zip(self.outputs, found, strict=True)
@@ -93,7 +94,8 @@ class Recorded:
     def gradients(self, gradients: Iterable[tuple[int, Any]]) -> list[Any]:
         """One tree per argument: of the gradient for each float leaf, and None for all others."""
         wanted = [v for v in self.inputs if v is not None]
-        found = iter(pull_back(self.rec, self.instrs, gradients, wanted))
+        with self.rec.flow.differentiated():
+            found = iter(pull_back(self.rec, self.instrs, gradients, wanted))
         leaves = [
             None if value is None else gradient_or_zeros(self.rec, leaf, next(found))
             for value, leaf in zip(self.inputs, self.leaves, strict=True)
@@ -103,6 +105,18 @@ class Recorded:
             trees.append(unflatten(tree, rest[: tree.leaves]))
             rest = rest[tree.leaves :]
         return trees
+
+
+def outside(rec: Recorder, result: Any) -> Any:
+    """A result as it is outside: under `no_grad`, nothing there is differentiated by it."""
+    if not rec.flow.is_off:
+        return result
+    leaves, tree = flatten(result)
+    return unflatten(tree, [
+        op("stop_gradient", x, view_of=x)
+        if isinstance(x, Recording) and rec.flow.may_end(x.value) else x
+        for x in leaves
+    ])  # fmt: skip
 
 
 def is_float(leaf: Any) -> bool:
@@ -213,9 +227,9 @@ class ValueAndGrad:
             )  # fmt: skip
         trees = made.gradients([(as_value(rec, result), _one(rec, result))])
         found = tuple(trees) if isinstance(self.wrt, (tuple, list)) else trees[0]
-        if not self.with_value:
-            return (found, aux) if self.has_aux else found
-        return ((result, aux), found) if self.has_aux else (result, found)
+        if self.with_value:
+            return outside(rec, ((result, aux), found) if self.has_aux else (result, found))
+        return outside(rec, (found, aux) if self.has_aux else found)
 
 
 class Jvp:
@@ -234,7 +248,7 @@ class Jvp:
         leaves = []
         for arg, tree, tangent in zip(args, made.trees, tangents, strict=True):
             leaves += _along(arg, tree, tangent)
-        return made.result, made.tangents(leaves)
+        return outside(rec, (made.result, made.tangents(leaves)))
 
 
 def _along(arg: Any, tree: TreeDef, tangent: Any) -> list[Any]:
@@ -318,6 +332,7 @@ __all__ = [
     "gradient_or_zeros",
     "is_float",
     "joined",
+    "outside",
     "reverse_half",
     "selected",
     "trace_in_progress",

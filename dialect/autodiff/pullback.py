@@ -15,7 +15,7 @@ from ..importers.numpy.tracing.recorder import Recorder
 from ..ir.dtypes import dtype_of
 from ..ir.program import Block, Program
 from ..ir.types import TensorType
-from .functional import Recorded, reverse_half, trace_in_progress
+from .functional import Recorded, outside, reverse_half, trace_in_progress
 from .residuals import residuals
 
 
@@ -123,7 +123,11 @@ def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[A
     """The result of ``fn``, and its pullback, where both join the trace in progress."""
     made = Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args)))
     result = made.result
-    return result, lambda gradient: _pulled(made, checked(gradient, result))
+    rec = made.rec
+    return (
+        outside(rec, result),
+        lambda gradient: outside(rec, _pulled(made, checked(gradient, result))),
+    )
 
 
 def pulled_through(

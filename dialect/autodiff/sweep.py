@@ -13,7 +13,6 @@ from ..importers.numpy.tracing.recorder import Recorder
 from ..ir.gradients import times
 from ..ir.op import EACH, Op
 from ..ir.program import Instr
-from ..ir.types import ListType
 from ..ops.control_flow.control import ControlFlow
 from ..ops.gradients import CustomResult
 from .builder import TraceBuilder
@@ -63,7 +62,7 @@ def active_values(
             f"the gradient of the {made.op.name} at {made.loc} is left out: the results do not "
             "depend on what is subtracted there"
         )
-    return _active(rec, instrs, wanted) - still
+    return flowing_into(rec, instrs, wanted) - still
 
 
 def contributions(
@@ -133,7 +132,7 @@ def _add(found: dict[int, Any], value: int, g: Any) -> None:
     found[value] = found[value] + g if value in found else g
 
 
-def _active(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> set[int]:
+def flowing_into(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> set[int]:
     """The values that gradients flow through on their way to the wanted ones."""
     active = set(wanted)
     for instr in instrs:
@@ -141,16 +140,12 @@ def _active(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> se
             instr.operands if not instr.blocks else (*instr.operands, *values_read(*instr.blocks))
         )
         if not active.isdisjoint(read) and _is_differentiable(rec, instr):
-            active |= {r for r in instr.results if _is_float(rec, r)}
+            active |= {r for r in instr.results if rec.is_float(r)}
     return active
 
 
 def _is_differentiable(rec: Recorder, instr: Instr) -> bool:
-    return not instr.op.no_gradient and any(_is_float(rec, r) for r in instr.results)
-
-
-def _is_float(rec: Recorder, value: int) -> bool:
-    return not isinstance(rec.hints[value], ListType) and rec.dtype(value).kind in "fcV"
+    return not instr.op.no_gradient and any(rec.is_float(r) for r in instr.results)
 
 
 def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
@@ -215,4 +210,4 @@ def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
     return b.converted(b.spread(total, y), y)
 
 
-__all__ = ["active_values", "contributions", "pull_back", "push_forward"]
+__all__ = ["active_values", "contributions", "flowing_into", "pull_back", "push_forward"]

@@ -7,8 +7,9 @@ the graph captured anew (R4.9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
@@ -21,6 +22,7 @@ from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
 _RECENT = 4  # entries that are compared before the trie is walked
+_GATHERED = 32  # graphs whose runs are gathered without a walk
 
 
 class Made:
@@ -170,6 +172,19 @@ def _is_like(outline: Outline, walk: Walk, pattern: Sequence[int]) -> bool:
     )
 
 
+class Gathered:
+    """A function that gathers what runs are given, what they run by, and which followed it last.
+
+    Programs repeat their steps: what followed a run once is likely to follow it again.
+    """
+
+    __slots__ = ("__weakref__", "following", "gather", "made")
+
+    def __init__(self, gather: Gather, made: Made) -> None:
+        self.gather, self.made = gather, made
+        self.following: ref[Gathered] | None = None  # it may have been dropped
+
+
 class Awaited:
     """A run that is captured beside others.
 
@@ -198,7 +213,8 @@ class Cache:
         self._sizes: set[int] = set()  # numbers of nodes of runs that were asked for
         # Both are replaced as a whole, as threads read them.
         self._recent: tuple[Entry, ...] = ()
-        self.gathers: tuple[tuple[Gather, Made], ...] = ()
+        self.gathers: tuple[Gathered, ...] = ()
+        self._last: Gathered | None = None
 
     @property
     def awaited(self) -> list[Awaited]:
@@ -238,12 +254,28 @@ class Cache:
         """Whether no run of so many nodes has been captured, nor is about to be."""
         return nodes not in self._sizes and all(a.nodes != nodes for a in tuple(self.awaited))
 
+    def expected(self) -> Iterator[Gathered]:
+        """What may serve a run: first what has followed the last run, then the others."""
+        gathers, last = self.gathers, self._last
+        first = None if last is None or last.following is None else last.following()
+        if first is not None and first in gathers:
+            yield first
+        for gathered in gathers:
+            if gathered is not first:
+                yield gathered
+
+    def met(self, found: Gathered) -> None:
+        """Note that this one has served the last run."""
+        if self._last is not None:
+            self._last.following = ref(found)
+        self._last = found
+
     def keep(self, entry: Entry, made: Made, gather: Gather | None) -> None:
         """Serve runs of an entry by what was made for it; ``gather`` finds what they are given."""
         entry.made = made
         self.captures += 1
         if gather is not None:
-            self.gathers = ((gather, made), *self.gathers[: _RECENT - 1])
+            self.gathers = (Gathered(gather, made), *self.gathers[: _GATHERED - 1])
 
     def missed(self, walk: Outline) -> tuple[Entry, list[Miss]]:
         """The entry to capture for, and why none could serve."""
@@ -271,7 +303,7 @@ class Cache:
                     misses.append(Miss("failed", "capture that has failed before"))
                 entry.widen(changed, shapes)
                 entry.changing, entry.numbers = entry.changing | others, walk.numbers
-                self.gathers = tuple(pair for pair in self.gathers if pair[1] is not entry.made)
+                self.gathers = tuple(g for g in self.gathers if g.made is not entry.made)
                 entry.shapes, entry.made = shapes, None
                 return entry, _told(misses)
         if not misses:

@@ -20,7 +20,7 @@ from ..settings.strict import is_strict
 from ..tape.engine import Captures, run
 from ..tape.node import TAPE
 from .beside import BESIDE
-from .compile import compiled
+from .compile import Compiled, compiled
 from .key import Awaited, Cache, Made
 from .making import LOCK, PROCESS, Process, capture, captured_here
 from .outline import Outline, outlined
@@ -39,11 +39,13 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
     process = PROCESS.now
     cache = process.cache((STATE.key, STATE.dynamic))
     if captures is None:
-        for gather, made in cache.gathers:
+        for entry in cache.expected():
+            gather, made = entry.gather, entry.made
             ready = made.is_ready()
             given = gather(roots, retain_graph or not ready)
             if given is None:
                 continue
+            cache.met(entry)
             if not ready:
                 del given
                 return _waiting(process, roots, captures, retain_graph)
@@ -172,9 +174,10 @@ def _called(
     with _region():
         if not hooks:
             return made.run(inputs, sizes, scalars, hooks, packed)
-        watch = Watch(saved)
-        hooks = list(map(watch.wrapped, hooks, made.captured.starts))
-        with watch.watching():
+        watch = Watch(saved, made.captured.starts)
+        if type(made.run) is not Compiled:
+            hooks = list(map(watch.wrapped, hooks, range(len(hooks))))
+        with watch:
             return made.run(inputs, sizes, scalars, hooks, packed)
 
 

@@ -149,7 +149,9 @@ class Row:
         if self.slots is not None and frame is not None:
             lists = frame.leaves, frame.hooks, frame.packed
             own = zip(lists, self.slots, strict=True)
-            RUNNING.frame = Frame(*[[found[k] for k in slots] for found, slots in own])
+            leaves, hooks, packed = [[found[k] for k in slots] for found, slots in own]
+            numbers = [frame.numbers[k] for k in self.slots[1]]
+            RUNNING.frame = Frame(leaves, hooks, packed, frame.written, frame.check, numbers)
         values += self.runner(given)
 
 

@@ -8,10 +8,10 @@ node runs, and in a captured run when the call has ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...dialect.ops.backward import RUNNING
 from ..tape.array import Version
 from ..tape.node import WRITES, Node
 from ..tape.saved import Versions, overwritten
@@ -21,45 +21,53 @@ Saved = Sequence[tuple[Node, Versions]]
 
 
 class Watch:
-    """What nodes of a run have saved, and what has been written to meanwhile."""
+    """What nodes of a run have saved, and what has been written to meanwhile.
 
-    def __init__(self, saved: Saved) -> None:
-        self._saved = saved
-        self._written: list[Version] = []
+    Args:
+        saved: of the nodes.
+        starts: for each hook of the run, how many of the nodes have run when it has been called.
+
+    Attributes:
+        written: what was written to and has not been looked at, by all threads.
+    """
+
+    __slots__ = ("_before", "_needs", "_saved", "_starts", "written")
+
+    def __init__(self, saved: Saved, starts: Sequence[int]) -> None:
+        self._saved, self._starts = saved, starts
+        self.written: list[Version] = []
         self._needs: dict[int, tuple[int, int, Node]] = {}
+        self._before: Watch | None = None
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Note writes to arrays, of all threads."""
-        WRITES.watchers[id(self)] = self._written.append
-        try:
-            yield
-        finally:
-            del WRITES.watchers[id(self)]
+    def __enter__(self) -> None:
+        WRITES.watchers[id(self)] = self.written.append
+        self._before, RUNNING.watch = RUNNING.watch, self
 
-    def wrapped(self, hook: Callable[..., Any], start: int) -> Callable[..., Any]:
-        """A hook that raises GradientError if it has written to what is needed behind it.
+    def __exit__(self, *_: Any) -> None:
+        RUNNING.watch = self._before
+        del WRITES.watchers[id(self)]
 
-        ``start``: the number of the first node that runs after it.
-        """
-        written = self._written
+    def wrapped(self, hook: Callable[..., Any], number: int) -> Callable[..., Any]:
+        """A hook that looks at what was written to, for those who call it by themselves."""
 
         def called(*args: Any) -> Any:
             found = hook(*args)
-            if written:
-                self._check(start)
+            if self.written:
+                self.check(number)
             return found
 
         return called
 
-    def _check(self, start: int) -> None:
+    def check(self, hook: int) -> None:
+        """Raise GradientError if what was written to is needed behind the hook of this number."""
         if not self._needs:
             self._needs = {
                 id(version): (k, count, node)  # of the last node that needs it
                 for k, (node, versions) in enumerate(self._saved) for version, count in versions
             }  # fmt: skip
-        while self._written:
-            version = self._written.pop()
+        start = self._starts[hook]
+        while self.written:
+            version = self.written.pop()
             k, count, node = self._needs.get(id(version), (-1, 0, None))
             if node is not None and k >= start and version.count != count:
                 raise overwritten(version, node.name.removesuffix("_backward"), node.loc)

@@ -458,9 +458,11 @@ class JitFunction(TracedFunction):
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
         args, kwargs = tree.unflatten(plain)
         variant = self._lookup(None, plain, tree, args, kwargs, plain=True)
-        if variant.trace.has_effects or variant.ends_gradients:
-            raise Refused()
-        if not variant.takes_tape:
+        refused = variant.off_tape()
+        if refused is not None:
+            raise self._told(refused)
+        # Emitted code does not look at the mode of the caller.
+        if not variant.takes_tape and not variant.trace.asks_for_gradients:
             variant.takes_tape, self._plans_seen = True, -1
         outputs = self._run_on_tape(variant.executor, self._inputs(variant, given))
         return variant.trace.out_tree.unflatten(as_arrays(outputs))
@@ -533,7 +535,11 @@ class JitFunction(TracedFunction):
                 if len(self._no_own_trace) < _NO_OWN_TRACE:
                     self._no_own_trace[key] = None
                 return trace_inline(self._fn, args, kwargs, leaves)
-        if variant is None or variant.trace.has_effects or not variant.executor.joins_traces:
+        if (
+            variant is None
+            or variant.trace.has_effects
+            or not (variant.executor.joins_traces and variant.trace.tells_gradients)
+        ):
             return trace_inline(self._fn, args, kwargs, leaves)
         variant.executor.count_invocation()
         return inline_trace(variant.trace, leaves)
@@ -547,7 +553,7 @@ class JitFunction(TracedFunction):
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
         # Others would not be called again, or need the caller's arrays.
-        kept = [t for t in host if not t.has_effects and not t.takes_generators]
+        kept = [t for t in host if t.tells_gradients and not (t.has_effects or t.takes_generators)]
         traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.dataclass import dataclass
+from ...dialect.errors import TraceError
 from ...dialect.importers.numpy.capture.tracer import Trace
 from ...dialect.importers.numpy.tracing.pytree import TreeDef
 from ...dialect.ir.dtypes import BOOL, I64
+from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.serialize import module_to_json
 from ...dialect.ops.queries import Item
 from ...dialect.reasons import Kind, Reason
@@ -41,6 +43,13 @@ _MOST_SKIPPED = 256  # looks, each of which is at one call in many (`PythonCalls
 _RENEWALS = 3  # of a graph, for which code is emitted anew
 FAILS_OFTEN = "most calls raise an exception, and Python runs all but one in many"
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
+
+
+_ON_TAPE = "Python runs calls with arrays of the tape: "
+_TAKEN = TraceError(_ON_TAPE + "numbers are taken out of arrays, through which no gradient flows")
+_OVERWRITTEN = TraceError(_ON_TAPE + "an array is written to under pf.no_grad()")
+_EFFECTS = TraceError(_ON_TAPE + "the function changes what was there before the call")
+_SWITCHED_ON = TraceError(_ON_TAPE + "the function asks for gradients, and its caller for none")
 
 
 @dataclass(eq=False)
@@ -97,12 +106,21 @@ class Variant:
         """Whether Python can run calls on the same values."""
         return self.executor.options.processor.is_host and not self.trace.strict
 
+    def off_tape(self) -> TraceError | None:
+        """Why the graph does not serve calls with arrays of the tape; None if it does."""
+        if self.trace.asks_for_gradients and not gradient_mode():
+            return _SWITCHED_ON
+        return self._off_tape
+
     @cached_property
-    def ends_gradients(self) -> bool:
-        """Whether floats are taken out of arrays: constants on the tape, but not in a graph."""
+    def _off_tape(self) -> TraceError | None:
         main = self.trace.module.main
         taken = [i.results[0] for i in main.body.walk() if i.op is Item]
-        return any(getattr(main.type_of(v), "dtype", None) not in (BOOL, I64) for v in taken)
+        if any(getattr(main.type_of(v), "dtype", None) not in (BOOL, I64) for v in taken):
+            return _TAKEN  # constants on the tape, but not in a graph
+        if self.trace.overwrites:
+            return _OVERWRITTEN
+        return _EFFECTS if self.trace.has_effects else None
 
     @property
     def gives_views(self) -> bool:

@@ -184,13 +184,18 @@ class _Mode(ContextDecorator):
         made.before = []
         return made if function is None else made(function)
 
-    before: list[bool]
+    before: list[tuple[bool, Any, bool]]
 
     def __enter__(self) -> None:
-        self.before.append(gradient_mode.set_gradient_mode(self.on))
+        rec = current()
+        was_off = rec is not None and rec.flow.switch(self.on)
+        self.before.append((gradient_mode.set_gradient_mode(self.on), rec, was_off))
 
     def __exit__(self, *_: Any) -> None:
-        gradient_mode.set_gradient_mode(self.before.pop())
+        before, rec, was_off = self.before.pop()
+        gradient_mode.set_gradient_mode(before)
+        if rec is not None:
+            rec.flow.is_off = was_off
 
 
 class no_grad(_Mode):

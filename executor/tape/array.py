@@ -13,6 +13,7 @@ import numpy as np
 from ...dialect.errors import DTypeError, GradientError
 from ...dialect.importers.numpy.tracing.handler_tables import METHODS
 from ...dialect.importers.numpy.tracing.leaves import register_leaf_type
+from ...dialect.importers.numpy.tracing.traced import is_differentiated
 from .conversions import Conversions
 from .hooks import Handle, add
 from .node import WRITES, Accumulate, Edge, Node, next_seq
@@ -46,8 +47,16 @@ class _More:
         self.retains = False
 
 
+class _Kind(type):
+    """The type of `Array`, as which traced arrays count where they stand for such."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        found = is_differentiated(x)
+        return type.__instancecheck__(cls, x) if found is None else found
+
+
 @register_leaf_type
-class Array(Conversions):
+class Array(Conversions, metaclass=_Kind):
     """An array of NumPy's, or a NumPy scalar, that may require gradients.
 
     NumPy's functions, operators and methods take it and return such arrays. What is computed of

@@ -109,8 +109,8 @@ class _Writer:
             self._line(rule.operands[k], f"xs[{k}]")
         for k in sorted(results):
             self._line(rule.results[k], f"ys[{k}]")
-        # What the rule has made of sizes alone.
-        for array, value, _ in self._rec.captures.known.values():
+        captured = self._rec.captures.known.values()
+        for array, value, _ in captured:  # what the rule has made of sizes alone
             self._names[value] = self._bound(array)
         for instr in rule.instrs:
             if all(r in self._rec.known for r in instr.results):

@@ -199,3 +199,34 @@ def test_a_compiler_that_runs_backwards_has_its_run_eager():
     np.testing.assert_allclose(seen, [[2.0] * 3])
     state = pf.compiled_autograd.state()
     assert (state.captures, state.hits) == (1, 2)
+
+
+def test_writes_are_seen_in_each_section_of_a_long_run(monkeypatch):
+    """Hooks are numbered within their section, and what they write to is needed in another."""
+    b = leaf(3)
+
+    def step(at, scope):
+        y = leaf(3)
+        z = y * b  # which is needed last
+        for k in range(1200):
+            z = np.tanh(z) if k % 2 else z * 1.5
+            if k % 200 == 100:
+                z.register_hook(lambda g, k=k: write(k == at))
+        with scope():
+            z.sum().backward()
+
+    def write(now):
+        if now:
+            with pf.no_grad():
+                b[0] = 1.0
+
+    with pf.knobs.override(background=False):
+        for at in (None, None, None, None, 1100, 100):
+            for scope in (contextlib.nullcontext, pf.compiled_autograd):
+                if at is None:
+                    step(at, scope)
+                else:
+                    with pytest.raises(GradientError, match="written to afterwards"):
+                        step(at, scope)
+    assert pf.compiled_autograd.state().captures == 1
+    assert len(pf.compiled_autograd.state().runs[-1].function._parts) > 1

@@ -1,4 +1,4 @@
-"""Functions that run on the host: one result is that result, also in recorded rules."""
+"""Functions that run on the host: one result is that result, in all runs of a rule."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_each_call_of_a_jitted_function_has_the_gradient(name, profiling):
 
 
 def test_a_result_of_the_host_is_what_the_next_operation_takes():
-    """Also where its operand is no result of a kernel, and others have gradients by kernels."""
+    """Also where its operand is no result of a kernel, and other gradients are of kernels."""
     f = pf.jit(lambda x, w: np.sum(x * 3.0) + np.sum(np.cos(np.sort(w, axis=0))), background=False)
     w0 = RNG.normal(size=(4, 2))
     for run in range(6):

@@ -87,6 +87,8 @@ class Trace:
         copied: copies where NumPy has views, likewise.
         laid: how values lie in memory, where their ops do not tell, likewise.
         is_native: arrays in a foreign byte order would be treated in another way.
+        overwrites: the function writes to arrays under `no_grad`.
+        asks_for_gradients: it switches gradient mode on, whatever the mode of the caller is.
     """
 
     module: Module
@@ -110,6 +112,8 @@ class Trace:
     copied: dict[int, Copied] = field(default_factory=dict)
     laid: dict[int, Laid] = field(default_factory=dict)
     is_native: bool = False
+    overwrites: bool = False
+    asks_for_gradients: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
     plain: tuple[np.ndarray, ...] = field(init=False)
@@ -145,6 +149,11 @@ class Trace:
     def has_effects(self) -> bool:
         """True if calls write to what was there before them, or draw random numbers."""
         return self.sources is not None or bool(self.draws or self.generators)
+
+    @property
+    def tells_gradients(self) -> bool:
+        """False if how gradients flow does not follow from the graph alone."""
+        return not (self.overwrites or self.asks_for_gradients)
 
     @property
     def takes_generators(self) -> bool:
@@ -290,6 +299,7 @@ def trace(
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
         tuple(rec.draws.made), fixed, rec.hints,
         rec.layouts.copies(), rec.layouts.orders(), rec.is_native,
+        rec.flow.overwrites, rec.flow.is_switched_on,
     )  # fmt: skip
 
 

@@ -263,6 +263,8 @@ def _asarray(a: Any, dtype: Any = None, copy: Any = None, order: Any = None) -> 
         return _array(a, dtype, True, order=order)
     _check_no_copy(a, dtype, copy)
     out = in_memory(array(a, dtype))
+    if isinstance(out, Traced) and not out.rec.evaluates and out.rec.flow.is_off:
+        out = op("stop_gradient", out, view_of=out)  # numbers, outside of `no_grad` as well
     return in_order(out, order) if order in ("C", "F") else out
 
 

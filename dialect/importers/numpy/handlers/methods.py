@@ -70,6 +70,12 @@ def deepcopy(self: Traced, memo: Any) -> Traced:
     return copy(self)
 
 
+@array_method("detach")
+def detach(self: Traced) -> Any:
+    """`pf.Array.detach`: the same memory, through which no gradient flows."""
+    return op("stop_gradient", self, view_of=self)
+
+
 @array_method("reshape")
 def reshape(self: Traced, *shape: Any, order: str = "C", copy: Any = None) -> Any:
     """`ndarray.reshape`."""

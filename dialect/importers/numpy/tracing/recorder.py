@@ -28,7 +28,7 @@ from ....errors import (
 )
 from ....ir.op import Failure, Op, op_named
 from ....ir.program import Block, Instr, Program
-from ....ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
+from ....ir.types import TENSOR, ListType, ScalarType, Shape, TensorType, Type, type_of
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
 from ..python.float_errors import STATE, told_error, told_errors
@@ -36,6 +36,7 @@ from .captures import Captures
 from .current import trace_error, user_loc
 from .derivation import Derivation
 from .drawn import Draws
+from .gradient_flow import FLOATS, GradientFlow
 from .layouts import Layouts
 from .numbers import Numbers
 from .trace_guards import TraceGuard
@@ -144,6 +145,7 @@ class Recorder:
         self.writes_new = False  # it would help: traced values are written to such an array
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
+        self.flow = GradientFlow(self)
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
@@ -186,6 +188,10 @@ class Recorder:
             return hint.dtype.numpy
         raise InternalError("a traced value has no dtype", loc=user_loc())
 
+    def is_float(self, value: int) -> bool:
+        """True for a value that can have a gradient."""
+        return not isinstance(self.hints[value], ListType) and self.dtype(value).kind in FLOATS
+
     # --- instructions -------------------------------------------------------------------------
 
     def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
@@ -205,6 +211,8 @@ class Recorder:
         loc = user_loc()
         for operand in operands:
             self.check_visible(operand)
+        if self.flow.is_off:
+            operands = self.flow.operands(cls, operands)
         hints = tuple(self.hints[o] for o in operands)
         caught = self.catching()
         if caught:

@@ -391,6 +391,13 @@ _OF_SCALARS = frozenset(
 )  # fmt: skip
 
 
+# Attributes that arrays of the tape have, and ndarrays lack.
+OF_TAPE = frozenset({
+    "backward", "detach", "grad", "is_leaf", "node", "register_hook",
+    "register_post_accumulate_grad_hook", "requires_grad", "retain_grad",
+})  # fmt: skip
+
+
 @register_leaf_type
 class TracedArray(Traced, of=TensorType):
     """An array of the traced call."""
@@ -412,7 +419,28 @@ class TracedArray(Traced, of=TensorType):
             return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
         if known:
             raise unsupported_method(self.rec, name)
+        if name in OF_TAPE:  # the same graph serves plain arrays, which have no such attributes
+            raise trace_error(
+                f"{name} is known of arrays of the tape, and not while tracing",
+                "read it outside of the traced function",
+            )
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+
+
+def is_differentiated(x: Any) -> bool | None:
+    """Whether a traced array stands for one whose gradients are noted; None for what is not traced.
+
+    Raises TraceError where that is not known: a graph serves arrays of the tape and plain ones.
+    """
+    if type(x) is not TracedArray:
+        return None
+    x.check_live()
+    if not x.rec.numbers.variables:
+        raise trace_error(
+            "whether an array is one of the tape is not known while tracing",
+            "ask outside of the traced function",
+        )
+    return x.rec.flow.flows(x.value)
 
 
 def is_tracing(values: Iterable[Any]) -> bool:
@@ -521,4 +549,7 @@ for _python in ("add", "sub", "mul", "truediv", "pow", "eq", "ne"):
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
-__all__ = ["Traced", "TracedArray", "TracedScalar", "is_on_tape", "is_tracing", "shortcut"]
+__all__ = [
+    "OF_TAPE", "Traced", "TracedArray", "TracedScalar", "is_differentiated", "is_on_tape",
+    "is_tracing", "shortcut",
+]  # fmt: skip

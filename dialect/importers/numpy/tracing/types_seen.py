@@ -21,6 +21,7 @@ from types import UnionType
 from typing import Any
 
 from .operators import Recording
+from .traced import OF_TAPE, is_differentiated
 
 
 def traced_len(x: Any, /) -> Any:
@@ -41,7 +42,12 @@ def _stands_in(x: Any) -> bool:
 
 
 def _has(x: Any, name: Any) -> bool:
-    """Whether what a traced value stands for has an attribute; its class has all that there are."""
+    """Whether what a traced value stands for has an attribute; its class has all that there are.
+
+    Raises TraceError where an array of the tape has it, and it may be one or not.
+    """
+    if name in OF_TAPE and (found := is_differentiated(x)) is not None:
+        return found
     return any(name in vars(cls) for cls in x.__class__.__mro__)
 
 

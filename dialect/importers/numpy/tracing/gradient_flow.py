@@ -1,0 +1,133 @@
+"""Gradient mode in what is recorded: what a function computes under `no_grad` has no gradient.
+
+An op that is recorded there reads its operands through `stop_gradient`, so that the graph itself
+says where gradients end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ....errors import TraceError
+from ....ir.op import Op
+from ....ir.types import TensorType
+from ....ops.create import Constant
+from ....ops.gradients import StopGradient
+from .current import trace_error
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+FLOATS = "fcV"  # kinds of dtypes that have gradients
+
+
+class GradientFlow:
+    """Where gradients end in one trace.
+
+    Attributes:
+        is_off: the function has switched gradient mode off for what it records now.
+        is_switched_on: it has asked for gradients whatever the mode of the caller is.
+        overwrites: it has written to an array while the mode was off.
+    """
+
+    __slots__ = ("is_off", "is_switched_on", "overwrites", "rec")
+
+    def __init__(self, rec: Recorder) -> None:
+        self.rec = rec
+        self.is_off = self.is_switched_on = self.overwrites = False
+
+    def switch(self, on: bool) -> bool:
+        """Switch the mode of what is recorded from here on; returns whether it was off."""
+        before, self.is_off = self.is_off, not on
+        self.is_switched_on |= on
+        return before
+
+    @contextmanager
+    def differentiated(self) -> Iterator[None]:
+        """Record what is to be differentiated, within `no_grad` as well."""
+        before, self.is_off = self.is_off, False
+        try:
+            yield
+        finally:
+            self.is_off = before
+
+    def operands(self, op: type[Op], operands: Sequence[int]) -> Sequence[int]:
+        """The operands of an op that is recorded while the mode is off.
+
+        What is written to stays what it is. Raises TraceError where its gradient would be lost.
+        """
+        if op.no_gradient or issubclass(op, StopGradient):
+            return operands
+        written = set(op.writes)
+        for k in written:
+            self._write(operands[k])
+        return [
+            v if k in written or not self.may_end(v) else self._stopped(v)
+            for k, v in enumerate(operands)
+        ]
+
+    def may_end(self, value: int) -> bool:
+        """Whether a value may have a gradient that `stop_gradient` would end."""
+        rec = self.rec
+        hint, made = rec.hints[value], rec.defs.get(value)
+        if made is not None and made.op in (Constant, StopGradient):
+            return False
+        # Python's numbers have gradients where they are differentiated by, and not on the tape.
+        is_known = isinstance(hint, TensorType) or bool(rec.numbers.variables)
+        return is_known and rec.is_float(value)
+
+    def flows(self, value: int) -> bool:
+        """Whether a value may depend on what is differentiated, or on an argument if nothing is."""
+        rec = self.rec
+        ends, seen, left = rec.numbers.variables or set(rec.inputs), set[int](), [value]
+        while left:
+            v = left.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            made = rec.defs.get(v)
+            if v in ends or (made is None and v not in (*rec.inputs, *rec.captures.inputs)):
+                return True  # of what a block is given nothing is known
+            if made is not None and not made.op.no_gradient:
+                left += made.operands
+                left += [o for block in made.blocks for o in block.outputs]
+        return False
+
+    def _stopped(self, value: int) -> int:
+        return self.rec.emit(StopGradient, [value])[0]
+
+    def _write(self, target: int) -> None:
+        """Note a write to an array, whose old elements keep their gradient on the tape."""
+        if not self.rec.is_float(target):
+            return
+        self.overwrites = True
+        if self.rec.numbers.variables and self._is_filled(target):
+            raise self._refused()
+
+    def _is_filled(self, target: int) -> bool:
+        """Whether an array was made of what may be differentiated, or has been given such."""
+        root = self._root(target)
+        return self.flows(root) or any(
+            instr.op.writes and self._root(instr.operands[0]) == root
+            and any(map(self.flows, instr.operands[1:]))
+            for block in self.rec.blocks for instr in block.walk()
+        )  # fmt: skip
+
+    def _root(self, value: int) -> int:
+        made = self.rec.defs.get(value)
+        while made is not None and made.op.aliases and made.operands:
+            value = made.operands[0]
+            made = self.rec.defs.get(value)
+        return value
+
+    @staticmethod
+    def _refused() -> TraceError:
+        return trace_error(
+            "an array that may have a gradient is written to under pf.no_grad()",
+            "write to a copy, y = x.copy(), or build a new array",
+        )
+
+
+__all__ = ["FLOATS", "GradientFlow"]
