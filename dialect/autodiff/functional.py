@@ -59,13 +59,16 @@ class Recorded:
             self.leaves += leaves
             self.inputs += [None if f is x else f.value for f, x in zip(fresh, leaves, strict=True)]
         apart, block = Block(), rec.blocks[-1]
-        outer, rec.variables = rec.variables, rec.variables.union(filter(None, self.inputs))
+        outer, rec.numbers.variables = (
+            rec.numbers.variables,
+            rec.numbers.variables.union(filter(None, self.inputs)),
+        )
         try:
             with rec.nested(apart), rec.flow.differentiated():
                 found, self.tree = flatten(rec.callee(fn)(*given, **kwargs))
                 apart.outputs = tuple(as_value(rec, leaf) for leaf in found)
         finally:
-            rec.variables = outer
+            rec.numbers.variables = outer
         start = len(block.instrs)
         self.outputs = joined(rec, apart)
         self.instrs: list[Instr] = block.instrs[start:]

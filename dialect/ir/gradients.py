@@ -71,6 +71,10 @@ class GradientBuilder:
         """Whether an operand needs a gradient."""
         return self.wanted[index]
 
+    def nothing(self, index: int, x: Any) -> Any:
+        """The gradient of operand ``x`` for which a rule of users gives None; in graphs as well."""
+        return None
+
     def like(self, g: Any, x: Any) -> Any:
         """A gradient of ``x``: ``g`` summed over what ``x`` was broadcast along, in its dtype.
 

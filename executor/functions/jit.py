@@ -566,14 +566,16 @@ class JitFunction(TracedFunction):
 
     def _graphs(self) -> list[StoredGraph]:
         from ...dialect.importers.numpy.capture.stored_trace import trace_to_json
+        from ...dialect.ops.host_call import calls_users_functions
         from .saved.file import StoredGraph
 
         with self._lock:
             every = self._graphs_met()
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
-        # Others would not be called again, or need the caller's arrays.
+        # Others would not be called again, need the caller's arrays, or functions of this process.
         kept = [t for t in host if t.tells_gradients and not (t.has_effects or t.takes_generators)]
+        kept = [t for t in kept if not calls_users_functions(t.module)]
         traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 

@@ -76,7 +76,7 @@ def off_tape(what: str, tree: Any) -> Any:
             raise ArgumentError(
                 f"pf.{what} is given an array of the tape that requires gradients, and would not "
                 "note what it computes of it",
-                hint="use pf.gradients on the tape, or pass np.asarray(x)",
+                hint="use pf.gradients on the tape, or pass x.data",
             )
     return unflatten(structure, [x.data if type(x) is Array else x for x in leaves])
 

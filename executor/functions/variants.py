@@ -213,8 +213,10 @@ class Variant:
             self.skips = self.skipped = min(max(1, self.skipped * _LONGER), _MOST_SKIPPED)
             return False
         few = _FAILURES if executor.settled is not None else _FIRST_FAILURES
-        if self.failures % few or not (knobs.demote and self.may_be_pythons):
+        if self.failures % few or not self.may_be_pythons:
             return False
+        if executor.settled is not None and not knobs.demote:
+            return False  # it is there, and always taken
         since, self.calls_before = calls - self.calls_before, calls
         if since >= few or executor.python_only:
             return False

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
 from ...dialect.errors import GradientError
+from ...dialect.importers.numpy.tracing.captures import checksum
 from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, unflatten
-from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
@@ -65,7 +65,9 @@ class CallNode(Node):
 
     def outputs(self, found: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the result as outputs of this node; floats require gradients."""
-        self.metas = [(np.shape(y), np.asarray(y).dtype) for y in found]
+        self.metas = [
+            (np.shape(y), y.dtype if type(y) is Array else np.asarray(y).dtype) for y in found
+        ]
         out: list[Any] = []
         for k, (y, (_, dtype)) in enumerate(zip(found, self.metas, strict=True)):
             made = as_array(y, leaves)
@@ -237,7 +239,7 @@ def _unused(_: Any) -> Any:
 
 def _sums(result: Any) -> list[int]:
     leaves = flatten(result)[0]
-    return [checksum(np.asarray(x)) for x in leaves]
+    return [checksum(np.asarray(x.data if type(x) is Array else x)) for x in leaves]
 
 
 def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
@@ -249,4 +251,22 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     return result
 
 
-__all__ = ["CallNode", "CustomNode", "as_array", "call_custom", "custom_gradients"]
+def call_again(fn: Callable[..., Any], args: tuple, gradient: Any) -> Any:
+    """Call a function whose result has this gradient; returns those of its arguments.
+
+    It is that of a checkpoint in a trace which runs op by op.
+    """
+    leaves, tree = flatten(args)
+    floats = [k for k, x in enumerate(leaves) if isinstance(x, _ARRAYS) and x.dtype.kind in FLOATS]
+
+    def called(*given: Any) -> list[Any]:
+        own = dict(zip(floats, given, strict=True))
+        return flatten(fn(*unflatten(tree, [own.get(k, x) for k, x in enumerate(leaves)])))[0]
+
+    gs = flatten(gradient)[0]
+    pulled = ArrayBuilder(()).pulled(called, [leaves[k] for k in floats], gs)
+    found = dict(zip(floats, pulled, strict=True))
+    return tuple(unflatten(tree, [found.get(k) for k in range(len(leaves))]))
+
+
+__all__ = ["CallNode", "CustomNode", "as_array", "call_again", "call_custom", "custom_gradients"]

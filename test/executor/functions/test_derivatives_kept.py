@@ -1,4 +1,4 @@
-"""Derivatives that are written anew at each call keep their traces, or an event tells what to do."""
+"""Derivatives that a call writes anew keep their traces, or an event says what to do."""
 
 from __future__ import annotations
 
