@@ -7,6 +7,10 @@ apart, which ours captures in the background, and of which another graph has imp
 before. torch's compiled autograd runs its graph uncompiled, or compiled with ``--inductor``, which
 takes long. ``--alone`` leaves torch out, whose runs in between evict what ours have in caches.
 
+Then programs of which the work per node is not all, ours alone: networks of three layers of some
+widths, the same with a tensor hook and a post-accumulate hook on each parameter, a chain with both
+on each of its leaves, and several graphs in turn.
+
     python bench/compiled_autograd.py [--nodes 20 200] [--rounds 100] [--alone | --inductor]
         [--json FILE]
 """
@@ -14,6 +18,7 @@ takes long. ``--alone`` leaves torch out, whose runs in between evict what ours 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import statistics
@@ -56,6 +61,92 @@ def ours(nodes: int) -> dict[str, Run]:
             loss.backward()
 
     return {"tape": (forward, lambda loss: loss.backward()), "captured": (forward, captured)}
+
+
+def network(width: int, *, hooked: bool) -> Callable[[], Any]:
+    """What computes the loss of a network of three layers, of leaves without gradients."""
+    import profuse as pf
+
+    rng = np.random.default_rng(0)
+    shapes = [(width, width)] * 3 + [(width,)] * 3
+    leaves = [pf.array(rng.standard_normal(s) * 0.3, requires_grad=True) for s in shapes]
+    x = rng.standard_normal((64, width))
+    if hooked:
+        hook(leaves)
+
+    def forward() -> Any:
+        h = x
+        for p in leaves:
+            p.grad = None
+        for w, b in zip(leaves[:3], leaves[3:], strict=True):
+            h = np.tanh(h @ w + b)
+        return (h * h).mean()
+
+    return forward
+
+
+def hook(leaves: list[Any]) -> None:
+    for x in leaves:
+        x.register_hook(lambda g: None)
+        x.register_post_accumulate_grad_hook(lambda x: None)
+
+
+def hooked_chain(count: int) -> Callable[[], Any]:
+    """What computes a chain that has a leaf, with two hooks, in each of its steps."""
+    import profuse as pf
+
+    leaves = [pf.array(np.full((4, 4), 0.5), requires_grad=True) for _ in range(count)]
+    hook(leaves)
+
+    def forward() -> Any:
+        y = leaves[0]
+        for x in leaves:
+            x.grad = None
+            y = np.tanh(y) * x
+        return y.sum()
+
+    return forward
+
+
+def in_turn(graphs: int) -> list[Callable[[], Any]]:
+    """What computes chains of so many lengths."""
+    return [ours(17 + 2 * k)["tape"][0] for k in range(graphs)]
+
+
+def programs() -> dict[str, list[Callable[[], Any]]]:
+    """What is run in turn, by name."""
+    widths = {f"width {n}": [network(n, hooked=False)] for n in (16, 64, 256)}
+    hooked = {f"width {n}, hooks": [network(n, hooked=True)] for n in (16, 64)}
+    chains = {f"{n} leaves, hooks": [hooked_chain(n)] for n in (10, 50)}
+    return widths | hooked | chains | {f"{n} graphs in turn": in_turn(n) for n in (1, 8, 16)}
+
+
+def measure_program(forwards: list[Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Microseconds of a run on the tape, and captured, and their ratio."""
+    import profuse as pf
+
+    def timed(forward: Callable[[], Any], *, captured: bool) -> float:
+        loss = forward()
+        scope = pf.compiled_autograd() if captured else contextlib.nullcontext()
+
+        def run() -> None:
+            with scope:
+                loss.backward()
+
+        return timed_by_cpu(run) * 1e6
+
+    pf.compiled_autograd.reset()
+    for _ in range(WARM):
+        for forward in forwards:
+            timed(forward, captured=True)
+            pf.compiled_autograd.wait()
+    pairs = [
+        (timed(forward, captured=False), timed(forward, captured=True))
+        for _ in range(rounds) for forward in forwards
+    ]  # fmt: skip
+    tape, captured = (statistics.median(times) for times in zip(*pairs, strict=True))
+    ratio = statistics.median(b / a for a, b in pairs)
+    return {"tape": tape, "captured": captured, "captured / tape": ratio}
 
 
 def torchs(nodes: int, inductor: bool) -> dict[str, Run]:
@@ -128,6 +219,10 @@ def main() -> None:
         first = ", ".join(f"{name} {us / 1e3:.1f}" for name, us in row["first"].items())
         ratio = row["captured / tape"]
         print(f"{nodes} nodes: {times} µs; captured / tape {ratio:.2f}; first run {first} ms")
+    for name, forwards in programs().items():
+        found = measure_program(forwards, options.rounds)
+        rows.append({"program": name, **found})
+        print(f"{name}: " + ", ".join(f"{key} {value:.3g}" for key, value in found.items()))
     write_results(options.json, rows=rows, processor=processor())
 
 

@@ -4,6 +4,34 @@ from mutation_runner import Mutation
 
 LOOP_MUTATIONS = (
     Mutation(
+        "nothing keeps a loop that only raises",
+        "dialect/importers/numpy/tracing/effect_results.py",
+        "*exits, *rec.written)", "*rec.written)",
+        ("executor/loops/test_exits.py", "executor/functions/test_exceptions_of_contents.py"),
+    ),
+    Mutation(
+        "loops do not carry whether an exception is raised",
+        "dialect/importers/numpy/source/snapshot.py",
+        '            self.watch(rec.source.exits.held, "exits")\n', "            pass\n",
+        ("executor/loops/test_exits.py",),
+    ),
+    Mutation(
+        "Python repeats a call while an error is handled", "executor/functions/jit.py",
+        "            has_failed = True\n",
+        "            return self._leave(None, args, kwargs)\n",
+        ("executor/functions/test_exceptions_of_contents.py::test_the_exception_being_handled_is_the_callers",),
+    ),
+    Mutation(
+        "calls that raise now and then are Python's", "executor/functions/variants.py",
+        "if since >= few or executor.python_only:", "if executor.python_only:",
+        ("executor/functions/test_exceptions_of_contents.py::test_calls_that_raise_now_and_then_stay_native",),
+    ),
+    Mutation(
+        "what most calls raise for is looked at each time", "executor/functions/variants.py",
+        "min(max(1, self.skipped * _LONGER), _MOST_SKIPPED)", "0",
+        ("executor/functions/test_exceptions_of_contents.py::test_most_calls_raise",),
+    ),
+    Mutation(
         "loops whose condition branches are not rotated", "lowering/cpu/rotation.py",
         "if len(inside) <= _MOST and", "if False and",
         ("lowering/test_rotation.py::test_a_condition_that_branches_is_there_twice",),
@@ -26,7 +54,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "a void kernel of a loop is evaluated round by round", "executor/plans/kernel_call.py",
-        "        if loops and LIMITS.current is not None:\n            raise SoonerInPython\n", "",
+        "        if loops and LIMITS.current is not None:\n            raise VoidRun\n", "",
         ("executor/loops/test_number_results.py::test_a_void_kernel_leaves_the_call_to_python",),
     ),
     Mutation(

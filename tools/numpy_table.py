@@ -25,6 +25,7 @@ from ..dialect.importers.numpy.tracing.handler_tables import (
 )
 from ..dialect.ir.gradients import rule_of
 from ..dialect.ir.op import op_named
+from ..dialect.ops.host.gradients import gradient_of
 from ..dialect.ops.host.rule import name_of_function, rule_named, rules
 
 _PAGE = Path("docs/numpy.md")
@@ -77,7 +78,7 @@ def _is_known(function: Any) -> bool:
 
 
 def _of_host(name: str) -> str:
-    return "yes" if rule_named(name).gradient else "no"
+    return "no" if gradient_of(rule_named(name)) is None else "yes"
 
 
 def method_status(name: str) -> tuple[str, str]:

@@ -112,10 +112,16 @@ class _Order:
             return
         if self.keep:
             before = self._previous[id(instr)]
-            while before is not anchor and before.op not in _USERS_CODE:
+            while before is not anchor and self._may_pass(instr, before):
                 before = self._previous[id(before)]
             anchor = before
         self._place(instr, anchor)
+
+    def _may_pass(self, instr: Instr, before: Instr) -> bool:
+        """Whether an op may move in front of the one before it, where the order is kept."""
+        if instr.op is CallHook:
+            return self.is_head(before)
+        return before.op not in _USERS_CODE
 
     def move_before(self, instr: Instr, user: Instr) -> None:
         """Move an op, with what is its own, immediately in front of a later one."""

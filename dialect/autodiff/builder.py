@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cmath
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Union
 
 import numpy as np
@@ -28,10 +30,15 @@ _FACTORS = 12  # of a product that is compared with others
 
 
 class TraceBuilder(GradientBuilder):
-    """Records into the trace of ``rec``."""
+    """Records into the trace of ``rec``.
+
+    Attributes:
+        reruns: a rule has asked for a function of its operands, all of which it so needs.
+    """
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
+        self.reruns = False
         self._shapes: dict[int, int | None] = {}
         self._first: dict[Shape, int] = {}  # known shape -> the first value of it
         self._factors: dict[int, tuple[Factor, ...]] = {}
@@ -39,6 +46,15 @@ class TraceBuilder(GradientBuilder):
 
     def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
         return operators.op(name, *operands, **attrs)
+
+    def pulled(
+        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
+    ) -> Sequence[Any]:
+        self.reruns = True
+        # By name: that module makes builders.
+        pullback = import_module(f"{__package__}.pullback")
+        found: Sequence[Any] = pullback.pulled_through(function, operands, gradients)
+        return found
 
     def value(self, number: int) -> Any:
         """What a rule gets for a value of the graph: Python's number for a constant."""

@@ -68,7 +68,7 @@ class CustomVjp:
         """Raise TraceError if the function reads what may have a gradient, and was not given."""
         own = {as_value(rec, leaf) for leaf in leaves}
         read = (v for v in values_read(apart) if v not in own and rec.dtype(v).kind in "fcV")
-        if any(v not in rec.capture_inputs and not _is_constant(rec, v) for v in read):
+        if any(v not in rec.captures.inputs and not _is_constant(rec, v) for v in read):
             raise trace_error(
                 f"{self.__name__} reads a traced array that it is not given",
                 "pass it as an argument, so that it gets its gradient",
@@ -99,6 +99,9 @@ class Checkpoint(CustomVjp):
         return fn(*args), args
 
     def _backward(self, saved: Any, gradient: Any) -> Any:
+        tape = evaluator() if current() is None else None
+        if tape is not None:  # a trace that is run op by op there
+            return tape.call_again(self.fn, saved, gradient)
         return pulled_in_trace(self.fn, saved)[1](gradient)
 
 

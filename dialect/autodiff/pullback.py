@@ -121,20 +121,29 @@ def _shape(x: Any) -> Any:
 
 def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[Any], Any]]:
     """The result of ``fn``, and its pullback, where both join the trace in progress."""
-    rec = trace_in_progress()
-    made = Recorded(rec, fn, tuple(args), {}, range(len(args)))
+    made = Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args)))
     result = made.result
-
-    def pull(gradient: Any) -> Any:
-        leaves = checked(gradient, result)
-        pairs = [
-            (v, op("cast", g, dtype=dtype_of(rec.dtype(v))))
-            for v, g in zip(made.outputs, leaves, strict=True)
-            if g is not None and rec.dtype(v).kind in "fcV"
-        ]  # fmt: skip
-        return outside(rec, tuple(made.gradients(pairs)))
-
-    return outside(rec, result), pull
+    rec = made.rec
+    return (
+        outside(rec, result),
+        lambda gradient: outside(rec, _pulled(made, checked(gradient, result))),
+    )
 
 
-__all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace"]
+def pulled_through(
+    fn: Callable, args: Sequence[Any], gradients: Sequence[Any]
+) -> tuple[Any, ...]:  # fmt: skip
+    """The gradients of the arguments of ``fn``, from one for each leaf of its result, or None."""
+    return _pulled(Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args))), gradients)
+
+
+def _pulled(made: Recorded, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    pairs = [
+        (v, op("cast", g, dtype=dtype_of(made.rec.dtype(v))))
+        for v, g in zip(made.outputs, gradients, strict=True)
+        if g is not None and made.rec.dtype(v).kind in "fcV"
+    ]  # fmt: skip
+    return tuple(made.gradients(pairs))
+
+
+__all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace", "pulled_through"]

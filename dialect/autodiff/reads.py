@@ -41,6 +41,7 @@ class RecordedRule:
         found: the gradients of the operands, None for 0; None in place of all if recording them
             fails, or the record would hold for fewer operands than was asked for.
         instrs: what computes these, in order, without what they do not depend on.
+        reruns: see `TraceBuilder`.
     """
 
     rec: Recorder
@@ -49,6 +50,7 @@ class RecordedRule:
     gradients: tuple[int | None, ...]
     found: tuple[Any, ...] | None
     instrs: tuple[Instr, ...] = ()
+    reruns: bool = False
 
     @property
     def reads(self) -> Reads:
@@ -57,6 +59,8 @@ class RecordedRule:
             return frozenset(range(len(self.operands))), frozenset(range(len(self.results)))
         read = {g.value for g in self.found if hasattr(g, "value")}
         read.update(v for instr in self.instrs for v in contents_read(instr))
+        if self.reruns:
+            read.update(self.operands)
         return _positions(self.operands, read), _positions(self.results, read)
 
 
@@ -103,7 +107,7 @@ def record_rule(
             raise
         except Exception:  # a rule of the user's that is not made for traces
             return nothing
-    if rec.guards and (any_number or not exact):  # else they hold by the sizes
+    if rec.numbers.guards and (any_number or not exact):  # else they hold by the sizes
         return nothing
     live = {g.value for g in found if hasattr(g, "value")}
     instrs: list[Instr] = []
@@ -111,7 +115,8 @@ def record_rule(
         if not live.isdisjoint(instr.results):
             live.update(contents_read(instr))
             instrs.append(instr)
-    return RecordedRule(rec, values, results, given, found, tuple(reversed(instrs)))
+    instrs.reverse()
+    return RecordedRule(rec, values, results, given, found, tuple(instrs), b.reruns)
 
 
 def reads_of(

@@ -46,6 +46,15 @@ class GradientBuilder:
         """The result of an op of the table, or the tuple of its results."""
         raise NotImplementedError
 
+    def pulled(
+        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The gradients of a function's operands, None for 0, from those of its results.
+
+        ``function`` is written in functions that have gradients, and returns a tuple.
+        """
+        raise NotImplementedError
+
     def same_shape(self, x: Any, y: Any) -> bool:
         """True if two arrays are known to have one shape in every call."""
         raise NotImplementedError
@@ -61,6 +70,10 @@ class GradientBuilder:
     def wants(self, index: int) -> bool:
         """Whether an operand needs a gradient."""
         return self.wanted[index]
+
+    def nothing(self, index: int, x: Any) -> Any:
+        """The gradient of operand ``x`` for which a rule of users gives None; in graphs as well."""
+        return None
 
     def like(self, g: Any, x: Any) -> Any:
         """A gradient of ``x``: ``g`` summed over what ``x`` was broadcast along, in its dtype.

@@ -275,6 +275,14 @@ class Op:
         raise InternalError(f"{cls.full_name()} has no evaluation")
 
     @classmethod
+    def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
+        """`evaluate` for an op with these attributes and so many results; None = that itself.
+
+        It gives one result bare.
+        """
+        return None
+
+    @classmethod
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
         """`evaluate`, with the result in the memory of the first operand, which nobody else reads.
 

@@ -374,7 +374,8 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
         results = [np.zeros_like(y) for y in xs[end:]]
         results[attrs["index"]] = gs[0]
         found = cls.rule(attrs).pull(xs[count:end], results)
-        return [None if g is None else b.like(g, x) for g, x in zip(found, xs[:count], strict=True)]
+        given = enumerate(zip(found, xs[:count], strict=True))
+        return [b.nothing(k, x) if g is None else b.like(g, x) for k, (g, x) in given]
 
 
 __all__ = [

@@ -1,7 +1,8 @@
 """Work that is done beside the program, on a thread of its own: captures, and what follows them.
 
 Jobs run one after another, in the order in which they were asked for. The thread ends when there
-are none. A forked child has no such thread, and drops the jobs.
+are none. A forked child has no such thread, and drops the jobs: what is noted of them has the
+`Beside.era` in which they were asked for.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Beside:
         self._changed = threading.Condition()
         self._jobs: deque[Job] = deque()
         self._is_running = False
+        self.era = object()  # another one in each process
 
     def ask(self, job: Job) -> None:
         """Have a job be done; at once where no thread can be started. It raises nothing."""

@@ -49,14 +49,18 @@ class Captured:
         origins: of values, what computed them: a node, or an op of a pasted subgraph (R4.32).
         defined: which of the gradients that are asked for there are.
         leaves: how many leaves follow the arrays among the inputs.
+        order: the places of nodes that have operands, in the order in which they run.
+        starts: for each of the hooks, how many of these nodes have run when it has been called.
     """
 
     def __init__(
         self, module: Module, sizes: Sequence[Place], arrays: Sequence[int],
         numbers: Sequence[int], origins: dict[int, str], defined: Sequence[bool], leaves: int,
+        order: Sequence[int], starts: Sequence[int],
     ) -> None:  # fmt: skip
         self.module, self.sizes, self.arrays, self.origins = module, sizes, arrays, origins
         self.numbers, self.defined, self.leaves = numbers, defined, leaves
+        self.order, self.starts = order, starts
 
 
 class Capture:
@@ -86,6 +90,8 @@ class Capture:
         self.origin = ""
         self.loc: Loc | None = None
         self.next_hook = 0
+        self.order: list[int] = []
+        self.starts = [0] * outline.hooks
         self.opaque = outline.opaque
         self.dynamic, self.number_slots = dynamic, sorted(changing)
         self._index_ops()
@@ -168,6 +174,7 @@ class Capture:
             [self.program.type_of(v) for v in first], hook_type=kind, replaced=replaced,
             present=tuple(v is not None for v in given),
         ))  # fmt: skip
+        self.starts[self.next_hook] = len(self.order)
         self.next_hook += 1
         return [None if v is None else next(found) for v in given[:replaced]]
 
@@ -233,6 +240,7 @@ class Capture:
         return Captured(
             Module(self.program, self.functions), self.size_slots, self.array_slots,
             self.number_slots, self.origins, [v is not None for v in found], outline.leaves,
+            self.order, self.starts,
         )  # fmt: skip
 
     def _record(self) -> list[int | None]:
@@ -353,6 +361,7 @@ class Capture:
         known = None if node in self.opaque else RECORDS.get(type(node))
         record, validates = known or (record_opaque, True)
         pulled = record(self, node, gs)
+        self.order.append(self.outline.places[node])
         return self.validate(pulled, node.edges) if validates else pulled
 
 

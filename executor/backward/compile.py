@@ -82,7 +82,10 @@ class Compiled:
             for which, index in self._inputs:  # code of users finds leaves there, and no arrays
                 if which == INPUTS:
                     inputs[index] = None
-            RUNNING.frame = Frame(inputs, hooks, packed_data)
+            watch = RUNNING.watch
+            RUNNING.frame = Frame(
+                inputs, hooks, packed_data, watch.written, watch.check, range(len(hooks))
+            )
         else:
             inputs.clear()
         try:

@@ -102,6 +102,7 @@ class _Writer:
                 [self.numbers[node] for node in inner if type(node) is not OpNode],
                 [self.numbers[node] for node in leaves], _equal(outline.pattern),
                 captured.arrays, symbols, self.numbers[inner[-1]],
+                [self.numbers[outline.nodes[k]] for k in captured.order] if outline.hooks else [],
             )
         )  # fmt: skip
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dialect.importers.numpy.tracing.pytree import unflatten
+from ..tape.calls import after_hook, after_posthook, after_prehook, call_accumulated
 from ..tape.custom import CustomNode, custom_gradients
-from ..tape.hooks import all_replaced, check_nothing, replaced
 from ..tape.node import Node
 from ..tape.saved import Packed
 
@@ -21,7 +20,7 @@ def tensor_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a hook of an array with its gradient."""
 
     def call(g: Any) -> Sequence[Any]:
-        return (replaced(hook, hook(g), g) if key in table else g,)
+        return (after_hook(table, key, hook, g),)
 
     return call
 
@@ -30,7 +29,7 @@ def pre_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a prehook with the gradients of the results of its node."""
 
     def call(*gs: Any) -> Sequence[Any]:
-        return all_replaced(hook, hook(gs), list(gs)) if key in table else gs
+        return after_prehook(table, key, hook, gs)
 
     return call
 
@@ -39,17 +38,17 @@ def post_hook(table: dict, key: int, hook: Any) -> Call:
     """Calls a posthook with what its node has computed, and from what."""
 
     def call(found: tuple, gs: tuple) -> Sequence[Any]:
-        return all_replaced(hook, hook(found, gs), list(found)) if key in table else found
+        return after_posthook(table, key, hook, found, gs)
 
     return call
 
 
 def accumulated_hook(table: dict, key: int, hook: Any) -> Call:
-    """Calls a post-accumulate hook with its leaf; GradientError if that returns something."""
+    """Calls a post-accumulate hook with its leaf."""
 
     def call(leaf: Any) -> Sequence[Any]:
-        if leaf is not None and key in table:
-            check_nothing(hook, hook(leaf))
+        if leaf is not None:
+            call_accumulated(table, key, hook, leaf)
         return ()
 
     return call
@@ -79,8 +78,7 @@ class CustomCall:
         count = len(self.own) - sum(x is not None for x in self.own)
         lifted = iter(values[:count])
         kept = [next(lifted) if own is None else own[0] for own in self.own]
-        saved = unflatten(self.saved_tree, kept[self.leaves :])
-        found = custom_gradients(self, saved, values[count:])
+        found = custom_gradients(self, self.saved_tree, kept[self.leaves :], values[count:])
         return [g for g, wanted in zip(found, self.wanted, strict=True) if wanted]
 
 

@@ -7,9 +7,13 @@ from operator import itemgetter
 from typing import Any
 
 from ..tape.node import WRITES
+from .watch import Saved, saved_of
 
-Given = tuple[list[Any], list[Any], list[Any], list[Any]]
-"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers."""
+Given = tuple[list[Any], list[Any], list[Any], list[Any], Saved]
+"""Inputs of a captured run, with its leaves behind the arrays; values of sizes; hooks; numbers.
+
+Last, if there are hooks, what its nodes have saved.
+"""
 Gather = Callable[[Sequence[Any], bool], "Given | None"]
 Part = Callable[[list, list, list, list, list], "bool | None"]
 
@@ -25,21 +29,23 @@ class Joined:
         arrays: those that are passed.
         symbols: those whose values are passed.
         oldest: the number of the node that was made first.
+        order: of a run with hooks, the numbers of nodes in the order in which they run.
     """
 
     __slots__ = (
-        "arrays", "equal", "inner", "leaves", "oldest", "ops", "outer", "root", "subgraphs",
-        "symbols",
+        "arrays", "equal", "inner", "leaves", "oldest", "ops", "order", "outer", "root",
+        "subgraphs", "symbols",
     )  # fmt: skip
 
     def __init__(
         self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
         ops: list[int], subgraphs: list[int], leaves: list[int], equal: list[tuple[int, int]],
-        arrays: Sequence[int], symbols: list[int], oldest: int,
+        arrays: Sequence[int], symbols: list[int], oldest: int, order: Sequence[int],
     ) -> None:  # fmt: skip
         self.root, self.inner, self.outer = root, inner, outer
         self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
         self.equal, self.arrays, self.symbols, self.oldest = equal, arrays, symbols, oldest
+        self.order = order
 
 
 def joined(run: Joined) -> Gather:
@@ -50,7 +56,7 @@ def joined(run: Joined) -> Gather:
     # Two more, so that these give tuples.
     pick_leaves, pick_arrays = itemgetter(*run.leaves, 0, 0), itemgetter(*run.arrays, 0, 0)
     most = max(symbols, default=-1) + 1
-    oldest = run.oldest
+    oldest, order = run.oldest, run.order
 
     def written(nodes: list[Any]) -> bool:
         """Whether something that they have saved was written to."""
@@ -83,6 +89,7 @@ def joined(run: Joined) -> Gather:
         leaves = pick_leaves(nodes)[:-2]
         if len({*leaves}) != len(leaves):
             return None
+        watched = [saved_of(nodes[k]) for k in order]
         if not retain:
             for k in ops:
                 nodes[k].saved = None  # what its `release` does, without a call
@@ -91,7 +98,7 @@ def joined(run: Joined) -> Gather:
         found = list(pick_arrays(arrays)[:-2])
         found += [leaf.leaf() for leaf in leaves]
         # Leaves come first, as in the walk.
-        return found, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers
+        return found, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers, watched
 
     return gather
 

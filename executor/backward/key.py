@@ -7,12 +7,14 @@ the graph captured anew (R4.9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
+from .beside import BESIDE
 from .capture import Captured, Dims, Numbers, Place
 from .joined import Gather
 from .outline import Outline
@@ -20,6 +22,7 @@ from .walk import Shape, Walk
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
 _RECENT = 4  # entries that are compared before the trie is walked
+_GATHERED = 32  # graphs whose runs are gathered without a walk
 
 
 class Made:
@@ -169,18 +172,32 @@ def _is_like(outline: Outline, walk: Walk, pattern: Sequence[int]) -> bool:
     )
 
 
+class Gathered:
+    """A function that gathers what runs are given, what they run by, and which followed it last.
+
+    Programs repeat their steps: what followed a run once is likely to follow it again.
+    """
+
+    __slots__ = ("__weakref__", "following", "gather", "made")
+
+    def __init__(self, gather: Gather, made: Made) -> None:
+        self.gather, self.made = gather, made
+        self.following: ref[Gathered] | None = None  # it may have been dropped
+
+
 class Awaited:
     """A run that is captured beside others.
 
     Attributes:
         nodes: how many it has.
+        era: of the thread that captures it, which a forked child has not.
         outline: of it; None until it has been walked.
     """
 
-    __slots__ = ("nodes", "outline")
+    __slots__ = ("era", "nodes", "outline")
 
     def __init__(self, nodes: int, outline: Outline | None = None) -> None:
-        self.nodes, self.outline = nodes, outline
+        self.nodes, self.outline, self.era = nodes, outline, BESIDE.era
 
 
 class Cache:
@@ -190,12 +207,21 @@ class Cache:
         self.dynamic = dynamic
         self.root = _Step()
         self.captures = 0
+        self.runs: list[Any] = []  # what was captured, as `Backward`
         self.is_told = False  # that there are too many
-        self.awaited: list[Awaited] = []  # runs that are captured beside others
+        self._awaited: list[Awaited] = []  # runs that are captured beside others
         self._sizes: set[int] = set()  # numbers of nodes of runs that were asked for
         # Both are replaced as a whole, as threads read them.
         self._recent: tuple[Entry, ...] = ()
-        self.gathers: tuple[tuple[Gather, Made], ...] = ()
+        self.gathers: tuple[Gathered, ...] = ()
+        self._last: Gathered | None = None
+
+    @property
+    def awaited(self) -> list[Awaited]:
+        """Runs that are captured beside others; a forked child drops those of its parent."""
+        if self._awaited and self._awaited[0].era is not BESIDE.era:
+            self._awaited = [a for a in self._awaited if a.era is BESIDE.era]
+        return self._awaited
 
     def find(self, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
         """What serves a walk; None where it has to be captured."""
@@ -228,12 +254,28 @@ class Cache:
         """Whether no run of so many nodes has been captured, nor is about to be."""
         return nodes not in self._sizes and all(a.nodes != nodes for a in tuple(self.awaited))
 
+    def expected(self) -> Iterator[Gathered]:
+        """What may serve a run: first what has followed the last run, then the others."""
+        gathers, last = self.gathers, self._last
+        first = None if last is None or last.following is None else last.following()
+        if first is not None and first in gathers:
+            yield first
+        for gathered in gathers:
+            if gathered is not first:
+                yield gathered
+
+    def met(self, found: Gathered) -> None:
+        """Note that this one has served the last run."""
+        if self._last is not None:
+            self._last.following = ref(found)
+        self._last = found
+
     def keep(self, entry: Entry, made: Made, gather: Gather | None) -> None:
         """Serve runs of an entry by what was made for it; ``gather`` finds what they are given."""
         entry.made = made
         self.captures += 1
         if gather is not None:
-            self.gathers = ((gather, made), *self.gathers[: _RECENT - 1])
+            self.gathers = (Gathered(gather, made), *self.gathers[: _GATHERED - 1])
 
     def missed(self, walk: Outline) -> tuple[Entry, list[Miss]]:
         """The entry to capture for, and why none could serve."""
@@ -261,7 +303,7 @@ class Cache:
                     misses.append(Miss("failed", "capture that has failed before"))
                 entry.widen(changed, shapes)
                 entry.changing, entry.numbers = entry.changing | others, walk.numbers
-                self.gathers = tuple(pair for pair in self.gathers if pair[1] is not entry.made)
+                self.gathers = tuple(g for g in self.gathers if g.made is not entry.made)
                 entry.shapes, entry.made = shapes, None
                 return entry, _told(misses)
         if not misses:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ...dialect.errors import InternalError
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
+from ..tape.node import TAPE
 from ..tape.plans import told_by_value
 from .backward import AutogradState, Backward
 from .beside import BESIDE
@@ -24,28 +25,45 @@ from .state import STATE, Compiler
 from .walk import UNRECORDED, Walk, pattern_of
 
 LOCK = ForkLock()
+_COMPILERS = 16  # with captures
 
 
 class Process:
     """What was captured since the process began, or since a reset.
 
     Attributes:
-        caches: by compiler and setting of ``dynamic``.
+        caches: by compiler and setting of ``dynamic``, the one that was made last at the end.
         next: the number of the next capture (R4.12).
-        captured: what was captured, oldest first.
+        captured: what was captured, oldest first, but for what caches have that were dropped.
+        captures: how many runs were captured.
         hits: runs that an earlier capture has served.
         waiting: runs on the eager tape, as their graph was made beside them.
     """
 
     def __init__(self) -> None:
-        self.caches: dict[tuple[Any, bool], Cache] = {}
+        self.caches: dict[tuple[Hashable, bool], Cache] = {}
         self.captured: tuple[Backward, ...] = ()
-        self.next = self.hits = self.waiting = 0
+        self.next = self.captures = self.hits = self.waiting = 0
+
+    def cache(self, key: tuple[Hashable, bool]) -> Cache:
+        """The cache of a compiler; of too many, that which was made first is dropped."""
+        found = self.caches.get(key)
+        if found is not None:
+            return found
+        found = self.caches.setdefault(key, Cache(key[1]))
+        if len(self.caches) > _COMPILERS:
+            with LOCK:
+                dropped = self.caches.pop(next(iter(self.caches)))
+                self.captured = tuple(m for m in self.captured if m not in dropped.runs)
+                log("backward-limit", "compiled_autograd",
+                    f"captures of one of more than {_COMPILERS} compilers are dropped; "
+                    "pass the same function in each step")  # fmt: skip
+        return found
 
     def state(self) -> AutogradState:
         """A snapshot."""
         captured = self.captured
-        return AutogradState(len(captured), self.hits, self.waiting, captured)
+        return AutogradState(self.captures, self.hits, self.waiting, captured)
 
 
 class _Now:
@@ -80,12 +98,23 @@ def _capturing(process: Process) -> Iterator[int]:
     number = process.next
     name, start = f"CompiledAutograd{number}", time.time()
     log("backward-start", name, "", graph=number, start=start)
+    try:
+        with _apart():
+            yield number
+    finally:
+        log("backward-end", name, "", time.time() - start, graph=number)
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """What runs backwards here, in rules and in compilers of users, is eager."""
+    before, TAPE.captured = TAPE.captured, None
     STATE.capturing = True
     try:
-        yield number
+        yield
     finally:
         STATE.capturing = False
-        log("backward-end", name, "", time.time() - start, graph=number)
+        TAPE.captured = before
 
 
 def captured_here(
@@ -102,6 +131,9 @@ def captured_here(
         except Unrecorded:
             walk = Walk(walk.roots, walk.captures)
             pattern = pattern_of(walk.arrays)
+            # Nodes that are called as they are share a key: another one may have been first.
+            if (found := cache.find(walk, pattern)) is not None:
+                return walk, found
 
 
 def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline) -> Made:
@@ -120,7 +152,8 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
         arrays = " ".join(f"{dtype.name}[{ndim}]" for dtype, ndim in outline.arrays)
         made = Backward(captured, [miss.text for miss in misses], arrays)
         finish(made)
-    run = compiler(made)
+    with _apart():
+        run = compiler(made)
     is_ready = run.is_ready if isinstance(run, Compiled) else _always
     found = Made(captured, run, is_ready, entry)
     gather = gather_of(outline, captured, entry.dynamic, entry.changing)
@@ -128,6 +161,8 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
         run.prepare()
     process.next = number + 1
     process.captured = (*process.captured, made)
+    process.captures += 1
+    cache.runs.append(made)
     cache.keep(entry, found, gather)
     return found
 

@@ -52,6 +52,7 @@ class _Reader:
                 CallHook, (hook, self.c.packed[self.packed]), [type_], hook_type="unpack_hook",
                 replaced=1, present=(True,),
             )  # fmt: skip
+            self.c.starts[self.c.next_hook] = len(self.c.order)
             self.c.next_hook += 1
             self.packed += 1
             self.shapes += 1
@@ -200,6 +201,7 @@ def _called(
     c: Capture, node: Node, gs: Sequence[int | None], saved: Sequence[int]
 ) -> list[int | None]:
     hook = c.hook_values[c.next_hook]
+    c.starts[c.next_hook] = len(c.order) + 1  # the node itself has run
     c.next_hook += 1
     present = (*[True] * len(saved), *(g is not None for g in gs))
     values = [*saved, *(g for g in gs if g is not None)]

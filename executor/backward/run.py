@@ -7,6 +7,7 @@ like it, until their graph is ready.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,14 +20,15 @@ from ..settings.strict import is_strict
 from ..tape.engine import Captures, run
 from ..tape.node import TAPE
 from .beside import BESIDE
-from .compile import compiled
+from .compile import Compiled, compiled
 from .key import Awaited, Cache, Made
 from .making import LOCK, PROCESS, Process, capture, captured_here
 from .outline import Outline, outlined
 from .record import Unrecorded
-from .snapshot import Roots, Snapshot, reached, taken
+from .snapshot import Roots, Snapshot, check_hooks, reached, taken
 from .state import STATE
 from .walk import Walk, pattern_of
+from .watch import Saved, Watch, saved_of
 
 _MOST = 64  # graphs of one cache: an exponent that changes in each step would make one each
 _AWAITED = 8  # captures of one cache that are under way, or have failed
@@ -35,25 +37,30 @@ _AWAITED = 8  # captures of one cache that are under way, or have failed
 def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     """Run backwards what ``roots`` depend on; arguments and result are those of `engine.run`."""
     process = PROCESS.now
-    cache = _cache(process)
+    cache = process.cache((STATE.key, STATE.dynamic))
     if captures is None:
-        for gather, made in cache.gathers:
+        for entry in cache.expected():
+            gather, made = entry.gather, entry.made
             ready = made.is_ready()
             given = gather(roots, retain_graph or not ready)
             if given is None:
                 continue
+            cache.met(entry)
             if not ready:
                 del given
                 return _waiting(process, roots, captures, retain_graph)
             process.hits += 1
             roots = ()
-            with _region():
-                made.run(given[0], given[1], given[3], given[2], [])
+            inputs, sizes, hooks, numbers, saved = given
+            del given
+            _called(made, inputs, sizes, numbers, hooks, [], saved)
             return []
     places = reached(roots)
     beside = STATE.compiler is compiled and knobs.background and not is_strict()
     if beside and cache.is_new(len(places)) and cache.captures < _MOST:
         if len(cache.awaited) >= _AWAITED:
+            for node in places:
+                check_hooks(node)
             return _waiting(process, roots, captures, retain_graph)
         snapshot = taken(roots, captures, places)
         if snapshot is not None:
@@ -85,7 +92,9 @@ def backward(roots: Roots, captures: Captures | None, retain_graph: bool) -> lis
                 return _eager(roots, captures, retain_graph)
             if found is None:
                 assert STATE.compiler is not None
+                before = process.captures
                 walk, found = captured_here(process, cache, STATE.compiler, walk, pattern)
+                hit = process.captures == before
     elif not found.is_ready():
         del walk
         return _waiting(process, roots, captures, retain_graph)
@@ -133,18 +142,12 @@ def _waiting(
 
 def _eager(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[Any]:
     before, TAPE.captured = TAPE.captured, None
+    STATE.running += 1
     try:
         return run(roots, captures, retain_graph=retain_graph)
     finally:
+        STATE.running -= 1
         TAPE.captured = before
-
-
-def _cache(process: Process) -> Cache:
-    key = STATE.compiler, STATE.dynamic
-    found = process.caches.get(key)
-    if found is None:
-        found = process.caches.setdefault(key, Cache(STATE.dynamic))
-    return found
 
 
 class _region:
@@ -164,6 +167,20 @@ class _region:
         TAPE.captured = self.before
 
 
+def _called(
+    made: Made, inputs: list, sizes: list, scalars: list, hooks: list, packed: list, saved: Saved
+) -> Sequence[Any]:
+    """What a captured graph computes; its hooks may not write to what is needed behind them."""
+    with _region():
+        if not hooks:
+            return made.run(inputs, sizes, scalars, hooks, packed)
+        watch = Watch(saved, made.captured.starts)
+        if type(made.run) is not Compiled:
+            hooks = list(map(watch.wrapped, hooks, range(len(hooks))))
+        with watch:
+            return made.run(inputs, sizes, scalars, hooks, packed)
+
+
 def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:
     captured = made.captured
     arrays, shapes = walk.arrays, walk.shapes
@@ -173,14 +190,14 @@ def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:
     scalars, hooks, packed = walk.scalars, walk.hooks, walk.packed
     scalars += [walk.numbers[k] for k in captured.numbers]
     opaque = walk.opaque
+    saved = [saved_of(walk.nodes[k]) for k in captured.order] if hooks else []
     if not retain_graph:  # R4.11
         kept = set(opaque) if opaque else ()
         for node in walk.nodes:
             if node not in kept and (walk.needed is None or node in walk.needed):
                 node.release()
     walk.arrays = arrays = []
-    with _region():
-        found = iter(made.run(inputs, sizes, scalars, hooks, packed))
+    found = iter(_called(made, inputs, sizes, scalars, hooks, packed, saved))
     if not retain_graph:
         for node in opaque:
             node.release()

@@ -42,7 +42,7 @@ class Runner:
         # What goes through its stages beside the program; None = in the calls.
         in_stages = isinstance(executor, Executor) and executor.options.background
         self._in_stages: Executor | None = executor if in_stages else None  # type: ignore[assignment]
-        self._is_busy = False  # a plan is made beside the program
+        self._busy_in: object = None  # the era in which a plan is made beside the program
         self._emitted: EmittedRuns | None = None
         calls_users = any(instr.op in _CALLS for instr in main.body.walk())
         if not calls_users and isinstance(executor, Executor) and main.outputs:
@@ -58,7 +58,7 @@ class Runner:
         executor = self._in_stages
         if executor is None or executor.optimized is not None:
             return True
-        if self._is_busy or executor.under_way():
+        if self._busy_in is BESIDE.era or executor.under_way():
             return False
         if executor.record is not None and executor.record.ready:
             self._ask()  # the compile was lost
@@ -73,20 +73,20 @@ class Runner:
     def advance(self) -> None:
         """Have it be compiled beside the program, if it has been profiled."""
         executor = self._in_stages
-        if executor is not None and executor.optimized is None and not self._is_busy:
+        if executor is not None and executor.optimized is None and self._busy_in is not BESIDE.era:
             record = executor.record
             if record is not None and record.ready and not executor.under_way():
                 self._ask()
 
     def _ask(self) -> None:
         """Have the plan for the next run be made beside the program."""
-        self._is_busy = True
+        self._busy_in = BESIDE.era
 
         def job() -> None:
             try:
                 self.prepare()
             finally:
-                self._is_busy = False
+                self._busy_in = None
 
         BESIDE.ask(job)
 
@@ -149,7 +149,9 @@ class Row:
         if self.slots is not None and frame is not None:
             lists = frame.leaves, frame.hooks, frame.packed
             own = zip(lists, self.slots, strict=True)
-            RUNNING.frame = Frame(*[[found[k] for k in slots] for found, slots in own])
+            leaves, hooks, packed = [[found[k] for k in slots] for found, slots in own]
+            numbers = [frame.numbers[k] for k in self.slots[1]]
+            RUNNING.frame = Frame(leaves, hooks, packed, frame.written, frame.check, numbers)
         values += self.runner(given)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,19 +10,23 @@ from ...dialect.errors import ArgumentError, GradientError
 from ..tape.node import TAPE
 from .backward import AutogradState
 from .compile import compiled
+from .compilers import identity
 from .making import PROCESS, forget, wait
 from .run import backward
 from .state import STATE, Compiler, nested
 
+_Setting = tuple[Compiler | None, bool, Hashable]
 
-def install(compiler: Compiler | None, dynamic: bool) -> tuple[Compiler | None, bool]:
-    """Have runs of this thread be captured for ``compiler``, or be eager; returns what was."""
-    before = STATE.compiler, STATE.dynamic
+
+def install(compiler: Compiler | None, dynamic: bool, key: Hashable = None) -> _Setting:
+    """Have runs of this thread be captured for ``compiler``, or be eager; returns what was.
+
+    ``key``: that of the compiler, if it is known.
+    """
+    before = STATE.compiler, STATE.dynamic, STATE.key
     STATE.compiler, STATE.dynamic = compiler, dynamic
-    if compiler is None:
-        TAPE.captured = None
-    else:
-        TAPE.captured = backward
+    STATE.key = identity(compiler) if key is None else key
+    TAPE.captured = None if compiler is None or STATE.running or STATE.capturing else backward
     return before
 
 
@@ -36,8 +40,9 @@ class compiled_autograd:
             have changed.
 
     The scope belongs to the thread. Nested scopes count innermost, and what was set before comes
-    back when one is left, by an exception too. Raises ArgumentError for what is no callable and
-    for ``dynamic`` other than True and False (R4.1).
+    back when one is left, by an exception too. In a hook, that is within a run, it has no effect
+    (R4.41), and in a compiler it is refused (R4.6). Raises ArgumentError for what is no callable
+    and for ``dynamic`` other than True and False (R4.1).
     """
 
     def __init__(self, compiler: Compiler | None = None, dynamic: bool = False) -> None:
@@ -48,7 +53,8 @@ class compiled_autograd:
             )
         if type(dynamic) is not bool:
             raise ArgumentError(f"dynamic must be True or False, not {dynamic!r}")
-        self._compiler, self._dynamic = compiler, dynamic
+        self._compiler, self._dynamic = compiler or compiled, dynamic
+        self._key = identity(self._compiler)
         self._before: list[Any] = []
 
     def __enter__(self) -> None:
@@ -58,7 +64,7 @@ class compiled_autograd:
             self._before.append((STATE.eager,))
             STATE.eager = True
             return
-        self._before.append(install(self._compiler or compiled, self._dynamic))
+        self._before.append(install(self._compiler, self._dynamic, self._key))
 
     def __exit__(self, *_: Any) -> None:
         before = self._before.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from ...dialect.errors import GradientError
@@ -16,13 +16,16 @@ class _State(threading.local):
 
     Attributes:
         compiler: makes a callable of a captured run; None = runs are eager.
+        key: what compilers have in common that are served by the same captures.
         dynamic: sizes are passed from the first capture on.
         forced: enabling has no effect in this thread (R4.2).
         eager: a scope that would have enabled captures is open, without effect.
-        capturing, running: a capture, or a captured run, is under way.
+        capturing: a capture, or its compile, is under way.
+        running: how many runs are under way that are captured, or eager while others capture them.
     """
 
     compiler: Compiler | None = None
+    key: Hashable = None
     dynamic = False
     forced = False
     eager = False

@@ -189,17 +189,20 @@ def hooks_of(node: Node, found: list[Any]) -> Hashable:
     hooks = node.hooked
     if hooks is None:
         return None
-    check_hooks(node)
+    if hooks.retained:
+        check_hooks(node)
     outputs = []
     for key, (index, hook) in hooks.outputs.items():
         outputs.append(index)
         found.append(tensor_hook(hooks.outputs, key, hook))
-    found += [pre_hook(hooks.pre, key, hook) for key, hook in hooks.pre.items()]
-    found += [
-        accumulated_hook(hooks.accumulated, key, hook) for key, hook in hooks.accumulated.items()
-    ]
-    found += [post_hook(hooks.post, key, hook) for key, hook in hooks.post.items()]
-    return (*outputs, -1, len(hooks.pre), len(hooks.accumulated), len(hooks.post))
+    pre, accumulated, post = hooks.pre, hooks.accumulated, hooks.post
+    if pre:
+        found += [pre_hook(pre, key, hook) for key, hook in pre.items()]
+    if accumulated:
+        found += [accumulated_hook(accumulated, key, hook) for key, hook in accumulated.items()]
+    if post:
+        found += [post_hook(post, key, hook) for key, hook in post.items()]
+    return (*outputs, -1, len(pre), len(accumulated), len(post))
 
 
 def lift_op(node: OpNode, walk: Walk) -> Hashable:

@@ -178,6 +178,10 @@ class Dispatcher:
         if found == self._served or not knobs.native_dispatch:
             return
         self._served = found
+        if not found:
+            self.add_up_misses()
+            self._made = None
+            return
         start = time.perf_counter()
         made: Made | None
         try:

@@ -19,6 +19,7 @@ from ..interpret.loop_limit import has_rounds
 from ..memory.output_pool import unreadable
 from ..memory.placement import Refused
 from ..plans.plan import Plan
+from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .race import Races
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
     from .results import Results
+    from .untaped import Untaped
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -35,8 +37,12 @@ def argument_names(trace: Trace) -> tuple[str, ...]:
     return (*names, *captured, *(f"{draw.method}()" for draw in trace.draws))
 
 
-_FAILURES = 3  # of runs that record types; what raises each time is Python's
+_FAILURES = 8  # in a row of calls of which most raise; Python runs them from then on
+_FIRST_FAILURES = 3  # the same of runs that record types, op by op
+_LONGER = 4  # times as many calls are Python's after each look that has been in vain
+_MOST_SKIPPED = 256  # looks, each of which is at one call in many (`PythonCalls.sooner`)
 _RENEWALS = 3  # of a graph, for which code is emitted anew
+FAILS_OFTEN = "most calls raise an exception, and Python runs all but one in many"
 Key = tuple[TreeDef, tuple[Any, ...]]  # key of a graph: argument structure, kinds of leaves
 
 
@@ -63,8 +69,13 @@ class Variant:
         is_pythons: what it has found.
         races: which calls Python runs sooner.
         failures: calls that had to be Python's, as an op raised an error.
+        calls_before: the executor's number of calls when `note_failure` last looked.
+        fails_often: most of the last calls were such.
+        skips: how often Python serves before the next look at whether they still are.
+        skipped: how often it did before the last one.
         keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
         memory: how results are made of arguments and of what the graph gives; None = they are that.
+        is_untaped: calls with arrays of the tape have run as those with plain ones.
     """
 
     trace: Trace
@@ -78,8 +89,13 @@ class Variant:
     is_pythons: bool = False
     races: Races = field(default_factory=Races)
     failures: int = 0
+    calls_before: int = 0
+    fails_often: bool = False
+    skips: int = 0
+    skipped: int = 0
     keeps_byte_order: bool = False
     memory: Results | None = None
+    is_untaped: bool = False
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -108,6 +124,13 @@ class Variant:
         if self.trace.overwrites:
             return _OVERWRITTEN
         return _EFFECTS if self.trace.has_effects else None
+
+    @cached_property
+    def untaped(self) -> Untaped:
+        """When calls with arrays of the tape may run as those with plain ones, and how."""
+        from .untaped import Untaped
+
+        return Untaped(self.trace)
 
     @property
     def gives_views(self) -> bool:
@@ -164,9 +187,10 @@ class Variant:
         """True once the calls of this graph are sooner done by Python than by its settled plan."""
         if self.gives_views:
             return True
-        plan = self.executor.settled
-        if plan is None and self.failures >= _FAILURES and self.may_be_pythons:
+        if self.skips:
+            self.skips -= 1
             return True
+        plan = self.executor.settled
         if plan is not self.judged:
             self.judged, self.is_pythons = plan, False
             self.races.restart()
@@ -176,6 +200,33 @@ class Variant:
 
                 self.is_pythons = python_is_faster(plan)
         return self.is_pythons
+
+    def note_failure(self) -> bool:
+        """Note a call that had to be Python's; True if emitted code may serve none from now on.
+
+        A run that ends so has taken its time in vain, and most of Python's may end sooner. Where
+        most calls in a row do so, Python runs them, but for one in ever more.
+        """
+        self.failures += 1
+        executor, calls = self.executor, self.executor.counters.current().calls
+        if self.fails_often:
+            self.skips = self.skipped = min(max(1, self.skipped * _LONGER), _MOST_SKIPPED)
+            return False
+        few = _FAILURES if executor.settled is not None else _FIRST_FAILURES
+        if self.failures % few or not self.may_be_pythons:
+            return False
+        if executor.settled is not None and not knobs.demote:
+            return False  # it is there, and always taken
+        since, self.calls_before = calls - self.calls_before, calls
+        if since >= few or executor.python_only:
+            return False
+        self.fails_often, executor.python_only = True, FAILS_OFTEN
+        return True
+
+    def note_success(self) -> None:
+        """Note that a call has not failed again."""
+        self.fails_often, self.skips, self.skipped = False, 0, 0
+        self.executor.python_only = ""
 
     def waits(self) -> bool:
         """True while the code of the graph is under way.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...dialect.analysis.alias import content_uses, uses
-from ...dialect.errors import COMPLAINTS, InternalError, ProfuseError, ShapeError, located
+from ...dialect.errors import COMPLAINTS, InternalError, Loc, ProfuseError, ShapeError, located
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.indexing.inplace import LOANS
@@ -269,6 +269,9 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     if instr.op.writes:
         function = _noted(function)
     complaints = () if instr.op.foreign else COMPLAINTS
+    bound = instr.op.bound(instr.attrs, len(instr.results))
+    if bound is not None:
+        return _told(bound, loc)
 
     def run(*args: Any) -> Any:
         try:
@@ -279,6 +282,20 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
             raise
         except complaints as error:
             raise located(error, loc) from error
+
+    return run
+
+
+def _told(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]:
+    """What evaluates an op, with the line of the op in errors of ours."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return bound(*args)
+        except ProfuseError as error:
+            if error.loc is None and loc is not None:
+                raise type(error)(error.what, loc=loc, hint=error.hint) from error
+            raise
 
     return run
 

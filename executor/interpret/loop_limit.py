@@ -28,6 +28,10 @@ class SoonerInPython(Exception):
     """
 
 
+class VoidRun(SoonerInPython):
+    """A kernel with loops has voided its run: Python raises what NumPy raises, or computes."""
+
+
 class TooManyRounds(SoonerInPython):
     """A loop of a plan, without kernels, has gone on for so long that Python takes less time."""
 
@@ -102,6 +106,6 @@ def has_rounds(module: Module) -> bool:
 
 
 __all__ = [
-    "LIMITS", "Limit", "SoonerInPython", "TooLong", "TooManyRounds", "check_patience",
+    "LIMITS", "Limit", "SoonerInPython", "TooLong", "TooManyRounds", "VoidRun", "check_patience",
     "end_of_patience", "has_rounds", "within",
 ]  # fmt: skip

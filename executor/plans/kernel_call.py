@@ -20,7 +20,7 @@ from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ops.control_flow.control import LOOPS
 from ...dialect.ops.queries import Count
 from ..interpret.evaluate import Adapt, Evaluator, as_kernels_give_it
-from ..interpret.loop_limit import LIMITS, SoonerInPython
+from ..interpret.loop_limit import LIMITS, VoidRun
 from ..memory import output_pool
 from ..settings.events import Counters
 from ..settings.knobs import knobs
@@ -162,7 +162,7 @@ def interpreted_group(
     """A callable that evaluates a fusion function op by op, in place of a kernel.
 
     Its results are C-contiguous, and may be views of its operands. With loops it raises
-    SoonerInPython where a limit holds (`loop_limit`). The attribute ``interprets``
+    VoidRun where a limit holds (`loop_limit`). The attribute ``interprets``
     marks such callables.
     """
 
@@ -177,7 +177,7 @@ def interpreted_group(
 
     def call(*args: Any) -> Any:
         if loops and LIMITS.current is not None:
-            raise SoonerInPython
+            raise VoidRun
         out = [as_kernels_give_it(result) for result in evaluator(args)]
         return out[0] if len(out) == 1 else tuple(out)
 

@@ -14,6 +14,7 @@ from ...dialect.importers.numpy.tracing.leaves import check_array
 from ...dialect.ir import gradient_mode
 from . import functions as _functions  # noqa: F401 - gives `Array` its operators
 from .array import Array
+from .builder import ArrayBuilder
 from .engine import run
 from .node import Node
 from .saved import detect_anomaly, saved_arrays_hooks
@@ -214,6 +215,7 @@ class enable_grad(_Mode):
 
 
 Array.backward = backward  # type: ignore[attr-defined]
+ArrayBuilder.backward = staticmethod(gradients)
 
 __all__ = [
     "Array", "array", "detect_anomaly", "enable_grad", "gradients", "no_grad", "saved_arrays_hooks",

@@ -32,7 +32,7 @@ class Version:
     place: tuple[Any, int] | None = None
 
 
-_MANY = 1 << 30  # holders: nobody has counted them
+UNKNOWN = -1 << 30  # holders: nobody has counted them, and there may be any number of others
 _adding = threading.RLock()  # two threads may add to the gradient of one leaf
 UNSEEN: Any = object()  # in place of the node of a base, for views that do not follow it
 
@@ -134,6 +134,9 @@ class Array(Conversions, metaclass=_Kind):
         version.count += 1
         version.place = place
         WRITES.last = next_seq()
+        if WRITES.watchers:
+            for tell in tuple(WRITES.watchers.values()):
+                tell(version)
 
     def edge(self) -> Edge:
         """The node, and which of its outputs this is; None if it requires no gradient."""
@@ -214,7 +217,7 @@ class Array(Conversions, metaclass=_Kind):
     def add_gradient(self, g: Any, holders: int) -> None:
         """Add a gradient to `grad` (R4.42); what nobody else holds is overwritten, or not copied.
 
-        ``holders``: how many refer to ``g`` beside the argument.
+        ``holders``: how many refer to ``g`` beside the argument, `UNKNOWN` to have it copied.
         """
         with _adding:
             more = self._more or self.more()
@@ -269,7 +272,7 @@ class Array(Conversions, metaclass=_Kind):
         def retain(g: Any) -> None:
             array = kept()
             if array is not None and g is not None:
-                array.add_gradient(g, _MANY)
+                array.add_gradient(g, UNKNOWN)
 
         node.hooks().retained[self.index] = retain
 

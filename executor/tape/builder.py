@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite, prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...dialect.errors import InternalError
+from ...dialect.ir.gradient_mode import gradient_mode
+from ...dialect.ir.gradient_mode import gradients as switched
 from ...dialect.ir.gradients import GradientBuilder
 from ...dialect.ir.op import op_named
 from .array import Array
@@ -136,10 +138,12 @@ class ArrayBuilder(GradientBuilder):
 
     Attributes:
         apply: evaluates an op of which an operand is an `Array`; `operations` sets it.
+        backward: gradients of what is on the tape; `api` sets it.
     """
 
     __slots__ = ("wanted",)
     apply: ClassVar[Callable[..., Any]]
+    backward: ClassVar[Callable[..., Any]]
 
     def __init__(self, wanted: Any) -> None:
         self.wanted = wanted
@@ -151,6 +155,28 @@ class ArrayBuilder(GradientBuilder):
         if any(type(x) is Array for x in operands):
             return self.apply(cls, attrs, operands)
         return cls.evaluate(cls.full_attrs(attrs), *operands)
+
+    def pulled(
+        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
+    ) -> Sequence[Any]:
+        noted = gradient_mode()
+        leaves: list[Any] = [np.positive(x) if type(x) is Array else Array(x) for x in operands]
+        for x in leaves:
+            if x.node is None:
+                x.require_grad()
+        with switched(True):
+            results = function(*leaves)
+        ends = [k for k, y in enumerate(results) if type(y) is Array and y.requires_grad]
+        if not ends:
+            return [None] * len(leaves)
+        found: Sequence[Any] = self.backward(
+            [results[k] for k in ends], leaves, [gradients[k] for k in ends],
+            create_graph=noted, allow_unused=True,
+        )  # fmt: skip
+        return found
+
+    def nothing(self, index: int, x: Any) -> Any:
+        return np.zeros(x.shape, x.dtype)[()] if self.wanted[index] else None
 
     def same_shape(self, x: Any, y: Any) -> bool:
         if hasattr(x, "shape") and hasattr(y, "shape"):

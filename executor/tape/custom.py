@@ -9,11 +9,12 @@ import numpy as np
 
 from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
 from ...dialect.errors import GradientError
+from ...dialect.importers.numpy.tracing.captures import checksum
 from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, unflatten
-from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
+from .calls import shown
 from .node import Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
@@ -104,32 +105,48 @@ class CustomNode(CallNode):
 
     def backward(self, gradients: list[Any]) -> Sequence[Any]:
         leaves, others = self.kept()
-        saved = unflatten(self.saved_tree, others)
+        tree = self.saved_tree
         if gradient_mode():  # what was saved depends on the arguments
             saved = pair(self.custom.forward(*unflatten(self.tree, leaves)), self.what)[1]
-        found = custom_gradients(self, saved, gradients)
+            others, tree = flatten(saved)
+        found = custom_gradients(self, tree, others, gradients)
         b = ArrayBuilder([edge is not None for edge in self.edges])
         return [
-            None if g is None or edge is None else b.like(_as_array(g), x)
+            None if edge is None else b.like(_zeros(edge) if g is None else _as_array(g), x)
             for g, x, edge in zip(found, leaves, self.edges, strict=True)
         ]
 
 
-def custom_gradients(call: Any, saved: Any, gradients: Sequence[Any]) -> Sequence[Any]:
+def custom_gradients(
+    call: Any, tree: TreeDef, saved: Sequence[Any], gradients: Sequence[Any]
+) -> Sequence[Any]:
     """What the user's function gives for the leaves of the arguments of a call.
 
-    ``call`` has the function, and the structures of arguments and results, as a `CustomNode` has.
+    ``call`` has the function, and the structures of arguments and results, as a `CustomNode` has;
+    ``tree`` that of what was saved. Neither that nor gradients can be written to.
     """
     given = [
-        np.zeros(*meta)[()] if g is None else g
+        np.zeros(*meta)[()] if g is None else shown(g)
         for g, meta in zip(gradients, call.metas, strict=True)
     ]
-    found = call.custom.backward(saved, unflatten(call.result, given))
+    kept = unflatten(tree, list(map(shown, saved)))
+    found = call.custom.backward(kept, unflatten(call.result, given))
     return checked_gradients(call.custom, found, call.tree)
 
 
+def _zeros(edge: tuple[Node, int]) -> Any:
+    """The gradient for an operand of which the user's function returns None, as for all of them.
+
+    A captured run is made before anybody knows what it will return.
+    """
+    node, index = edge
+    return np.zeros(*node.metas[index])[()]
+
+
 def _as_array(g: Any) -> Any:
-    return g if type(g) is Array else np.asarray(g)[()]
+    if type(g) is Array:
+        return g if gradient_mode() else g.data
+    return np.asarray(g)[()]
 
 
 def call_custom(custom: CustomVjp, args: tuple) -> Any:
@@ -234,4 +251,22 @@ def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     return result
 
 
-__all__ = ["CallNode", "CustomNode", "as_array", "call_custom", "custom_gradients"]
+def call_again(fn: Callable[..., Any], args: tuple, gradient: Any) -> Any:
+    """Call a function whose result has this gradient; returns those of its arguments.
+
+    It is that of a checkpoint in a trace which runs op by op.
+    """
+    leaves, tree = flatten(args)
+    floats = [k for k, x in enumerate(leaves) if isinstance(x, _ARRAYS) and x.dtype.kind in FLOATS]
+
+    def called(*given: Any) -> list[Any]:
+        own = dict(zip(floats, given, strict=True))
+        return flatten(fn(*unflatten(tree, [own.get(k, x) for k, x in enumerate(leaves)])))[0]
+
+    gs = flatten(gradient)[0]
+    pulled = ArrayBuilder(()).pulled(called, [leaves[k] for k in floats], gs)
+    found = dict(zip(floats, pulled, strict=True))
+    return tuple(unflatten(tree, [found.get(k) for k in range(len(leaves))]))
+
+
+__all__ = ["CallNode", "CustomNode", "as_array", "call_again", "call_custom", "custom_gradients"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import set_gradient_mode
+from . import calls
 from .array import Array
 from .hooks import count
 from .node import TAPE, Accumulate, Node
@@ -200,14 +201,14 @@ def _pulled(
     """
     hooks = node.hooked if runs or captured else None
     if hooks is not None:
-        gs = hooks.before(gs, limit)
+        gs = calls.before(hooks, gs, limit)
     for index, position in captured:
         found[position] = gs[index]
     pulled: Sequence[Any] = (None,) * len(node.edges)
     if not runs:
         return pulled
     if hooks is not None:
-        gs = hooks.prepare(gs, limit)
+        gs = calls.prepare(hooks, gs, limit)
     anomalies = TAPE.anomalies
     given = list(gs) if anomalies or (hooks is not None and hooks.post) else ()
     if any(g is not None for g in gs):
@@ -216,9 +217,9 @@ def _pulled(
             _check_nan(node, pulled, given)
         leaf = node.leaf() if type(node) is Accumulate else None
         if leaf is not None and hooks is not None:
-            hooks.after_adding(leaf, limit)
+            calls.after_adding(hooks, leaf, limit)
     if hooks is not None:
-        pulled = hooks.finish(pulled, given, limit)
+        pulled = calls.finish(hooks, pulled, given, limit)
     if not retain_graph:
         node.release()
     return pulled

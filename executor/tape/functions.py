@@ -50,7 +50,7 @@ _WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "ite
 # Functions of which no result has a gradient, and no argument is written to.
 _WITHOUT_GRADIENT = frozenset({
     np.argsort, np.argpartition, np.nonzero, np.argwhere, np.flatnonzero, np.searchsorted,
-    np.digitize, np.bincount, np.histogram, np.array_equal, np.array_equiv, np.allclose,
+    np.digitize, np.histogram, np.array_equal, np.array_equiv, np.allclose,
     np.isclose, np.lexsort, np.array2string, np.array_repr, np.array_str, np.save, np.savez,
     np.savetxt, np.result_type, np.can_cast, np.min_scalar_type, np.shares_memory,
     np.may_share_memory, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size,

@@ -29,9 +29,13 @@ next_seq = itertools.count().__next__  # numbers nodes, upwards in each thread
 
 
 class _Writes:
-    """When arrays were last written to: nodes with a higher `seq` were made after it."""
+    """When arrays were last written to: nodes with a higher `seq` were made after it.
+
+    ``watchers`` are told of each array that is written to, by its `Version`.
+    """
 
     last: float = -1
+    watchers: ClassVar[dict[int, Callable[[Any], None]]] = {}
 
 
 WRITES = _Writes()

@@ -72,14 +72,23 @@ def _written(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any]) ->
         op.evaluate(attrs, *[y.data if type(y) is Array else y for y in operands])
     else:
         _check_leaf(x)
-        # What the gradient reads of the operand is about to be overwritten.
+        # What the gradient reads of the operands is about to be overwritten.
         before = Array(x.data.copy(), x.node, x.index)
+        others = [_apart(y, x.data) for y in operands[1:]]
         emit = lambda name, given, attrs: [apply(op_named(name), attrs, given)]  # noqa: E731
-        made = op.as_pure(emit, attrs, before, *operands[1:])  # type: ignore[attr-defined]
+        made = op.as_pure(emit, attrs, before, *others)  # type: ignore[attr-defined]
         x.rebase(made)
         x.data[...] = made.data
     x.wrote(users_place())
     return x
+
+
+def _apart(y: Any, written: np.ndarray) -> Any:
+    """An operand, or a copy of one that shares memory with an array that is written to."""
+    data = y.data if type(y) is Array else y
+    if not isinstance(data, np.ndarray) or not np.may_share_memory(data, written):
+        return y
+    return Array(data.copy(), y.node, y.index) if type(y) is Array else data.copy()
 
 
 def write(x: Array, key: Any, value: Any) -> None:

@@ -35,6 +35,8 @@ _RESHAPING = (Reshape, ExpandDims, Squeeze)
 _SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
     SumTo: SumTo.summed, BroadcastTo: repeated,
 }  # fmt: skip
+# These take no memory for the result by position.
+_NO_THIRD = (np.maximum, np.minimum)
 _BY_NUMPY = {family.evaluate.__func__ for family in (Elementwise, Unary, Binary)}  # type: ignore[attr-defined]
 
 
@@ -61,8 +63,11 @@ def straight(
         return None
     if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
+    if any(None in rule.rec.shape(v) for instr in rule.instrs for v in instr.results):
+        return None  # sizes that only a run tells
     if any_sizes and (
-        rule.rec.captured or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+        rule.rec.captures.known
+        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
     ):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")
@@ -104,7 +109,8 @@ class _Writer:
             self._line(rule.operands[k], f"xs[{k}]")
         for k in sorted(results):
             self._line(rule.results[k], f"ys[{k}]")
-        for array, value, _ in self._rec.captured.values():  # what the rule has made of sizes alone
+        captured = self._rec.captures.known.values()
+        for array, value, _ in captured:  # what the rule has made of sizes alone
             self._names[value] = self._bound(array)
         for instr in rule.instrs:
             if all(r in self._rec.known for r in instr.results):
@@ -168,8 +174,11 @@ class _Writer:
             if not _NAME.fullmatch(text):
                 type_ = self._rec.hints[result]
                 is_new = isinstance(type_, TensorType) and bool(type_.shape)
-                by_ufunc = issubclass(instr.op, Elementwise) and isinstance(
-                    self._scope.get(text.partition("(")[0]), np.ufunc
+                called = self._scope.get(text.partition("(")[0])
+                by_ufunc = (
+                    issubclass(instr.op, Elementwise)
+                    and isinstance(called, np.ufunc)
+                    and called not in _NO_THIRD
                 )
                 self._line(result, text, type_ if is_new and by_ufunc else None)  # type: ignore[arg-type]
                 text = self._names[result]

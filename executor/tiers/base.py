@@ -95,7 +95,7 @@ class BaseExecutor:
     may_donate: ClassVar[bool] = True  # kernels may write results into donated inputs
     takes_undefined: ClassVar[bool] = False  # an argument None stands for an undefined tensor
     joins_traces: ClassVar[bool] = False  # a call within another trace records this graph (R2.14)
-    python_only: ClassVar[str] = ""  # why calls are never dispatched in emitted code
+    python_only: str = ""  # why calls are never dispatched in emitted code
     many_plans: ClassVar[bool]  # True: one plan per argument spec; False: one plan with fallbacks
 
     make: Callable[[Module, Options], Any] | None = None

@@ -23,7 +23,8 @@ def test_kinds_of_functions():
     assert status(np.tanh, "tanh") == (NATIVE, "yes")
     assert status(np.isnan, "isnan") == (NATIVE, "-")
     assert status(np.zeros, "zeros")[0] == NATIVE
-    assert status(np.linalg.svd, "svd") == (HOST, "no")
+    assert status(np.linalg.svd, "svd") == (HOST, "yes")
+    assert status(np.linalg.eigvals, "eigvals") == (HOST, "no")
     assert status(np.cbrt, "cbrt")[0] == HOST
     assert status(np.save, "save") == (PYTHON, "-")
     assert method_status("sum")[0] == NATIVE

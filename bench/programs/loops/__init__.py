@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     chance,
+    checked,
     convergence,
     counting,
     factorisations,
@@ -16,6 +17,6 @@ from . import (
 )  # fmt: skip
 
 __all__ = [
-    "chance", "convergence", "counting", "factorisations", "products", "recursive_signals",
-    "sequences", "tables", "time_steps", "weather_and_flow",
+    "chance", "checked", "convergence", "counting", "factorisations", "products",
+    "recursive_signals", "sequences", "tables", "time_steps", "weather_and_flow",
 ]  # fmt: skip

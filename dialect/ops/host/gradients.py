@@ -7,6 +7,7 @@ functions, which record or compute, whatever the arrays are.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from ...errors import TraceError
 from ...ir.op import Values
 from .arguments import Arguments, Place, arguments_text
-from .rule import Call
+from .compositions import COMPOSITIONS
+from .rule import Call, Rule
 
 if TYPE_CHECKING:
     from ...ir.gradients import GradientBuilder
@@ -190,12 +192,130 @@ def _host(b: GradientBuilder, function: str, arguments: Arguments, *operands: An
     return b.op("host_call", *operands, function=function, arguments=arguments_text(arguments))
 
 
+def _bincount(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    weights, places = _only(call, "weights"), call["x"]
+    found = np.take(gs[0], xs[places] if type(places) is int else places)
+    return _for(xs, {weights: b.converted(found, xs[weights])})
+
+
+def _pinv(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    a, (y,), (g,) = xs[0], ys, gs
+    turned, of = _adjoint(y), _adjoint(g)
+    found = -np.matmul(np.matmul(turned, g), turned)
+    m, n = int(np.shape(a)[-2]), int(np.shape(a)[-1])
+    # What is outside of the range, and of the rows, counts where the matrix is not square.
+    left = np.matmul(np.matmul(np.eye(m) - np.matmul(a, y), of), np.matmul(y, turned))
+    right = np.matmul(np.matmul(turned, y), np.matmul(of, np.eye(n) - np.matmul(y, a)))
+    return _for(xs, {0: b.converted(found + left + right, a)})
+
+
+def _real_matrix(call: Call, a: Any) -> None:
+    if np.dtype(a.dtype).kind == "c":
+        raise _refused(f"{call.rule.shown} of complex matrices")
+
+
+def _qr(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    a, mode = xs[0], call["mode"]
+    _real_matrix(call, a)
+    m, n = int(np.shape(a)[-2]), int(np.shape(a)[-1])
+    if mode not in ("reduced", "r") or m < n:
+        raise _refused(f"np.linalg.qr(…, mode={mode!r}) of a matrix of {m} rows, {n} columns")
+    if mode == "r":
+        (q, r), of_q, of_r = np.linalg.qr(a), None, gs[0]
+    else:
+        (q, r), (of_q, of_r) = ys, gs
+    inner = 0.0 if of_r is None else np.matmul(r, _adjoint(of_r))
+    if of_q is not None:
+        inner = inner - np.matmul(_adjoint(of_q), q)
+    lower = np.tril(inner)
+    found = np.matmul(q, lower + _adjoint(np.tril(inner, -1)))
+    if of_q is not None:
+        found = found + of_q
+    return (b.converted(_adjoint(np.linalg.solve(r, _adjoint(found))), a),)
+
+
+def _svd(b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    a = xs[0]
+    if not call["compute_uv"]:
+        u, _, v = np.linalg.svd(a, full_matrices=False)
+        return (b.converted(np.matmul(u * np.expand_dims(gs[0], -2), v), a),)
+    (u, s, v), (of_u, of_s, of_v) = ys, gs
+    m, n = int(np.shape(a)[-2]), int(np.shape(a)[-1])
+    if of_u is None and of_v is None:
+        k = min(m, n)
+        return (np.matmul(u[..., :k] * np.expand_dims(of_s, -2), v[..., :k, :]),)
+    _real_matrix(call, a)
+    if call["full_matrices"] and m != n:
+        raise _refused("np.linalg.svd(…, full_matrices=True) of a matrix that is not square")
+    # Differences of squares of singular values; equal ones have no gradient of their own.
+    gaps = np.expand_dims(s * s, -2) - np.expand_dims(s * s, -1)
+    shares = np.where(gaps == 0, 0.0, 1 / np.where(gaps == 0, 1, gaps))
+    row, column = np.expand_dims(s, -2), np.expand_dims(s, -1)
+    inner: Any = 0.0
+    outside: Any = 0.0
+    if of_u is not None:
+        turned = np.matmul(_adjoint(u), of_u)
+        inner = shares * (turned - _adjoint(turned)) * row
+        if m > n:
+            outside = np.matmul((of_u - np.matmul(u, turned)) / row, v)
+    if of_v is not None:
+        turned = np.matmul(v, _adjoint(of_v))
+        inner = inner + column * (shares * (turned - _adjoint(turned)))
+        if n > m:
+            rest = (of_v - np.matmul(_adjoint(turned), v)) / column
+            outside = outside + np.matmul(u, rest)
+    if of_s is not None:
+        inner = inner + np.expand_dims(of_s, -1) * np.eye(min(m, n))
+    return (b.converted(np.matmul(np.matmul(u, inner), v) + outside, a),)
+
+
+def composed(
+    b: GradientBuilder, call: Call, xs: Values, ys: Values, gs: Values,
+    composition: Callable[..., Any],
+) -> Sequence[Any]:  # fmt: skip
+    """The gradients of a function by those of the functions that it is composed of."""
+    wanted = [k for k in range(len(xs)) if b.wants(k)]
+    known = [k for k, g in enumerate(gs) if g is not None and np.dtype(ys[k].dtype).kind in "fcV"]
+
+    def again(*values: Any) -> tuple[Any, ...]:
+        operands = list(xs)
+        for k, value in zip(wanted, values, strict=True):
+            operands[k] = value
+        args, named = call.arguments.filled(operands.__getitem__)
+        leaves = _leaves(composition(*args, **named))
+        return tuple(b.converted(leaves[k], ys[k]) for k in known)
+
+    try:
+        args, named = call.arguments.filled(lambda _: None)
+        inspect.signature(composition).bind(*args, **named)
+    except TypeError as error:
+        raise _refused(f"{call.rule.shown}(…): {error}; it") from None
+    found = b.pulled(again, [xs[k] for k in wanted], [gs[k] for k in known])
+    return _for(xs, dict(zip(wanted, found, strict=True)))
+
+
+def _leaves(found: Any) -> list[Any]:
+    if isinstance(found, (list, tuple)):
+        return [leaf for part in found for leaf in _leaves(part)]
+    return [found]
+
+
+def gradient_of(rule: Rule) -> Gradient | None:
+    """The gradient of a function, by a rule or by a composition; None if it has none."""
+    stated = GRADIENTS.get(rule.gradient)
+    composition = COMPOSITIONS.get(rule.name)
+    if stated is not None or composition is None:
+        return stated
+    return lambda b, call, xs, ys, gs: composed(b, call, xs, ys, gs, composition)
+
+
 GRADIENTS: dict[str, Gradient] = {
     "inv": _inv, "solve": _solve, "det": _det, "slogdet": _slogdet, "cholesky": _cholesky,
     "eigh": _eigh, "eigvalsh": _eigvalsh, "fft": _fft, "fftn": _fftn, "rfft": _rfft,
+    "bincount": _bincount, "pinv": _pinv, "qr": _qr, "svd": _svd,
     "irfft": _irfft, "fftshift": _fftshift, "item": _item, "add_at": _add_at,
     "sort": _sorted(lambda x, call, axis: np.argsort(x, axis)),
     "partition": _sorted(lambda x, call, axis: np.argpartition(x, call["kth"], axis)),
 }  # fmt: skip
 
-__all__ = ["GRADIENTS"]
+__all__ = ["GRADIENTS", "gradient_of"]

@@ -31,6 +31,14 @@ def _solve(call: Call) -> Shapes | None:
     return None if batch is None else [(*batch, *b[-2:])]
 
 
+def _lstsq(call: Call) -> Shapes | None:
+    a, b = call.shape("a"), call.shape("b")
+    if a is None or b is None:
+        return None
+    # How many sums of squares there are depends on the rank.
+    return [(a[-1], *b[1:]), (None,), (), (_smaller(*a),)]
+
+
 def _transposed(call: Call) -> Shapes | None:
     shape = call.shape("a")
     return None if shape is None else [(*shape[:-2], shape[-1], shape[-2])]
@@ -83,16 +91,16 @@ def _linalg(name: str, shapes: Callable[[Call], Shapes | None] | None = None, **
 
 RULES = (
     _linalg("inv", same("a"), gradient="inv"),
-    _linalg("pinv", _transposed),
+    _linalg("pinv", _transposed, gradient="pinv"),
     _linalg("solve", _solve, gradient="solve"),
-    _linalg("lstsq"),
+    _linalg("lstsq", _lstsq),
     _linalg("tensorsolve", fill="tensor"),
     _linalg("tensorinv", fill="tensor"),
     _linalg("det", _cut("a", 2), gradient="det"),
     _linalg("slogdet", _cut("a", 2, 2), gradient="slogdet"),
     _linalg("cholesky", same("a"), gradient="cholesky"),
-    _linalg("qr", _qr),
-    _linalg("svd", _svd),
+    _linalg("qr", _qr, gradient="qr"),
+    _linalg("svd", _svd, gradient="svd"),
     _linalg("svdvals", _singular_values),
     _linalg("eigh", _cut("a", 1, 0), gradient="eigh"),
     _linalg("eigvalsh", _cut("a", 1), gradient="eigvalsh"),

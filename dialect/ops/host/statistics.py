@@ -80,7 +80,7 @@ RULES = (
     _np("histogram_bin_edges", _bins, neutral=_BINS, fill="ramp"),
     _np("histogram2d", _histogram2d, neutral=_BINS, fill="ramp"),
     _np("histogramdd", neutral=_BINS, fill="ramp", sized=_dimensions),
-    _np("bincount", lambda call: [(None,)], neutral={"minlength": 0}),
+    _np("bincount", lambda call: [(None,)], neutral={"minlength": 0}, gradient="bincount"),
     _np("digitize", same("x"), fill="ramp"),
     _np("interp", same("x"), fill="ramp", neutral={"x": 1}),
     _np("convolve", _convolved),

@@ -7,7 +7,7 @@ import profuse as pf
 import pytest
 from captured_programs import WEIGHTS, captured, compiled
 from profuse.dialect.errors import GradientError
-from profuse.executor.backward import run
+from profuse.executor.backward import key, run
 from profuse.executor.tape.node import WRITES
 
 RNG = np.random.default_rng(4)
@@ -78,6 +78,34 @@ def test_runs_of_many_kinds_in_turn_are_not_mistaken_for_each_other():
         for program in PROGRAMS.values():
             same(program, args, 2)
     assert pf.compiled_autograd.state().captures <= len(PROGRAMS) + 2
+
+
+def test_sixteen_graphs_in_turn_need_no_walk_and_one_comparison_each(monkeypatch):
+    x, asked = leaf(3), []
+    programs = [lambda k=k: sum((np.tanh(x * 2.0) for _ in range(k)), x).sum() for k in range(16)]
+
+    def turn(count):
+        for _ in range(count):
+            for program in programs:
+                x.grad = None
+                with pf.compiled_autograd():
+                    program().backward()
+                found, x.grad = x.grad, None
+                program().backward()
+                np.testing.assert_allclose(found, x.grad, rtol=1e-11)
+
+    turn(3)
+    assert pf.compiled_autograd.state().captures == 16
+    made, expected = walks(monkeypatch), key.Cache.expected
+
+    def counted(cache):
+        for found in expected(cache):
+            asked.append(found)
+            yield found
+
+    monkeypatch.setattr(key.Cache, "expected", counted)
+    turn(2)
+    assert made == [] and len(asked) == 32
 
 
 def test_one_array_in_two_places_and_two_arrays():

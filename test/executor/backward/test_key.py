@@ -7,7 +7,7 @@ import re
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import captured, register
+from captured_programs import captured, register, two_results
 from profuse.dialect.errors import GradientError, InternalError
 from profuse.executor.backward import key
 from profuse.executor.plans.differentiable import DiffNode
@@ -320,3 +320,19 @@ def test_exponents_that_change_in_each_step_do_not_capture_forever(monkeypatch):
     np.testing.assert_allclose(x.grad, wanted)
     assert captures(lambda: (x**3.0).sum()) == [5] and pf.compiled_autograd.state().hits == 1
     assert sum(e.kind == "backward-limit" for e in pf.events()) == 1
+
+
+def test_r4_8_hooks_of_other_results_of_a_node_capture():
+    """As many hooks in other places: each is called with the gradient of its own result."""
+    w = leaf(3)
+    both = two_results(leaf(3), leaf(3))
+    seen = []
+
+    def program(which):
+        results = both(w, w)
+        results[which].register_hook(lambda g: seen.append(np.array(g)))
+        return (results[0] * 2.0 + results[1] * 3.0).sum()
+
+    assert captures(*[lambda k=k: program(k) for k in (0, 1, 0, 1)]) == [1, 2, 2, 2]
+    for k, g in enumerate(seen):
+        np.testing.assert_array_equal(g, np.full(3, 3.0 if k % 2 else 2.0))

@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import profuse as pf
 import pytest
-from captured_programs import captured
+from captured_programs import INTERPRETED, captured
 from profuse.dialect.analysis.backward_order import STEPS
 from profuse.dialect.errors import ArgumentError, GradientError
 from profuse.executor.settings import events
@@ -297,3 +297,25 @@ def test_random_graphs_give_the_gradients_of_the_eager_tape():
                     assert a is None
                 else:
                     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiler", [INTERPRETED, None])
+def test_r4_19_gradients_of_another_dtype_are_cast_to_that_of_the_edge(compiler):
+    @pf.custom_vjp
+    class wide:
+        def forward(x):
+            return x * np.float32(2), ()
+
+        def backward(saved, g):
+            return g.astype(np.float64) * 2
+
+    with pf.knobs.override(background=False):
+        for _ in range(4):
+            x = pf.array(np.ones(3, np.float32), requires_grad=True)
+            seen = []
+            y = x + x
+            y.register_hook(lambda g, seen=seen: seen.append(g.dtype))
+            with pf.compiled_autograd(compiler):
+                wide(y).sum().backward()
+            assert (seen, x.grad.dtype) == ([np.float32], np.float32)
+            np.testing.assert_array_equal(x.grad, [4.0] * 3)

@@ -1,5 +1,6 @@
 """Objects that arguments and results are nested in: jitted functions see them as plain ones do."""
 
+import gc
 from collections import Counter, OrderedDict, defaultdict
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
@@ -208,6 +209,8 @@ def test_objects_that_clean_up_are_not_copied():
         np.testing.assert_array_equal(f(held), W * 2)
     assert Deleted.alive == 1 and f.state().tier == "python"
     assert "profuse.register_pytree" in f.explain()
+    del held, f
+    gc.collect()  # else it is at some moment of another trace that the object cleans up
 
 
 class Matrix:

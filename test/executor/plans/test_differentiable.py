@@ -136,6 +136,26 @@ def test_without_gradient_mode_the_forward_half_runs_alone():
     assert graph(f).forward.counters.kernel_launches == before + 1
 
 
+def test_without_gradient_mode_there_are_as_many_results_as_the_function_has():
+    """R2.20: what the reverse half alone needs is dropped, also behind several results."""
+
+    def shared(a, b):
+        product = a @ b  # which is kept, and not computed again
+        return np.exp(0.1 * product) + 1.0, (product * product).sum(axis=0)
+
+    f = pf.jit(shared)
+    for _ in range(3):
+        first, second = f(leaf(X), leaf(W))
+        (first.sum() + second.sum()).backward()
+    with pf.no_grad():
+        found = graph(f)(leaf(X), leaf(W))
+    wanted = shared(X, W)
+    assert len(graph(f).forward.module.main.outputs) > len(found) == 2
+    for y, want in zip(found, wanted, strict=True):
+        assert not getattr(y, "requires_grad", False)
+        np.testing.assert_allclose(y, want)
+
+
 def test_arrays_that_require_nothing_are_not_noted():
     f = pf.jit(loss)
     value = f(pf.array(W), B, X, Y)
@@ -755,3 +775,30 @@ def test_profiles_of_calls_on_the_tape_and_of_others_are_kept_apart(folder):
     counters = again.state().counters
     assert counters["profiles_restored"] == 4 and counters["profiled_runs"] == 0
     assert counters["guard_misses"] == 0 and counters["kernel_launches"] == 3
+
+
+def _of_sizes(x):
+    return (x.shape[0] * 2.0 + 1.0) / (x.size + 3.0)
+
+
+def _filled_by_sizes(x):
+    return np.full(x.shape[0] * 2 - 1, x.size / 7.0 + 0.5)
+
+
+def _one_op_beside_sizes(x):
+    return x * ((x.shape[0] + 2.0) / (x.size * 3.0))
+
+
+@pytest.mark.parametrize("f", [_of_sizes, _filled_by_sizes, _one_op_beside_sizes])
+def test_arithmetic_on_sizes_is_no_subgraph(f):
+    """R1.29"""
+    jitted = pf.jit(f)
+    for _ in range(4):
+        x = pf.array(np.arange(4.0), requires_grad=True)
+        y = jitted(x)
+        np.testing.assert_array_equal(np.asarray(y.data if type(y) is pf.Array else y), f(x.data))
+        if f is _one_op_beside_sizes:
+            y.sum().backward()
+            np.testing.assert_allclose(x.grad, np.full(4, 0.5))
+    assert "diff_graph" not in jitted.ir()
+    assert jitted.state().counters["fallback_calls"] == 0

@@ -44,6 +44,7 @@ for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
 
 _made: dict[tuple, types.CodeType] = {}
+_unread: set[tuple] = set()  # of these, the ones whose source would have been needed
 
 
 def with_callees(
@@ -58,16 +59,29 @@ def with_callees(
     key = (code.co_filename, code, loops, branches)
     found = _made.get(key)
     if found is None:
-        found = code
+        found, is_read = code, False
         callees = _calls_attributes(code, function)
         loops = branches or (loops and _has_loops(code))
         if callees or loops or any(map(_has_identities, codes_in(code))):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                found = _compiled(code, function, callees, loops, branches) or code
+                made = _compiled(code, function, callees, loops, branches)
+                found, is_read = made or code, made is not None
         if len(_made) >= _KEPT:
             _made.clear()
+            _unread.clear()
         _made[key] = found
+        if loops and not is_read:
+            _unread.add(key)
     return found
+
+
+def is_unread(function: types.FunctionType, loops: bool, branches: bool) -> bool:
+    """True where `with_callees` was to convert loops or branches, and has not found their source.
+
+    There is none of code from `exec`, of ``python -c``, and of files that have been edited since.
+    """
+    code = function.__code__
+    return bool(_unread) and (code.co_filename, code, loops, branches) in _unread
 
 
 def asks_source(code: types.CodeType) -> bool:
@@ -288,4 +302,4 @@ def _code_of(
     return None
 
 
-__all__ = ["CALLEE", "asks_identities", "asks_source", "codes_in", "with_callees"]
+__all__ = ["CALLEE", "asks_identities", "asks_source", "codes_in", "is_unread", "with_callees"]

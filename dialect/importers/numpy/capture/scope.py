@@ -19,12 +19,12 @@ import numpy as np
 from ....dataclass import dataclass
 from ..python.purity import is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
-from ..tracing.current import trace_error
+from ..tracing.current import HOW_TO_BE_READ, trace_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
 from ..world.places import MISSING
 from ..world.substitutes import BUILTINS, conversion, substitute
-from .calls import CALLEE, asks_identities, asks_source, with_callees
+from .calls import CALLEE, asks_identities, asks_source, is_unread, with_callees
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -103,6 +103,7 @@ class Scope:
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._cells: dict[int, _Cell] = {}
         self.codes: list[types.CodeType] = []
+        self.unread = ""  # a sentence on the last function whose source cannot be read
 
     # --- what is handed to the user's code ----------------------------------------------------
 
@@ -174,7 +175,10 @@ class Scope:
         if not self._is_users(fn):
             return substitute(fn)
         table = self._of(globals_)
-        code = with_callees(fn, self._rec.policy is not None, "branches" in self._rec.memory)
+        wanted = self._rec.policy is not None, "branches" in self._rec.memory
+        code = with_callees(fn, *wanted)
+        if is_unread(fn, *wanted):
+            self._note_unread(fn)
         if asks_source(code):
             table.provide(SOURCE, self._source())
         if asks_identities(code):
@@ -187,6 +191,8 @@ class Scope:
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
         made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
         self._functions[id(fn)] = (fn, made)
+        if self._rec.shadows is not None:
+            self._rec.shadows.stands_for(made, fn)
         for cell in closure:
             self._fill(cell)
         if fn.__defaults__:
@@ -197,8 +203,17 @@ class Scope:
         for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
             setattr(made, name, getattr(fn, name))
         made.__dict__ = fn.__dict__
-        self._rec.journal.watch_attributes(fn, fn.__name__)
+        self._rec.journal.watch(fn, fn.__name__)
         return made
+
+    def _note_unread(self, fn: types.FunctionType) -> None:
+        """Tell of a function of which neither loops nor branches are recorded as such."""
+        place = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+        self.unread = f"the source of {fn.__name__} ({place}) cannot be read"
+        self._rec.remark(
+            f"{self.unread}: its loops are recorded round by round, and branches on contents are "
+            f"Python's; {HOW_TO_BE_READ}"
+        )
 
     def _source(self) -> Any:
         if self._rec.source is None:

@@ -11,12 +11,10 @@ attributes is not seen.
 from __future__ import annotations
 
 import dis
-import functools
 import inspect
 import itertools
 import sys
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,9 +23,21 @@ import numpy as np
 
 from ....errors import TraceError
 from ..python.instances import slots_of
-from ..python.purity import BOUND, CODE, bound_to, is_python_state, is_value
-from ..python.users_code import is_users_file, is_users_module
-from ..world.journal import is_of_a_library, is_users_class, may_change
+from ..python.objects import (
+    ATTRIBUTES,
+    CONTENTS,
+    DESCRIPTORS,
+    FIXED,
+    STATE,
+    TABLE,
+    attributes_of,
+    facets_of,
+    fields_of,
+    table,
+)
+from ..python.purity import CODE, is_python_state, is_value
+from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
+from ..world.contents import may_change
 from ..world.places import FIND, MISSING, PLAIN, StateRead
 from .calls import codes_in
 
@@ -48,7 +58,7 @@ _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 # What a class has in the place of attributes that its objects keep in slots.
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
-_DESCRIPTORS = (*_SLOTS, property, classmethod, staticmethod, functools.cached_property)
+_DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
 
 
 def state_reads(
@@ -193,54 +203,80 @@ class _Walk:
         if kind in PLAIN or value is None or id(value) in self._seen:
             return
         self._seen[id(value)] = value
-        if issubclass(kind, np.ndarray):
-            if may_change(value) and self._is_plain(value, self._of_themselves):
-                from ..world.contents import Contents  # few functions need any
-
-                self.reads.append(StateRead("contents", value, None, Contents(value), name))
-        elif issubclass(kind, (tuple, frozenset)):
-            for item in value:
-                self.descend(item, name)
-            if hasattr(value, "__dict__"):
-                self._instance(value, kind, name)
-        elif issubclass(kind, (list, deque)):
-            self.read("size", value, None, f"len({name})")
-            for k in range(len(value)):
-                self.read("item", value, k, f"{name}[{k}]")
-        elif issubclass(kind, dict):
-            self.read("keys", value, None, f"the keys of {name}")
-            for key in tuple(value):
-                self.read("item", value, key, f"{name}[{key!r:.40}]")
-        elif issubclass(kind, set):
-            self.read("members", value, None, name)
-        elif kind is types.FunctionType:
-            self._function(value, name)
-        elif kind is types.MethodType:
-            self.descend(value.__func__, name)
-            self.descend(value.__self__, name)
-        elif kind in BOUND:
-            self.descend(bound_to(value), name)
-        elif kind is functools.partial:
-            for part in (value.func, *value.args, value.keywords):
-                self.descend(part, name)
-        elif isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType):
             if is_users_module(value):
                 self._attributes(value, vars(value), name)
-        elif isinstance(value, type):
-            self._class(value)
-        elif is_users_class(kind) and is_python_state(kind):
+            return
+        facets = facets_of(kind)
+        for facet in facets:
+            _READ[facet.kind](self, value, name)
+        if not facets:
+            self._attributes_of(value, name)
+
+    # --- what a facet holds ---------------------------------------------------------------------
+
+    def _attributes_of(self, value: Any, name: str) -> None:
+        """Note the attributes of an object that the code names, those in slots among them.
+
+        Raises TraceError for an object that holds more than what Python tells of it.
+        """
+        kind: Any = type(value)
+        is_noted = any(f not in STATE for f in facets_of(kind))  # what C code holds for it
+        is_known = is_noted or is_python_state(kind)
+        if is_known and is_users_class(kind):
             self._instance(value, kind, name)
-        elif not is_value(value, kind):
-            if not is_of_a_library(value, kind) or not is_python_state(kind):
-                raise TraceError(
-                    f"the function may read {name}, a {kind.__name__}, whose state nobody can "
-                    "compare: it may change from call to call, unseen",
-                    hint="read it outside of the function and pass what it gives as an argument, "
-                    "or tell pf.pure that its class is pure",
-                )
+        elif CONTENTS in facets_of(kind):
+            pass  # of a package, as masked arrays are: `Contents` has what their attributes are
+        elif is_known and is_of_a_library(value, kind):
             every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
             with self.of_objects_themselves():
                 self._attributes(value, vars(value), name, every=every)
+        elif is_noted:
+            self._attributes(value, attributes_of(value) or (), name)
+        elif not is_value(value, kind):
+            raise TraceError(
+                f"the function may read {name}, a {kind.__name__}, whose state nobody can "
+                "compare: it may change from call to call, unseen",
+                hint="read it outside of the function and pass what it gives as an argument, "
+                "or tell pf.pure that its class is pure",
+            )
+
+    def _slots(self, value: Any, name: str) -> None:
+        if ATTRIBUTES not in facets_of(type(value)):
+            self._attributes_of(value, name)
+
+    def _items(self, value: Any, name: str) -> None:
+        self.read("size", value, None, f"len({name})")
+        for k in range(len(value)):
+            self.read("item", value, k, f"{name}[{k}]")
+
+    def _table(self, value: dict, name: str) -> None:
+        self.read("keys", value, None, f"the keys of {name}")
+        for key in tuple(value):
+            self.read("item", value, key, f"{name}{TABLE.label(key)}")
+
+    def _members(self, value: Any, name: str) -> None:
+        self.read("members", value, None, name)
+
+    def _fixed(self, value: Any, name: str) -> None:
+        if type(value) is not types.FunctionType:  # whose cells are read by name
+            for part in FIXED.parts(value):
+                self.descend(part, name)
+
+    def _fields(self, value: Any, name: str) -> None:
+        if type(value) is types.FunctionType:
+            self._function(value, name)
+        elif type(value) is types.CellType:
+            self.read("cell", value, None, name)
+        else:
+            for key in fields_of(value):
+                self.read("attribute", value, key, f"{name}.{key}")
+
+    def _contents(self, value: Any, name: str) -> None:
+        if may_change(value) and self._is_plain(value, self._of_themselves):
+            from ..world.contents import Contents  # few functions need any
+
+            self.reads.append(StateRead("contents", value, None, Contents(value), name))
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         """Note what a function of the user's consists of, which may be replaced in place."""
@@ -293,9 +329,6 @@ class _Walk:
                 self._classes[cls] = None
                 held = vars(cls)
                 self._attributes(cls, held, cls.__name__)
-                for key in sorted(self._names & held.keys()):
-                    for function in functions_in(held[key]):
-                        self.descend(function, f"{cls.__name__}.{key}")
 
     @staticmethod
     def _of_class(kind: type) -> dict[str, Any]:
@@ -316,12 +349,10 @@ class _Walk:
                 self.reads.append(read)
 
 
-def functions_in(value: Any) -> Iterator[types.FunctionType]:
-    """The functions that a descriptor of a class calls."""
-    for name in ("__func__", "fget", "fset", "fdel", "func"):
-        function = getattr(value, name, None)
-        if type(function) is types.FunctionType:
-            yield function
-
+_READ = table({
+    "list": _Walk._items, "dict": _Walk._table, "set": _Walk._members, "fixed": _Walk._fixed,
+    "fields": _Walk._fields, "contents": _Walk._contents, "attributes": _Walk._attributes_of,
+    "slots": _Walk._slots, "class": lambda walk, value, name: walk._class(value),
+})  # fmt: skip
 
 __all__ = ["named", "state_reads"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,22 +125,44 @@ def _tensordot(a: Any, b: Any, axes: Any) -> Any:
     return _einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", arrays)
 
 
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _with_text(operands: tuple) -> tuple:
+    """The operands of an einsum with lists of numbers of axes, with a subscript string for these.
+
+    Raises ValueError for numbers that NumPy does not take, and TypeError for what are none.
+    """
+
+    def text(numbers: Any) -> str:
+        letters = ""
+        for number in numbers:
+            if number is Ellipsis:
+                letters += "..."
+                continue
+            index = operator.index(number)
+            if not 0 <= index < len(_LETTERS):
+                raise ValueError("subscript is not within the valid range [0, 52)")
+            letters += _LETTERS[index]
+        return letters
+
+    pairs = len(operands) // 2
+    lists = ",".join(text(numbers) for numbers in operands[1 : 2 * pairs : 2])
+    result = f"->{text(operands[-1])}" if len(operands) % 2 else ""
+    return (lists + result, *operands[0 : 2 * pairs : 2])
+
+
 @numpy_function("einsum", raw=True)
 def einsum(
     *operands: Any, optimize: Any = False, dtype: Any = None, out: Any = None,
     order: Any = "K", casting: Any = "safe",
 ) -> Any:  # fmt: skip
-    """`np.einsum` with a subscript string."""
+    """`np.einsum` with a subscript string, or with a list of the numbers of each array's axes."""
     if out is not None:
         raise trace_error("np.einsum(…, out=…) is not supported while tracing")
     if order not in ("C", "A", "K"):
         raise refuse_parameter("np.einsum", "order")
-    subscripts, *arrays = operands
-    if not isinstance(subscripts, str):
-        raise trace_error(
-            "np.einsum with lists of axis numbers is not supported while tracing",
-            "write the subscripts as a string, e.g. 'ij,jk->ik'",
-        )
+    subscripts, *arrays = operands if isinstance(operands[0], str) else _with_text(operands)
     arrays = [as_array(a) for a in arrays]
     if dtype is not None or casting not in ("safe", "same_kind", "unsafe"):
         dtype = np.result_type(*map(dtype_like, arrays)) if dtype is None else dtype
@@ -291,7 +314,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
-    out.rec.unordered[out.value] = None  # NumPy's has gaps between elements
+    out.rec.layouts.unordered[out.value] = None  # NumPy's has gaps between elements
     note_copy(out, matrix, lambda array: np.diagonal(array, k, one, two))
     return out
 

@@ -187,8 +187,14 @@ def _spread(name: str) -> None:
     @numpy_function(name)
     def spread(
         a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-        correction: Any = MISSING, where: Any = True,
+        correction: Any = MISSING, where: Any = True, mean: Any = MISSING,
     ) -> Any:  # fmt: skip
+        if mean is not MISSING and mean is not None:
+            if where is not True or dtype is not None:
+                raise trace_error(f"np.{name}(…, mean=…) with where= or dtype= is not supported")
+            less = ddof if correction is MISSING else correction
+            found = _around(name, as_array(a), mean, axis, keepdims, less)
+            return np.sqrt(found) if name == "std" else found
         if where is not True:
             options = {"dtype": dtype, "ddof": ddof, "correction": correction}
             return _reduce_where(name, a, axis, keepdims, where, **options)
@@ -206,6 +212,17 @@ def _spread(name: str) -> None:
         if float(ddof):
             attrs["ddof"] = float(ddof)
         return op(name, a, **attrs)
+
+
+def _around(name: str, a: Any, mean: Any, axis: Any, keepdims: Any, less: Any) -> Any:
+    """The variance around a mean that is known, computed as NumPy does."""
+    if dtype_like(a).char not in "fdFD":
+        raise trace_error(f"np.{name}(…, mean=…) of {dtype_like(a)} is not supported while tracing")
+    off = a - mean
+    squares = np.real(off * np.conj(off)) if off.dtype.kind == "c" else off * off
+    axes = range(a.ndim) if axis is None else axis_tuple(axis)
+    count = math.prod(a.shape[k] for k in axes)
+    return np.sum(squares, axis=axis, keepdims=keepdims) / max(count - less, 0)
 
 
 _spread("var")
@@ -295,7 +312,7 @@ def _weights(a: Any, weights: Any, axis: tuple[int, ...] | None) -> Any:
         what = "Shape of weights must be consistent with shape of a along specified axis."
         raise size_error(ShapeError, what)
     if len(axis) == a.ndim:
-        recorder_of((a,)).pin()  # for other sizes, the weights may have the shape of a
+        recorder_of((a,)).numbers.pin()  # for other sizes, the weights may have the shape of a
     turned = op("transpose", weights, perm=tuple(np.argsort(axis).tolist()))
     others = tuple(k for k in range(a.ndim) if k not in axis)
     return op("expand_dims", turned, axes=others) if others else turned

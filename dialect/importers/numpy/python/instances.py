@@ -21,21 +21,21 @@ def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
             if name not in ("__dict__", "__weakref__"):
                 if name.startswith("__") and not name.endswith("__"):
                     name = f"_{cls.__name__.lstrip('_')}{name}"
-                yield name, getattr(value, name, ABSENT)
+                yield name, kept(value, name)
 
 
 def state_of(value: Any) -> dict[str, Any]:
     """What an object's slots and attributes hold, by name."""
-    found = {k: v for k, v in slots_of(value, type(value)) if not _is_absent(value, k)}
+    found = {k: v for k, v in slots_of(value, type(value)) if v is not ABSENT}
     return {**found, **getattr(value, "__dict__", {})}
 
 
-def _is_absent(holder: Any, key: str) -> bool:
+def kept(holder: Any, key: str) -> Any:
+    """What C code keeps for an object under a name, as in a slot; `ABSENT` if nothing."""
     try:
-        object.__getattribute__(holder, key)
-    except AttributeError:
-        return True
-    return False
+        return object.__getattribute__(holder, key)
+    except (AttributeError, ValueError):  # the latter of cells
+        return ABSENT
 
 
 def holds_attributes(cls: type) -> bool:
@@ -79,5 +79,5 @@ def dict_type(table: dict) -> type[dict]:
 
 __all__ = [
     "ABSENT", "HEAP_TYPE", "dict_type", "has_plain_state", "holds_attributes", "instance_with",
-    "slots_of", "state_of",
+    "kept", "slots_of", "state_of",
 ]  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import types
 from typing import Any
+
+from .instances import HEAP_TYPE, holds_attributes
 
 # Tests and examples of a checkout are users' code.
 _ROOT = os.path.abspath(f"{__file__}/../../../../..")
@@ -62,7 +65,41 @@ def is_users_module(module: types.ModuleType) -> bool:
     return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
 
 
+def is_users_class(cls: Any) -> bool:
+    """True for a class of the user's, and for plain holders of attributes."""
+    return _is_users_class(cls)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_class(cls: Any) -> bool:
+    return is_made_by_user(cls) or holds_attributes(cls) or hasattr(cls, "__dataclass_fields__")
+
+
+def is_made_by_user(cls: type) -> bool:
+    """True for a class of the user's own code."""
+    name = cls.__module__
+    module = sys.modules.get(name)
+    if name == "builtins":  # so are classes of code that runs in globals without a name
+        return bool(cls.__flags__ & HEAP_TYPE)
+    if not is_users_name(name) or name in sys.builtin_module_names:
+        return False
+    return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
+
+
+def is_of_a_library(value: Any, kind: type) -> bool:
+    """True for an object with attributes, of a class of an installed package.
+
+    There is no shadow of it, as code of the package may do anything with it. So what a function
+    reads of it is compared at each call, and what it writes to it is Python's.
+    """
+    if not kind.__flags__ & HEAP_TYPE or issubclass(kind, type) or kind.__module__ == "builtins":
+        return False
+    if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
+        return False
+    return type(getattr(value, "__dict__", None)) is dict
+
+
 __all__ = [
-    "PREFIX", "SOURCE", "generated_file", "is_own_file", "is_users_file", "is_users_module",
-    "is_users_name", "wraps",
+    "PREFIX", "SOURCE", "generated_file", "is_made_by_user", "is_of_a_library", "is_own_file",
+    "is_users_class", "is_users_file", "is_users_module", "is_users_name", "wraps",
 ]  # fmt: skip

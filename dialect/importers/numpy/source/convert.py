@@ -23,7 +23,7 @@ import ast
 from typing import Any
 
 from ..python.users_code import PREFIX, SOURCE
-from .jumps import FLAG, STOP, Jumps
+from .jumps import FLAG, STOP, Jumps, raises
 from .liveness import Liveness, stores
 from .returns import loops_return, without_returns
 
@@ -67,7 +67,7 @@ def _own_nodes(function: ast.AST) -> Any:
 
 
 def _may_convert(function: ast.FunctionDef, branches: bool) -> bool:
-    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Call) if branches else ()))
+    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Assert, ast.Call) if branches else ()))
     found = False
     for node in _own_nodes(function):
         if isinstance(node, _YIELDS):
@@ -181,6 +181,11 @@ class _Converter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         if _leaves(node):
             return node  # see `_stops`
+        if raises(node.body) != raises(node.orelse):
+            self.count += 1
+            self.generic_visit(node)
+            node.test = _exit("raises" if raises(node.body) else "holds", node.test)
+            return node
         names = stores([*node.body, *node.orelse])
         live = self._live[node]
         self.generic_visit(node)
@@ -199,6 +204,11 @@ class _Converter(ast.NodeTransformer):
                                                         *_nothing()], []))  # fmt: skip
         node.orelse = []
         return [made, node, other, end]
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.count += 1
+        node.test = _exit("holds", self.visit(node.test))
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
@@ -331,6 +341,22 @@ def _condition(node: ast.expr) -> ast.expr:
         name = "both" if isinstance(node.op, ast.And) else "either"
         return _both(name, node, [_condition(value) for value in node.values])
     return node
+
+
+def _exit(what: str, node: ast.expr) -> ast.expr:
+    """A condition on which a statement ``raises``, or which ``holds`` where none is raised.
+
+    What stands behind an ``or``, or an ``and``, is asked where no exception has been raised so far:
+    each part is an exit of its own.
+    """
+    is_raise = what == "raises"
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _at(
+            node, ast.UnaryOp(ast.Not(), _exit("holds" if is_raise else "raises", node.operand))
+        )
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or if is_raise else ast.And):
+        return _at(node, ast.BoolOp(node.op, [_exit(what, value) for value in node.values]))
+    return _at(node, _ask(what, _condition(node)))
 
 
 def _both(name: str, node: ast.expr, values: list[ast.expr]) -> ast.expr:

@@ -40,6 +40,7 @@ class Decisions:
         wider: for a loop, the floats with which variables begin that are ints in Python.
         ints_matter: branches of which one has an int, and the other a float, are Python's.
         floats_matter: so are those of which one has a float of Python's, the other one of NumPy's.
+        exits: statements that are recorded may raise exceptions (`exits`).
     """
 
     found: dict[Key, Decision] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Decisions:
     wider: dict[Key, dict[str, Any]] = field(default_factory=dict)
     ints_matter: bool = False
     floats_matter: bool = False
+    exits: bool = False
     restarts: int = 0
     recorded: int = 0
 

@@ -126,7 +126,7 @@ def _ends(body: Sequence[ast.stmt]) -> int:
     if not body:
         return NEVER
     last = body[-1]
-    if isinstance(last, (ast.Break, ast.Continue)):
+    if isinstance(last, (ast.Break, ast.Continue, ast.Raise)):
         return ALWAYS
     if isinstance(last, ast.If):
         sides = {_ends(last.body), _ends(last.orelse)}
@@ -144,6 +144,8 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
             return [*out, assign(node, flag, True)], True
         if isinstance(node, ast.Continue):
             return out or [ast.copy_location(ast.Pass(), node)], left
+        if isinstance(node, ast.Raise):
+            return [*out, node], left
         if not isinstance(node, ast.If) or not _kind(node):
             out.append(node)
             continue
@@ -157,6 +159,16 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
         node.orelse = sides[1]
         return [*out, node], left
     return out, left
+
+
+def raises(body: Sequence[ast.stmt]) -> bool:
+    """True for statements that end with an exception on all paths, and no other jump."""
+    for node in body:
+        if isinstance(node, ast.If) and raises(node.body) and raises(node.orelse):
+            return True
+        if isinstance(node, (ast.Raise, ast.Return, ast.Break, ast.Continue)):
+            return isinstance(node, ast.Raise)
+    return False
 
 
 def assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
@@ -174,4 +186,4 @@ def placed(made: Any, where: ast.AST) -> Any:
     return made
 
 
-__all__ = ["FLAG", "STOP", "Jumps", "assign", "placed"]
+__all__ = ["FLAG", "STOP", "Jumps", "assign", "placed", "raises"]

@@ -202,7 +202,8 @@ class Loop(Trial):
     def _set_bounds(self) -> None:
         found = self._range
         step = found.step * self._period
-        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, found.upper, step))
+        upper = self.source.exits.bounded(found.upper)
+        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, upper, step))
         self.mark = self._bare = self.rec.mark()
 
     def _peel(self) -> Any:

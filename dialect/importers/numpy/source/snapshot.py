@@ -12,17 +12,18 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..python.instances import ABSENT
+from ..python.objects import FACETS, FIELDS, FIXED, facets_of
 from ..python.users_code import PREFIX
-from ..world.journal import ATOMS, Journal
+from ..world.journal import Journal
+from ..world.places import Key, Place
 from .names import may_carry, same
-from .places import KINDS, Held, Key, Moved, contents
+from .places import Moved
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 _MISSING = object()
-# Containers whose iterators begin anew each time; other iterators are used up by a round.
-_STATELESS = (range,)
 
 
 class Snapshot(Journal):
@@ -34,8 +35,6 @@ class Snapshot(Journal):
         free: of these, the ones that the statement itself may bind.
     """
 
-    atoms = ATOMS - {types.FunctionType}
-
     def __init__(self, rec: Recorder, names: Mapping[str, Any], free: frozenset[str]) -> None:
         super().__init__()
         self.iterator: str | None = None  # the name of something that a round may use up
@@ -43,9 +42,11 @@ class Snapshot(Journal):
         names = {k: v for k, v in names.items() if not k.startswith(PREFIX)}
         self._names = {k: v for k, v in names.items() if k not in free}
         self._free = free
-        self._rec = rec
+        self._rec, self.codes = rec, rec.journal.codes
         for name, value in names.items():
             self.watch(value, name)
+        if rec.source is not None:
+            self.watch(rec.source.exits.held, "exits")
         shadows = rec.shadows
         self._shadows = 0
         if shadows is not None:
@@ -55,21 +56,23 @@ class Snapshot(Journal):
 
     def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
         if kind is types.FunctionType:
-            return list(self._function(value))
+            parts = list(self._function(value))
+            for facet in facets_of(kind):
+                parts += self._facet(facet, value, name) if facet is not FIXED else ()
+            return parts
         if self.iterator is None and hasattr(kind, "__next__"):
             self.iterator = name
         return super()._enter(value, kind, name)
 
     def _function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
+        """The cells of a function, of which the statement itself may bind some."""
         names = function.__code__.co_freevars
         for cell, name in zip(function.__closure__ or (), names, strict=True):
-            held = _contents(cell)
+            held = FIELDS.copy(cell)["cell_contents"]
             if name not in self._free:
                 self._cells.append((cell, held, name))
-            if held is not _MISSING:
+            if held is not ABSENT:
                 yield held, name
-        for value in function.__defaults__ or ():
-            yield value, function.__name__
 
     def moved(self, given: Mapping[Key, Any]) -> dict[Key, Moved]:
         """The attributes and items that a round has changed, as far as a loop may carry them.
@@ -78,22 +81,22 @@ class Snapshot(Journal):
         """
         found: dict[Key, Moved] = {}
         for watch in self._watches:
-            if watch.kind not in KINDS:
+            facet = FACETS.get(watch.kind)
+            if facet is None or not facet.is_carried:
                 continue
-            now = contents(watch.kind, watch.target)
-            held = dict(enumerate(watch.held)) if watch.kind == "list" else watch.held
+            now, held = facet.keyed(facet.copy(watch.target)), facet.keyed(watch.held)
             if now.keys() != held.keys():
                 continue
             for key, value in now.items():
                 if value is held[key]:
                     continue
-                place = Held(watch.kind, watch.target, key, _name_of(watch, key))
+                place = Place(facet, watch.target, key, watch.name + facet.label(key))
                 before = given.get(place.id, held[key])
                 if not same(value, before):
                     if not may_carry(value):
                         continue
                     found[place.id] = Moved(place, before, value)
-                place.put(held[key])
+                place.put(watch.target, held[key])
         return found
 
     def changed(self, names: Mapping[str, Any]) -> str | None:
@@ -104,7 +107,7 @@ class Snapshot(Journal):
             if names.get(name, _MISSING) is not value:
                 return f"the variable {name}"
         for cell, held, name in self._cells:
-            if _contents(cell) is not held:
+            if FIELDS.copy(cell)["cell_contents"] is not held:
                 return f"the variable {name}"
         shadows = self._rec.shadows
         if shadows is not None:
@@ -113,18 +116,6 @@ class Snapshot(Journal):
                 return shadow
         told = self.undo()
         return told[0][0] if told else None
-
-
-def _name_of(watch: Any, key: Any) -> str:
-    is_item = watch.kind in ("list", "dict")
-    return f"{watch.name}[{key!r:.40}]" if is_item else f"{watch.name}.{key}"
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _MISSING
 
 
 __all__ = ["Snapshot"]

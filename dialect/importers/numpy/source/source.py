@@ -23,6 +23,7 @@ from ..tracing.types_seen import traced_len
 from . import widening
 from .branches import Branches, Taken, choose
 from .decisions import Decision, Decisions, Key
+from .exits import Exits
 from .growing import GrowingList
 from .iterables import Counted, as_lazy, is_lazy, lazy
 from .loops import Loop
@@ -69,6 +70,7 @@ class Source:
         self.ints: set[int] = set()  # values that may be ints in Python, see `widening`
         self.weak: set[int] = set()  # NumPy scalars that may be numbers of Python's there
         self.lists: set[int] = set()  # arrays of what is appended to lists
+        self.exits = Exits(rec)
         self._again = False
         self._final = False
 
@@ -126,6 +128,37 @@ class Source:
                 "use np.where to choose elements, or pf.cond to choose what runs",
             )
         return Branches(self, found, key, frame, condition)
+
+    def raises(self, condition: Any) -> bool:
+        """Whether a branch that raises runs now; where contents decide it, that makes runs void."""
+        condition = _tested(condition)
+        if not self.is_open(condition):
+            return bool(condition)
+        self._exit(op("logical_not", self._truth_in_kernels(condition)))
+        return False
+
+    def holds(self, condition: Any) -> bool:
+        """Whether what is asserted holds; where contents decide it, runs are void if it does not.
+
+        An ``if`` asks this of whose ``else`` raises.
+        """
+        condition = _tested(condition)
+        if not self.is_open(condition):
+            return bool(condition)
+        self._exit(self._truth_in_kernels(condition))
+        return True
+
+    def _truth_in_kernels(self, condition: Any) -> Any:
+        """The truth of a traced value; of a NumPy scalar, as one that kernels can give."""
+        if type(condition) is TracedArray and not condition.ndim:
+            return condition if condition.dtype == bool else op("ne", condition, 0)
+        return self.truth(condition)
+
+    def _exit(self, holds: Any) -> None:
+        if self.open and not self.exits.held:  # what is open has not looked for it
+            self.decisions.exits = True
+            self.begin_anew(self.open[-1].key, "an exception may be raised in it")
+        self.exits.leave_unless(holds, self.open[-1] if self.open else None)
 
     def choose(self, condition: Any, then: Any, other: Any) -> Any:
         """A conditional expression."""
@@ -289,6 +322,8 @@ class Source:
         for trial in self.open:
             if trial.key == key and trial.frame == id(frame):
                 self.refuse(self.open[-1], "a jump leaves it")
+        if self.decisions.exits and not self.open:
+            self.exits.begin()
         return found, key
 
     def check_closed(self) -> None:

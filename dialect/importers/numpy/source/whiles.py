@@ -125,8 +125,10 @@ class While(Trial):
             self.refuse("its condition is not evaluated in one go")
         if self.stops:
             condition = op("bitwise_and", wrap(rec, truth(rec, condition)), self.goes_on())
-        self._before.outputs = (truth(rec, condition), *self._before.args)
         self._is_constant = not isinstance(condition, Recording)
+        if self.source.exits.held:
+            condition = self.source.exits.also(wrap(rec, truth(rec, condition)))
+        self._before.outputs = (truth(rec, condition), *self._before.args)
         self.leave()
         args = () if self.carry is None else self.carry.arguments()
         self._body = Block(args)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def outputs_of(
     rec: Recorder, results: Sequence[Any], stores: Sequence[Store], given: Sequence[Any],
-    containers: Mapping[int, Any],
+    containers: Mapping[int, Any], exits: Sequence[int],
 ) -> tuple[tuple[Any, ...], tuple[int, ...]]:  # fmt: skip
     """`Trace.sources` and the outputs of the graph.
 
@@ -27,6 +27,7 @@ def outputs_of(
         stores: what it assigns.
         given: its inputs.
         containers: by identity, what stands in ``sources`` for a container among the arguments.
+        exits: values that are computed in any case, of which no ``sources`` speak.
 
     Raises TraceError for values of a branch or loop that are used outside of it.
     """
@@ -40,7 +41,7 @@ def outputs_of(
             own[id(leaf)] = len(order)
             order[id(leaf)] = leaf
         sources.append(own[id(leaf)])
-    outputs = (*output_values(rec, tuple(order.values())), *rec.written)
+    outputs = (*output_values(rec, tuple(order.values())), *exits, *rec.written)
     for value in outputs:
         rec.check_visible(value)
     for store in stores:

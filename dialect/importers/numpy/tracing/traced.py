@@ -23,6 +23,7 @@ from ....ir.types import ScalarType, Shape, TensorType
 from ..python.pausing import run, unwatched
 from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
+from .flat import Flat
 from .handler_tables import METHODS, method_handler
 from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
@@ -249,7 +250,7 @@ class Traced(Recording):
 
     @property
     def flat(self) -> Any:
-        return iter(METHODS["ravel"](self))
+        return Flat(self)
 
     # --- Python protocols ---------------------------------------------------------------------
 
@@ -434,7 +435,7 @@ def is_differentiated(x: Any) -> bool | None:
     if type(x) is not TracedArray:
         return None
     x.check_live()
-    if not x.rec.variables:
+    if not x.rec.numbers.variables:
         raise trace_error(
             "whether an array is one of the tape is not known while tracing",
             "ask outside of the traced function",

@@ -11,29 +11,46 @@ from __future__ import annotations
 
 import dis
 import operator
-import sys
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ....dataclass import dataclass
 from ..python.generators import is_generator, locked
-from ..python.instances import ABSENT, HEAP_TYPE, dict_type, holds_attributes, slots_of
-from ..python.purity import BOUND, bound_to
-from ..python.users_code import is_users_file, is_users_module, is_users_name
+from ..python.instances import ABSENT, dict_type
+from ..python.objects import (
+    ATTRIBUTES,
+    CONTENTS,
+    FIELDS,
+    FIXED,
+    SLOTS,
+    STATE,
+    Facet,
+    attributes_of,
+    facets_of,
+    parts_of,
+    table,
+)
+from ..python.pausing import apart
+from ..python.users_code import (
+    is_made_by_user,
+    is_of_a_library,
+    is_users_class,
+    is_users_file,
+    is_users_module,
+)
 from ..tracing.operators import Recording
-from ..tracing.recorder import checksum
+from .contents import Contents, may_change
 
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 ATOMS = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
-    np.ufunc, types.FunctionType, types.CodeType, types.GenericAlias,
+    np.ufunc, types.CodeType, types.GenericAlias,
 })  # fmt: skip
 _MUTABLE = (list, dict, set, np.ndarray)
 
@@ -84,41 +101,25 @@ class Journal:
         self._seen[id(value)] = value
         self._ours.add(id(value))
 
-    def watch_attributes(self, target: Any, name: str) -> None:
-        """Note what an object's attributes are."""
-        held = getattr(target, "__dict__", None)
-        if held and id(held) not in self._seen:
-            self._note("attributes", target, dict(held), name)
-            self._seen[id(held)] = held
-
     def watch(self, value: Any, name: str) -> None:
         """Note what an object holds, and what the objects in it hold."""
-        if type(value) in self.atoms:
-            return
+        if type(value) not in self.atoms:
+            apart(self._watch, value, name)
+
+    def _watch(self, value: Any, name: str) -> None:
         todo = [(value, name)]
         while todo and len(self._seen) < _OBJECTS and self._items < _ITEMS:
             value, name = todo.pop()
             kind = type(value)
             if kind in self.atoms or id(value) in self._seen:
                 continue
-            if issubclass(kind, (np.generic, Recording)):
+            if issubclass(kind, (np.generic, Recording)) and kind is not np.void:
                 continue
             self._seen[id(value)] = value
             todo += self._enter(value, kind, name)
 
     def _enter(self, value: Any, kind: type, name: str) -> list[tuple[Any, str]]:
         """Note one object and return its parts; ``kind`` is its real type, even of a tracer."""
-        if issubclass(kind, np.ndarray):
-            self._array(value, name)
-            return []
-        if issubclass(kind, (list, deque)):
-            return self._container("list", value, list(value), value, name)
-        if issubclass(kind, dict):
-            return self._container("dict", value, dict(value), value.values(), name)
-        if issubclass(kind, (set, bytearray)):
-            return self._container("set", value, kind(value), (), name)
-        if issubclass(kind, (tuple, frozenset)):
-            return [(item, name) for item in value]
         if is_generator(value):
             lock = locked(value)
             if lock is not None:
@@ -126,61 +127,61 @@ class Journal:
             self._note("generator", value, _state(value), name)
             return []
         if issubclass(kind, type):
-            if _is_users(value):
-                self._note("class", value, dict(vars(value)), value.__name__)
-                return [
-                    (v, f"{value.__name__}.{k}")
-                    for k, v in vars(value).items()
-                    if not k.startswith("__") and issubclass(type(v), _MUTABLE)
-                ]
-            return []
+            if not is_made_by_user(value):
+                return []
+            self._note("class", value, dict(vars(value)), value.__name__)
+            return [
+                (v, f"{value.__name__}.{k}")
+                for k, v in vars(value).items()
+                if not k.startswith("__") and issubclass(type(v), _MUTABLE)
+            ]
         if issubclass(kind, types.ModuleType):
             if is_users_module(value):
                 self._note("attributes", value, dict(vars(value)), name)
             return []
-        if issubclass(kind, types.MethodType):
-            return [(value.__self__, name)]
-        if kind in BOUND:
-            owner = bound_to(value)
-            return [] if owner is None else [(owner, name)]
-        if issubclass(kind, partial):
-            return [(part, name) for part in (value.func, *value.args, *value.keywords.values())]
-        if not is_users_class(kind):
-            if not is_of_a_library(value, kind):
-                if self.meets_hidden is not None:
-                    self.meets_hidden(value, name)
-                return []
+        facets, is_users = facets_of(kind), is_users_class(kind)
+        parts: list[tuple[Any, str]] = [(kind, kind.__name__)] if is_users else []
+        is_packages = not is_users and is_of_a_library(value, kind)
+        if kind is types.FunctionType:
+            is_packages, facets = not is_users_file(value.__code__.co_filename), (ATTRIBUTES,)
+            name = value.__name__
+        elif not (is_users or is_packages) and all(facet in STATE for facet in facets):
+            if self.meets_hidden is not None:
+                self.meets_hidden(value, name)
+            return []
+        for facet in facets:
+            if not is_packages or facet not in STATE:
+                parts += self._facet(facet, value, name)
+        if is_packages:
             held = dict(vars(value))
             self._note("library", value, (held, self), name)
-            return [(v, f"{name}.{k}") for k, v in held.items() if type(v) is np.ndarray]
-        parts: list[tuple[Any, str]] = [(kind, kind.__name__)]
-        attributes = getattr(value, "__dict__", None)
-        if attributes is not None:
-            self._note("attributes", value, dict(attributes), name)
-            self._seen[id(attributes)] = attributes
-            parts += [(v, f"{name}.{k}") for k, v in attributes.items()]
-        slots = dict(slots_of(value, kind))
-        if slots:
-            self._note("slots", value, slots, name)
-            parts += [(v, f"{name}.{k}") for k, v in slots.items()]
+            parts += [(v, f"{name}.{k}") for k, v in held.items() if type(v) is np.ndarray]
         return parts
 
-    def _container(
-        self, kind: str, value: Any, held: Any, parts: Any, name: str
-    ) -> list[tuple[Any, str]]:
+    def _facet(self, facet: Facet, value: Any, name: str) -> list[tuple[Any, str]]:
+        """Note one facet of an object and return its parts."""
+        if facet is CONTENTS:
+            self._contents(value, name)
+            return []
+        if facet is FIXED:
+            return [(item, name) for item in facet.parts(value)]
+        if facet is ATTRIBUTES:
+            attributes = attributes_of(value)
+            if attributes is None:
+                return []
+            self._seen[id(attributes)] = attributes
+        held = facet.copy(value)
+        self._note(facet.kind, value, held, name)
+        if facet in (*STATE, FIELDS):
+            return [(v, name + facet.label(k)) for k, v in facet.keyed(held).items()]
         self._items += len(held)
-        self._note(kind, value, held, name)
-        return [(item, name) for item in parts if type(item) not in self.atoms]
+        return [(item, name) for item in facet.parts(value) if type(item) not in self.atoms]
 
-    def _array(self, array: np.ndarray, name: str) -> None:
-        if array.dtype.hasobject:
-            self._note("objects", array, list(array.flat), name)
-        elif may_change(array):
-            if self._bytes + array.nbytes <= _BYTES:
-                self._bytes += array.nbytes
-                self._note("array", array, np.array(array, subok=False), name)
-            else:
-                self._note("checksum", array, checksum(array), name)
+    def _contents(self, array: Any, name: str) -> None:
+        if may_change(array):
+            held = Contents(array, _BYTES - self._bytes)
+            self._bytes += held.nbytes
+            self._note("contents", array, held, name)
 
     def _note(self, kind: str, target: Any, held: Any, name: str) -> None:
         self._watches.append(_Watch(kind, target, held, name))
@@ -204,7 +205,8 @@ class Journal:
                     continue
                 change = _RESTORE[watch.kind](watch.target, watch.held)
                 if change is not None:
-                    self.is_undone &= watch.kind != "checksum"
+                    held = watch.held
+                    self.is_undone &= type(held) is not Contents or held.fits(watch.target)
                     told.append((*_told(watch, change), change or None))
         finally:
             while self._locks:
@@ -217,12 +219,11 @@ class Journal:
 
 def _told(watch: _Watch, attribute: str) -> tuple[str, str]:
     name = watch.name
-    if watch.kind in ("attributes", "slots", "class", "library"):
+    if attribute:
         return f"the attribute {name}.{attribute}", attribute
-    what = {
-        "list": type(watch.target).__name__, "dict": type(watch.target).__name__,
-        "set": type(watch.target).__name__, "generator": "random generator",
-    }.get(watch.kind, "array")  # fmt: skip
+    kind = type(watch.target)
+    what = "array" if issubclass(kind, np.ndarray) else kind.__name__
+    what = "random generator" if watch.kind == "generator" else what
     return f"the {what} {name}", name.rpartition(".")[2]
 
 
@@ -304,43 +305,40 @@ def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
     return not holds_tracer(found[key])
 
 
-def holds_tracer(value: Any, depth: int = 0) -> bool:
-    """True if there is a traced value in an object, as far as its attributes and items tell."""
-    kind = type(value)
-    if issubclass(kind, Recording):
-        return True
-    if depth > 4:
-        return False
-    parts: list[Any] = []
-    if kind is types.FunctionType:
-        parts = [*(value.__defaults__ or ()), *map(_contents, value.__closure__ or ())]
-    elif kind is types.MethodType:
-        parts = [value.__self__]
-    elif kind not in ATOMS and not issubclass(kind, (type, types.ModuleType)):
-        if issubclass(kind, dict):
-            parts = list(value.values())
-        elif issubclass(kind, (list, tuple, set)):
-            parts = list(value)
-        parts += getattr(value, "__dict__", {}).values()
-        parts += (v for _, v in slots_of(value, kind))
-    return any(holds_tracer(part, depth + 1) for part in parts)
+def holds_tracer(value: Any) -> bool:
+    """True if there is a traced value, or code of a trace, in an object or in what it holds."""
+    todo, met = [value], dict[int, Any]()
+    while todo:
+        value = todo.pop()
+        kind = type(value)
+        if issubclass(kind, Recording):
+            return True
+        if kind is types.FunctionType and type(value.__globals__) is not dict:
+            return True
+        if kind in ATOMS or id(value) in met or issubclass(kind, (type, types.ModuleType)):
+            continue
+        if len(met) >= _OBJECTS:
+            return True  # nobody knows
+        met[id(value)] = value
+        todo += parts_of(value)
+    return False
 
 
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
+def _put_back(facet: Facet) -> Callable[[Any, dict], str | None]:
+    """What restores a facet that keeps its keys."""
+
+    def restore(target: Any, held: dict) -> str | None:
+        found = facet.copy(target)
+        changed = [k for k, v in held.items() if found[k] is not v]
+        for key in changed:
+            facet.put(target, key, held[key])
+        return changed[0] if changed else None
+
+    return restore
 
 
-def _restore_slots(target: Any, held: dict) -> str | None:
-    changed = [k for k, v in held.items() if getattr(target, k, ABSENT) is not v]
-    for key in changed:
-        if held[key] is ABSENT:
-            object.__delattr__(target, key)
-        else:
-            object.__setattr__(target, key, held[key])
-    return changed[0] if changed else None
+def _fixed(target: Any, held: Any) -> None:
+    return None  # it never changes
 
 
 def _class(target: type, held: dict) -> str | None:
@@ -367,44 +365,11 @@ def _set(target: Any, held: Any) -> str | None:
     return ""
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if arrays of one dtype and shape hold the same, bit by bit: also nan and -0.0."""
-    if not a.nbytes:
-        return True
-    if a.flags.c_contiguous and b.flags.c_contiguous:
-        word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
-        a, b = (np.asarray(x).reshape(-1).view(np.uint8).view(word) for x in (a, b))
-        return not (a != b).any()
-    return checksum(a) == checksum(b)
-
-
-def same_objects(array: np.ndarray, held: list[Any]) -> bool:
-    """True if the elements of an array of objects are these very ones."""
-    return array.size == len(held) and all(map(operator.is_, array.flat, held))
-
-
-def may_change(array: np.ndarray) -> bool:
-    """False for an array that nobody can write to any more."""
-    return array.dtype.hasobject or array.flags.writeable or isinstance(array.base, np.ndarray)
-
-
-def _array(target: np.ndarray, held: np.ndarray) -> str | None:
-    if target.shape == held.shape and same_bits(target, held):
+def _contents(target: Any, held: Contents) -> str | None:
+    if held.fits(target):
         return None
-    if target.shape == held.shape:
-        target[...] = held
+    held.restore(target)
     return ""
-
-
-def _objects(target: np.ndarray, held: list) -> str | None:
-    if same_objects(target, held):
-        return None
-    target.flat[:] = held
-    return ""
-
-
-def _sum_only(target: np.ndarray, held: int) -> str | None:
-    return None if checksum(target) == held else ""
 
 
 def _state(generator: Any) -> Any:
@@ -438,47 +403,13 @@ def same_state(a: Any, b: Any) -> bool:
     return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
 
 
-def is_users_class(cls: type) -> bool:
-    """True for a class of the user's, and for plain holders of attributes."""
-    return _is_users(cls) or holds_attributes(cls) or hasattr(cls, "__dataclass_fields__")
-
-
-def is_of_a_library(value: Any, kind: type) -> bool:
-    """True for an object with attributes, of a class of an installed package.
-
-    There is no shadow of it, as code of the package may do anything with it. So what a function
-    reads of it is compared at each call, and what it writes to it is Python's.
-    """
-    if not kind.__flags__ & HEAP_TYPE or issubclass(kind, type) or kind.__module__ == "builtins":
-        return False
-    if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
-        return False
-    return type(getattr(value, "__dict__", None)) is dict
-
-
-def is_of_c(kind: type) -> bool:
-    """True for numbers, arrays and structures of C, whose fields are no attributes."""
-    return any(base.__module__ == "_ctypes" for base in kind.__mro__)
-
-
-def _is_users(cls: type) -> bool:
-    name = cls.__module__
-    module = sys.modules.get(name)
-    if name == "builtins":  # so are classes of code that runs in globals without a name
-        return bool(cls.__flags__ & HEAP_TYPE)
-    if not is_users_name(name) or name in sys.builtin_module_names:
-        return False
-    return module is None or is_users_file(getattr(module, "__file__", None) or "<input>")
-
-
-_RESTORE: dict[str, Any] = {
-    "list": _list, "dict": _dict, "set": _set, "attributes": _attributes, "slots": _restore_slots,
-    "library": _library,
-    "class": _class, "array": _array, "objects": _objects, "checksum": _sum_only,
-    "generator": _generator,
+_RESTORE: dict[str, Callable[[Any, Any], str | None]] = {
+    **table({
+        "list": _list, "dict": _dict, "set": _set, "fixed": _fixed, "fields": _put_back(FIELDS),
+        "attributes": _attributes, "slots": _put_back(SLOTS), "contents": _contents,
+        "class": _class,
+    }),
+    "library": _library, "generator": _generator,
 }  # fmt: skip
 
-__all__ = [
-    "ATOMS", "Journal", "holds_tracer", "is_of_a_library", "is_of_c",
-    "is_users_class", "may_change", "same_bits", "same_objects", "same_state",
-]  # fmt: skip
+__all__ = ["ATOMS", "Journal", "holds_tracer", "same_state"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,14 +23,16 @@ import numpy as np
 from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
+from ..python.objects import FIELDS, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to
-from ..python.users_code import is_users_module
+from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
 from .hidden import Hidden, is_hidden
-from .journal import is_of_a_library, is_users_class
+from .journal import holds_tracer
 from .places import Place
 
 if TYPE_CHECKING:
@@ -80,13 +82,17 @@ class Store:
 
 @dataclass(eq=False)
 class _Entry:
-    """An object with its shadow, and what the shadow held at first, by attribute or item."""
+    """One facet of an object with a shadow, and what the shadow held at first, by key."""
 
     original: Any
     shadow: Any
-    step: str
+    facet: Facet
     held: dict[Any, Any]
     name: str
+
+    def found(self) -> dict[Any, Any]:
+        """What the shadow holds now, by key."""
+        return self.facet.keyed(self.facet.copy(self.shadow))
 
 
 class Shadows:
@@ -124,12 +130,16 @@ class Shadows:
         known = self._made.get(id(value))
         if known is not None:
             return known[1]
+        return apart(self._shadow_of, value, name)
+
+    def _shadow_of(self, value: Any, name: str) -> Any:
+        kind = type(value)
         if id(value) in self._originals or id(value) in self._own:
             return value
         if len(self._made) >= _MOST:
             raise TraceError("the function reaches more objects than a trace follows")
         make = self._maker(value, kind)
-        return value if make is None else make(value, name)
+        return value if make is None else make(self, value, name)
 
     def follows(self, value: Any) -> bool:
         """True of an object that may change, and of which code gets a shadow."""
@@ -162,7 +172,7 @@ class Shadows:
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
         changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
-        changed |= self._rec.written_arrays()
+        changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
         todo, met = [*self._others.values()], set[int]()
@@ -171,39 +181,32 @@ class Shadows:
             if id(value) in met or type(value) in _PLAIN:
                 continue
             met.add(id(value))
-            if isinstance(value, dict):
-                todo += value.values()
-            elif isinstance(value, (list, tuple, set, frozenset, deque)):
-                todo += value
-            todo += getattr(value, "__dict__", {}).values()
+            todo += parts_of(value)
         return len(met) >= _MOST or not changed.isdisjoint(met)
 
-    def _maker(self, value: Any, kind: type) -> Any:
+    def _maker(self, value: Any, kind: type) -> Callable[[Shadows, Any, str], Any] | None:
+        make = _MAKERS.get(kind)
+        if make is not None:
+            return make
         if issubclass(kind, np.ndarray):
-            return self._array
-        if kind in (list, deque):
-            return self._list
-        if kind in (dict, OrderedDict, defaultdict):
-            return self._dict
-        if kind in (set, frozenset):
-            return self._set
-        if issubclass(kind, tuple) and (kind is tuple or hasattr(kind, "_fields")):
-            return self._tuple
-        if kind is types.MethodType:
-            return self._method
+            return Shadows._array
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            return Shadows._tuple
         if kind in BOUND:
-            return None if bound_to(value) is None else self._bound
-        if kind is functools.partial:
-            return self._partial
+            return None if bound_to(value) is None else Shadows._bound
         if kind is types.ModuleType:
-            return self._module if is_users_module(value) else None
+            return Shadows._filled if is_users_module(value) else None
         if is_users_class(kind) and _is_state(value, kind):
-            return self._instance
+            return Shadows._filled
         if is_hidden(value, kind):
-            return self._hidden
+            return Shadows._hidden
         if is_of_a_library(value, kind):
             self._others[id(value)] = value
         return None
+
+    def stands_for(self, shadow: Any, value: Any) -> None:
+        """Have a shadow that is made elsewhere be known as that of an object."""
+        self._originals[id(shadow)] = value
 
     def original(self, value: Any) -> Any:
         """The object whose shadow this is, or the value itself."""
@@ -225,32 +228,25 @@ class Shadows:
             check_array(value, "")
         except ProfuseError:
             return value
-        if id(value) in self._rec.created:
+        if id(value) in self._rec.captures.created:
             return value  # the function itself has made it, by code that is not traced
-        captured, owner = self._rec.capture(value), f"the array {name}"
+        captured, owner = self._rec.captures.take(value), f"the array {name}"
         return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
 
-    def _list(self, value: Any, name: str) -> Any:
-        shadow = self._enter(value, deque(maxlen=value.maxlen) if type(value) is deque else [])
-        shadow.extend(self._in(value, k, x, f"{name}[{k}]") for k, x in enumerate(tuple(value)))
-        self._note(value, shadow, "item", dict(enumerate(shadow)), name)
+    def _filled(self, value: Any, name: str) -> Any:
+        """A shadow whose facets are filled with shadows of what is there."""
+        shadow = self._enter(value, _empty(value))
+        for facet in facets_of(type(value)):
+            _FILL[facet.kind](self, value, shadow, name)
+            held = facet.keyed(facet.copy(shadow))
+            self._entries.append(_Entry(value, shadow, facet, held, name))
         return shadow
 
-    def _dict(self, value: Any, name: str) -> Any:
-        factory = (value.default_factory,) if type(value) is defaultdict else ()
-        shadow = self._enter(value, type(value)(*factory))
-        for key, item in tuple(value.items()):
-            shadow[self.of(key, name)] = self._in(value, key, item, f"{name}[{key!r:.40}]")
-        self._note(value, shadow, "item", dict(shadow), name)
-        return shadow
-
-    def _set(self, value: Any, name: str) -> Any:
-        items = [self.of(x, name) for x in tuple(value)]
-        if all(a is b for a, b in zip(items, value, strict=True)) and type(value) is frozenset:
+    def _frozenset(self, value: frozenset, name: str) -> Any:
+        items = [self.of(x, name) for x in value]
+        if all(a is b for a, b in zip(items, value, strict=True)):
             return value
-        shadow = self._enter(value, type(value)(items))
-        self._note(value, shadow, "members", dict.fromkeys(items), name)
-        return shadow
+        return self._enter(value, frozenset(items))
 
     def _tuple(self, value: Any, name: str) -> Any:
         items = [self.of(x, f"{name}[{k}]") for k, x in enumerate(value)]
@@ -283,32 +279,26 @@ class Shadows:
         keywords = {k: self.of(v, name) for k, v in value.keywords.items()}
         return self._enter(value, functools.partial(function, *args, **keywords))
 
-    def _module(self, value: types.ModuleType, name: str) -> Any:
-        shadow = self._enter(value, types.ModuleType(value.__name__))
-        return self._filled(value, shadow, name)
+    # --- what a facet holds ---------------------------------------------------------------------
 
-    def _instance(self, value: Any, name: str) -> Any:
-        kind: Any = type(value)
-        return self._filled(value, self._enter(value, kind.__new__(kind)), name)
+    def _fill_list(self, value: Any, shadow: Any, name: str) -> None:
+        shadow.extend(self._in(value, k, x, f"{name}[{k}]") for k, x in enumerate(tuple(value)))
 
-    def _filled(self, value: Any, shadow: Any, name: str) -> Any:
-        attributes = getattr(value, "__dict__", None)
-        if attributes is not None:
-            for key, item in tuple(attributes.items()):
-                shadow.__dict__[key] = self._in(value, key, item, f"{name}.{key}")
-        for key, item in state_of(value).items():
-            if attributes is None or key not in attributes:
-                object.__setattr__(shadow, key, self._in(value, key, item, f"{name}.{key}"))
-        self._note(value, shadow, "attribute", state_of(shadow), name)
-        return shadow
+    def _fill_dict(self, value: dict, shadow: dict, name: str) -> None:
+        for key, item in tuple(value.items()):
+            shadow[self.of(key, name)] = self._in(value, key, item, name + TABLE.label(key))
+
+    def _fill_set(self, value: set, shadow: set, name: str) -> None:
+        shadow.update(self.of(x, name) for x in tuple(value))
+
+    def _fill_named(self, value: Any, shadow: Any, name: str, facet: Facet) -> None:
+        for key, item in facet.keyed(facet.copy(value)).items():
+            facet.put(shadow, key, self._in(value, key, item, name + facet.label(key)))
 
     def _in(self, holder: Any, key: Any, value: Any, name: str) -> Any:
         """The shadow of what an object holds somewhere."""
         slot = self._slots.get((id(holder), key), _MISSING)
         return self.of(value, name) if slot is _MISSING else slot
-
-    def _note(self, value: Any, shadow: Any, step: str, held: dict[Any, Any], name: str) -> None:
-        self._entries.append(_Entry(value, shadow, step, held, name))
 
     # --- effects --------------------------------------------------------------------------------
 
@@ -323,11 +313,11 @@ class Shadows:
     def _stores_of(self, entry: _Entry) -> Iterator[Store]:
         if _is_as_made(entry):
             return
-        found, held = _contents(entry), entry.held
+        found, held = entry.found(), entry.held
         kind = type(entry.shadow)
-        if entry.step == "members" or kind is deque or not held.keys() <= found.keys():
+        if entry.facet is MEMBERS or kind is deque or not held.keys() <= found.keys():
             raise unrepeatable(entry.name)
-        if isinstance(entry.shadow, dict) and not _keeps_order(found, held):
+        if entry.facet is TABLE and not _keeps_order(found, held):
             raise unrepeatable(entry.name)
         if kind is list and len(found) != len(held):
             raise unrepeatable(entry.name)
@@ -336,9 +326,8 @@ class Shadows:
                 yield self._store(entry, plain_key(key), value)
 
     def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
-        dot = entry.step == "attribute"
-        name = f"{entry.name}.{key}" if dot else f"{entry.name}[{key!r:.40}]"
-        place = Place(entry.step, entry.original, key, name)
+        name = entry.name + entry.facet.label(key)
+        place = Place(entry.facet, entry.original, key, name)
         return self.store(place, value, key not in entry.held)
 
     def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:
@@ -353,7 +342,7 @@ class Shadows:
         except ProfuseError:
             raise unrepeatable(place.name) from None
         for static in tree.statics():
-            if not isinstance(static, _CONSTANTS):
+            if not isinstance(static, _CONSTANTS) or holds_tracer(static):
                 raise unrepeatable(place.name)
         if any(id(leaf) in self._originals for leaf in leaves):
             raise unrepeatable(place.name)
@@ -371,10 +360,10 @@ def _is_state(value: Any, kind: type) -> bool:
 
 
 def _is_as_made(entry: _Entry) -> bool:
-    found, held = _contents(entry), entry.held
+    found, held = entry.found(), entry.held
     if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
         return False
-    return not isinstance(entry.shadow, dict) or _keeps_order(found, held)
+    return entry.facet is not TABLE or _keeps_order(found, held)
 
 
 def _keeps_order(found: dict[Any, Any], held: dict[Any, Any]) -> bool:
@@ -382,18 +371,34 @@ def _keeps_order(found: dict[Any, Any], held: dict[Any, Any]) -> bool:
     return all(a is b or a == b for a, b in zip(found, held, strict=False))
 
 
-def _contents(entry: _Entry) -> dict[Any, Any]:
-    shadow = entry.shadow
-    if entry.step == "attribute":
-        return state_of(shadow)
-    if entry.step == "members":
-        return dict.fromkeys(shadow)
-    return dict(shadow) if isinstance(shadow, dict) else dict(enumerate(shadow))
+def _empty(value: Any) -> Any:
+    """An object of the same class without what an object holds."""
+    kind: Any = type(value)
+    if kind is types.ModuleType:
+        return types.ModuleType(value.__name__)
+    if kind is deque:
+        return deque(maxlen=value.maxlen)
+    return kind.__new__(kind)
+
+
+def _whole(shadows: Shadows, value: Any, shadow: Any, name: str) -> None:
+    """A shadow with such a facet is made in one, as it cannot be filled."""
 
 
 def unrepeatable(name: str) -> TraceError:
     """The error for effects that calls cannot have by a graph; ``name``: what is changed."""
     return TraceError(f"{name} is changed by the function in a way that no graph repeats")
 
+
+_MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
+    **dict.fromkeys((list, deque, dict, OrderedDict, defaultdict, set), Shadows._filled),
+    frozenset: Shadows._frozenset, tuple: Shadows._tuple, types.MethodType: Shadows._method,
+    functools.partial: Shadows._partial,
+}  # fmt: skip
+_FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
+    "list": Shadows._fill_list, "dict": Shadows._fill_dict, "set": Shadows._fill_set,
+    **{f.kind: functools.partial(Shadows._fill_named, facet=f) for f in (*STATE, FIELDS)},
+    "fixed": _whole, "contents": _whole, "class": _whole,
+})  # fmt: skip
 
 __all__ = ["Shadows", "Store", "unrepeatable"]

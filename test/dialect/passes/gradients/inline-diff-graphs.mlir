@@ -39,6 +39,24 @@ func.func @five(%x: !profuse.tensor) -> !profuse.tensor {
   %0 = "profuse.diff_graph"(%x) {forward = @d_forward, reverse = @d_reverse, f_real_outputs = 1 : i64, df_input_vjps = array<i64: 0>, df_input_captured_outputs = array<i64: 1>, df_output_vjps = array<i64: 0>} : (!profuse.tensor) -> !profuse.tensor
   return %0 : !profuse.tensor
 }
+
+// What holds a fusion group or a guard stays, however few ops it has.
+// CHECK-LABEL: func.func @fused(
+// CHECK-NEXT:    diff_graph
+// FIVE-LABEL:  func.func @fused(
+// FIVE-NEXT:     diff_graph
+func.func @fused(%x: !profuse.tensor) -> !profuse.tensor {
+  %0 = "profuse.diff_graph"(%x) {forward = @e_forward, reverse = @a_reverse, f_real_outputs = 1 : i64, df_input_vjps = array<i64: 0>, df_input_captured_outputs = array<i64: 1>, df_output_vjps = array<i64: 0>} : (!profuse.tensor) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}
+func.func private @e_forward(%x: !profuse.tensor) -> (!profuse.tensor, !profuse.tensor) {
+  %0 = "profuse.fusion_group"(%x) {callee = @e_fused} : (!profuse.tensor) -> !profuse.tensor
+  return %0, %0 : !profuse.tensor, !profuse.tensor
+}
+func.func private @e_fused(%x: !profuse.tensor) -> !profuse.tensor {
+  %0 = "profuse.exp"(%x) : (!profuse.tensor) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}
 func.func private @a_forward(%x: !profuse.tensor) -> (!profuse.tensor, !profuse.tensor) {
   %0 = "profuse.exp"(%x) : (!profuse.tensor) -> !profuse.tensor
   return %0, %0 : !profuse.tensor, !profuse.tensor

@@ -47,6 +47,19 @@ func.func @unknown(%g: !profuse.tensor, %h: !profuse.tensor) -> !profuse.tensor 
   return %s : !profuse.tensor
 }
 
+// Nor where it was defined in one place and undefined in another.
+// CHECK-LABEL: func.func @mixed(
+// CHECK-NOT:     scf.if
+// CHECK:         "profuse.autograd_add"
+// CHECK:         return
+func.func @mixed(%g: !profuse.tensor, %h: !profuse.tensor) -> !profuse.tensor {
+  %p = "profuse.profile"(%g) {site = 0 : i64, profiled_type = !profuse.undefined} : (!profuse.tensor) -> !profuse.tensor
+  %q = "profuse.profile"(%g) {site = 1 : i64, profiled_type = tensor<4xf32, {defined = true}>} : (!profuse.tensor) -> !profuse.tensor
+  %s = "profuse.autograd_add"(%p, %h) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+  %t = "profuse.autograd_add"(%q, %s) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
+  return %t : !profuse.tensor
+}
+
 // CHECK-LABEL: func.func @unasked(
 // CHECK-NOT:     scf.if
 // CHECK:         return

@@ -1,0 +1,173 @@
+"""Faults in what hooks and rules of users are given, and in what they may do in a backward run."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+_CONTRACT = "executor/backward/test_one_contract.py"
+_CALLS = "executor/tape/calls.py"
+_ORDER = "dialect/analysis/backward_order.py"
+_ORDERED = "dialect/test_backward_order.py"
+_WATCH = "executor/backward/watch.py"
+
+HOOK_MUTATIONS = (
+    Mutation(
+        "leaves share gradients that captured runs have found",
+        "dialect/ops/backward.py",
+        "_UNKNOWN = -1 << 30",
+        "_UNKNOWN = 1 << 30",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "retained gradients are those that flow on",
+        "executor/tape/array.py",
+        "UNKNOWN = -1 << 30",
+        "UNKNOWN = 1 << 30",
+        (_CONTRACT + "::test_retained_gradients_are_no_others_array",),
+    ),
+    Mutation(
+        "hooks may write to gradients",
+        _CALLS,
+        "        view.flags.writeable = False\n",
+        "",
+        (_CONTRACT + "::test_what_hooks_are_given_cannot_be_written_to",),
+    ),
+    Mutation(
+        "a hook that is removed in a run is called",
+        _CALLS,
+        "    if key not in table:\n        return g\n",
+        "",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "arrays of the tape that hooks return flow on",
+        _CALLS,
+        "if type(new) is Array and type(given) is not Array:",
+        "if False:",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "None from a rule is no gradient on the tape",
+        "executor/tape/custom.py",
+        "_zeros(edge) if g is None else _as_array(g)",
+        "None if g is None else _as_array(g)",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks move in front of ops that read what they write to",
+        _ORDER,
+        "            return self.is_head(before)\n",
+        "            return before.op not in _USERS_CODE\n",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks write to what later nodes need",
+        _WATCH,
+        "        start = self._starts[hook]\n",
+        "        return\n",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "hooks may not write to what nobody needs any more",
+        _WATCH,
+        "k >= start and ",
+        "",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "scopes in hooks have an effect while a run is eager",
+        "executor/backward/run.py",
+        "    STATE.running += 1\n    try:\n        return run(",
+        "    try:\n        return run(",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "compilers have their backward runs captured",
+        "executor/backward/making.py",
+        "    with _apart():\n        run = compiler(made)\n",
+        "    run = compiler(made)\n",
+        (_CONTRACT + "::test_a_compiler_that_runs_backwards_has_its_run_eager",),
+    ),
+    Mutation(
+        "nodes that are called as they are capture for no reason",
+        "executor/backward/making.py",
+        "if (found := cache.find(walk, pattern)) is not None:",
+        "if (found := None) is not None:",
+        ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "a forked child waits for captures of its parent",
+        "executor/backward/key.py",
+        "if self._awaited and self._awaited[0].era is not BESIDE.era:",
+        "if False:",
+        ("executor/backward/test_beside.py::test_a_forked_child_captures_by_itself",),
+    ),
+    Mutation(
+        "captures of all compilers are kept",
+        "executor/backward/making.py",
+        "if len(self.caches) > _COMPILERS:",
+        "if False:",
+        ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "compilers that close over others are the same",
+        "executor/backward/compilers.py",
+        "*map(_contents, compiler.__closure__ or ())",
+        "",
+        ("executor/backward/test_compilers.py",),
+    ),
+    Mutation(
+        "of results without gradient mode the temporaries are among them",
+        "executor/plans/differentiable.py",
+        "return found[0] if self.real == 1 else found[: self.real]",
+        "return found[0] if self.real == 1 else found",
+        (
+            "executor/plans/test_differentiable.py::"
+            "test_without_gradient_mode_there_are_as_many_results_as_the_function_has",
+        ),
+    ),
+    Mutation(
+        "which result a hook is of is no part of the key",
+        "executor/backward/walk.py",
+        "        outputs.append(index)",
+        "        outputs.append(0)",
+        ("executor/backward/test_key.py::test_r4_8_hooks_of_other_results_of_a_node_capture",),
+    ),
+    Mutation(
+        "gradients of another dtype are not cast",
+        "dialect/ops/backward.py",
+        "    return g if g.dtype == dtype else g.astype(dtype)",
+        "    return g",
+        ("executor/backward/test_running.py",),
+    ),
+    Mutation(
+        "leaves that are ready together run in another order",
+        "executor/backward/capture.py",
+        "heappush(ready, (-target.seq, pushed, target))",
+        "heappush(ready, (-target.seq, -pushed, target))",
+        (_CONTRACT,),
+    ),
+    Mutation(
+        "unpack hooks stand in front of their last user",
+        _ORDER,
+        "next(iter(order.users(call.results)), None)",
+        "next(iter(order.users(call.results)[::-1]), None)",
+        (_ORDERED,),
+    ),
+    Mutation(
+        "two hooks of a leaf change their order",
+        _ORDER,
+        "    for call in reversed(calls):\n        leaf = call",
+        "    for call in calls:\n        leaf = call",
+        (_ORDERED,),
+    ),
+    Mutation(
+        "posthooks stand in front of post-accumulate hooks",
+        _ORDER,
+        "            anchor = max([anchor, *hooks], key=order.at)",
+        "            pass",
+        (_ORDERED,),
+    ),
+)
+
+__all__ = ["HOOK_MUTATIONS"]
