@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from .dialect.importers.numpy.capture.api import erf, op, relu, rsqrt, sigmoid
+    from .dialect.importers.numpy.capture.host import host
     from .dialect.importers.numpy.python.purity import pure
     from .dialect.importers.numpy.tracing.containers import register_pytree
     from .dialect.importers.numpy.tracing.control import cond, fori_loop, while_loop
@@ -95,6 +96,7 @@ _PUBLIC = {
     "FileError GradientError InternalError IRError KnobError LoweringError PipelineError "
     "ProfuseError RangeError ShapeError StrictFusionError TraceError WorkerError",
     ".dialect.importers.numpy.capture.api": "erf op relu rsqrt sigmoid",
+    ".dialect.importers.numpy.capture.host": "host",
     ".dialect.importers.numpy.tracing.containers": "register_pytree",
     ".dialect.importers.numpy.tracing.control": "cond fori_loop while_loop",
     ".dialect.profiling.observers": "register_profiled_ops",

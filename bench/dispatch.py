@@ -118,7 +118,7 @@ def training(args: tuple) -> dict[str, Callable[[], object]]:
         value = fn(x, y)
         x.grad = y.grad = None
         value.backward()
-        return np.asarray(value), (x.grad, y.grad)
+        return value.data, (x.grad, y.grad)
 
     for _ in range(7):  # the function, then its halves, then emitted code
         taped(f)

@@ -48,8 +48,25 @@ MUTATIONS = (
     ),
     Mutation(
         "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
-        "for array, value, _ in self._rec.captured.values():", "for array, value, _ in ():",
+        "for array, value, _ in captured:", "for array, value, _ in ():",
         ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
+    ),
+    Mutation(
+        "NumPy gets the numbers of what requires gradients", "executor/tape/conversions.py",
+        "        if MODE.on and self.node is not None:\n            self._check_kept",
+        "        if False:\n            self._check_kept",
+        ("executor/tape/test_nothing_lost.py",),
+    ),
+    Mutation(
+        "arguments of NumPy's functions lose gradients", "executor/tape/conversions.py",
+        'if (frame.f_globals.get("__name__") or "").startswith("numpy.") or _takes_initial(frame):',
+        "if False:",
+        ("executor/tape/test_nothing_lost.py",),
+    ),
+    Mutation(
+        "weights of counts lose gradients", "executor/tape/functions.py",
+        'return place is not None and noted(', "return False and noted(",
+        ("executor/tape/test_nothing_lost.py",),
     ),
     Mutation(
         "traces do not look at gradient mode", "dialect/importers/numpy/tracing/recorder.py",
@@ -645,7 +662,7 @@ MUTATIONS = (
     ),
     Mutation(
         "errors that are caught pin no sizes", "dialect/importers/numpy/tracing/recorder.py",
-        '        if failure is Failure.SIZES:\n            self.pin()',
+        '        if failure is Failure.SIZES:\n            self.numbers.pin()',
         '        if failure is Failure.SIZES:\n            pass',
         ("dialect/importers/test_caught.py::test_what_is_caught_holds_for_these_sizes",),
     ),

@@ -204,7 +204,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "draws of trials that are given up happen", "dialect/importers/numpy/tracing/recorder.py",
-        "        del self.draws[mark.draws :]\n", "",
+        "        del self.draws.made[mark.draws :]\n", "",
         ("executor/loops/test_draws_in_loops.py::test_short_loops_in_a_round_draw_as_often_as_they_are_long",),
     ),
     Mutation(

@@ -68,7 +68,7 @@ class CustomVjp:
         """Raise TraceError if the function reads what may have a gradient, and was not given."""
         own = {as_value(rec, leaf) for leaf in leaves}
         read = (v for v in values_read(apart) if v not in own and rec.dtype(v).kind in "fcV")
-        if any(v not in rec.capture_inputs and not _is_constant(rec, v) for v in read):
+        if any(v not in rec.captures.inputs and not _is_constant(rec, v) for v in read):
             raise trace_error(
                 f"{self.__name__} reads a traced array that it is not given",
                 "pass it as an argument, so that it gets its gradient",

@@ -154,7 +154,7 @@ class _Forward:
     def program(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Program:
         """What has been recorded. Nothing more can be recorded then."""
         rec = self.rec
-        if rec.captured:
+        if rec.captures.known:
             raise InternalError(f"a gradient in @{rec.program.name} reads an array of its own")
         rec.finish(inputs, outputs)
         # What the recorder has inferred holds in every call, as it started from types alone.

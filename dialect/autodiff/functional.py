@@ -59,13 +59,16 @@ class Recorded:
             self.leaves += leaves
             self.inputs += [None if f is x else f.value for f, x in zip(fresh, leaves, strict=True)]
         apart, block = Block(), rec.blocks[-1]
-        outer, rec.variables = rec.variables, rec.variables.union(filter(None, self.inputs))
+        outer, rec.numbers.variables = (
+            rec.numbers.variables,
+            rec.numbers.variables.union(filter(None, self.inputs)),
+        )
         try:
             with rec.nested(apart), rec.flow.differentiated():
                 found, self.tree = flatten(rec.callee(fn)(*given, **kwargs))
                 apart.outputs = tuple(as_value(rec, leaf) for leaf in found)
         finally:
-            rec.variables = outer
+            rec.numbers.variables = outer
         start = len(block.instrs)
         self.outputs = joined(rec, apart)
         self.instrs: list[Instr] = block.instrs[start:]
@@ -195,9 +198,13 @@ class ValueAndGrad:
         wrt: the arguments to differentiate by: a position or name, or a tuple of these.
         has_aux: see ``fn``.
         with_value: return the result, too.
+
+    Attributes:
+        is_plain: it is jitted without options of the user's.
     """
 
     only_traced: ClassVar[bool] = True
+    is_plain: bool = False
 
     def __init__(
         self, fn: Callable, wrt: Selector | Sequence[Selector], has_aux: bool, with_value: bool

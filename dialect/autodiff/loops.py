@@ -391,7 +391,7 @@ def _decided(rec: Recorder, value: int) -> Any:
     """The number that a value has in all calls of the graph, which is guarded; None if unknown."""
     if rec.sizes_hold:
         return rec.known.get(value)
-    return None if rec.derivation.expr(value) is None else rec.bake(value)
+    return None if rec.derivation.expr(value) is None else rec.numbers.bake(value)
 
 
 def _root(rounds: Any) -> Any:

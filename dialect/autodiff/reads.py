@@ -107,7 +107,7 @@ def record_rule(
             raise
         except Exception:  # a rule of the user's that is not made for traces
             return nothing
-    if rec.guards and (any_number or not exact):  # else they hold by the sizes
+    if rec.numbers.guards and (any_number or not exact):  # else they hold by the sizes
         return nothing
     live = {g.value for g in found if hasattr(g, "value")}
     instrs: list[Instr] = []

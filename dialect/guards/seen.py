@@ -43,7 +43,7 @@ def seen_type(value: object) -> Seen:
         found = type_of(value) if isinstance(value, (int, float, complex, list, tuple)) else None
         readable = isinstance(found, (ScalarType, ListType))  # no subclass of a number
         return found if readable else type(value)
-    array = value if isinstance(value, DeviceTensor) else np.asarray(value)
+    array: Any = value  # one of the tape is not made a plain one
     other = ""
     try:
         known = type_of(value)
@@ -86,7 +86,7 @@ def _misalignment(array: np.ndarray | DeviceTensor) -> int:
     if isinstance(array, DeviceTensor):
         address = array.address or 0
     else:
-        address = 0 if array.flags.aligned else array.__array_interface__["data"][0]
+        address = 0 if array.flags.aligned else array.ctypes.data
     wanted = array.dtype.alignment
     return wanted if array.size and address % wanted else 0
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -134,7 +134,8 @@ def type_of(value: object) -> Type:
         strides = "contiguous" if value.is_contiguous else _element_strides(value)
         flag = requires_grad(value)
         return TensorType(dtype_of(value.dtype), value.shape, strides, value.device, flag, True)
-    array = value if type(value) is np.ndarray else np.asarray(value)
+    # An array of the tape says the same of itself, and is not made a plain one.
+    array: Any = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value)
     strides = "contiguous" if array.flags.c_contiguous else _element_strides(array)
     return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, requires_grad(value), True)
 

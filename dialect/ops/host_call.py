@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import IRError, TraceError
-from ..ir.attrs import I64, STR
+from ..ir.attrs import I64, STR, TYPES
+from ..ir.dtypes import NUMBERS
 from ..ir.op import Attrs, Failure, Op, Values, attr, bare, operand, result
 from ..ir.types import Type
 
 if TYPE_CHECKING:
     from ..ir.gradients import GradientBuilder
+    from ..ir.program import Module
 
 
 class HostCall(Op, name="host_call"):
@@ -83,6 +85,77 @@ class HostCall(Op, name="host_call"):
             yield "a call has no negative number of results"
 
 
+class PythonCall(HostCall, name="python_call"):
+    """Call a function that `pf.host` has been given.
+
+    ``types`` are those of the results, in order. The function gets arrays that it cannot write to,
+    and what it returns is copied, as it may keep either. Raises TraceError where it raises anything
+    or returns other types, so that Python runs the call.
+    """
+
+    types = attr(TYPES)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return tuple(attrs["types"])
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        from .host.arguments import parsed_arguments
+        from .host.probing import mapped, type_of_result
+        from .host.users import users_function
+
+        name = attrs["function"]
+        given, named = parsed_arguments(attrs["arguments"]).filled(lambda k: _read_only(args[k]))
+        function = users_function(name)
+        found: list[Any] = []
+        try:
+            mapped(found.append, function(*given, **named))
+        except Exception as error:
+            raise TraceError(
+                f"{name} raises {type(error).__name__}: {error}",
+                hint="the function that calls it runs in Python, which raises this",
+            ) from error
+        is_typed = all(hasattr(leaf, "dtype") or type(leaf) in NUMBERS for leaf in found)
+        if not is_typed or [type_of_result(leaf) for leaf in found] != list(attrs["types"]):
+            raise TraceError(
+                f"{name} returns other types than when it was traced",
+                hint="give pf.host a function `like` whose results have the dtypes and numbers of "
+                "axes that this one has, or leave it to Python",
+            )
+        return bare(tuple(leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in found))
+
+    @classmethod
+    def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
+        raise TraceError(
+            f"{attrs['function']}, which the host computes, has no gradient",
+            hint="state one with pf.custom_vjp",
+        )
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        from .host.arguments import parsed_arguments
+
+        places = set(parsed_arguments(attrs["arguments"]).places())
+        if places != set(range(len(types))):
+            yield f"the arguments have places for operands {sorted(places)}, {len(types)} are given"
+        if attrs.get("count", 1) != len(attrs["types"]):
+            yield "a call has as many results as types"
+
+
+def calls_users_functions(module: Module) -> bool:
+    """Whether a graph calls functions that this process alone has."""
+    programs = (module.main, *module.functions.values())
+    return any(instr.op is PythonCall for p in programs for instr in p.body.walk())
+
+
+def _read_only(x: Any) -> Any:
+    if type(x) is np.ndarray:
+        x = x.view()
+        x.flags.writeable = False
+    return x
+
+
 @lru_cache(maxsize=1024)
 def _called(function: str, arguments: str) -> Callable[[Sequence[Any]], Any]:
     """A function that calls the library's with operands in their places."""
@@ -102,6 +175,8 @@ def _called(function: str, arguments: str) -> Callable[[Sequence[Any]], Any]:
 
 def shown(function: str) -> str:
     """How users write a function, and whose work it is: ``np.linalg.svd (NumPy)``."""
+    if not function.startswith(("numpy.", "scipy.")):
+        return f"{function} (pf.host)"
     library = "SciPy" if function.startswith("scipy.") else "NumPy"
     if function == "numpy.ndarray.__getitem__":
         return f"x[mask] ({library})"

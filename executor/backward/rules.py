@@ -105,7 +105,7 @@ def function_of(
         found = pulled(b, cls, attrs, xs, ys, gs)
         made = [g if w else None for g, w in zip(found, wanted, strict=True)]
         outputs = [as_value(rec, g) for g in made if g is not None]
-    if rec.captured or rec.guards:
+    if rec.captures.known or rec.numbers.guards:
         raise InternalError(f"the gradient of {cls.name} depends on more than its operands")
     rec.finish(inputs, outputs)
     tidied(rec.program)

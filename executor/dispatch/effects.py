@@ -193,7 +193,7 @@ def _writer(
         number = None if store.container is None else next(numbers)
         stores.append((store, number, [next(rest) for _ in range(store.count)]))
     plain = [
-        (store.place.put, store.place.holder, number, leaves[0])
+        (store.place.put_to, store.place.key, store.place.holder, number, leaves[0])
         for store, number, leaves in stores if store.tree is not None and store.tree.spec == LEAF
     ]  # fmt: skip
     nested = stores if len(plain) != len(stores) else []
@@ -202,8 +202,8 @@ def _writer(
     def write(*objects: Any) -> Any:
         for k in copied:
             np.copyto(objects[k], objects[k - written])
-        for put, holder, number, k in () if nested else plain:
-            put(holder if number is None else objects[number], objects[k])
+        for put, key, holder, number, k in () if nested else plain:
+            put(holder if number is None else objects[number], key, objects[k])
         for store, number, leaves in nested:
             holder = store.place.holder if number is None else objects[number]
             store.place.put(holder, store.value([objects[k] for k in leaves]))

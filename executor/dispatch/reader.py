@@ -274,7 +274,7 @@ class _Reader:
                 self.others.append((instr, other))
                 self.block(then, *self.guarded[instr.operands[0]])
                 self.alias |= dict(zip(instr.results, then.outputs, strict=True))
-            elif instr.op is HostCall or _is_numpys(instr) or self.is_of_host(instr):
+            elif issubclass(instr.op, HostCall) or _is_numpys(instr) or self.is_of_host(instr):
                 self.leaf.evaluated += bool(operands)
                 step = host_step(instr, operands, self.leaf.values)
                 self.leaf.between.append((len(self.leaf.steps), step))

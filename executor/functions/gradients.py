@@ -16,6 +16,7 @@ from ...dialect.importers.numpy.tracing.operators import op
 from ...dialect.importers.numpy.tracing.pytree import flatten, unflatten
 from ...dialect.importers.numpy.tracing.traced import Traced, TracedScalar, is_on_tape, is_tracing
 from ...dialect.ir.device import DeviceTensor
+from ..settings.events import log
 from ..settings.knobs import knobs
 from .jit import JitFunction, jit
 
@@ -171,20 +172,58 @@ def custom_vjp(functions: type) -> CustomVjp:
 
 
 _made_of: WeakKeyDictionary[Any, dict[tuple, JitFunction]] = WeakKeyDictionary()
+_times_made: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+_TOO_OFTEN = 4  # functions made of the same code, each of which is traced anew
 
 
 def _jitted(kind: type, fn: Any, *options: Any) -> JitFunction:
-    """The jitted ``kind(fn, *options)``, one for each function."""
+    """The jitted ``kind(fn, *options)``, one for each function, or gradient of one."""
+    what = kind.__name__.lower()
     if not callable(fn):
-        raise ArgumentError(f"{kind.__name__.lower()} takes a function, not {type(fn).__name__}")
+        raise ArgumentError(f"{what} takes a function, not {type(fn).__name__}")
+    base, taken = _behind(fn)
     try:
-        known = _made_of.setdefault(fn, {})
+        known = _made_of.setdefault(base, {})
     except TypeError:  # neither hashed nor referred to weakly
         return jit(kind(fn, *options), unsupported="raise")
-    if (kind, *options) not in known:
-        name = f"{kind.__name__.lower()}_{getattr(fn, '__name__', type(fn).__name__)}"
-        known[kind, *options] = jit(kind(fn, *options), name=name, unsupported="raise")
-    return known[kind, *options]
+    key = (kind, *options, *taken)
+    if key not in known:
+        if not known:
+            _note_made(base, {"forward": "vjp"}.get(what, what))
+        name = f"{what}_{getattr(fn, '__name__', type(fn).__name__)}"
+        known[key] = jit(kind(fn, *options), name=name, unsupported="raise")
+    return known[key]
+
+
+def _behind(fn: Any) -> tuple[Any, tuple]:
+    """The function of which gradients have been taken, and these: equal ones are equal.
+
+    ``pf.grad(f)`` makes another function each time, so that its derivatives cannot be kept with it.
+    """
+    taken: tuple = ()
+    while type(fn) is JitFunction and type(fn._fn) is ValueAndGrad and fn._fn.is_plain:
+        made = fn._fn
+        wrt = tuple(made.wrt) if isinstance(made.wrt, list) else made.wrt
+        taken = (*taken, (wrt, made.has_aux, made.with_value))
+        fn = made.fn
+    return fn, taken
+
+
+def _note_made(fn: Any, what: str) -> None:
+    """Tell, once, where a derivative of the same code is made anew again and again."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return
+    times = _times_made.setdefault(code, {})
+    times[what] = times.get(what, 0) + 1
+    if times[what] == _TOO_OFTEN:
+        kept = f"g = pf.{what}(f, …)" if what in ("grad", "value_and_grad") else "def f, once"
+        log(
+            "slower", getattr(fn, "__name__", ""),
+            f"pf.{what} of the function at {code.co_filename}:{code.co_firstlineno} has been made "
+            f"{_TOO_OFTEN} times, and each is traced and compiled anew; make it once and keep it: "
+            f"{kept}, outside of the loop",
+        )  # fmt: skip
 
 
 def _made(
@@ -198,9 +237,12 @@ def _made(
                 f"wrt={wrt!r} must be a position or a name, or a tuple of these",
                 hint="wrt=0, wrt='w', wrt=(0, 'b')",
             )
+    _note_made(fn, what)
+    made = ValueAndGrad(fn, wrt, has_aux, with_value)
+    made.is_plain = not options
     options.setdefault("unsupported", "raise")  # Python has no gradients to run
     options.setdefault("name", f"{what}_{getattr(fn, '__name__', type(fn).__name__)}")
-    return jit(ValueAndGrad(fn, wrt, has_aux, with_value), **options)
+    return jit(made, **options)
 
 
 __all__ = ["checkpoint", "custom_vjp", "grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]

@@ -217,6 +217,11 @@ class JitFunction(TracedFunction):
     ) -> Any:  # fmt: skip
         """`_serve` by the executor; raises SoonerInPython within a limit of loops."""
         trace, memory = variant.trace, variant.memory
+        objects: Sequence[Any] | None = None
+        if variant.is_untaped and is_on_tape(given):
+            from .on_tape import untaped
+
+            objects, given = given, untaped(given)
         if variant.keeps_byte_order:
             read = [*given, *trace.captured, *(slot.find() for slot in trace.slots)]
             if has_foreign(read):
@@ -244,6 +249,8 @@ class JitFunction(TracedFunction):
                 return self._leave(Refused(failed), args, kwargs)
             if variant.fails_often:
                 self._note_success(variant)
+            if objects is not None:
+                outputs = variant.untaped.retaped(outputs, objects)
             return trace.out_tree.unflatten(outputs)
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
@@ -292,7 +299,15 @@ class JitFunction(TracedFunction):
             outputs = memory.put(outputs, [*given, *drawn])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
-        return apply_effects(trace, outputs, [*given, *drawn, *found])
+        every = [*given, *drawn, *found]
+        if objects is None:
+            return apply_effects(trace, outputs, every)
+        from .on_tape import note_writes
+
+        objects = [*objects, *every[len(objects) :]]
+        result = apply_effects(trace, variant.untaped.retaped(outputs, objects), every, objects)
+        note_writes([objects[k] for k in trace.writes])
+        return result
 
     def _note_failure(self, variant: Variant) -> None:
         """Note that Python has to repeat a call; where most calls end so, it runs them."""
@@ -428,7 +443,7 @@ class JitFunction(TracedFunction):
         if self._in_python.recursion is not None and current() is not None:
             raise Refused()  # the trace of one level would trace the next
         if is_on_tape(leaves):
-            return self._call_on_tape(leaves, tree)
+            return self._call_on_tape(leaves, tree, args, kwargs)
         given = leaves
         leaves, home = self._placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
@@ -451,16 +466,21 @@ class JitFunction(TracedFunction):
             self._in_python.note(None, error)
             raise Refused(error)
 
-    def _call_on_tape(self, leaves: list, tree: TreeDef) -> Any:
+    def _call_on_tape(
+        self, leaves: list, tree: TreeDef, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:  # fmt: skip
         """Run a call with arrays of the tape; the graph is that of a call with plain arrays."""
         from .on_tape import as_arrays, taped_inputs, untaped
 
         given, plain = taped_inputs(leaves, self._own), untaped(leaves)
-        args, kwargs = tree.unflatten(plain)
-        variant = self._lookup(None, plain, tree, args, kwargs, plain=True)
+        variant = self._lookup(None, plain, tree, *tree.unflatten(plain), plain=True)
         refused = variant.off_tape()
         if refused is not None:
-            raise self._told(refused)
+            if not variant.untaped.serves(leaves):
+                raise self._told(refused)
+            variant.is_untaped = True
+            inputs = [readable(x, self._own) for x in plain]
+            return self._serve(variant, inputs, leaves, args, kwargs)
         # Emitted code does not look at the mode of the caller.
         if not variant.takes_tape and not variant.trace.asks_for_gradients:
             variant.takes_tape, self._plans_seen = True, -1
@@ -546,14 +566,16 @@ class JitFunction(TracedFunction):
 
     def _graphs(self) -> list[StoredGraph]:
         from ...dialect.importers.numpy.capture.stored_trace import trace_to_json
+        from ...dialect.ops.host_call import calls_users_functions
         from .saved.file import StoredGraph
 
         with self._lock:
             every = self._graphs_met()
         # A trace that closes over device arrays is valid in this process only.
         host = [v.trace for v in every if v.executor.options.processor.is_host]
-        # Others would not be called again, or need the caller's arrays.
+        # Others would not be called again, need the caller's arrays, or functions of this process.
         kept = [t for t in host if t.tells_gradients and not (t.has_effects or t.takes_generators)]
+        kept = [t for t in kept if not calls_users_functions(t.module)]
         traces = [t for t in kept if t.holds_what_it_held()]
         return [StoredGraph({"trace": trace_to_json(t)}, tuple(t.captured)) for t in traces]
 

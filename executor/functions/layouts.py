@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.analysis.alias import uses
-from ...dialect.importers.numpy.tracing.recorder import Laid
+from ...dialect.importers.numpy.tracing.layouts import Laid
 from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.program import Block, Instr, Program

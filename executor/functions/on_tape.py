@@ -14,6 +14,7 @@ from ...dialect.ir.gradient_mode import gradient_mode
 from ..memory.output_pool import readable
 from ..settings.events import Counters
 from ..tape.array import Array
+from ..tape.node import users_place
 from .device_arguments import home_of
 
 
@@ -56,6 +57,14 @@ def as_arrays(outputs: Sequence[Any]) -> list[Any]:
     ]
 
 
+def note_writes(arrays: Sequence[Any]) -> None:
+    """Note on the tape that a call has written to these arrays, as far as they are of it."""
+    place = users_place()
+    for x in arrays:
+        if type(x) is Array:
+            x.wrote(place)
+
+
 def off_tape(what: str, tree: Any) -> Any:
     """A tree of arguments with arrays of the tape as plain ones.
 
@@ -67,9 +76,9 @@ def off_tape(what: str, tree: Any) -> Any:
             raise ArgumentError(
                 f"pf.{what} is given an array of the tape that requires gradients, and would not "
                 "note what it computes of it",
-                hint="use pf.gradients on the tape, or pass np.asarray(x)",
+                hint="use pf.gradients on the tape, or pass x.data",
             )
     return unflatten(structure, [x.data if type(x) is Array else x for x in leaves])
 
 
-__all__ = ["as_arrays", "detached", "off_tape", "taped_inputs", "untaped"]
+__all__ = ["as_arrays", "detached", "note_writes", "off_tape", "taped_inputs", "untaped"]

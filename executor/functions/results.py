@@ -24,7 +24,7 @@ import numpy as np
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
 from ...dialect.importers.numpy.capture.tracer import Trace
-from ...dialect.importers.numpy.tracing.recorder import Copied
+from ...dialect.importers.numpy.tracing.layouts import Copied
 from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ir.types import ScalarType, TensorType

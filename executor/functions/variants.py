@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
     from ..dispatch.arguments import Arguments
     from .results import Results
+    from .untaped import Untaped
 
 
 def argument_names(trace: Trace) -> tuple[str, ...]:
@@ -74,6 +75,7 @@ class Variant:
         skipped: how often it did before the last one.
         keeps_byte_order: results may have that of arguments; Python runs calls with foreign ones.
         memory: how results are made of arguments and of what the graph gives; None = they are that.
+        is_untaped: calls with arrays of the tape have run as those with plain ones.
     """
 
     trace: Trace
@@ -93,6 +95,7 @@ class Variant:
     skipped: int = 0
     keeps_byte_order: bool = False
     memory: Results | None = None
+    is_untaped: bool = False
     counts_calls: ClassVar[bool] = True
 
     @property
@@ -121,6 +124,13 @@ class Variant:
         if self.trace.overwrites:
             return _OVERWRITTEN
         return _EFFECTS if self.trace.has_effects else None
+
+    @cached_property
+    def untaped(self) -> Untaped:
+        """When calls with arrays of the tape may run as those with plain ones, and how."""
+        from .untaped import Untaped
+
+        return Untaped(self.trace)
 
     @property
     def gives_views(self) -> bool:
@@ -203,8 +213,10 @@ class Variant:
             self.skips = self.skipped = min(max(1, self.skipped * _LONGER), _MOST_SKIPPED)
             return False
         few = _FAILURES if executor.settled is not None else _FIRST_FAILURES
-        if self.failures % few or not (knobs.demote and self.may_be_pythons):
+        if self.failures % few or not self.may_be_pythons:
             return False
+        if executor.settled is not None and not knobs.demote:
+            return False  # it is there, and always taken
         since, self.calls_before = calls - self.calls_before, calls
         if since >= few or executor.python_only:
             return False

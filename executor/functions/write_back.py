@@ -76,7 +76,10 @@ def _are_apart(writes: Sequence[int], arrays: dict[int, np.ndarray]) -> bool:
     )  # fmt: skip
 
 
-def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -> Any:
+def apply_effects(
+    trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any],
+    objects: Sequence[Any] | None = None,
+) -> Any:  # fmt: skip
     """Write what a graph has computed where the function writes it.
 
     Args:
@@ -84,6 +87,7 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
         outputs: of the graph.
         inputs: of the graph, as the caller and the objects from outside have them, and behind these
             the containers among the arguments, if the graph has any (`Trace.containers`).
+        objects: the same as they are handed on; None = they are ``inputs``.
 
     Returns the result of the call.
     """
@@ -91,7 +95,8 @@ def apply_effects(trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any]) -
     for k, made in zip(trace.writes, finals, strict=True):
         if made is not inputs[k]:  # where it is, it has been written
             np.copyto(inputs[k], made)
-    leaves = [outputs[k] if k >= 0 else inputs[~k] for k in trace.sources or ()]
+    objects = inputs if objects is None else objects
+    leaves = [outputs[k] if k >= 0 else objects[~k] for k in trace.sources or ()]
     first = trace.out_tree.leaves
     behind = len(inputs) - len(trace.containers.every) if trace.containers is not None else 0
     for store in trace.stores:

@@ -20,6 +20,16 @@ _STORE = dis.opmap["STORE_SUBSCR"]
 _OUTSIDE = "an Array of the tape is used in a function that is traced, which was not given it"
 
 
+def _takes_initial(frame: Any) -> bool:
+    """Whether what a frame is calling has an argument ``initial``."""
+    code, place = frame.f_code, frame.f_lasti
+    if not any(type(names) is tuple and "initial" in names for names in code.co_consts):
+        return False
+    before = [i for i in dis.get_instructions(code) if i.offset <= place][-4:]
+    given = (code.co_consts[i.arg or 0] if i.opname == "KW_NAMES" else i.argval for i in before)
+    return any(type(names) is tuple and "initial" in names for names in given)
+
+
 class Conversions(Traced):
     """The part of `Array` that concerns its elements alone.
 
@@ -89,7 +99,7 @@ class Conversions(Traced):
 
     def check_live(self) -> None:
         if current() is not None:
-            raise trace_error(_OUTSIDE, "pass it as an argument, or np.asarray(x) of it")
+            raise trace_error(_OUTSIDE, "pass it as an argument, or x.data")
 
     def share(self, base: Recording) -> None:
         """The memory of arrays is looked up where ops are evaluated."""
@@ -109,8 +119,15 @@ class Conversions(Traced):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if current() is not None:
             self.check_live()
-        if self.node is not None and MODE.on:
+        if MODE.on and self.node is not None:
             self._check_kept(sys._getframe(1))
+            raise GradientError(
+                "an array that requires gradients is made a plain one, which would lose them",
+                loc=user_line(),
+                hint="call NumPy's functions as np.<name> with it, and stack lists of arrays with "
+                "np.stack; for the numbers alone write x.data, x.detach(), or convert it under "
+                "pf.no_grad()",
+            )
         data = self.data
         if type(data) is np.ndarray and dtype is None and not copy:
             return data
@@ -153,10 +170,10 @@ class Conversions(Traced):
         return complex(self.data)
 
     def _check_kept(self, frame: Any) -> None:
-        """Raise GradientError if ``frame`` is about to store the elements in an ndarray.
+        """Raise GradientError if ``frame`` stores the elements, or computes with them.
 
-        Users ask for numbers with np.asarray(x) and float(x); a store looks as if it kept the
-        gradient.
+        Users ask for a number with float(x); stores look as if they kept the gradient, and so do
+        functions of NumPy's that take a number.
         """
         if not MODE.on or self.node is None:
             return
@@ -168,7 +185,14 @@ class Conversions(Traced):
                 "an array that requires gradients is written to an ndarray, which would lose them",
                 loc=user_line(),
                 hint="make the other array with pf.array(np.zeros(…)), or fill one by "
-                "np.broadcast_to(x, shape); for numbers alone write np.asarray(x)",
+                "np.broadcast_to(x, shape); for numbers alone write x.data",
+            )
+        if (frame.f_globals.get("__name__") or "").startswith("numpy.") or _takes_initial(frame):
+            raise GradientError(
+                "NumPy takes the number of an array that requires gradients, which would lose them",
+                loc=user_line(),
+                hint="compute with it outside of the call, as in c.sum() + x for "
+                "c.sum(initial=x); for the number alone write float(x)",
             )
 
     def __index__(self) -> int:
@@ -192,7 +216,7 @@ class Conversions(Traced):
         return self.data.tolist()
 
     def __getstate__(self) -> Any:
-        raise GradientError("an Array cannot be pickled", hint="pickle np.asarray(x)")
+        raise GradientError("an Array cannot be pickled", hint="pickle x.data")
 
 
 __all__ = ["Conversions"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
 from ...dialect.errors import GradientError
+from ...dialect.importers.numpy.tracing.captures import checksum
 from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten, unflatten
-from ...dialect.importers.numpy.tracing.recorder import checksum
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
 from .array import FLOATS, Array
 from .builder import ArrayBuilder
@@ -65,7 +65,9 @@ class CallNode(Node):
 
     def outputs(self, found: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
         """The leaves of the result as outputs of this node; floats require gradients."""
-        self.metas = [(np.shape(y), np.asarray(y).dtype) for y in found]
+        self.metas = [
+            (np.shape(y), y.dtype if type(y) is Array else np.asarray(y).dtype) for y in found
+        ]
         out: list[Any] = []
         for k, (y, (_, dtype)) in enumerate(zip(found, self.metas, strict=True)):
             made = as_array(y, leaves)
@@ -237,7 +239,7 @@ def _unused(_: Any) -> Any:
 
 def _sums(result: Any) -> list[int]:
     leaves = flatten(result)[0]
-    return [checksum(np.asarray(x)) for x in leaves]
+    return [checksum(np.asarray(x.data if type(x) is Array else x)) for x in leaves]
 
 
 def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import set_gradient_mode
 from . import calls
+from .array import Array
 from .hooks import count
 from .node import TAPE, Accumulate, Node
 from .op_node import OpNode
@@ -238,7 +239,7 @@ def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:
 
 
 def _has_nan(g: Any) -> bool:
-    return g is not None and bool(np.isnan(np.asarray(g)).any())
+    return g is not None and bool(np.isnan(g.data if type(g) is Array else g).any())
 
 
 def _hold(held: dict[Node, list[Any] | None], node: Node, index: int, g: Any) -> None:

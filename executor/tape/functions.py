@@ -118,7 +118,7 @@ def _refused(name: str, error: TraceError | None = None) -> GradientError:
     why = "" if error is None else f", called like this: {error.what}"
     return GradientError(
         f"{name} has no gradient{why}", loc=user_line(),
-        hint="give it np.asarray(x), through which no gradient flows, or compute it in another way",
+        hint="give it x.detach(), through which no gradient flows, or compute it in another way",
     )  # fmt: skip
 
 
@@ -184,7 +184,9 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
         is_usual = _OPERANDS.issuperset(map(type, args))
         if is_usual and not (type(args[1]) in NUMBERS and type(args[2]) in NUMBERS):
             return evaluated(_SELECT, args)
-    if func in _WITHOUT_GRADIENT or not noted((*args, *kwargs.values())):
+    if not noted((*args, *kwargs.values())) or (
+        func in _WITHOUT_GRADIENT and not _is_weighed(func, args, kwargs)
+    ):
         return plainly(func, args, kwargs, func in _WRITING)
     handler = function_handler(func)
     if handler is None:
@@ -195,6 +197,15 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
         if current() is not None:
             raise
         raise _refused(name_of(func), error) from None
+
+
+_WEIGHTS = {np.bincount: 1, np.histogram: 4}  # functions that add up weights: their position
+
+
+def _is_weighed(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a function adds up weights that have gradients."""
+    place = _WEIGHTS.get(func)
+    return place is not None and noted((*args[place : place + 1], kwargs.get("weights")))
 
 
 def _by_masks(key: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.importers.numpy.tracing.handler_tables import CREATION
+from ...dialect.importers.numpy.tracing.layouts import Layouts
 from ...dialect.importers.numpy.tracing.recorder import Recorder
 from ...dialect.ir.op import op_named
 from .array import Array
@@ -25,6 +26,24 @@ class _Forgets(dict):
         """Note something of a value."""
 
 
+class _Captures:
+    """Arrays are what they are: nobody captures them."""
+
+    def __init__(self, created: Any) -> None:
+        self.created = created
+
+    def take(self, array: Any, stand_in: np.ndarray | None = None) -> Any:
+        return Array(array)
+
+    def note_view(self, array: np.ndarray) -> None:
+        """Views say themselves whose memory they have."""
+
+
+class _Numbers:
+    def pin(self) -> None:
+        """Nothing is recorded that other sizes could change."""
+
+
 class Tape(Recorder):
     """The recorder that handlers of NumPy's functions meet outside of traces.
 
@@ -38,8 +57,11 @@ class Tape(Recorder):
     def __init__(self) -> None:
         self.line = self.refused = self.fn = None
         nothing: Any = _Forgets()
-        self.unordered = self.raveled = self.copied = self.created = nothing
-        self.defs = self.known = nothing
+        self.layouts = Layouts()
+        self.layouts.unordered = self.layouts.raveled = self.layouts.copied = nothing
+        captures: Any = _Captures(nothing)
+        numbers: Any = _Numbers()
+        self.captures, self.numbers, self.defs, self.known = captures, numbers, nothing, nothing
 
     def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
         return apply(op_named(op), attrs, [_operand(x) for x in operands])
@@ -56,20 +78,11 @@ class Tape(Recorder):
     def dtype(self, value: Any) -> np.dtype:
         return value.dtype
 
-    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> Any:
-        return Array(array)
-
     def constant(self, value: Any) -> Any:
         return value
 
     def catching(self) -> bool:
         return False
-
-    def note_view(self, array: np.ndarray) -> None:
-        """Views say themselves whose memory they have."""
-
-    def pin(self) -> None:
-        """Nothing is recorded that other sizes could change."""
 
 
 def _operand(x: Any) -> Any:

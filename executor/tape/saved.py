@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import ArgumentError, GradientError, Loc
-from ...dialect.importers.numpy.tracing.recorder import checksum
+from ...dialect.importers.numpy.tracing.captures import checksum
 from .array import Array, Version
 from .node import FIRST, SPECIAL, TAPE, WRITES, location
 

@@ -66,7 +66,8 @@ def straight(
     if any(None in rule.rec.shape(v) for instr in rule.instrs for v in instr.results):
         return None  # sizes that only a run tells
     if any_sizes and (
-        rule.rec.captured or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+        rule.rec.captures.known
+        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
     ):
         return None
     return _Writer(rule).function(f"gradient of {op.name}")
@@ -108,7 +109,8 @@ class _Writer:
             self._line(rule.operands[k], f"xs[{k}]")
         for k in sorted(results):
             self._line(rule.results[k], f"ys[{k}]")
-        for array, value, _ in self._rec.captured.values():  # what the rule has made of sizes alone
+        captured = self._rec.captures.known.values()
+        for array, value, _ in captured:  # what the rule has made of sizes alone
             self._names[value] = self._bound(array)
         for instr in rule.instrs:
             if all(r in self._rec.known for r in instr.results):

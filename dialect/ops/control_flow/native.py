@@ -24,7 +24,7 @@ def stands_in_way(cls: type[Op]) -> Kind | None:
     """Why an op in a loop keeps the loop out of kernels, whatever its types; None = it does not."""
     if issubclass(cls, (ControlFlow, IfThenElse, Identity)) or cls in TO_PYTHON:
         return None
-    if cls is HostCall:
+    if issubclass(cls, HostCall):
         return Kind.ON_HOST
     if issubclass(cls, (Subgraph, Guard, Definedness)):
         return Kind.NEVER_FUSED

@@ -22,8 +22,8 @@ SIZE = 3  # of each axis of a tiny array
 _LARGEST = 8  # of an axis whose size decides ranks
 _MOST = 4096  # elements of a tiny array
 
-# (dtype, sizes) of an array, (dtype,) of a number
-_Kind = tuple
+Kind = tuple
+"""(dtype, sizes) of an array, (dtype,) of a number."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | N
     dtypes depend on contents.
     """
     rule, parsed = rule_named(function), parsed_arguments(arguments)
-    kinds = _kinds(rule, parsed, types)
+    kinds = kinds_of(rule, parsed, types)
     if kinds is None:
         return None
     try:
@@ -86,7 +86,8 @@ def result_types(
     )  # fmt: skip
 
 
-def _kinds(rule: Rule, arguments: Arguments, types: Sequence[Type]) -> tuple[_Kind, ...] | None:
+def kinds_of(rule: Rule, arguments: Arguments, types: Sequence[Type]) -> tuple[Kind, ...] | None:
+    """What tiny arrays have to stand for operands; None where too little is known of these."""
     sizes: dict[int, dict[int, int]] = {}
     if rule.sized is not None:
         given = bound(rule.function, *arguments.filled(lambda index: (index, types[index])))
@@ -98,7 +99,7 @@ def _kinds(rule: Rule, arguments: Arguments, types: Sequence[Type]) -> tuple[_Ki
             if not isinstance(size, int):
                 return None
             sizes.setdefault(index, {})[axis % len(type_.shape)] = min(size, _LARGEST)
-    kinds: list[_Kind] = []
+    kinds: list[Kind] = []
     for index, type_ in enumerate(types):
         if isinstance(type_, ScalarType):
             kinds.append((type_.dtype,))
@@ -118,8 +119,12 @@ def _is_numbered(x: Any) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome:
-    rule, parsed = rule_named(function), parsed_arguments(arguments)
+def _outcome(function: str, arguments: str, kinds: tuple[Kind, ...]) -> Outcome:
+    return tried(rule_named(function), parsed_arguments(arguments), kinds)
+
+
+def tried(rule: Rule, parsed: Arguments, kinds: tuple[Kind, ...]) -> Outcome:
+    """What a function gives for tiny arrays of such kinds; raises what it raises for them."""
     operands = [_tiny(kind, rule.fill) for kind in kinds]
     args, named = parsed.filled(operands.__getitem__)
     if rule.neutral:
@@ -150,10 +155,11 @@ def _outcome(function: str, arguments: str, kinds: tuple[_Kind, ...]) -> Outcome
         if isinstance(operand, np.ndarray) and np.may_share_memory(x, operand)
     )
     gaps = frozenset(k for k, x in made_arrays.items() if x.base is not None and not x.flags.forc)
-    return Outcome(structure, tuple(map(_type, leaves)), arrays, views, gaps)
+    return Outcome(structure, tuple(map(type_of_result, leaves)), arrays, views, gaps)
 
 
-def _type(leaf: Any) -> Type:
+def type_of_result(leaf: Any) -> Type:
+    """What of a result does not depend on sizes: the kind of a number, or dtype and rank."""
     if type(leaf) in NUMBERS:
         return ScalarType(dtype_of(type(leaf)))
     return TensorType(dtype_of(leaf.dtype), (None,) * leaf.ndim)
@@ -168,7 +174,7 @@ def mapped(apply: Callable[[Any], Any], made: Any) -> Any:
     return apply(made)
 
 
-def _tiny(kind: _Kind, fill: str) -> Any:
+def _tiny(kind: Kind, fill: str) -> Any:
     dtype: DType = kind[0]
     if len(kind) == 1:
         return type(dtype.numpy.type(0).item())(1)
@@ -201,4 +207,6 @@ def _neutral(x: Any, number: Any) -> Any:
     return np.full_like(x, number)[()] if isinstance(x, np.integer) else x
 
 
-__all__ = ["Outcome", "mapped", "outcome", "result_types"]
+__all__ = [
+    "Kind", "Outcome", "kinds_of", "mapped", "outcome", "result_types", "tried", "type_of_result",
+]  # fmt: skip

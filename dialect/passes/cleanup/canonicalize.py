@@ -43,7 +43,7 @@ from ...ops.elementwise.compare import (
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
-from ...ops.gradients import CustomResult, FlatAtZero, StopGradient, SumTo
+from ...ops.gradients import CustomResult, FlatAtZero, Passed, StopGradient, SumTo
 from ...ops.indexing.scatter import Conform, Copy
 from ...ops.manipulation.permute import Permutation, Transpose
 from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
@@ -74,6 +74,8 @@ class Canonicalize(PatternPass):
     def wants(self, match: Match) -> bool:
         if self.gradients and issubclass(match.cls, (StopGradient, FlatAtZero, CustomResult)):
             return False
+        if issubclass(match.cls, Passed):
+            return True  # it is its operand itself, whoever writes to that
         return len(match.op.results) == 1 and not match.function.memory.is_touched(match.op)
 
 
@@ -97,7 +99,8 @@ def _rewrite(m: Match, *, find: Rule, in_kernels: bool) -> int | None:
         return 0  # ill-typed; the op itself is where that is reported
     if new is None:
         return None
-    if m.function.memory.may_stand_for(new) and _allowed(m, new):
+    is_same = issubclass(m.cls, Passed)
+    if (is_same or m.function.memory.may_stand_for(new)) and _allowed(m, new):
         replace(m.op, [new])
         return 1
     _discard(new)

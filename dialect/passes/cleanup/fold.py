@@ -24,6 +24,7 @@ from ...ops.create import Constant
 from ...ops.elementwise.binary import Pow
 from ...ops.elementwise.compare import ShiftLeft
 from ...ops.elementwise.select import Cast
+from ...ops.host_call import PythonCall
 from ...ops.speculation import Guard, Identity
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
@@ -144,7 +145,7 @@ def _may_fold(cls: type[Op]) -> bool:
     return (
         cls.pure
         and not cls.regions
-        and not issubclass(cls, (Constant, Identity, Guard))
+        and not issubclass(cls, (Constant, Identity, Guard, PythonCall))
         and not any(a.kind is SYMBOL for a in cls.attrs.values())
     )
 

@@ -148,7 +148,7 @@ class _BlockFuser:
         for value, type_ in zip(op.results, results, strict=False):
             if isinstance(type_, ScalarType):
                 self.types[value] = type_
-        if cls is HostCall:
+        if issubclass(cls, HostCall):
             return Reason(Kind.ON_HOST, detail=shown(attrs["function"]))
         if cls.fusion is Fusion.NONE:
             return Reason(Kind.NEVER_FUSED)

@@ -216,7 +216,9 @@ def _refusal(loop: ir.Operation) -> Reason | None:
         kind = Kind.NEVER_FUSED if cls is None else stands_in_way(cls)
         if kind is None:
             continue
-        detail = shown(attrs_of(op)["function"]) if cls is HostCall else ""
+        detail = (
+            shown(attrs_of(op)["function"]) if cls is not None and issubclass(cls, HostCall) else ""
+        )
         return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
     return None
 

@@ -53,9 +53,9 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
 def in_state(place: Place) -> InState:
     """Where emitted code finds what is in a place that calls assign; raises Refused if nowhere."""
     kind, key = type(place.holder), place.key
-    if place.step == "item" and kind in _SIZES and type(key) in (str, int):
+    if place.facet.step == "item" and kind in _SIZES and type(key) in (str, int):
         return InState(Held(place.holder), "item", key)
-    if place.step == "attribute" and kind.__getattribute__ is object.__getattribute__:
+    if place.facet.step == "attribute" and kind.__getattribute__ is object.__getattribute__:
         found = inspect.getattr_static(kind, key, None)
         is_slot = isinstance(found, types.MemberDescriptorType)
         if is_slot or not hasattr(type(found), "__set__"):

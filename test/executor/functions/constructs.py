@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import profuse as pf
 
 Program = tuple[Callable[..., Any], Callable[[int], tuple]]
 PROGRAMS: dict[str, Callable[[], Program]] = {}
@@ -214,6 +215,17 @@ def _cached() -> Program:
 @row("`np.linalg.inv(x)`, `np.sort(x)`")
 def _host() -> Program:
     return lambda x: np.sort(np.linalg.inv(x) * 2.0, axis=1) + 1.0, _square
+
+
+@row("`solve(x)`, of which `pf.host` has told")
+def _host_function() -> Program:
+    solve = pf.host(_solved, like=np.array)
+    return lambda x: solve(x * 2.0) * 3.0 + 1.0, _square
+
+
+def _solved(x):
+    with threading.Lock():  # no trace sees through that
+        return np.linalg.solve(x, np.eye(len(x)))
 
 
 @row("`record(loss)`, `record = losses.append`")

@@ -29,6 +29,7 @@ import tempfile
 import threading
 import types
 import weakref
+from os import stat as stat_of
 
 import numpy as np
 import profuse as pf
@@ -926,3 +927,33 @@ def test_abstract_classes_are_told_apart():
     np.testing.assert_array_equal(
         calls(f, rescale), calls(lambda x: x * square.area * isinstance(square, Shape), rescale)
     )
+
+
+def _stat_size(call):
+    """A function whose result depends on a file, of which C code asks the size."""
+    return lambda x, path: x + call(path).st_size
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: next(map(os.stat, [path])),
+        lambda path: next(itertools.starmap(os.stat, [(path,)])),
+        lambda path: next(itertools.starmap(stat_of, [(path,)])),
+        lambda path: functools.partial(os.stat, path)(),
+        lambda path: next(map(functools.partial(stat_of), [path])),
+        lambda path: functools.reduce(lambda _, found: found, map(os.stat, [path]), None),
+    ],
+)
+def test_what_c_code_calls(call, tmp_path):
+    """The profile function is not told of it: what the code reads stands for such functions."""
+    path = str(tmp_path / "read")
+    plain = _stat_size(call)
+    f = pf.jit(plain)
+    for size in (3, 5, 9, 11):
+        pathlib.Path(path).write_text("a" * size)
+        np.testing.assert_array_equal(f(np.zeros(2), path), plain(np.zeros(2), path))
+        f.wait()
+    counters = f.state().counters
+    assert (counters["python_calls"], counters["kernel_launches"]) == (4, 0)
+    assert "posix.stat is called while tracing" in f.explain()

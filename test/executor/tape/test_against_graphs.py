@@ -53,7 +53,7 @@ def test_every_op(case):
     fn, wrt = weighed(case), floats(case.args)
     args = leaves_of(case.args)
     value = fn(*args)
-    np.testing.assert_allclose(value, fn(*case.args), rtol=1e-12)
+    np.testing.assert_allclose(value.data, fn(*case.args), rtol=1e-12)
     found = pf.gradients(value, [args[k] for k in wrt], allow_unused=True)
     wanted = pf.grad(fn, wrt=wrt)(*case.args)
     filled = [np.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
@@ -93,7 +93,7 @@ def test_random_functions(seed):
     found = pf.gradients(value, args, allow_unused=True)
     wrt = tuple(range(len(args)))
     want, wanted = pf.value_and_grad(lambda *args: fn(np, pf, *args), wrt=wrt)(*made.args)
-    np.testing.assert_allclose(value, want, rtol=1e-9)
+    np.testing.assert_allclose(value.data, want, rtol=1e-9)
     for g, w in zip(found, wanted, strict=True):
         g = np.zeros_like(w) if g is None else g
         np.testing.assert_allclose(g, w, rtol=1e-7, atol=1e-9, err_msg=made.text)

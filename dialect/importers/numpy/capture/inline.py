@@ -55,7 +55,7 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
     for guard in trace.guards:
         value = _guarded(rec, guard.expr, leaves)
         if value in rec.known:
-            rec.bake(value)
+            rec.numbers.bake(value)
     rec.inner_reads += trace.reads
     operands = [as_value(rec, leaf) for leaf in leaves]
     operands += [as_value(rec, array) for array in trace.captured]

@@ -19,11 +19,12 @@ from ..handlers import assignment, creation, joins, linalg, methods, reductions,
 from ..python.generators import is_plain_generator, note_drawn
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
+from ..tracing.layouts import Copied, Laid
 from ..tracing.leaves import kind_of, leaf_kind
-from ..tracing.mutation import check_writes
+from ..tracing.mutation import check_writes, read_copies
 from ..tracing.operators import recorder_of, wrap
 from ..tracing.pytree import TreeDef, flatten, flatten_call, leaf_names, positional_names, unflatten
-from ..tracing.recorder import Copied, Laid, Policy, Recorder
+from ..tracing.recorder import Policy, Recorder
 from ..tracing.trace_guards import TraceGuard, numbers_of
 from ..tracing.traced import TracedArray, is_tracing
 from ..world.effects import effects_refused, labelled
@@ -87,6 +88,7 @@ class Trace:
         laid: how values lie in memory, where their ops do not tell, likewise.
         is_native: arrays in a foreign byte order would be treated in another way.
         overwrites: the function writes to arrays under `no_grad`.
+        notes_writes: it writes to arrays elsewhere, which the tape would note.
         asks_for_gradients: it switches gradient mode on, whatever the mode of the caller is.
     """
 
@@ -112,6 +114,7 @@ class Trace:
     laid: dict[int, Laid] = field(default_factory=dict)
     is_native: bool = False
     overwrites: bool = False
+    notes_writes: bool = False
     asks_for_gradients: bool = False
     held: tuple[tuple[Any, ...] | None, ...] = field(init=False)
     lends: bool = field(init=False)
@@ -253,20 +256,20 @@ def trace(
         rec.journal.codes = rec.scope.codes
         if not call.shadowed:
             rec.journal.meets_hidden = check_seen
-        rec.takes_writes, rec.takes_draws = writes, draws
+        rec.takes_writes, rec.draws.are_taken = writes, draws
         rec.lifts_new, rec.lazy_sizes = call.lifts_new, call.lazy_sizes
         rec.policy, rec.memory, rec.exact = loops, call.memory, exact
-        rec.fixable, rec.size_leaves = call.fixable, dict(call.fixed)
+        rec.numbers.fixable, rec.numbers.size_leaves = call.fixable, dict(call.fixed)
         try:
             found = _record(rec, call)
             if call.fixes(rec):
                 continue
             reads = (*_reads(rec, call), *_absences(found.stores))
-            if draws and (rec.draws or _takes_generators(call.in_tree)):
+            if draws and (rec.draws.made or _takes_generators(call.in_tree)):
                 from ..world.draws import settle  # few functions draw
 
                 held = (read.value for read in reads)
-                fixed = settle(rec.draws, args, kwargs, held, named(rec.scope))
+                fixed = settle(rec.draws.made, args, kwargs, held, named(rec.scope))
             break
         except _Again:
             continue
@@ -277,7 +280,7 @@ def trace(
                     guard for guard in _guards(rec, call)
                     if all(n < len(call.arguments) for n in numbers_of(guard.expr))
                 ]  # fmt: skip
-            elif rec.has_drawn:
+            elif rec.draws.has_drawn:
                 note_drawn(error)
             # A branch of a function that a recorded loop calls is no reason to leave the loop.
             if rec.source is not None and rec.source.open and _has_branches(error, rec):
@@ -293,13 +296,12 @@ def trace(
             call.shadowed = True  # it may be that branches were all that was in the way
     return Trace(
         Module(rec.program), call.in_tree, found.out_tree,
-        [array for array, _, _ in rec.captured.values()], _guards(rec, call),
+        [array for array, _, _ in rec.captures.known.values()], _guards(rec, call),
         tuple(map(leaf_kind, call.leaves)), call.names, rec.strict, tuple(rec.remarks), reads,
         tuple(call.slots), tuple(found.stores), found.writes, found.sources, found.containers,
-        tuple(rec.draws), fixed, rec.hints,
-        rec.copied | rec.raveled,
-        rec.laid | {v: laid for v, laid in rec.unordered.items() if laid is not None},
-        rec.is_native, rec.flow.overwrites, rec.flow.is_switched_on,
+        tuple(rec.draws.made), fixed, rec.hints,
+        rec.layouts.copies(), rec.layouts.orders(), rec.is_native,
+        rec.flow.overwrites, rec.flow.notes_writes, rec.flow.is_switched_on,
     )  # fmt: skip
 
 
@@ -370,10 +372,10 @@ class _Call:
 
         Graphs with loops keep them: loops of few rounds would be recorded round by round.
         """
-        is_new = not rec.size_leaves.keys() <= self.fixed.keys()
+        is_new = not rec.numbers.size_leaves.keys() <= self.fixed.keys()
         if not is_new or any(instr.op in LOOPS for instr in rec.program.body.walk()):
             return False
-        self.fixed |= rec.size_leaves
+        self.fixed |= rec.numbers.size_leaves
         return True
 
     def learns(self, error: Exception, rec: Recorder) -> bool:
@@ -399,8 +401,8 @@ class _Call:
 
     def note(self, stores: Sequence[Store]) -> None:
         """Make slots of the places that are assigned; raises `_Again` if there are new ones."""
-        known = {(id(slot.holder), slot.key) for slot in self.slots}
-        new = [s.place for s in stores if (id(s.place.holder), s.place.key) not in known]
+        known = {slot.id for slot in self.slots}
+        new = [s.place for s in stores if s.place.id not in known]
         found = [place for place in new if _kind_of(place) is not None]
         if found:
             self.restarts += 1
@@ -427,7 +429,7 @@ class _Recorded:
 
 def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     """What the function has read from outside, by itself and through graphs that have joined."""
-    traced = {id(x) for x in call.values} | rec.created.keys()
+    traced = {id(x) for x in call.values} | rec.captures.created.keys()
 
     def is_plain(array: np.ndarray, itself: bool) -> bool:
         if id(array) in traced:
@@ -440,7 +442,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         if read.step == "contents":
             held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
             rec.remark(f"{held} is compared at each call: Python needs it")
-    slots = {(id(slot.holder), slot.key) for slot in call.slots}
+    slots = {slot.id for slot in call.slots}
     return tuple({
         (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
     }.values())  # fmt: skip
@@ -453,7 +455,7 @@ def _absences(stores: Sequence[Store]) -> Iterator[StateRead]:
 
 def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:
     labels = tuple(name.replace("'", "", 2) for name in call.names)
-    return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.guards]
+    return [TraceGuard(g.expr, g.expected, g.loc, labels) for g in rec.numbers.guards]
 
 
 def _record(rec: Recorder, call: _Call) -> _Recorded:
@@ -464,10 +466,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         in_tree = call.in_tree
         shadows = None
         if call.shadowed:
-            slots = {
-                (id(slot.holder), slot.key): x
-                for slot, x in zip(call.slots, given[count:], strict=True)
-            }
+            slots = {slot.id: x for slot, x in zip(call.slots, given[count:], strict=True)}
             shadows = rec.shadows = Shadows(rec, slots)
         if shadows is not None:
             for static, label in call.statics():
@@ -503,14 +502,16 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
             raise rec.refused
         replaced = set() if containers is None else containers.replaced(given[:count])
         _check_slots(rec, call, replaced)
-    rec.check_captured()
+    rec.captures.check()
     if shadows is not None:
-        rec.drop_unused_captures(outputs)
-    inputs = (*rec.inputs, *rec.capture_inputs, *(draw.value for draw in rec.draws))
+        rec.captures.drop_unused({*outputs, *rec.draws.arrays})
+    inputs = (*rec.inputs, *rec.captures.inputs, *(draw.value for draw in rec.draws.made))
     made.writes = tuple(map(inputs.index, rec.written))
     if made.containers is not None and made.sources is not None:
         made.sources = made.containers.numbered(made.sources, behind=len(inputs))
+    rec.draws.examples.clear()
     rec.finish(inputs, outputs)
+    read_copies(rec)
     check_writes(rec)
     return made
 
@@ -575,7 +576,7 @@ def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:
 
     ``replaced``: the numbers of the leaves that are items of arguments, and are assigned.
     """
-    for number in {k for guard in rec.guards for k in numbers_of(guard.expr)}:
+    for number in {k for guard in rec.numbers.guards for k in numbers_of(guard.expr)}:
         is_assigned = number >= len(call.arguments) or number in replaced
         if is_assigned and not isinstance(call.leaves[number], bool):
             raise trace_error(f"{call.names[number]} changes from call to call, and decides here")
@@ -583,14 +584,14 @@ def _check_slots(rec: Recorder, call: _Call, replaced: set[int]) -> None:
 
 def _argument(rec: Recorder, call: _Call, number: int, label: str) -> Any:
     if number in call.fixed:
-        return rec.bake(rec.inputs[number], call.fixed[number])
+        return rec.numbers.bake(rec.inputs[number], call.fixed[number])
     value, leaf = rec.inputs[number], rec.leaves[number]
     if isinstance(leaf, np.ndarray):
         return TracedArray(rec, value, owner=f"argument {label}", is_input=True)
     if type(leaf) is bool:
         # Code asks ``flag is True``, to which a traced value cannot answer.
         code = getattr(rec.fn, "__code__", None)
-        return rec.bake(value, code and Loc(code.co_filename, code.co_firstlineno))
+        return rec.numbers.bake(value, code and Loc(code.co_filename, code.co_firstlineno))
     return wrap(rec, value)
 
 

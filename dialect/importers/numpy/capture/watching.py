@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..python import purity
+from ..python.objects import functions_in
 from ..python.users_code import is_own_file, is_users_class, is_users_file
-from ..tracing.current import trace_error, world_error
+from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
 from ..world.places import MISSING
 from .calls import codes_in
@@ -137,12 +138,7 @@ class Watch:
         is_pythons = owners[0] is _LIBRARY and purity.is_pure_module(frame.f_globals["__name__"])
         if is_pythons and purity.is_of_pythons(function):
             return
-        name = purity.name_of(function)
-        error = world_error(
-            f"{name} is called while tracing, and is not known to be pure: it may give something "
-            "else at each call, or act on what is outside of the program",
-            "call it outside of the function, or tell pf.pure that it is pure",
-        )
+        error = world_error(*unknown_call(purity.name_of(function)))
         if function.__name__ in _ENDS:
             # Nobody sees a ``with`` begin in C code; what it holds has to be given back.
             self._rec.refused = self._rec.refused or error
@@ -360,8 +356,7 @@ def _function_of(frame: types.FrameType, code: types.CodeType) -> types.Function
 
 def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
     """A function with this code in a descriptor, a decorated function or a partial."""
-    for name in ("", "__func__", "fget", "fset", "fdel", "func", "__wrapped__"):
-        found = getattr(value, name, None) if name else value
+    for found in (value, *functions_in(value), getattr(value, "__wrapped__", None)):
         if type(found) is types.FunctionType:
             while found is not None:
                 if found.__code__ is code:

@@ -31,7 +31,7 @@ def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:
     dynamic: list[TracedScalar] = []
     for item in items:
         if isinstance(item, TracedScalar):
-            item.rec.note_size(item.value)
+            item.rec.numbers.note_size(item.value)
             static.append(DYNAMIC)
             dynamic.append(item)
         elif type(item) is bool:

@@ -19,11 +19,12 @@ from ....ir.attrs import DYNAMIC
 from ....ir.dtypes import dtype_of
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS
+from ..tracing.layouts import Laid
 from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.outputs import laid_out, note_order
-from ..tracing.recorder import Laid, Recorder
+from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
 from ..world.substitutes import FUNCTIONS as SUBSTITUTES
 from .axes import as_traced, check_order, dtype_like, ndim, sizes
@@ -251,7 +252,7 @@ def _array(
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
     made = op("copy", object)
-    made.rec.unordered[made.value] = Laid((object.value,), np.array)
+    made.rec.layouts.unordered[made.value] = Laid((object.value,), np.array)
     return in_memory(array(made, dtype, ndmin))
 
 
@@ -371,7 +372,7 @@ def _filled_like(a: Any, value: Any, dtype: Any, shape: Any, *, keeps_order: boo
     if keeps_order and not (type(a) is np.ndarray and a.flags.c_contiguous):
         keeps = shape is None or ndim(out) == ndim(a)
         laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
-        out.rec.unordered[out.value] = laid
+        out.rec.layouts.unordered[out.value] = laid
     return out
 
 
@@ -434,14 +435,14 @@ def lifted(rec: Recorder, made: Any, own: bool) -> Any:
         return made  # no graph has any of its dtype
     copy = op("copy", made)
     if not made.flags.c_contiguous:
-        rec.unordered[copy.value] = None
+        rec.layouts.unordered[copy.value] = None
     return copy
 
 
 def remember(rec: Recorder, made: Any) -> Any:
     """Note an array made while tracing: small ones become constants, not captured inputs."""
     if isinstance(made, np.ndarray) and made.base is None:
-        rec.created[id(made)] = made
+        rec.captures.created[id(made)] = made
     return made
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -59,35 +60,27 @@ def call(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     rule = rule_named(name)
     named = dict(named)
     out = named.pop("out", None)
-    found = _Call(rule).recorded(args, named)
+    found = RecordedCall(rule).recorded(args, named)
     return found if out is None else write_out(rule.shown, out, found)
 
 
 @dataclass
-class _Call:
+class RecordedCall:
     """One call, whose operands are being collected."""
 
     rule: Rule
+    operands: list[Any] = field(default_factory=list)
 
     def recorded(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        self.operands: list[Any] = []
         try:
             given = bound(self.rule.function, args, named)
         except TypeError as error:
             raise trace_error(str(error)) from None
-        names = [*given]
-        if self.rule.sized is not None:
-            for parameter, axis in self.rule.sized(given):
-                if isinstance(given[parameter], Traced):
-                    int(given[parameter].shape[axis])
-        arguments = Arguments(
-            tuple(self._node(x, names[min(k, len(names) - 1)]) for k, x in enumerate(args)),
-            {name: self._node(x, name) for name, x in named.items()},
-        )
+        self._see_sizes(given)
+        arguments = self.collected(args, named, [*given])
         text = arguments_text(arguments)
-        types = [_type_of(x) for x in self.operands]
         try:
-            made = outcome(self.rule.name, text, types)
+            made = outcome(self.rule.name, text, self.types)
         except ProfuseError as error:
             if error.loc is not None:
                 raise
@@ -110,6 +103,23 @@ class _Call:
         for k in made.gaps:
             laid_out(outs[k], self.operands[0], None)
         return mapped(outs.__getitem__, made.structure)
+
+    @property
+    def types(self) -> list[Type]:
+        """What is known of the operands."""
+        return [_type_of(x) for x in self.operands]
+
+    def _see_sizes(self, given: Mapping[str, Any]) -> None:
+        for parameter, axis in () if self.rule.sized is None else self.rule.sized(given):
+            if isinstance(given[parameter], Traced):
+                int(given[parameter].shape[axis])
+
+    def collected(self, args: Any, named: Mapping[str, Any], names: Sequence[str]) -> Arguments:
+        """The arguments, with places for the operands; ``names``: of the positional ones."""
+        return Arguments(
+            tuple(self._node(x, names[min(k, len(names) - 1)]) for k, x in enumerate(args)),
+            {name: self._node(x, name) for name, x in named.items()},
+        )
 
     def _node(self, x: Any, parameter: str) -> Any:
         """An argument as a graph holds it: operands are collected, and leave their place."""
@@ -169,4 +179,4 @@ def _type_of(x: Any) -> Type:
     return type_of(x)
 
 
-__all__ = ["call", "host_function", "host_method"]
+__all__ = ["RecordedCall", "call", "host_function", "host_method"]

@@ -225,7 +225,7 @@ class _Slices:
         if isinstance(bound, Traced):
             bound = op("item", bound)
         if isinstance(bound, TracedScalar) and bound.kind in (int, bool):
-            bound.rec.note_size(bound.value)
+            bound.rec.numbers.note_size(bound.value)
             operands.append(bound)
             return DYNAMIC
         if bound is not None and (

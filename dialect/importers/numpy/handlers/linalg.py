@@ -314,7 +314,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     flat = op("reshape", x, *merged, shape=(DYNAMIC,) * len(merged))
     start = max(k, 0) + columns * max(-k, 0)
     out = op("take", flat, op("add", op("mul", index, columns + 1), start), axis=-1)
-    out.rec.unordered[out.value] = None  # NumPy's has gaps between elements
+    out.rec.layouts.unordered[out.value] = None  # NumPy's has gaps between elements
     note_copy(out, matrix, lambda array: np.diagonal(array, k, one, two))
     return out
 

@@ -12,10 +12,10 @@ from ....errors import ShapeError
 from ....ir.dtypes import dtype_of
 from ..tracing.current import trace_error, user_loc
 from ..tracing.handler_tables import LATE, METHODS, Handler
+from ..tracing.layouts import Laid
 from ..tracing.mutation import in_memory, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.outputs import write_out
-from ..tracing.recorder import Laid
 from ..tracing.traced import Traced
 from . import joins, linalg, selection
 from . import shape_functions as shapes
@@ -60,7 +60,7 @@ def copy(self: Traced, order: str = "C") -> Traced:
         return self
     made = op("copy", self)
     if order == "K":
-        made.rec.unordered[made.value] = Laid((self.value,), np.array)
+        made.rec.layouts.unordered[made.value] = Laid((self.value,), np.array)
     return in_order(made, order) if order == "F" else made
 
 

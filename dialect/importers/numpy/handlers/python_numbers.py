@@ -37,7 +37,7 @@ def _has_axes(value: Any) -> bool:
 
 def _is_differentiated(value: Any) -> bool:
     """True for a known number whose gradient needs an op for what is computed with it."""
-    return isinstance(value, Recording) and value.rec.varies(value.value)
+    return isinstance(value, Recording) and value.rec.numbers.varies(value.value)
 
 
 def _dtype_of(value: Recording) -> DType | None:

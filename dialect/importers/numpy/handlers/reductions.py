@@ -312,7 +312,7 @@ def _weights(a: Any, weights: Any, axis: tuple[int, ...] | None) -> Any:
         what = "Shape of weights must be consistent with shape of a along specified axis."
         raise size_error(ShapeError, what)
     if len(axis) == a.ndim:
-        recorder_of((a,)).pin()  # for other sizes, the weights may have the shape of a
+        recorder_of((a,)).numbers.pin()  # for other sizes, the weights may have the shape of a
     turned = op("transpose", weights, perm=tuple(np.argsort(axis).tolist()))
     others = tuple(k for k in range(a.ndim) if k not in axis)
     return op("expand_dims", turned, axes=others) if others else turned

@@ -304,7 +304,7 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
         for piece in found:
             piece.share(x)
     elif isinstance(x, np.ndarray):
-        found[0].rec.note_view(x)
+        found[0].rec.captures.note_view(x)
     return found
 
 

@@ -68,7 +68,9 @@ def _is_exact(name: str) -> bool:
 def _is_contiguous(array: Any) -> bool:
     """True for an array that the function has made, all of it."""
     made = array.rec.defs.get(array.value)
-    return made is not None and not made.op.aliases and array.value not in array.rec.unordered
+    return (
+        made is not None and not made.op.aliases and array.value not in array.rec.layouts.unordered
+    )
 
 
 # ufunc -> the NumPy function that its ``reduce`` is.

@@ -21,7 +21,7 @@ def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
             if name not in ("__dict__", "__weakref__"):
                 if name.startswith("__") and not name.endswith("__"):
                     name = f"_{cls.__name__.lstrip('_')}{name}"
-                yield name, _slot(value, name)
+                yield name, kept(value, name)
 
 
 def state_of(value: Any) -> dict[str, Any]:
@@ -30,10 +30,11 @@ def state_of(value: Any) -> dict[str, Any]:
     return {**found, **getattr(value, "__dict__", {})}
 
 
-def _slot(holder: Any, key: str) -> Any:
+def kept(holder: Any, key: str) -> Any:
+    """What C code keeps for an object under a name, as in a slot; `ABSENT` if nothing."""
     try:
         return object.__getattribute__(holder, key)
-    except AttributeError:
+    except (AttributeError, ValueError):  # the latter of cells
         return ABSENT
 
 
@@ -78,5 +79,5 @@ def dict_type(table: dict) -> type[dict]:
 
 __all__ = [
     "ABSENT", "HEAP_TYPE", "dict_type", "has_plain_state", "holds_attributes", "instance_with",
-    "slots_of", "state_of",
+    "kept", "slots_of", "state_of",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from ....errors import InternalError
-from .instances import ABSENT, dict_type, slots_of
+from .instances import ABSENT, dict_type, kept, slots_of
 from .purity import BOUND, bound_to
 
 Kind = Literal[
@@ -55,11 +55,19 @@ class Facet(ABC):
 
     def keyed(self, held: Any) -> dict[Any, Any]:
         """What such a copy holds, by key; nothing where there are no keys."""
-        return {k: v for k, v in held.items() if v is not ABSENT}
+        return held
 
     def parts(self, target: Any) -> Iterable[Any]:
         """The objects that are held now."""
         return self.keyed(self.copy(target)).values()
+
+    def find(self, target: Any, key: Any) -> Any:
+        """What an object holds there now; `ABSENT` if nothing. No code of its class runs."""
+        return self.copy(target).get(key, ABSENT)
+
+    def fill(self, target: Any, key: Any, held: Any) -> None:
+        """Have a container hold these items alone; there is no one key of them."""
+        raise InternalError(f"the {self.kind} of an object cannot be filled")
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         """Have an object hold a value; no code of its class runs."""
@@ -82,8 +90,21 @@ class _Items(Facet):
     def parts(self, target: Any) -> Iterable[Any]:
         return tuple(target)
 
+    def find(self, target: Any, key: Any) -> Any:
+        try:
+            return target[key]
+        except LookupError:
+            return ABSENT
+
+    def fill(self, target: Any, key: Any, held: Any) -> None:
+        target.clear()
+        target.extend(held)
+
     def put(self, target: Any, key: Any, value: Any) -> None:
-        (list if isinstance(target, list) else deque).__setitem__(target, key, value)
+        if type(target) is list:
+            target[key] = value
+        else:
+            (list if isinstance(target, list) else deque).__setitem__(target, key, value)
 
 
 class _Table(Facet):
@@ -94,11 +115,19 @@ class _Table(Facet):
             return dict(target)
         return dict(dict_type(target).items(target))  # a user's class may iterate otherwise
 
-    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
-        return held
+    def find(self, target: Any, key: Any) -> Any:
+        return dict_type(target).get(target, key, ABSENT)
+
+    def fill(self, target: Any, key: Any, held: Any) -> None:
+        kind = dict_type(target)
+        kind.clear(target)
+        kind.update(target, held)
 
     def put(self, target: Any, key: Any, value: Any) -> None:
-        dict_type(target).__setitem__(target, key, value)
+        if type(target) is dict:
+            target[key] = value
+        else:
+            dict_type(target).__setitem__(target, key, value)
 
 
 class _Members(Facet):
@@ -145,7 +174,13 @@ class _Fields(Facet):
     kind, step = "fields", "attribute"
 
     def copy(self, target: Any) -> dict[Any, Any]:
-        return {name: _field(target, name) for name in fields_of(target)}
+        return {name: kept(target, name) for name in fields_of(target)}
+
+    def find(self, target: Any, key: Any) -> Any:
+        return kept(target, key)
+
+    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
+        return {k: v for k, v in held.items() if v is not ABSENT}
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         if value is ABSENT:
@@ -160,6 +195,9 @@ class _Attributes(Facet):
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(attributes_of(target) or ())
 
+    def find(self, target: Any, key: Any) -> Any:
+        return (attributes_of(target) or {}).get(key, ABSENT)
+
     def put(self, target: Any, key: Any, value: Any) -> None:
         target.__dict__[key] = value
 
@@ -169,6 +207,12 @@ class _Slots(Facet):
 
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(slots_of(target, type(target)))
+
+    def find(self, target: Any, key: Any) -> Any:
+        return kept(target, key)
+
+    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
+        return {k: v for k, v in held.items() if v is not ABSENT}
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         if value is ABSENT:
@@ -247,11 +291,10 @@ def fields_of(value: Any) -> tuple[str, ...]:
     return next((_FIELDS[cls] for cls in type(value).__mro__ if cls in _FIELDS), ())
 
 
-def _field(target: Any, name: str) -> Any:
-    try:
-        return object.__getattribute__(target, name)
-    except ValueError:  # a cell that holds nothing
-        return ABSENT
+def facet_of_attribute(value: Any, name: str) -> Facet:
+    """Where an object keeps an attribute, or would keep one."""
+    is_kept = any(name == slot for slot, _ in slots_of(value, type(value)))
+    return SLOTS if is_kept or ATTRIBUTES not in facets_of(type(value)) else ATTRIBUTES
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
@@ -274,6 +317,6 @@ def functions_in(descriptor: Any) -> Iterator[Any]:
 
 __all__ = [
     "ATTRIBUTES", "CLASS", "CONTENTS", "DESCRIPTORS", "FACETS", "FIELDS", "FIXED", "LIST",
-    "MEMBERS", "SLOTS", "STATE", "TABLE", "Facet", "Kind", "attributes_of", "facets_of",
-    "fields_of", "functions_in", "parts_of", "table",
+    "MEMBERS", "SLOTS", "STATE", "TABLE", "Facet", "Kind", "attributes_of",
+    "facet_of_attribute", "facets_of",    "fields_of", "functions_in", "parts_of", "table",
 ]  # fmt: skip

@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,22 +34,20 @@ def unwatched(function: _Call) -> _Call:
     return call  # type: ignore[return-value]
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """Do not watch the thread in a block of this package's own, whatever it calls."""
+def apart(function: Callable, *args: Any) -> Any:
+    """Call a function of this package's own, unwatched, whatever it is given."""
     event = sys.getprofile()
     if not getattr(getattr(event, "__self__", None), "is_on", False):
-        yield
-        return
+        return function(*args)
     sys.setprofile(None)
     try:
-        yield
+        return function(*args)
     finally:
         sys.setprofile(event)
 
 
 def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call such a function."""
+    """Call such a function unwatched if what it is given runs nothing of the user's."""
     event = sys.getprofile()
     watch = getattr(event, "__self__", None)
     if not getattr(watch, "pauses", False) or not are_harmless((args, kwargs)):
@@ -77,4 +74,4 @@ def are_harmless(values: tuple | list) -> bool:
     return True
 
 
-__all__ = ["HARMLESS", "are_harmless", "paused", "run", "unwatched"]
+__all__ = ["HARMLESS", "apart", "are_harmless", "run", "unwatched"]

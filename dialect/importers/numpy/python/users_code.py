@@ -65,8 +65,13 @@ def is_users_module(module: types.ModuleType) -> bool:
     return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
 
 
-def is_users_class(cls: type) -> bool:
+def is_users_class(cls: Any) -> bool:
     """True for a class of the user's, and for plain holders of attributes."""
+    return _is_users_class(cls)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_class(cls: Any) -> bool:
     return is_made_by_user(cls) or holds_attributes(cls) or hasattr(cls, "__dataclass_fields__")
 
 

@@ -153,7 +153,7 @@ class Branches(Trial):
         for (name, place), result in zip(pairs, results, strict=True):
             made[name] = result if place is None else (*made.get(name, ()), result)
         for held, _ in placed:
-            held.place.put(made.pop(held.place.id))
+            held.place.put(held.place.holder, made.pop(held.place.id))
         return made
 
     def _placed(self) -> list[tuple[Moved, list[Any]]]:

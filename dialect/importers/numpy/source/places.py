@@ -9,41 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..python.objects import Facet
 from ..tracing.traced import TracedArray
-
-Key = tuple[int, Any]
-
-
-class Held(NamedTuple):
-    """One attribute or item of an object.
-
-    Attributes:
-        facet: of the object.
-        target: the object.
-        key: the attribute's name, or the item's key.
-        name: what the user calls it.
-    """
-
-    facet: Facet
-    target: Any
-    key: Any
-    name: str
-
-    @property
-    def id(self) -> Key:
-        """What tells it from others as long as the object lives."""
-        return id(self.target), self.key
-
-    def put(self, value: Any) -> None:
-        """Have it hold a value; no code of the object's class runs."""
-        self.facet.put(self.target, self.key, value)
+from ..world.places import Key, Place
 
 
 class Moved(NamedTuple):
     """A place with what it held, and what it holds now."""
 
-    place: Held
+    place: Place
     old: Any
     new: Any
 
@@ -52,7 +25,7 @@ class Places:
     """The places that one recorded statement carries, with what they held before it."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Held] = {}  # by the names under which they are carried
+        self._of: dict[str, Place] = {}  # by the names under which they are carried
         self._names: dict[Key, str] = {}
         self.start: dict[str, Any] = {}
         self.given: dict[Key, Any] = {}  # in the block that is recorded
@@ -60,7 +33,7 @@ class Places:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def __contains__(self, place: Held) -> bool:
+    def __contains__(self, place: Place) -> bool:
         return place.id in self._names
 
     def add(self, moved: Moved) -> None:
@@ -72,7 +45,7 @@ class Places:
     def hand(self, given: dict[str, Any]) -> None:
         """Put values into the places, by the names under which they are carried."""
         for name, place in self._of.items():
-            place.put(given[name])
+            place.put(place.holder, given[name])
             self.given[place.id] = given[name]
 
     def values(self, moved: dict[Key, Moved]) -> dict[str, Any]:
@@ -95,7 +68,7 @@ class Places:
         """Put the results of the statement into the places; returns them."""
         for name, place in self._of.items():
             value = made.pop(name)
-            place.put(value)
+            place.put(place.holder, value)
             yield value
 
     @property
@@ -107,4 +80,4 @@ class Places:
         )
 
 
-__all__ = ["Held", "Key", "Moved", "Places"]
+__all__ = ["Key", "Moved", "Places"]

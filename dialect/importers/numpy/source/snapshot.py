@@ -16,8 +16,9 @@ from ..python.instances import ABSENT
 from ..python.objects import FACETS, FIELDS, FIXED, facets_of
 from ..python.users_code import PREFIX
 from ..world.journal import Journal
+from ..world.places import Key, Place
 from .names import may_carry, same
-from .places import Held, Key, Moved
+from .places import Moved
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -89,13 +90,13 @@ class Snapshot(Journal):
             for key, value in now.items():
                 if value is held[key]:
                     continue
-                place = Held(facet, watch.target, key, watch.name + facet.label(key))
+                place = Place(facet, watch.target, key, watch.name + facet.label(key))
                 before = given.get(place.id, held[key])
                 if not same(value, before):
                     if not may_carry(value):
                         continue
                     found[place.id] = Moved(place, before, value)
-                place.put(held[key])
+                place.put(watch.target, held[key])
         return found
 
     def changed(self, names: Mapping[str, Any]) -> str | None:

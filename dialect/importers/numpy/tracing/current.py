@@ -108,15 +108,24 @@ def world_error(what: str, hint: str) -> TraceError:
     return error
 
 
+def unknown_call(name: str) -> tuple[str, str]:
+    """Why a C function that is not known to be pure is not called, and what to do."""
+    return (
+        f"{name} is called while tracing, and is not known to be pure: it may give something else "
+        "at each call, or act on what is outside of the program",
+        "call it outside of the function, or tell pf.pure that it is pure",
+    )
+
+
 def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     """An error at the user's line that sizes cause; pins them: the graph holds for these alone."""
     rec = current()
     if rec is not None:
-        rec.pin()
+        rec.numbers.pin()
     return kind(what, loc=user_loc())
 
 
 __all__ = [
     "HOW_TO_BE_READ", "contents_error", "current", "evaluate_with", "evaluator", "recording",
-    "size_error", "trace_error", "user_loc", "world_error",
+    "size_error", "trace_error", "unknown_call", "user_loc", "world_error",
 ]  # fmt: skip

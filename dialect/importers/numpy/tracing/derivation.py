@@ -133,9 +133,9 @@ class Derivation:
             return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
         instr = rec.defs.get(value)
         if instr is None or instr.blocks:
-            if value in rec.drawn_shapes:
-                return TensorType(getattr(hint, "dtype", None), rec.drawn_shapes[value])
-            captured = value in rec.capture_inputs
+            if value in rec.draws.shapes:
+                return TensorType(getattr(hint, "dtype", None), rec.draws.shapes[value])
+            captured = value in rec.captures.inputs
             return hint if captured else TensorType(getattr(hint, "dtype", None))
         types = [self._types[o] for o in instr.operands]
         try:

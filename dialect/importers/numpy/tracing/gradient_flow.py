@@ -30,13 +30,14 @@ class GradientFlow:
         is_off: the function has switched gradient mode off for what it records now.
         is_switched_on: it has asked for gradients whatever the mode of the caller is.
         overwrites: it has written to an array while the mode was off.
+        notes_writes: it has written to an array while the mode was that of the caller, or on.
     """
 
-    __slots__ = ("is_off", "is_switched_on", "overwrites", "rec")
+    __slots__ = ("is_off", "is_switched_on", "notes_writes", "overwrites", "rec")
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
-        self.is_off = self.is_switched_on = self.overwrites = False
+        self.is_off = self.is_switched_on = self.overwrites = self.notes_writes = False
 
     def switch(self, on: bool) -> bool:
         """Switch the mode of what is recorded from here on; returns whether it was off."""
@@ -75,20 +76,20 @@ class GradientFlow:
         if made is not None and made.op in (Constant, StopGradient):
             return False
         # Python's numbers have gradients where they are differentiated by, and not on the tape.
-        is_known = isinstance(hint, TensorType) or bool(rec.variables)
+        is_known = isinstance(hint, TensorType) or bool(rec.numbers.variables)
         return is_known and rec.is_float(value)
 
     def flows(self, value: int) -> bool:
         """Whether a value may depend on what is differentiated, or on an argument if nothing is."""
         rec = self.rec
-        ends, seen, left = rec.variables or set(rec.inputs), set[int](), [value]
+        ends, seen, left = rec.numbers.variables or set(rec.inputs), set[int](), [value]
         while left:
             v = left.pop()
             if v in seen:
                 continue
             seen.add(v)
             made = rec.defs.get(v)
-            if v in ends or (made is None and v not in (*rec.inputs, *rec.capture_inputs)):
+            if v in ends or (made is None and v not in (*rec.inputs, *rec.captures.inputs)):
                 return True  # of what a block is given nothing is known
             if made is not None and not made.op.no_gradient:
                 left += made.operands
@@ -103,7 +104,7 @@ class GradientFlow:
         if not self.rec.is_float(target):
             return
         self.overwrites = True
-        if self.rec.variables and self._is_filled(target):
+        if self.rec.numbers.variables and self._is_filled(target):
             raise self._refused()
 
     def _is_filled(self, target: int) -> bool:

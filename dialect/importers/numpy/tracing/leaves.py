@@ -12,7 +12,7 @@ import numpy as np
 from ....errors import ArgumentError, DTypeError, ProfuseError
 from ....ir.device import DeviceTensor
 from ....ir.dtypes import NUMBERS, dtype_of
-from ..python.pausing import paused
+from ..python.pausing import apart
 
 LEAF_TYPES: list[type] = []  # further leaf types: traced arrays and numbers, device tensors
 _conversions: list[Callable[[Any], Any]] = []  # see `register_leaf_conversion`
@@ -34,19 +34,19 @@ def register_leaf_conversion(convert: Callable[[Any], Any]) -> None:
 
 def converted(value: Any) -> Any:
     """What the registered conversions make of an object; None if they know nothing of it."""
-    with paused():  # what other libraries' arrays do to be exchanged is not the function's
-        for convert in _conversions:
-            leaf = convert(value)
-            if leaf is not None:
-                return leaf
-    return None
+    return apart(_converted, value)  # what arrays do to be exchanged is not the function's
+
+
+def _converted(value: Any) -> Any:
+    leaves = (convert(value) for convert in _conversions)
+    return next((leaf for leaf in leaves if leaf is not None), None)
 
 
 def kind_of(value: Any) -> Any:
     """The `leaf_kind` of an array or number of the host, and None for all else."""
     if type(value) in NUMBERS or isinstance(value, np.generic):
         return type(value)
-    if not isinstance(value, np.ndarray):
+    if not issubclass(type(value), np.ndarray):  # what else says that it is one is none of NumPy's
         return None
     try:
         check_array(value, "")

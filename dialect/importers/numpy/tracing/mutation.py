@@ -14,13 +14,22 @@ import numpy as np
 from ....analysis.alias import forbidden
 from ....analysis.must_alias import Accesses
 from ....errors import TraceError
-from ....ir.op import OPS
+from ....ir.op import OPS, op_named
+from ....ir.program import Instr
+from ....ir.types import TensorType
+from ....ops.control_flow.control import LOOPS
+from ....ops.indexing.slicing import Pick, Slice
 from .current import trace_error
 from .operators import Recording, op
 from .recorder import Recorder
 
 if TYPE_CHECKING:
     from .traced import Traced
+
+_REARRANGES = frozenset({
+    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
+})  # fmt: skip
+
 
 _COPY_FIRST = "write to a copy: y = x.copy()"
 
@@ -36,7 +45,7 @@ class Storage:
 
 def check_owner(array: Traced) -> None:
     """Raise TraceError for an argument or a view of one, or have the trace copy it."""
-    if array.ndim and not array.rec.evaluates and array.rec.is_of_scalar(array.value):
+    if array.ndim and not array.rec.evaluates and _is_of_scalar(array.rec, array.value):
         raise trace_error("an array that is made of a NumPy scalar is written to", _COPY_FIRST)
     storage = array.storage
     if storage is None or not storage.owner:
@@ -58,7 +67,7 @@ def is_immutable(array: Recording) -> bool:
     """
     if array.rec.evaluates:
         return issubclass(array.__class__, np.generic)
-    return array.rec.is_scalar(array.value)
+    return _is_scalar(array.rec, array.value)
 
 
 def in_memory(x: Any) -> Any:
@@ -113,7 +122,7 @@ def filled_array(array: Traced) -> np.ndarray | None:
     array.storage.owner = array.storage.owner or "an array that other code was given"
     filled = np.full(shape, number, array.dtype)
     filled.flags.writeable = False
-    rec.created[id(filled)] = filled
+    rec.captures.created[id(filled)] = filled
     return filled
 
 
@@ -125,8 +134,10 @@ def check_writes(rec: Recorder) -> None:
     body = rec.program.body
     if not any(instr.op.writes for instr in body.walk()):
         return
-    copied = {value: view.source for value, view in rec.copied.items()}
-    found = Accesses(body, rec.hints.__getitem__, rec.unordered, rec.raveled, copied)
+    copied = {value: view.source for value, view in rec.layouts.copied.items()}
+    found = Accesses(
+        body, rec.hints.__getitem__, rec.layouts.unordered, rec.layouts.raveled, copied
+    )
     for instr in found.aliases.writing():
         complaint = forbidden(found.aliases, instr)
         if complaint:
@@ -151,4 +162,80 @@ def check_writes(rec: Recorder) -> None:
         )
 
 
-__all__ = ["Storage", "check_writes", "operate", "write"]
+def _is_scalar(rec: Recorder, value: int) -> bool:
+    """True for a NumPy scalar, see `is_immutable`."""
+    while not rec.shape(value):
+        made = rec.defs.get(value)
+        if value in rec.scalars:
+            return True
+        if made is None:
+            given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
+            return isinstance(given, np.generic)
+        if made.op.name not in _REARRANGES:
+            return made.op.name not in ("broadcast_to", "copy", "full", "slice")
+        value = made.operands[0]
+    return False
+
+
+def _is_of_scalar(rec: Recorder, value: int) -> bool:
+    """True for an array that is a view of a NumPy scalar here, and a new array in NumPy."""
+    made = rec.defs.get(value)
+    while made is not None and made.op.aliases and rec.shape(value):
+        value = made.operands[0]
+        made = rec.defs.get(value)
+    is_array = isinstance(rec.hints[value], TensorType)
+    return is_array and not rec.shape(value) and _is_scalar(rec, value)
+
+
+def read_copies(rec: Recorder) -> None:
+    """Have a finished graph read the inputs that it writes to through copies, or borrow them."""
+    body = rec.program.body
+    copies = {v: rec.new_value(rec.hints[v], home=body) for v in rec.written}
+    if not copies:
+        return
+    rec.layouts.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
+    lent = _written_in_part(rec)
+    body.replace(copies)
+    body.instrs[:0] = [
+        Instr(op_named("borrow" if v in lent else "copy"), (v,), (copy,))
+        for v, copy in copies.items()
+    ]
+
+
+def _written_in_part(rec: Recorder) -> set[int]:
+    """The inputs to whose elements at run-time indices something is written.
+
+    These writes become no pure ops, so that no kernel makes the array anew. Arrays that a loop
+    writes to are copied, once: what a loan keeps to undo its writes would grow with the rounds.
+    """
+    found = set()
+    for instr in rec.program.body.walk():
+        value, is_part = instr.operands[0] if instr.op.writes else None, False
+        while value is not None and value not in rec.written:
+            made = rec.defs.get(value)
+            value = made.operands[0] if made is not None and made.operands else None
+            is_part |= (
+                made is not None and issubclass(made.op, (Pick, Slice)) and len(made.operands) > 1
+            )
+        if value is not None and is_part:
+            found.add(value)
+    return found - _written_in_loops(rec)
+
+
+def _written_in_loops(rec: Recorder) -> set[int]:
+    """The inputs that loops write to."""
+    found = set()
+    for loop in rec.program.body.walk():
+        if loop.op not in LOOPS:
+            continue
+        for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
+            value: int | None = instr.operands[0]
+            while value is not None and value not in rec.written:
+                made = rec.defs.get(value)
+                value = made.operands[0] if made is not None and made.operands else None
+            if value is not None:
+                found.add(value)
+    return found
+
+
+__all__ = ["Storage", "check_writes", "operate", "read_copies", "write"]

@@ -42,7 +42,7 @@ def op(name: str, *operands: Any, view_of: Any = None, **attrs: Any) -> Any:
         return tuple(wrap(rec, r) for r in results)
     out = wrap(rec, results[0])
     if isinstance(view_of, np.ndarray):
-        rec.note_view(view_of)
+        rec.captures.note_view(view_of)
     if isinstance(view_of, Recording):
         out.share(view_of)
     return out
@@ -77,9 +77,9 @@ def as_value(rec: Recorder, x: Any) -> int:
     if type(x) in NUMBERS or isinstance(x, np.generic):
         return rec.constant(x)
     if isinstance(x, np.ndarray):
-        return rec.capture(x)
+        return rec.captures.take(x)
     if is_foreign(x):
-        return rec.capture(x, converted(x).stand_in())
+        return rec.captures.take(x, converted(x).stand_in())
     if isinstance(x, (list, tuple)):
         return as_value(rec, CREATION["array"](x))
     raise trace_error(f"an object of type {type(x).__name__} is no operand of an array operation")
@@ -203,14 +203,14 @@ class Recording:
     def bake(self) -> Any:
         """The number for the example arguments, guarded; raises TraceError if none is known."""
         self.check_live()
-        return self.rec.bake(self.value)
+        return self.rec.numbers.bake(self.value)
 
     def constant(self) -> Any:
         """`bake` for code that computes with the number.
 
         Raises TraceError if a gradient is asked for that would not see this.
         """
-        if self.rec.varies(self.value):
+        if self.rec.numbers.varies(self.value):
             raise trace_error(
                 "a differentiated number is needed as a constant here, which has no gradient",
                 "compute with operators and functions of np or math, or pass np.float64(x)",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .current import current, trace_error, user_loc
+from .layouts import Copied, Laid
 from .mutation import write
 from .operators import as_value
-from .recorder import Copied, Laid
 from .traced import Traced
 
 
@@ -29,7 +29,7 @@ def note_copy(
     viewed = as_value(copy.rec, source)
     if copy.value != viewed:
         values = tuple([as_value(copy.rec, x) for x in operands])
-        copy.rec.copied[copy.value] = Copied(viewed, take, values, user_loc())
+        copy.rec.layouts.copied[copy.value] = Copied(viewed, take, values, user_loc())
         if isinstance(source, Traced):
             copy.share(source)
 
@@ -37,7 +37,7 @@ def note_copy(
 def note_order(out: Any, make: Callable[..., Any], *sources: Any) -> None:
     """Note that an array lies in memory as what ``make`` makes of others does."""
     if isinstance(out, Traced) and not out.rec.evaluates and out.ndim > 1:
-        out.rec.laid.setdefault(
+        out.rec.layouts.laid.setdefault(
             out.value, Laid(tuple([as_value(out.rec, x) for x in sources]), make)
         )
 
@@ -50,7 +50,7 @@ def laid_out(out: Any, source: Any, take: Callable[[Any], Any] | None, order: st
     """
     if not out.rec.evaluates:
         viewed = as_value(out.rec, source)
-        out.rec.raveled[out.value] = Copied(viewed, take, (), user_loc(), order)
+        out.rec.layouts.raveled[out.value] = Copied(viewed, take, (), user_loc(), order)
     return out
 
 

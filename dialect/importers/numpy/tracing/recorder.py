@@ -8,8 +8,6 @@ number among them that shapes the graph is recorded as a `TraceGuard`.
 
 from __future__ import annotations
 
-import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import CodeType
@@ -28,38 +26,28 @@ from ....errors import (
     TraceError,
     located,
 )
-from ....ir.dtypes import dtype_of
 from ....ir.op import Failure, Op, op_named
 from ....ir.program import Block, Instr, Program
-from ....ir.symbolic import Dimension, Sym, symbol
 from ....ir.types import TENSOR, ListType, ScalarType, Shape, TensorType, Type, type_of
-from ....ops import create
-from ....ops.control_flow.control import LOOPS
-from ....ops.indexing.slicing import Pick, Slice
-from ....ops.queries import Dim, Size
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
 from ..python.float_errors import STATE, told_error, told_errors
-from .current import contents_error, trace_error, user_loc
+from .captures import Captures
+from .current import trace_error, user_loc
 from .derivation import Derivation
+from .drawn import Draws
 from .gradient_flow import FLOATS, GradientFlow
-from .leaves import NUMBERS, check_array
-from .trace_guards import Constant, Expr, TraceGuard, numbers_of, passed
+from .layouts import Layouts
+from .numbers import Numbers
+from .trace_guards import TraceGuard
 
 if TYPE_CHECKING:
     from ..capture.scope import Scope
     from ..capture.watching import Watch
     from ..source.source import Source
-    from ..world.draws import Draw
     from ..world.journal import Journal
     from ..world.places import StateRead
-    from ..world.round_draws import RoundDraws
     from ..world.shadows import Shadows
-
-
-_REARRANGES = frozenset({
-    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,38 +82,6 @@ class Mark:
     draws: int
 
 
-@dataclass(frozen=True)
-class Copied:
-    """What NumPy has in place of a copy: a view.
-
-    Attributes:
-        source: the array of which it is a view.
-        take: gives the view of an array and of what ``operands`` are; None = it is not known.
-        operands: further values.
-        loc: the line.
-        order: "C" or "F", if it is in this order, and a copy of an array that is not.
-    """
-
-    source: int
-    take: Callable[..., Any] | None = None
-    operands: tuple[int, ...] = ()
-    loc: Loc | None = None
-    order: str | None = None
-
-
-@dataclass(frozen=True)
-class Laid:
-    """How the axes of a value lie in memory in NumPy.
-
-    Attributes:
-        sources: arrays on which that depends.
-        make: what makes an array that lies so of arrays that lie as they do.
-    """
-
-    sources: tuple[int, ...]
-    make: Callable[..., Any]
-
-
 class Recorder:
     """One graph under construction.
 
@@ -140,6 +96,10 @@ class Recorder:
         journal: what the function must not change.
         watch: what runs that the scope has not made.
         shadows: of objects that the function reads; None = it reads these themselves.
+        captures: arrays that are no arguments.
+        layouts: how values lie in memory.
+        numbers: those that Python has needed.
+        draws: from random generators.
     """
 
     entry: CodeType
@@ -158,24 +118,15 @@ class Recorder:
         self.known: dict[int, Any] = {}  # numbers computed from sizes and number leaves only
         self.home: dict[int, Block] = {}
         self.defs: dict[int, Instr] = {}
-        self.guards: list[TraceGuard] = []
-        self.captured: dict[int, tuple[Any, int, int | None]] = {}
-        self.created: dict[int, np.ndarray] = {}
-        self.viewed: list[tuple[np.ndarray, int]] = []  # `created` ones with views, checksums
-        self.unordered: dict[int, Laid | None] = {}  # values in the memory order of another array
-        self.laid: dict[int, Laid] = {}  # values in an order that their ops do not tell
-        self.raveled: dict[int, Copied] = {}  # reshapes that copy what is not contiguous
-        self.copied: dict[int, Copied] = {}  # copies where NumPy has views
         self.shaped: dict[int, int] = {}  # gradients that are given -> what they have the shape of
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
-        self.derivation = Derivation(self)
-        self._resolved = 0
+        self.captures, self.layouts, self.draws = Captures(self), Layouts(), Draws()
+        self.numbers, self.derivation = Numbers(self), Derivation(self)
         self._appended = 0
         self.recorded = 0  # ops, with those of trials that have been given up
         self.inputs = [self._input(leaf) for leaf in leaves]
         self.leaf_of = {value: k for k, value in enumerate(self.inputs)}
-        self.capture_inputs: list[int] = []
         self.inner_reads: list[StateRead] = []  # of graphs that have joined this one
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
@@ -192,25 +143,14 @@ class Recorder:
         self.gave_sizes = False  # it has given some
         self.lifts_new = False  # arrays that NumPy makes meanwhile are traced values
         self.writes_new = False  # it would help: traced values are written to such an array
-        self.takes_draws = False  # draws from generators are inputs
-        self.draws: list[Draw] = []  # in the order of the program
-        self.drawn_in_loops: dict[int, RoundDraws] = {}  # by id of the bit generator
-        self.has_drawn = False  # also where a draw has failed
-        self.drawn_examples: dict[int, Any] = {}  # input -> what a draw might give
-        self.drawn_copies: dict[int, int] = {}  # what the function gets -> the input
-        self.drawn_shapes: dict[int, tuple[int | Sym, ...]] = {}  # of inputs, over the leaves
-        self.drawn_from: set[int] = set()  # captured arrays that draws read
         self.suppressing = 0  # `contextlib.suppress` blocks that would catch an error of an op
         self.refused: TraceError | None = None  # an error that the user's code may have caught
-        self.variables: set[int] = set()  # by which what is recorded now is to be differentiated
         self.flow = GradientFlow(self)
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
         self.source: Source | None = None  # what converted code asks
         self._float_state = STATE.get()  # outside of the function, where callers look at it
         self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
-        self.fixable = 0  # so many leaves become constants, in a new trace, if they decide sizes
-        self.size_leaves: dict[int, Loc | None] = {}  # these, and the lines that need them
 
     # --- values -------------------------------------------------------------------------------
 
@@ -252,29 +192,6 @@ class Recorder:
         """True for a value that can have a gradient."""
         return not isinstance(self.hints[value], ListType) and self.dtype(value).kind in FLOATS
 
-    def is_scalar(self, value: int) -> bool:
-        """True for a NumPy scalar, see `mutation.is_immutable`."""
-        while not self.shape(value):
-            made = self.defs.get(value)
-            if value in self.scalars:
-                return True
-            if made is None:
-                given = value in self.inputs and self.leaves[self.inputs.index(value)]
-                return isinstance(given, np.generic)
-            if made.op.name not in _REARRANGES:
-                return made.op.name not in ("broadcast_to", "copy", "full", "slice")
-            value = made.operands[0]
-        return False
-
-    def is_of_scalar(self, value: int) -> bool:
-        """True for an array that is a view of a NumPy scalar here, and a new array in NumPy."""
-        made = self.defs.get(value)
-        while made is not None and made.op.aliases and self.shape(value):
-            value = made.operands[0]
-            made = self.defs.get(value)
-        is_array = isinstance(self.hints[value], TensorType)
-        return is_array and not self.shape(value) and self.is_scalar(value)
-
     # --- instructions -------------------------------------------------------------------------
 
     def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
@@ -296,6 +213,8 @@ class Recorder:
             self.check_visible(operand)
         if self.flow.is_off:
             operands = self.flow.operands(cls, operands)
+        elif cls.writes and not self.flow.notes_writes:
+            self.flow.notes_writes = any(self.is_float(operands[k]) for k in cls.writes)
         hints = tuple(self.hints[o] for o in operands)
         caught = self.catching()
         if caught:
@@ -314,7 +233,7 @@ class Recorder:
         instr = Instr(cls, tuple(operands), results, attrs, (), loc)
         self.append(instr)
         if len(results) == 1:
-            self._know(results[0], instr, hints)
+            self.numbers.note(results[0], instr, hints)
         return results
 
     # --- errors that the user's code catches --------------------------------------------------
@@ -326,7 +245,7 @@ class Recorder:
     def _failed(self, error: Exception) -> None:
         """Pin the sizes that made an op fail, as the function may catch the error and go on."""
         if not isinstance(error, TypeError):
-            self.pin()
+            self.numbers.pin()
 
     def _check_caught(self, op: type[Op], operands: Sequence[int], hints: tuple[Type, ...]) -> None:
         """Make sure that an op whose error would be caught raises in all calls or in none.
@@ -341,17 +260,11 @@ class Recorder:
                 "test for it with np.where or pf.cond instead of try and except",
             )
         if failure is Failure.SIZES:
-            self.pin()
+            self.numbers.pin()
 
     def is_untouched(self, target: Any) -> bool:
         """True for an object that no code has got itself: all have had its shadow."""
         return self.shadows is not None and self.shadows.has(target) and not self.watch.codes
-
-    def written_arrays(self) -> set[int]:
-        """The ids of the captured arrays that the function writes to."""
-        return {
-            id(array) for array, value, _ in self.captured.values() if value in self.written
-        }  # fmt: skip
 
     def remark(self, text: str) -> None:
         """Have `explain` tell something of the graph."""
@@ -381,34 +294,6 @@ class Recorder:
         self.blocks[-1].instrs.append(instr)
         for result in instr.results:
             self.defs[result] = instr
-
-    def _know(self, result: int, instr: Instr, hints: tuple[Type, ...]) -> None:
-        """Record the number a result has, if it follows from sizes and number leaves alone."""
-        value: Any = None
-        hint = self.hints[result]
-        if isinstance(hint, TensorType) and hint.shape != ():
-            return
-        if issubclass(instr.op, create.Constant):
-            value = instr.attrs["value"]
-        elif issubclass(instr.op, (Dim, Size)):
-            shape = self.shape(instr.operands[0])
-            if issubclass(instr.op, Dim):
-                value = shape[instr.attrs["axis"]]
-            elif None not in shape:
-                value = math.prod(shape)
-        elif instr.operands and all(o in self.known for o in instr.operands):
-            try:
-                with np.errstate(all="ignore"):
-                    value = instr.op.evaluate(
-                        instr.op.full_attrs(instr.attrs), *(self.known[o] for o in instr.operands)
-                    )
-            except (ArithmeticError, ValueError):
-                return
-        if value is None or not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
-            return
-        self.known[result] = value
-        if isinstance(hint, ScalarType):
-            self.hints[result] = ScalarType(hint.dtype, value)
 
     def check_visible(self, value: int) -> None:
         """Raise TraceError if a value of a finished branch or loop body is used outside of it."""
@@ -444,9 +329,9 @@ class Recorder:
     def mark(self) -> Mark:
         """What `reset` needs to forget what is recorded from here on."""
         return Mark(
-            tuple(self.blocks), len(self.blocks[-1].instrs), dict(self.known), list(self.guards),
-            dict(self.written), dict(self.remarks), self._appended, self.suppressing,
-            len(self.draws),
+            tuple(self.blocks), len(self.blocks[-1].instrs), dict(self.known),
+            list(self.numbers.guards), dict(self.written), dict(self.remarks), self._appended,
+            self.suppressing, len(self.draws.made),
         )  # fmt: skip
 
     def reset(self, mark: Mark) -> None:
@@ -459,10 +344,10 @@ class Recorder:
         for key, value in list(self._cache.get(id(block), (block, {}))[1].items()):
             if value not in made:
                 del self._cache[id(block)][1][key]
-        self.known, self.guards = dict(mark.known), list(mark.guards)
+        self.known, self.numbers.guards = dict(mark.known), list(mark.guards)
         self.written, self.remarks = dict(mark.written), dict(mark.remarks)
         self._appended, self.suppressing = mark.appended, mark.suppressing
-        del self.draws[mark.draws :]
+        del self.draws.made[mark.draws :]
         self.derivation = Derivation(self)
 
     def cached(self, key: tuple, make: Callable[[], int]) -> int:
@@ -504,180 +389,15 @@ class Recorder:
         key = ("number", type(value), repr(value))
         return self.cached(key, lambda: self.emit("constant", [], {"value": value})[0])
 
-    def capture(self, array: Any, stand_in: np.ndarray | None = None) -> int:
-        """An array the function closes over: an extra input, taken by reference.
-
-        ``stand_in``: a host array of its dtype and shape, for one in the memory of a device.
-        """
-        found = self.captured.get(id(array))
-        if found is not None:
-            return found[1]
-        if stand_in is None:
-            try:
-                check_array(array, "an array that the function uses: ")
-            except ProfuseError as error:
-                raise type(error)(error.what, loc=user_loc(), hint=error.hint) from None
-        if id(array) in self.created and array.size <= 64:
-            return self.constant(array)
-        shown = array if stand_in is None else stand_in
-        type_ = TensorType(dtype_of(shown.dtype), shown.shape)
-        value = self.new_value(type_, home=self.program.body)
-        # Arrays on a device are not read, so that changes of them remain unseen.
-        seen = stand_in is not None or self.journal.watches_array(array)
-        before = None if seen else checksum(array)
-        self.captured[id(array)] = (array, value, before)
-        self.capture_inputs.append(value)
-        return value
-
-    def note_view(self, array: np.ndarray) -> None:
-        """Have `check_captured` refuse later changes of ``array``, if the function has made it."""
-        if id(array) in self.created:
-            self.viewed.append((array, checksum(array)))
-
-    def check_captured(self) -> None:
-        """Raise TraceError if the function changed a captured array while it was traced."""
-        captured = [(array, before) for array, _, before in self.captured.values()]
-        for array, before in (*captured, *self.viewed):
-            if before is not None and checksum(array) != before:
-                error = TraceError(
-                    f"an array of shape {array.shape} that the function uses was changed in "
-                    "place while it was traced: its earlier uses would see the change",
-                    hint="build a new array instead of assigning to one",
-                )
-                error.is_undone = id(array) in self.created
-                raise error
-
-    def drop_unused_captures(self, outputs: Sequence[int]) -> None:
-        """Forget captured arrays that no instruction, no draw and no output reads."""
-        used = {*outputs, *self.drawn_from}
-        for instr in self.program.body.walk():
-            used.update(instr.operands)
-            for block in instr.blocks:
-                used.update(block.outputs)
-        self.captured = {k: c for k, c in self.captured.items() if c[1] in used}
-        self.capture_inputs = [value for _, value, _ in self.captured.values()]
-
     def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Close the graph; its traced values are useless from then on."""
         body = self.program.body
         body.args, body.outputs = tuple(inputs), tuple(outputs)
         self.blocks = []
-        self.drawn_examples.clear()
-        copies = {v: self.new_value(self.hints[v], home=body) for v in self.written}
-        if copies:
-            self.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
-            lent = self._written_in_part()
-            body.replace(copies)
-            body.instrs[:0] = [
-                Instr(op_named("borrow" if v in lent else "copy"), (v,), (copy,))
-                for v, copy in copies.items()
-            ]
-
-    def _written_in_part(self) -> set[int]:
-        """The inputs to whose elements at run-time indices something is written.
-
-        These writes become no pure ops, so that no kernel makes the array anew. Arrays that a loop
-        writes to are copied, once: what a loan keeps to undo its writes would grow with the rounds.
-        """
-        found = set()
-        for instr in self.program.body.walk():
-            value, is_part = instr.operands[0] if instr.op.writes else None, False
-            while value is not None and value not in self.written:
-                made = self.defs.get(value)
-                value = made.operands[0] if made is not None and made.operands else None
-                is_part |= (
-                    made is not None
-                    and issubclass(made.op, (Pick, Slice))
-                    and len(made.operands) > 1
-                )
-            if value is not None and is_part:
-                found.add(value)
-        return found - self._written_in_loops()
-
-    def _written_in_loops(self) -> set[int]:
-        """The inputs that loops write to."""
-        found = set()
-        for loop in self.program.body.walk():
-            if loop.op not in LOOPS:
-                continue
-            for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
-                value: int | None = instr.operands[0]
-                while value is not None and value not in self.written:
-                    made = self.defs.get(value)
-                    value = made.operands[0] if made is not None and made.operands else None
-                if value is not None:
-                    found.add(value)
-        return found
-
-    # --- numbers that Python needs ------------------------------------------------------------
-
-    def varies(self, value: int) -> bool:
-        """True if a number is computed from one by which the trace will be differentiated."""
-        left = [value] if self.variables else []
-        while left:
-            v = left.pop()
-            if v in self.variables:
-                return True
-            if self.dtype(v).kind in "fc":  # an int, or a size, has no derivative
-                left += getattr(self.defs.get(v), "operands", ())
-        return False
-
-    def bake(self, value: int, loc: Loc | None = None) -> Any:
-        """The number that ``value`` has for the example arguments, guarded.
-
-        ``loc``: the line that needs the number, if that is not the user's current one.
-
-        Raises TraceError if it is known only at run time.
-        """
-        if value not in self.known:
-            raise contents_error(
-                "a Python number is needed here, but this one depends on array contents and is "
-                "known only at run time",
-                "use pf.cond, pf.while_loop, pf.fori_loop or np.where",
-            )
-        number = self.known[value]
-        if isinstance(number, (np.generic, np.ndarray)):
-            number = number.item()
-        expr = self.derivation.expr(value)
-        if expr is None:
-            self.pin()
-        else:
-            self._guard(expr, number, loc)
-        return number
-
-    def note_size(self, value: int) -> None:
-        """Note the arguments that a number follows from, which decides the size of an array."""
-        if not self.fixable or value not in self.known:
-            return
-        expr = self.derivation.expr(value)
-        new = set() if expr is None else numbers_of(expr) - self.size_leaves.keys()
-        ints = [k for k in new if k < self.fixable and type(self.leaves[k]) is int]
-        if ints:
-            self.size_leaves |= dict.fromkeys(ints, user_loc())
-
-    def pin(self) -> None:
-        """Guard all sizes and numbers, as any may have decided: the graph holds for these alone."""
-        for leaf, example in enumerate(self.leaves):
-            if isinstance(example, (np.ndarray, np.generic)):
-                for axis, size in enumerate(example.shape):
-                    self._guard(symbol(Dimension(leaf, axis)), size)
-            elif type(example) in NUMBERS:
-                self._guard(passed(leaf, type(example)), example)
-
-    def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
-        if not isinstance(expr, (int, Constant)) and not any(g.expr == expr for g in self.guards):
-            self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
 
 
 def _bare_hint(type_: Type) -> Type:
     return type_.without_layout() if isinstance(type_, TensorType) else type_
 
 
-def checksum(array: np.ndarray) -> int:
-    """A number that tells whether the elements of an array have been changed."""
-    if array.flags.c_contiguous:
-        return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-__all__ = ["Copied", "Laid", "Mark", "Policy", "Recorder", "checksum"]
+__all__ = ["Mark", "Policy", "Recorder"]

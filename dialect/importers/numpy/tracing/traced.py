@@ -435,7 +435,7 @@ def is_differentiated(x: Any) -> bool | None:
     if type(x) is not TracedArray:
         return None
     x.check_live()
-    if not x.rec.variables:
+    if not x.rec.numbers.variables:
         raise trace_error(
             "whether an array is one of the tape is not known while tracing",
             "ask outside of the traced function",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.recorder import checksum
+from ..tracing.captures import checksum
 
 _BYTES = 1 << 22  # of arrays that are kept as copies; larger ones are compared by checksum
 

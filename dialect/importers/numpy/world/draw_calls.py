@@ -23,7 +23,7 @@ def draws_of(bound: Any) -> Callable | None:
     rec = current()
     owner = getattr(bound, "__self__", None)
     name = getattr(bound, "__name__", "")
-    if rec is None or not rec.takes_draws or name not in METHODS:
+    if rec is None or not rec.draws.are_taken or name not in METHODS:
         return None
     if not is_plain_generator(owner) or not restores(owner):
         return None
@@ -50,7 +50,7 @@ def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str,
         return wrap(rec, value)
     # The function may write to what it has drawn, but not to an input.
     copy = rec.emit("copy", [value])[0]
-    rec.drawn_copies[copy] = value
+    rec.draws.copies[copy] = value
     return wrap(rec, copy)
 
 

@@ -108,19 +108,19 @@ def record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, 
     found = [_place(rec, x, what) for x in args]
     named = {k: _place(rec, x, what) for k, x in kwargs.items()}
     _check_shape(name, found, named, what)
-    rec.has_drawn = True
+    rec.draws.has_drawn = True
     # An example of the result: nothing is drawn from the user's generator.
     apart = np.random.Generator(np.random.PCG64(0))
     examples = [x for _, x in found], {k: x for k, (_, x) in named.items()}
     made = getattr(apart, name)(*examples[0], **examples[1])
     value, kind = _result(rec, made, what, (*examples[0], *examples[1].values()))
     places = tuple(p for p, _ in found), {k: p for k, (p, _) in named.items()}
-    rec.draws.append(Draw(owner, name, *places, value, kind))
-    rec.drawn_examples[value] = made
+    rec.draws.made.append(Draw(owner, name, *places, value, kind))
+    rec.draws.examples[value] = made
     size = named.get("size", found[METHODS[name]] if 0 <= METHODS[name] < len(found) else None)
     shape = None if size is None else _sizes(size[0])
     if shape is not None and len(shape) == np.ndim(made):
-        rec.drawn_shapes[value] = shape
+        rec.draws.shapes[value] = shape
     return value
 
 
@@ -199,7 +199,7 @@ def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
         return kind(p for p, _ in pairs), kind(e for _, e in pairs)
     if isinstance(x, _CONSTANTS) or (isinstance(x, type) and issubclass(x, (np.generic, *NUMBERS))):
         return x, x
-    if kind is np.ndarray and id(x) in rec.created:
+    if kind is np.ndarray and id(x) in rec.captures.created:
         kept = x.copy()
         return kept, kept
     raise trace_error(f"{what} is given an object of type {kind.__name__}", HINT)
@@ -207,9 +207,8 @@ def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
 
 def _number(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     value = x.value
-    for k, draw in enumerate(rec.draws):
-        if draw.value == value:
-            return Drawn(k), rec.drawn_examples[value]
+    if (number := rec.draws.number(value)) is not None:
+        return Drawn(number), rec.draws.examples[value]
     known = rec.known.get(value)
     expr = rec.derivation.expr(value) if value in rec.known else None
     if expr is None or type(known) not in NUMBERS or not _is_exact(expr):
@@ -232,14 +231,13 @@ def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     if value in rec.leaf_of:
         number = rec.leaf_of[value]
         return Input(number), rec.leaves[number]
-    for array, captured, _ in rec.captured.values():
+    for array, captured, _ in rec.captures.known.values():
         if captured == value and isinstance(array, np.ndarray):
-            rec.drawn_from.add(value)
+            rec.draws.arrays.add(value)
             return Held(array), array
-    drawn = rec.drawn_copies.get(value)
-    for k, draw in enumerate(rec.draws):
-        if draw.value == drawn:
-            return Drawn(k), rec.drawn_examples[draw.value]
+    drawn = rec.draws.copies.get(value)
+    if (place := rec.draws.number(drawn)) is not None:
+        return Drawn(place), rec.draws.examples[drawn]  # type: ignore[index]
     raise _computed(what)
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ....dataclass import dataclass
 from ..python.instances import state_of
+from ..python.objects import LIST, TABLE, Facet, facet_of_attribute
 from ..tracing.containers import CONTAINERS, container_of, plain_key
 from ..tracing.pytree import LEAF, TreeDef, static_of
-from .places import Place
+from .places import ALL, Place
 from .shadows import Shadows, Store, unrepeatable
 
 if TYPE_CHECKING:
@@ -196,17 +197,17 @@ class Given:
         if kind in _INSTANCES and not is_longer:
             raise unrepeatable(entry.name)
         if kind in _INSTANCES or (is_longer and (kind in _BY_KEY or len(found) == len(held))):
-            step = "attribute" if kind in _INSTANCES else "item"
             for key, value in found.items():
                 if key not in held or value is not held[key]:
                     at = plain_key(key)
-                    shown = f".{at}" if step == "attribute" else f"[{at!r:.40}]"
-                    place = Place(step, None, at, entry.name + shown)
+                    facet = _facet(entry.made, kind, at)
+                    place = Place(facet, None, at, entry.name + facet.label(at))
                     yield self._shadows.store(place, value, key not in held, number)
         else:
             items = {plain_key(k): x for k, x in found.items()}
             whole = list(entry.made) if kind == "list" else items
-            yield self._shadows.store(Place("all", None, None, entry.name), whole, False, number)
+            place = Place(_facet(entry.made, kind, ALL), None, ALL, entry.name)
+            yield self._shadows.store(place, whole, False, number)
 
     def replaced(self, leaves: Sequence[Any]) -> set[int]:
         """The numbers of the leaves that other values have taken the place of."""
@@ -226,6 +227,12 @@ class Given:
         reached = self._rec.journal.reached() if written else ()
         met = [x for x in reached if container_of(x) is not None]
         return Containers(self._every, tuple(written), met, assigned)
+
+
+def _facet(made: Any, kind: str, key: Any) -> Facet:
+    if kind in _INSTANCES:
+        return facet_of_attribute(made, key)
+    return LIST if kind == "list" else TABLE
 
 
 def _contents(made: Any, kind: str) -> dict[Any, Any]:

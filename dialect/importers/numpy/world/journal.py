@@ -34,6 +34,7 @@ from ..python.objects import (
     parts_of,
     table,
 )
+from ..python.pausing import apart
 from ..python.users_code import (
     is_made_by_user,
     is_of_a_library,
@@ -102,8 +103,10 @@ class Journal:
 
     def watch(self, value: Any, name: str) -> None:
         """Note what an object holds, and what the objects in it hold."""
-        if type(value) in self.atoms:
-            return
+        if type(value) not in self.atoms:
+            apart(self._watch, value, name)
+
+    def _watch(self, value: Any, name: str) -> None:
         todo = [(value, name)]
         while todo and len(self._seen) < _OBJECTS and self._items < _ITEMS:
             value, name = todo.pop()

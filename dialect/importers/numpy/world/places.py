@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ....dataclass import dataclass
+from ..python.instances import ABSENT as MISSING
+from ..python.objects import FIELDS, Facet
 
-MISSING = object()  # what is found where there is nothing
+ALL = object()  # the key of all that a list or dict holds
+Key = tuple[int, Any]
 NUMBERS = (bool, int, float, complex)
 PLAIN = (*NUMBERS, str, bytes)  # compared by value
 
@@ -50,54 +54,46 @@ class StateRead:
         return found is self.value or _equal(found, self.value)
 
 
-@dataclass(eq=False, slots=True)
-class Place:
-    """An attribute or item of an object from outside, which calls read and write.
+class Place(NamedTuple):
+    """An attribute or item of an object, which calls, or rounds of a loop, read and write.
+
+    An object is told by itself: what leads to it is compared step by step, each as a `StateRead`.
 
     Attributes:
-        step: ``"attribute"``, ``"item"``, or ``"all"`` that a list or dict holds.
-        holder: the object, dict or list; None = it is an argument.
-        key: name, key or index there.
+        facet: of the object.
+        holder: the object; None = it is an argument of calls.
+        key: name, key or index there; `ALL` = all that a list or dict holds.
         name: what the user calls it.
     """
 
-    step: str
+    facet: Facet
     holder: Any
     key: Any
     name: str
-    kind: type | None = None  # of the holder, when it was last looked at
-    slot: bool = False  # whether that keeps the attribute in a slot
+
+    @property
+    def id(self) -> Key:
+        """What tells it from others as long as the object lives."""
+        return id(self.holder), self.key
 
     def find(self) -> Any:
         """What is there now; None if nothing is."""
-        found = self._found()
+        found = self.facet.find(self.holder, self.key)
         return None if found is MISSING else found
 
     def absence(self) -> StateRead:
         """That nothing is there, as a read of it."""
-        step = "item" if self.step == "item" else "own attribute"
+        step = "item" if self.facet.step == "item" else "own attribute"
         return StateRead(step, self.holder, self.key, MISSING, self.name)
 
-    def _found(self) -> Any:
-        return (_item if self.step == "item" else _own)(self.holder, self.key)
+    @property
+    def put_to(self) -> Callable[[Any, Any, Any], None]:
+        """What stores a value, of a holder and `key`; what the class does then is in the value."""
+        return self.facet.put if self.key is not ALL else self.facet.fill
 
     def put(self, holder: Any, value: Any) -> None:
-        """Store a value there, past what the class does on assignment: that is in the value."""
-        if self.step == "item":
-            holder[self.key] = value
-        elif self.step == "all":
-            holder.clear()
-            (holder.extend if isinstance(holder, list) else holder.update)(value)
-        elif hasattr(holder, "__dict__") and not self._in_slot(holder):
-            holder.__dict__[self.key] = value
-        else:
-            object.__setattr__(holder, self.key, value)
-
-    def _in_slot(self, holder: Any) -> bool:
-        kind = type(holder)
-        if self.kind is not kind:
-            self.kind, self.slot = kind, _is_slot(kind, self.key)
-        return self.slot
+        """Store a value there."""
+        self.put_to(holder, self.key, value)
 
 
 def _is_slot(kind: type, key: str) -> bool:
@@ -119,7 +115,7 @@ def _equal(found: Any, value: Any) -> bool:
 
 FIND: dict[str, Any] = {
     "global": lambda holder, key: holder.get(key, MISSING),
-    "cell": lambda holder, key: _contents(holder),
+    "cell": lambda holder, key: FIELDS.find(holder, "cell_contents"),
     "attribute": lambda holder, key: getattr(holder, key, MISSING),
     "method": lambda holder, key: getattr(getattr(holder, key, None), "__func__", MISSING),
     "item": lambda holder, key: _item(holder, key),
@@ -144,13 +140,6 @@ def _members(holder: Any) -> Any:
     return bytes(holder) if isinstance(holder, bytearray) else frozenset(holder)
 
 
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
 def _item(holder: Any, key: Any) -> Any:
     try:
         return holder[key]
@@ -158,4 +147,4 @@ def _item(holder: Any, key: Any) -> Any:
         return MISSING
 
 
-__all__ = ["FIND", "MISSING", "PLAIN", "Place", "StateRead"]
+__all__ = ["ALL", "FIND", "MISSING", "PLAIN", "Key", "Place", "StateRead"]

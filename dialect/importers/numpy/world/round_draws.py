@@ -61,16 +61,16 @@ def drawn_by_rounds(
     args, kwargs, size = _taken_apart(name, args, kwargs, what)
     given = (name, *(places_of(rec, x, what) for x in (args, kwargs, size)))
     inner, key = loops[-1], id(owner.bit_generator)
-    draws = rec.drawn_in_loops.get(key)
-    is_gone = draws is None or draws.number >= len(rec.draws)  # with a trial
+    draws = rec.draws.in_loops.get(key)
+    is_gone = draws is None or draws.number >= len(rec.draws.made)  # with a trial
     if draws is None or is_gone or draws.outer is not loops[0]:
         most = inner.draws.get(key, 1)
         counts = (*(loop.rounds for loop in loops), most, *size)
         value = record(rec, owner, name, args, {**kwargs, "size": counts})
-        number, body = len(rec.draws) - 1, rec.blocks[-1]
-        rec.draws[number].of_rounds = True
+        number, body = len(rec.draws.made) - 1, rec.blocks[-1]
+        rec.draws.made[number].of_rounds = True
         draws = RoundDraws(number, value, given, loops[0], body, most)
-        rec.drawn_in_loops[key] = draws
+        rec.draws.in_loops[key] = draws
     elif draws.body is not rec.blocks[-1] or draws.given != given:
         raise trace_error(f"{what} is called in a loop that draws otherwise, too", HINT)
     number, draws.count = draws.count, draws.count + 1

@@ -24,6 +24,7 @@ from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
 from ..python.objects import FIELDS, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
@@ -129,6 +130,10 @@ class Shadows:
         known = self._made.get(id(value))
         if known is not None:
             return known[1]
+        return apart(self._shadow_of, value, name)
+
+    def _shadow_of(self, value: Any, name: str) -> Any:
+        kind = type(value)
         if id(value) in self._originals or id(value) in self._own:
             return value
         if len(self._made) >= _MOST:
@@ -167,7 +172,7 @@ class Shadows:
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
         changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
-        changed |= self._rec.written_arrays()
+        changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
         todo, met = [*self._others.values()], set[int]()
@@ -223,9 +228,9 @@ class Shadows:
             check_array(value, "")
         except ProfuseError:
             return value
-        if id(value) in self._rec.created:
+        if id(value) in self._rec.captures.created:
             return value  # the function itself has made it, by code that is not traced
-        captured, owner = self._rec.capture(value), f"the array {name}"
+        captured, owner = self._rec.captures.take(value), f"the array {name}"
         return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
 
     def _filled(self, value: Any, name: str) -> Any:
@@ -322,7 +327,7 @@ class Shadows:
 
     def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
         name = entry.name + entry.facet.label(key)
-        place = Place(entry.facet.step or "", entry.original, key, name)
+        place = Place(entry.facet, entry.original, key, name)
         return self.store(place, value, key not in entry.held)
 
     def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:

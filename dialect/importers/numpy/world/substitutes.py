@@ -21,7 +21,9 @@ import numpy as np
 
 from ..python.caught import catches
 from ..python.generators import is_generator, is_plain_generator
-from ..tracing.current import current, trace_error
+from ..python.purity import is_pure_call, is_pure_module, name_of
+from ..python.users_code import is_users_module
+from ..tracing.current import current, trace_error, unknown_call
 from ..tracing.operators import Recording
 from ..tracing.types_seen import (
     traced_getattr,
@@ -41,12 +43,8 @@ _CLOCKS = frozenset({
 _DATES = frozenset({"now", "utcnow", "today"})
 _UNIQUE = frozenset({"uuid1", "uuid4"})
 _READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
-# Builtins, and modules of Python functions, that act on what is outside of the program.
-_ACTS = frozenset({
-    ("time", "sleep"), ("_warnings", "warn"), ("io", "open"), ("builtins", "print"),
-    ("builtins", "input"), ("posix", "system"), ("posix", "remove"), ("posix", "rename"),
-    ("posix", "mkdir"), ("posix", "write"), ("posix", "read"), ("posix", "open"),
-})  # fmt: skip
+# Modules of Python functions that act on what is outside of the program: C functions, which they
+# call, are refused as such, and would be named in their place.
 _OUTSIDE = frozenset({
     "logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code",
 })  # fmt: skip
@@ -90,7 +88,7 @@ class Module(types.ModuleType):
 def substitute(value: Any) -> Any:
     """The substitute of a value in a traced function; mostly the value itself."""
     if isinstance(value, types.ModuleType):
-        return _module(value) if value.__name__ in _MODULES else value
+        return _module(value) if _has_substitutes(value) else value
     if isinstance(value, type):
         return CLASSES.get(value, value)
     if not callable(value):
@@ -110,10 +108,30 @@ def substitute(value: Any) -> Any:
         found = draws_of(value)
         if found is not None:
             return found
-    why = refusal(value)
+    why = refusal(value) or _unknown(value)
     if why is not None:
         return _refuser(value, *why)
     return _wary(value) if _is_of_an_extension(value) else value
+
+
+def _has_substitutes(module: types.ModuleType) -> bool:
+    """True for a module that may have functions which act on the outside of the program."""
+    name = module.__name__
+    return name in _MODULES or not (is_users_module(module) or is_pure_module(name))
+
+
+def _unknown(value: Any) -> tuple[str, str] | None:
+    """Why a C function must not be called; None if it is pure, or belongs to an object.
+
+    `watching` sees what Python code calls. What C code calls, as `functools.partial` and
+    `itertools.starmap` do, nobody sees.
+    """
+    if type(value) is not types.BuiltinFunctionType:
+        return None
+    owner = value.__self__
+    if not (owner is None or isinstance(owner, types.ModuleType)) or is_pure_call(value):
+        return None
+    return unknown_call(name_of(value))
 
 
 def _is_of_an_extension(value: Any) -> bool:
@@ -182,8 +200,6 @@ def refusal(value: Any) -> tuple[str, str] | None:
                 return _clock(f"time.{name}")
             if name in ("urandom", "getrandom"):
                 return _random(f"os.{name}")
-            if (owner.__name__, name) in _ACTS:
-                return _happens_once(f"{owner.__name__}.{name}")
         elif name == "fill" and isinstance(owner, np.ndarray) and owner.dtype.kind == "V":
             # `ml_dtypes` raises TypeError for a traced number, which the user's code may catch.
             return (

@@ -1,0 +1,104 @@
+"""Derivatives that a call writes anew keep their traces, or an event says what to do."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.executor.functions import gradients
+
+X, T = np.linspace(0.1, 1.0, 5), np.linspace(1.0, 2.0, 5)
+
+
+def quartic(x):
+    return np.sum(x**4)
+
+
+def pair(x, y):
+    return np.sum(np.sin(x) * y), y
+
+
+def traced(run, times=5):
+    before = sum(e.kind == "trace" for e in pf.events())
+    found = [run() for _ in range(times)]
+    return found, sum(e.kind == "trace" for e in pf.events()) - before
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted"),
+    [
+        (lambda: pf.jvp(pf.grad(quartic), (X,), (T,))[1], 12 * X**2 * T),
+        (lambda: pf.jvp(pf.grad(lambda_of_none), (X,), (T,))[1], 2 * T),
+        (lambda: pf.jvp(pf.value_and_grad(quartic), (X,), (T,))[1][0], np.sum(4 * X**3 * T)),
+        (lambda: pf.vjp(pf.grad(quartic), X)[1](T)[0], 12 * X**2 * T),
+        (lambda: pf.jvp(pf.grad(pair, [1], has_aux=True), (X, T), (T, X))[1][0][0], np.cos(X) * T),
+    ],
+    ids=["jvp of grad", "another function", "value_and_grad", "vjp of grad", "options of grad"],
+)
+def test_a_derivative_of_a_gradient_is_traced_once(run, wanted):
+    run()
+    found, traces = traced(run)
+    for y in found:
+        np.testing.assert_allclose(y, wanted, rtol=1e-12)
+    assert traces == 0
+
+
+def lambda_of_none(x):
+    return np.sum(x * x)
+
+
+def test_other_arguments_of_a_gradient_are_another_derivative():
+    first = pf.jvp(pf.grad(pair, 0, has_aux=True), (X, T), (T, X))[1][0]
+    second = pf.jvp(pf.grad(pair, 1, has_aux=True), (X, T), (T, X))[1][0]
+    np.testing.assert_allclose(first, -np.sin(X) * T * T + np.cos(X) * X, rtol=1e-12)
+    np.testing.assert_allclose(second, np.cos(X) * T, rtol=1e-12)
+
+
+def test_gradients_with_options_are_not_taken_for_others():
+    plain = gradients._jitted(gradients.Jvp, pf.grad(quartic))
+    assert gradients._jitted(gradients.Jvp, pf.grad(quartic)) is plain
+    assert gradients._jitted(gradients.Jvp, pf.grad(quartic, name="named")) is not plain
+    assert gradients._jitted(gradients.Jvp, pf.value_and_grad(quartic)) is not plain
+    assert gradients._jitted(gradients.Jvp, pf.grad(pf.grad(quartic))) is not plain
+
+
+def told():
+    return [e for e in pf.events() if e.kind == "slower" and "keep it" in e.reason]
+
+
+@pytest.mark.parametrize("what", ["grad", "value_and_grad", "jvp", "vjp"])
+def test_what_is_made_again_and_again_is_told(what):
+    start = len(told())
+
+    def run():
+        def cubic(x):
+            return np.sum(x**3)
+
+        if what == "jvp":
+            return pf.jvp(cubic, (X,), (T,))
+        if what == "vjp":
+            return pf.vjp(cubic, X)
+        return getattr(pf, what)(cubic)(X)
+
+    for _ in range(3):
+        run()
+    assert len(told()) == start
+    for _ in range(4):
+        run()
+    (event,) = told()[start:]
+    assert event.level == "warning"
+    assert event.function == "cubic"
+    assert f"pf.{what} " in event.reason
+    assert __file__ in event.reason
+
+
+def test_one_that_is_kept_is_not_told():
+    start = len(told())
+    g = pf.grad(quartic)
+    for _ in range(8):
+        g(X)
+        pf.jvp(quartic, (X,), (T,))
+    gc.collect()
+    assert len(told()) == start
