@@ -202,6 +202,10 @@ class Recorder:
         """Call a function with a gradient of its own, of a recorder that `evaluates`."""
         raise NotImplementedError
 
+    def call_again(self, function: Any, args: tuple, gradient: Any) -> Any:
+        """The gradients of a function's arguments outside of traces; of the tape alone."""
+        raise NotImplementedError
+
     def emit(
         self, op: str | type[Op], operands: Sequence[int], attrs: Mapping[str, Any] | None = None
     ) -> tuple[int, ...]:
