@@ -1608,6 +1608,36 @@ MUTATIONS = (
         ("dialect/gradients/test_residuals.py::test_later_writes_do_not_reach_a_pullback",),
     ),
     Mutation(
+        "halves of one spec take the places of another's", "executor/tiers/keyed.py",
+        'f"{len(self.cache)}/{name}": half', "name: half",
+        ("executor/plans/test_tape_halves.py::test_halves_of_each_spec_stay",),
+    ),
+    Mutation(
+        "writes that the tape notes run on plain arrays", "executor/functions/untaped.py",
+        "-1 if trace.notes_writes else", "",
+        ("executor/tape/test_optimizers.py::test_what_the_tape_notes_is_pythons",),
+    ),
+    Mutation(
+        "gradients of results are lost in steps", "executor/functions/untaped.py",
+        "return not (noted & self._noted and (self._asks or gradient_mode()))", "return True",
+        ("executor/tape/test_optimizers.py::test_what_the_tape_notes_is_pythons",),
+    ),
+    Mutation(
+        "the tape does not count what kernels write", "executor/functions/on_tape.py",
+        "            x.wrote(place)", "            pass",
+        ("executor/tape/test_optimizers.py::test_the_tape_counts_what_kernels_write",),
+    ),
+    Mutation(
+        "arithmetic on sizes is differentiated", "dialect/passes/gradients/form_diff_graphs.py",
+        "int(takes_arrays and not cls", "int(not cls",
+        ("executor/plans/test_differentiable.py::test_arithmetic_on_sizes_is_no_subgraph",),
+    ),
+    Mutation(
+        "derivatives of different gradients are one", "executor/functions/gradients.py",
+        "taken = (*taken, (wrt, made.has_aux, made.with_value))", "taken = (*taken, 0)",
+        ("executor/functions/test_derivatives_kept.py",),
+    ),
+    Mutation(
         "functions of numbers are infinite where Python raises", "executor/dispatch/number_ops.py",
         'self._leave_unless(self._w.op(f"fcmp olt double {size}', '(lambda _: None)((f"{size}',
         ("executor/dispatch/test_dispatch_numbers.py::test_errors_are_pythons",),

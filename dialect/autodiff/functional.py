@@ -14,6 +14,7 @@ from ..importers.numpy.capture.inline import inline_block
 from ..importers.numpy.python.users_code import wraps
 from ..importers.numpy.tracing.control import own_arguments
 from ..importers.numpy.tracing.current import current, trace_error, user_loc
+from ..importers.numpy.tracing.mutation import in_memory
 from ..importers.numpy.tracing.operators import Recording, as_value, op, wrap
 from ..importers.numpy.tracing.pytree import (
     TreeDef,
@@ -66,6 +67,7 @@ class Recorded:
         try:
             with rec.nested(apart), rec.flow.differentiated():
                 found, self.tree = flatten(rec.callee(fn)(*given, **kwargs))
+                self._are_arrays = [isinstance(leaf, np.ndarray) for leaf in found]
                 apart.outputs = tuple(as_value(rec, leaf) for leaf in found)
         finally:
             rec.numbers.variables = outer
@@ -76,7 +78,19 @@ class Recorded:
     @property
     def result(self) -> Any:
         """What the function has returned."""
-        return unflatten(self.tree, [wrap(self.rec, v) for v in self.outputs])
+        return unflatten(self.tree, self._of_their_kinds([
+            wrap(self.rec, v) for v in self.outputs
+        ]))  # fmt: skip
+
+    def _of_their_kinds(self, leaves: Sequence[Any]) -> list[Any]:
+        """Leaves as arrays without axes, or as scalars, where those of the result are such."""
+        return [
+            x if not isinstance(x, Traced) or x.ndim
+            else in_memory(x) if is_array
+            else x[()] if isinstance(x, np.ndarray)
+            else x
+            for x, is_array in zip(leaves, self._are_arrays, strict=True)
+        ]  # fmt: skip
 
     def tangents(self, tangents: Sequence[Any]) -> Any:
         """The tangent of the result, from those of the leaves; zeros where it depends on none."""
@@ -86,10 +100,10 @@ class Recorded:
         }  # fmt: skip
         with self.rec.flow.differentiated():
             found = push_forward(self.rec, self.instrs, given, self.outputs)
-        return unflatten(self.tree, [
+        return unflatten(self.tree, self._of_their_kinds([
             gradient_or_zeros(self.rec, wrap(self.rec, v), t)
             for v, t in zip(self.outputs, found, strict=True)
-        ])  # fmt: skip
+        ]))  # fmt: skip
 
     def gradients(self, gradients: Iterable[tuple[int, Any]]) -> list[Any]:
         """One tree per argument: of the gradient for each float leaf, and None for all others."""

@@ -104,7 +104,11 @@ def push_forward(
     """
     b = TraceBuilder(rec)
     found = dict(tangents)
+    wild: set[int] = set()  # values whose tangents may be infinite or NaN where they are finite
     for instr in instrs:
+        is_wild = not wild.isdisjoint(instr.operands)
+        if is_wild or any(i.op.singular for i in (instr, *_inside(instr))):
+            wild.update(instr.results)
         if issubclass(instr.op, ControlFlow):
             if not found.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
                 from .flow import push_flow
@@ -118,7 +122,7 @@ def push_forward(
             continue
         b.wanted = [t is not None for t in given]
         with rec.at(instr.loc):
-            _note(found, instr.results, _pushed(b, instr, given))
+            _note(found, instr.results, _pushed(b, instr, given, is_wild))
     return [found.get(v) for v in wanted]
 
 
@@ -148,12 +152,24 @@ def _is_differentiable(rec: Recorder, instr: Instr) -> bool:
     return not instr.op.no_gradient and any(rec.is_float(r) for r in instr.results)
 
 
-def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> Sequence[Any]:
-    """One tangent per result, or None."""
+def _inside(instr: Instr) -> Iterator[Instr]:
+    """The instructions in the blocks of one."""
+    for block in instr.blocks:
+        yield from block.walk()
+
+
+def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any], is_wild: bool) -> Sequence[Any]:
+    """One tangent per result, or None.
+
+    ``is_wild``: a tangent may be NaN. What a derivative of 0 multiplies has no part in the result,
+    as in reverse mode, where a gradient of 0 stays 0.
+    """
     op, attrs, xs, ys = _parts(b, instr)
     rule = stated_rule(op)
     if rule == "partials":
         parts, multiply = partials_of(b, op, xs, ys[0])
+        if is_wild and not op.singular:
+            multiply = lambda t, partial: b.absorbing_product(partial, t)  # noqa: E731
         terms = [
             times(p, t, multiply)
             for p, t in zip(parts, ts, strict=True) if p is not None and t is not None

@@ -199,7 +199,8 @@ class KeyedExecutor(BaseExecutor):
         self, spec: ArgumentSpec, request: CompileRequest, made: Made, seconds: float
     ) -> Plan:
         linked = made.linked
-        self.halves |= made.halves
+        # Each spec has halves of its own, under the same names.
+        self.halves |= {f"{len(self.cache)}/{name}": half for name, half in made.halves.items()}
         entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))
         self.cache[spec] = self.current = entry
         self.counters.cache_misses += 1

@@ -272,13 +272,17 @@ def _states_rule(cls: type[Op]) -> bool:
 
 
 def _weight(op: ir.Operation) -> int:
-    """How many ops with gradients an op is, those in its blocks included."""
+    """How many ops with gradients an op is, those in its blocks included.
+
+    Numbers, such as sizes and what is computed of them, have no place on the tape.
+    """
     cls = op_class(op)
     if cls is None or op.name in CONSTANTS or issubclass(cls, Identity):
         return 0
     if issubclass(cls, ControlFlow):
         return sum(_weight(inner) for inner in walk(op))
-    return int(not cls.no_gradient and _states_rule(cls))
+    takes_arrays = any(isinstance(type_of(v), TensorType) for v in op.operands)
+    return int(takes_arrays and not cls.no_gradient and _states_rule(cls))
 
 
 __all__ = ["FormDiffGraphs"]

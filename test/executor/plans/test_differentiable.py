@@ -775,3 +775,30 @@ def test_profiles_of_calls_on_the_tape_and_of_others_are_kept_apart(folder):
     counters = again.state().counters
     assert counters["profiles_restored"] == 4 and counters["profiled_runs"] == 0
     assert counters["guard_misses"] == 0 and counters["kernel_launches"] == 3
+
+
+def _of_sizes(x):
+    return (x.shape[0] * 2.0 + 1.0) / (x.size + 3.0)
+
+
+def _filled_by_sizes(x):
+    return np.full(x.shape[0] * 2 - 1, x.size / 7.0 + 0.5)
+
+
+def _one_op_beside_sizes(x):
+    return x * ((x.shape[0] + 2.0) / (x.size * 3.0))
+
+
+@pytest.mark.parametrize("f", [_of_sizes, _filled_by_sizes, _one_op_beside_sizes])
+def test_arithmetic_on_sizes_is_no_subgraph(f):
+    """R1.29"""
+    jitted = pf.jit(f)
+    for _ in range(4):
+        x = pf.array(np.arange(4.0), requires_grad=True)
+        y = jitted(x)
+        np.testing.assert_array_equal(np.asarray(y.data if type(y) is pf.Array else y), f(x.data))
+        if f is _one_op_beside_sizes:
+            y.sum().backward()
+            np.testing.assert_allclose(x.grad, np.full(4, 0.5))
+    assert "diff_graph" not in jitted.ir()
+    assert jitted.state().counters["fallback_calls"] == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import profuse as pf
@@ -102,6 +103,24 @@ def test_the_debug_state_of_reverse_halves_that_are_keyed():
         state = executor.debug_state()
         assert len(state.plans) == executor.counters.cache_misses == 1
         assert executor.counters.cache_hits == 1
+
+
+def test_halves_of_each_spec_stay():
+    """R2.16, R2.19: counters never fall while specs alternate."""
+    f = pf.jit(lambda x, y: (np.tanh(np.exp(x) * y) * np.sin(x) + np.cos(y)).sum())
+    seen = []
+    with knobs.override(profiling_mode=False):
+        for is_frozen in (False, True) * 3:
+            f(leaf(X), pf.array(Y) if is_frozen else leaf(Y)).backward()
+            seen.append(dict(f.state().counters))
+    for before, after in pairwise(seen):
+        assert all(after[name] >= count for name, count in before.items())
+    on_tape = executor_of(f).on_tape
+    assert len(on_tape.cache) == 2
+    halves = [e for e in on_tape.chain() if e is not on_tape]
+    assert len(halves) == 4  # forward and reverse of each
+    assert [e.counters.invocations for e in halves] == [3] * 4
+    assert seen[-1]["compiles"] == seen[1]["compiles"]
 
 
 def test_dumps_and_passes_name_both_halves(tmp_path):

@@ -203,7 +203,7 @@ class Recorder:
         raise NotImplementedError
 
     def call_again(self, function: Any, args: tuple, gradient: Any) -> Any:
-        """The gradients of a function's arguments outside of traces; of the tape alone."""
+        """The gradients of a function's arguments, of a recorder that `evaluates`."""
         raise NotImplementedError
 
     def emit(

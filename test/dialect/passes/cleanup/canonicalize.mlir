@@ -116,3 +116,15 @@ func.func @returned(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   // CHECK-NEXT: return %[[M]], %[[A]]
   return %0, %2 : tensor<4xf32>, tensor<4xf32>
 }
+
+// What passes its operand on is that operand, whoever writes to its memory.
+// CHECK-LABEL: func.func @passed
+func.func @passed(%x: tensor<4xf32>) -> !profuse.tensor {
+  // CHECK-NEXT: %[[C:.*]] = "profuse.copy"(%arg0)
+  %0 = "profuse.copy"(%x) : (tensor<4xf32>) -> !profuse.tensor
+  %1 = "profuse.stop_gradient"(%0) : (!profuse.tensor) -> !profuse.tensor
+  // CHECK-NEXT: "profuse.mul_"(%[[C]], %arg0)
+  %2 = "profuse.mul_"(%1, %x) : (!profuse.tensor, tensor<4xf32>) -> !profuse.tensor
+  // CHECK-NEXT: return %[[C]]
+  return %0 : !profuse.tensor
+}
