@@ -58,14 +58,14 @@ HOOK_MUTATIONS = (
         "executor/tape/builder.py",
         "return np.zeros(x.shape, x.dtype)[()] if self.wanted[index] else None",
         "return None",
-        ("test/executor/tape/test_fuzzed.py",),
+        ("executor/tape/test_fuzzed.py",),
     ),
     Mutation(
         "checkpoints in functions that run op by op need a trace",
         "dialect/autodiff/custom.py",
         "if tape is not None:  # a trace that is run op by op there",
         "if False:",
-        ("test/executor/tape/test_fuzzed.py",),
+        ("executor/tape/test_fuzzed.py",),
     ),
     Mutation(
         "hooks move in front of ops that read what they write to",

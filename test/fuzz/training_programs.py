@@ -30,7 +30,7 @@ EXPRESSIONS = {
         "{v} @ {v}", "np.sort({v})[1] * {s}", "{u}.mean()", "{v}.std()", "{X}.var()", "{v}[2]",
         "np.percentile({v}, 30)", "np.einsum('i,i->', {v}, {v})", "np.sum({m} * {m}, where=MASK)",
         "np.max({X})", "np.prod({v} * {c})", "np.nanmean({m})", "np.vdot({v}, {v})",
-        "np.linalg.slogdet({m} @ {m}.T + EYE)[1]", "np.average({v}, weights=WEIGHTS)",
+        "np.linalg.slogdet(squared({m}) + EYE)[1]", "np.average({v}, weights=WEIGHTS)",
         "np.ptp({v})", "np.partition({v}, 1)[0]", "np.dot({v}, np.arange(4.0))", "len({u}) * {s}",
         "np.quantile({m}, 0.4)", "{m}[MASK].sum()", "np.add.reduce({v})", "np.nanmax({v})",
     ),
@@ -42,7 +42,7 @@ EXPRESSIONS = {
         "{u} @ {X}", "np.interp({v}, GRID, TABLE)", "np.sort({m}, axis=1)[:, 0]", "np.flip({v})",
         "np.abs(np.fft.fft({v}))", "np.convolve({v}, {v})[:4]", "np.repeat({v}, 2)[::2]",
         "np.linalg.norm({m}, axis=1)", "{v}[np.argsort({v})]", "{m}[IDX, IDX[::-1]]",
-        "WEIGHTS * {v}", "np.linalg.eigvalsh({m} + {m}.T + np.diag(WEIGHTS * 4.0))",
+        "WEIGHTS * {v}", "np.linalg.eigvalsh(symmetric({m}) + np.diag(WEIGHTS * 4.0))",
         "{m}.reshape(2, 8)[:, :4].sum(0)", "np.einsum('ij,j->i', {m}, {v})",
         "np.nansum({m}, axis=0)", "np.cumprod({v})", "{v}.copy()", "np.partition({v}, 2)",
         "np.linalg.inv({m} * 0.2 + EYE * 3.0)[0]", "np.gradient({v})",
@@ -54,7 +54,7 @@ EXPRESSIONS = {
     "m": (
         "np.outer({v}, {v})", "{m} @ {m}", "{m}.T", "{m} * {v}", "np.sort({m}, axis=0)",
         "{X}.T @ {X}", "np.tril({m})", "{v}[:, None] + {m}", "np.linalg.inv({m} * 0.2 + EYE * 3.0)",
-        "np.where(MASK, {m}, {s})", "np.diag({v})", "np.linalg.cholesky({m} @ {m}.T + EYE)",
+        "np.where(MASK, {m}, {s})", "np.diag({v})", "np.linalg.cholesky(squared({m}) + EYE)",
         "np.transpose({m}, (1, 0)) * {c}", "{m}[IDX]", "np.cumsum({m}, axis=1)",
         "np.kron({v}, {v}).reshape(4, 4)", "np.einsum('ij,kj->ik', {m}, {m})",
         "np.linalg.solve({m} * 0.2 + EYE * 3.0, {m})",
@@ -214,6 +214,12 @@ checkpointed = pf.checkpoint(lambda x: np.tanh(x) * x)
 
 def detached(x):
     return x.detach() if isinstance(x, pf.Array) else x
+
+def symmetric(x):
+    return x + x.T
+
+def squared(x):
+    return x @ x.T
 
 @pf.no_grad()
 def without(x):
