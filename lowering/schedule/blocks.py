@@ -153,8 +153,10 @@ def _candidates(second: Product, grouper: Grouper) -> Iterator[Blocks]:
     elif isinstance(home, Group) and result is not None:
         is_whole = _is_read_outside(result, [home, second], grouper)
         for first in dict.fromkeys(map(grouper.home.get, grouper.reads(home))):
-            aligned = _aligned(home, first, result, grouper) if isinstance(first, Product) else None
-            if isinstance(first, Product) and aligned is not None:
+            if not isinstance(first, Product) or not _is_plain(first):
+                continue  # of a vector there are no rows
+            aligned = _aligned(home, first, result, grouper)
+            if aligned is not None:
                 kept = [first.output, *([] if is_whole else [result])]
                 windows = [Window([tensor], _height(first, second)) for tensor in kept]
                 yield Blocks(first, home, second, windows, aligned)

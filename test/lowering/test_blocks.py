@@ -281,3 +281,16 @@ def test_three_products_in_a_row_join_once():
         for w in rest[:-1]:
             y = np.tanh(y @ w)
         np.testing.assert_allclose(kernel(*args)[0], y @ rest[-1], rtol=1e-3, atol=1e-3)
+
+
+def test_the_product_of_a_vector_has_no_rows():
+    shapes = (300, 64), (64,), (300, 200), (200, 32)
+    g = Graph(*(tensor(*shape, dtype=F64) for shape in shapes))
+    a, v, m, z = g.inputs
+    scale = g.expand_dims(g.matmul(a, v), axes=(1,))
+    kernel = built(g.returning(g.matmul(g.mul(m, scale), z)))
+    assert not blocks(kernel)
+    a, v, m, z = random(*shapes, dtype=np.float64)
+    np.testing.assert_allclose(
+        kernel(a, v, m, z)[0], (m * (a @ v)[:, None]) @ z, rtol=1e-10, atol=1e-9
+    )
