@@ -77,6 +77,7 @@ SEED ?= 0
 fuzz: $(STAMP) ## PROGRAMS random NumPy programs, drawn by SEED, on all tiers against NumPy
 	cd test && ../$(BIN)/python -m fuzz --programs $(PROGRAMS) --seed $(SEED)
 	cd test && ../$(BIN)/python -m fuzz.world --programs $(PROGRAMS) --seed $(SEED)
+	cd test && ../$(BIN)/python -m fuzz.training --programs $(PROGRAMS) --seed $(SEED)
 
 fuzz-loops: $(STAMP) ## PROGRAMS random programs with loops, branches and jumps, in all tiers
 	cd test/dialect/importers && PROFUSE_CACHE=off ../../../$(BIN)/python source_programs.py \

@@ -54,6 +54,20 @@ HOOK_MUTATIONS = (
         (_CONTRACT,),
     ),
     Mutation(
+        "None from a rule is no gradient in functions that run op by op",
+        "executor/tape/builder.py",
+        "return np.zeros(x.shape, x.dtype)[()] if self.wanted[index] else None",
+        "return None",
+        ("executor/tape/test_fuzzed.py",),
+    ),
+    Mutation(
+        "checkpoints in functions that run op by op need a trace",
+        "dialect/autodiff/custom.py",
+        "if tape is not None:  # a trace that is run op by op there",
+        "if False:",
+        ("executor/tape/test_fuzzed.py",),
+    ),
+    Mutation(
         "hooks move in front of ops that read what they write to",
         _ORDER,
         "            return self.is_head(before)\n",

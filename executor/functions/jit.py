@@ -18,7 +18,7 @@ from threading import get_ident
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from ...dialect.errors import ArgumentError, ProfuseError
+from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ...dialect.importers.numpy.capture.inline import example_of, inline_trace
 from ...dialect.importers.numpy.capture.tracer import is_tracing, trace_inline
 from ...dialect.importers.numpy.python.float_errors import told_error, told_errors
@@ -39,6 +39,8 @@ from ..observe import registry
 from ..settings.knobs import knobs
 from ..settings.plain import Plain, is_disabled, plain, read_knobs
 from ..settings.strategy import normalize
+from ..settings.strict import is_strict
+from ..settings.strict import refused as strict_refused
 from ..tiers.choice import AnyExecutor
 from ..tiers.profiling import Options
 from .byte_order import FOREIGN_ORDER, has_foreign
@@ -92,7 +94,8 @@ class JitFunction(TracedFunction):
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():
-            if self._in_python.serves(key) or self._takes_unseen(args, kwargs):
+            is_pythons = self._in_python.serves(key) or self._takes_unseen(args, kwargs)
+            if is_pythons and not is_strict():
                 return self._leave(None, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
@@ -400,6 +403,9 @@ class JitFunction(TracedFunction):
             result = self._call_graph(flat, args, kwargs)
         except Refused as error:
             refused = error
+            if is_strict() and refused.raised is None and current() is None:
+                why = refused.error or TraceError("; ".join(self._in_python.reasons))
+                raise strict_refused(self._name, why) from None
         else:
             if self._graphs_made == known:  # a new graph may serve no other call
                 self._in_python.note_graph(args, kwargs)

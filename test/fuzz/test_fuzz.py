@@ -14,7 +14,7 @@ import pytest
 from every_case import EVERY_CASE
 from profuse.dialect.ops.elementwise.unary import Exp
 
-from . import modes, world
+from . import modes, training, training_programs, training_ways, world
 from .compare import module
 from .modes import Finding, check
 from .programs import Program, at_most, generate, quiet
@@ -213,3 +213,34 @@ def test_programs_of_the_world(first, compiled, tmp_path):
         for number in range(first, first + (80 if compiled > 3 else 30)):
             assert not world.check(9, number, str(tmp_path), number % compiled == 0, counts)
     assert counts["native"] and counts["python"]
+
+
+def test_training_programs():
+    """Steps of training in most ways that do not compile, and a few in those that do."""
+    counts: Counter[str] = Counter()
+    with pf.knobs.override(cache=False, unsupported="python"):
+        for number in range(35):
+            ways = training.usual(number)
+            program = training_programs.generate(11, number)
+            assert not training.check(program, ways if number % 8 < 2 else ways[:3], counts)
+    assert counts["pf.grad"] and counts["differences"] and counts["captured"]
+
+
+@pytest.mark.parametrize("way", ["traced", "interpreted"])
+def test_a_lost_gradient_of_a_training_program_is_found(monkeypatch, way, capsys):
+    """What is printed then shows the same by itself."""
+    rule = training_ways.Way.backward
+
+    def backward(self, y, **options):
+        rule(self, y * 2.0 if self.options or self.captured else y, **options)
+
+    program = training_programs.generate(11, 0)
+    monkeypatch.setattr(training_ways.Way, "backward", backward)
+    with pf.knobs.override(cache=False, unsupported="python"):
+        assert "became" in training.check(program, [way], Counter())[way]
+    printed = training.script(program, way).replace(
+        "y.backward(**options)",
+        "(y * 2.0 if self.options or self.captured else y).backward(**options)",
+    )
+    exec(compile(printed, "<script>", "exec"), {"__name__": "alone"})
+    assert "became" in capsys.readouterr().out

@@ -1,8 +1,8 @@
 """``python -m fuzz.training``, from ``test/``: random training programs, in all ways to gradients.
 
-Models, hooks, writes, gradient modes, shapes and frozen leaves are drawn. Each way runs steps beside
-the plain tape: jitted, captured, in the background, by ``pf.grad``. What differs is printed as a
-script that runs by itself.
+Models, hooks, writes, gradient modes, shapes and frozen leaves are drawn. Each way runs beside the
+plain tape, step by step: jitted, captured, in the background, by ``pf.grad``. What differs is
+printed as a script that runs by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random training programs, as text: a model, a loss, hooks, and what happens between the steps.
 
 A program is a module. ``body`` is what some ways jit, ``forward`` what stands around it, and
-``program(way)`` makes leaves and gives a function of one step, which returns what can be seen of it.
+``program(way)`` makes leaves and gives a function of one step, which returns what is seen of it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ ANY = (
     "np.maximum({T}, {T} * {c})", "np.abs({T})", "np.clip({T}, -0.5, 0.7)", "{T} ** 2 * {c}",
     "np.sqrt({T} ** 2 + {c})", "{T} * {n} + {T}", "np.logaddexp({T}, {c})", "-{T} + {c}",
     "np.nan_to_num({T})", "np.hypot({T}, {c})", "np.arctan2({T}, {T} ** 2 + 1.0)", "{c} ** {T}",
-    "checkpointed({T})", "tripled({T})", "np.log1p({T} ** 2)", "{T} % 0.7 + {T}",
-    "gated({T}, {T})", "np.exp({T} * 0.3).astype(np.float64)", "np.float32(0.5) * {T}",
-    "np.minimum({T}, {s})", "np.real({T})", "checkpointed(checkpointed({T}))", "{T}.clip(-1, 1)", "np.multiply({T}, {s})", "np.copysign({T}, {c})",
+    "checkpointed({T})", "tripled({T})", "np.log1p({T} ** 2)", "{T} % 0.7 + {T}", "gated({T}, {T})",
+    "np.exp({T} * 0.3).astype(np.float64)", "np.float32(0.5) * {T}", "np.minimum({T}, {s})",
+    "np.real({T})", "checkpointed(checkpointed({T}))", "{T}.clip(-1, 1)", "np.multiply({T}, {s})",
+    "np.copysign({T}, {c})",
 )  # fmt: skip
 EXPRESSIONS = {
     "s": (
@@ -29,7 +30,7 @@ EXPRESSIONS = {
         "{v} @ {v}", "np.sort({v})[1] * {s}", "{u}.mean()", "{v}.std()", "{X}.var()", "{v}[2]",
         "np.percentile({v}, 30)", "np.einsum('i,i->', {v}, {v})", "np.sum({m} * {m}, where=MASK)",
         "np.max({X})", "np.prod({v} * {c})", "np.nanmean({m})", "np.vdot({v}, {v})",
-        "np.linalg.slogdet({m} @ {m}.T + EYE)[1]", "np.average({v}, weights=WEIGHTS)",
+        "np.linalg.slogdet(squared({m}) + EYE)[1]", "np.average({v}, weights=WEIGHTS)",
         "np.ptp({v})", "np.partition({v}, 1)[0]", "np.dot({v}, np.arange(4.0))", "len({u}) * {s}",
         "np.quantile({m}, 0.4)", "{m}[MASK].sum()", "np.add.reduce({v})", "np.nanmax({v})",
     ),
@@ -40,20 +41,23 @@ EXPRESSIONS = {
         "np.stack([{v}, {v}]).sum(axis=0)", "{m}.sum(axis=0)", "{m}.max(axis=1)", "np.roll({v}, 1)",
         "{u} @ {X}", "np.interp({v}, GRID, TABLE)", "np.sort({m}, axis=1)[:, 0]", "np.flip({v})",
         "np.abs(np.fft.fft({v}))", "np.convolve({v}, {v})[:4]", "np.repeat({v}, 2)[::2]",
-        "np.linalg.norm({m}, axis=1)", "{v}[np.argsort({v})]", "{m}[IDX, IDX[::-1]]", "WEIGHTS * {v}",
-        "np.linalg.eigvalsh({m} + {m}.T + np.diag(WEIGHTS * 4.0))", "{m}.reshape(2, 8)[:, :4].sum(0)",
-        "np.einsum('ij,j->i', {m}, {v})", "np.nansum({m}, axis=0)", "np.cumprod({v})", "{v}.copy()",
-        "np.partition({v}, 2)", "np.linalg.inv({m} * 0.2 + EYE * 3.0)[0]", "np.gradient({v})",
+        "np.linalg.norm({m}, axis=1)", "{v}[np.argsort({v})]", "{m}[IDX, IDX[::-1]]",
+        "WEIGHTS * {v}", "np.linalg.eigvalsh(symmetric({m}) + np.diag(WEIGHTS * 4.0))",
+        "{m}.reshape(2, 8)[:, :4].sum(0)", "np.einsum('ij,j->i', {m}, {v})",
+        "np.nansum({m}, axis=0)", "np.cumprod({v})", "{v}.copy()", "np.partition({v}, 2)",
+        "np.linalg.inv({m} * 0.2 + EYE * 3.0)[0]", "np.gradient({v})",
         "np.take_along_axis({v}, np.argsort({v}), 0)", "np.squeeze({v}[None])", "{m}.T[2]",
         "np.select([{v} > 0, {v} <= 0], [{v}, {v} * {c}])", "np.pad({v}, 1)[1:-1]",
-        "np.concatenate([[{s}], {v}[1:]])", "np.broadcast_to({s}, (4,))", "np.array([1.0, 2, 3, 4]) * {s}",
+        "np.concatenate([[{s}], {v}[1:]])", "np.broadcast_to({s}, (4,))",
+        "np.array([1.0, 2, 3, 4]) * {s}",
     ),
     "m": (
         "np.outer({v}, {v})", "{m} @ {m}", "{m}.T", "{m} * {v}", "np.sort({m}, axis=0)",
         "{X}.T @ {X}", "np.tril({m})", "{v}[:, None] + {m}", "np.linalg.inv({m} * 0.2 + EYE * 3.0)",
-        "np.where(MASK, {m}, {s})", "np.diag({v})", "np.linalg.cholesky({m} @ {m}.T + EYE)",
-        "np.transpose({m}, (1, 0)) * {c}", "{m}[IDX]", "np.cumsum({m}, axis=1)", "np.kron({v}, {v}).reshape(4, 4)",
-        "np.einsum('ij,kj->ik', {m}, {m})", "np.linalg.solve({m} * 0.2 + EYE * 3.0, {m})",
+        "np.where(MASK, {m}, {s})", "np.diag({v})", "np.linalg.cholesky(squared({m}) + EYE)",
+        "np.transpose({m}, (1, 0)) * {c}", "{m}[IDX]", "np.cumsum({m}, axis=1)",
+        "np.kron({v}, {v}).reshape(4, 4)", "np.einsum('ij,kj->ik', {m}, {m})",
+        "np.linalg.solve({m} * 0.2 + EYE * 3.0, {m})",
     ),
     "X": (
         "{X} @ {m}", "{X} * {v}", "{u}[:, None] * {v}", "{X} - {X}.mean(axis=0)", "{X} + {s}",
@@ -79,7 +83,8 @@ STATEMENTS = {
         "{r} = {t} * 1.0\n{r} *= {v}", "{r} = {t} * 2.0\nq = {r}[1:]\nq *= {c}",
         "{r} = {t} * 1.0\n{r}[{r} > 0] *= {c}", "{r} = {t} * 1.0\n{r}[IDX[:2]] += {s}",
         "{r} = {t} * 1.0\nnp.multiply({r}, {v}, out={r})", "{r} = np.tanh({t})\n{r}[:] = {v}",
-        "{r} = {t} * 1.0\n{r}[1] += {r}[0]\n{r}[2] *= {r}[1]", "{r} = {t}.copy()\n{r}[::2] -= {v}[1::2]",
+        "{r} = {t} * 1.0\n{r}[1] += {r}[0]\n{r}[2] *= {r}[1]",
+        "{r} = {t}.copy()\n{r}[::2] -= {v}[1::2]",
         "{r} = {t} * 0.0\nfor row in {m}:\n    {r} = {r} + row * {c}",
         "{r}, q = checkpointed({t}), {t} * 1.0\nq -= {r}\n{r} = {r} * q",
         "{r} = {t} * 1.0\nq = {r}[::2]\n{r}[1] = q[0] * {s}\n{r} = {r} + q.sum()",
@@ -103,13 +108,13 @@ STATEMENTS = {
 TOLD_STATEMENTS = (
     "with pf.no_grad():\n    {r} = {E}",
     "with pf.no_grad():\n    with pf.enable_grad():\n        {r} = {E}",
-    "with pf.no_grad():\n    q = {E}\n{r} = q * {T}",
-    "with pf.enable_grad():\n    {r} = {E}",
+    "with pf.no_grad():\n    q = {E}\n{r} = q * {T}", "with pf.enable_grad():\n    {r} = {E}",
     "with pf.no_grad():\n    {r} = {T} * 1.0\n    {r} += {T}",
-)
+)  # fmt: skip
 LEAF_HOOKS = (
     "{p}.register_hook(lambda g: g * 0.5)", "{p}.register_hook(lambda g: np.clip(g, -0.5, 0.5))",
-    "{p}.register_hook(lambda g: log.append(np.array(g)))", "{p}.register_hook(lambda g: np.zeros_like(g))",
+    "{p}.register_hook(lambda g: log.append(np.array(g)))",
+    "{p}.register_hook(lambda g: np.zeros_like(g))",
     "{p}.register_hook(lambda g: np.multiply(g, 2.0, out=BUFFER['{p}'][...]))",
     "{p}.register_hook(lambda g: np.sign(g).astype(np.float32))",
     "{p}.register_post_accumulate_grad_hook(scale)",
@@ -122,25 +127,39 @@ RESULT_HOOKS = (
     "y.register_hook(lambda g: g * 3.0)", "y.register_hook(lambda g: None)",
     "y.register_hook(lambda g: log.append(np.array(g)))", "y.register_hook(np.tanh)",
     "y.register_hook(lambda g: np.multiply(g, 2.0, out=g))",
-    "y.node.register_prehook(lambda gs: tuple(g * 0.5 for g in gs))",
+    "y.node.register_prehook(lambda gs: [None if g is None else g * 0.5 for g in gs])",
     "y.register_hook(lambda g: np.clip(g, -0.1, 0.1))",
 )  # fmt: skip
 # What stands around the model, of its result `y`, and gives the loss.
 AROUND = {
-    "s": ("y * {c} + {s}", "y ** 2", "np.tanh(y) * {s}", "y"),
-    "v": ("(y ** 2).sum()", "y @ {v}", "np.sort(y)[:2].sum()", "(y * {v}).mean()", "y[y > 0].sum() + {s}"),
-    "m": ("(y * {m}).sum()", "np.median(y) * {s}", "np.linalg.norm(y)", "(y @ {v}).sum()"),
-    "X": ("(y ** 2).mean()", "(y @ {v}).sum()", "np.nansum(y) * {c}", "y.max(axis=1).sum()"),
-    "u": ("(y ** 2).mean()", "y.sum() * {s}", "np.median(y)", "np.abs(y).sum()"),
+    "s": (
+        "y * {c} + {s}", "y ** 2", "np.tanh(y) * {s}", "y",
+    ),
+    "v": (
+        "(y ** 2).sum()", "y @ {v}", "np.sort(y)[:2].sum()", "(y * {v}).mean()",
+        "y[y > 0].sum() + {s}",
+    ),
+    "m": (
+        "(y * {m}).sum()", "np.median(y) * {s}", "np.linalg.norm(y)", "(y @ {v}).sum()",
+    ),
+    "X": (
+        "(y ** 2).mean()", "(y @ {v}).sum()", "np.nansum(y) * {c}", "y.max(axis=1).sum()",
+    ),
+    "u": (
+        "(y ** 2).mean()", "y.sum() * {s}", "np.median(y)", "np.abs(y).sum()",
+    ),
 }  # fmt: skip
 UPDATES = (
-    "with pf.no_grad():\n    for p in leaves:\n        if p.grad is not None:\n            p -= 0.05 * p.grad\n        p.grad = None",
-    "for p in leaves:\n    if p.grad is not None:\n        p.grad *= 0.5\n        p.data[...] -= 0.1 * p.grad\n    p.grad = None",
+    "with pf.no_grad():\n    for p in leaves:\n        if p.grad is not None:\n"
+    "            p -= 0.05 * p.grad\n        p.grad = None",
+    "for p in leaves:\n    if p.grad is not None:\n        p.grad *= 0.5\n"
+    "        p.data[...] -= 0.1 * p.grad\n    p.grad = None",
     "if k % 2:\n    for p in leaves:\n        p.grad = None",
     "for p in leaves:\n    if p.grad is not None:\n        p.grad *= 0.0",
     "norm = sum(float((p.grad ** 2).sum()) for p in leaves if p.grad is not None) ** 0.5\n"
     "with pf.no_grad():\n    for p in leaves:\n        if p.grad is not None:\n"
-    "            p.grad *= 1.0 / max(1.0, norm)\n            p -= 0.1 * p.grad\n            p.grad = None",
+    "            p.grad *= 1.0 / max(1.0, norm)\n            p -= 0.1 * p.grad\n"
+    "            p.grad = None",
     "with pf.no_grad():\n    for p in leaves:\n        if p.grad is not None:\n"
     "            BUFFER[p.shape] = 0.9 * BUFFER.get(p.shape, 0.0) + p.grad\n"
     "            p -= 0.02 * BUFFER[p.shape]\n        p.grad = None",
@@ -148,15 +167,15 @@ UPDATES = (
 RUNS = (
     "way.backward(loss)", "way.backward(loss)", "way.backward(loss)",
     "way.backward(loss, retain_graph=True)\nway.backward(loss)",
-    "way.backward(loss, retain_graph=True)\nway.backward(other)",
-    "way.backward(loss + other)",
-    "found = way.gradients(loss, leaves)\nseen += [shown(g) for g in found]\nif k % 2:\n    way.backward(forward(f, data(k), *leaves, log)[0])",
+    "way.backward(loss, retain_graph=True)\nway.backward(other)", "way.backward(loss + other)",
+    "found = way.gradients(loss, leaves)\nseen += [shown(g) for g in found]\nif k % 2:\n"
+    "    way.backward(forward(f, data(k), *leaves, log)[0])",
 )  # fmt: skip
 TOGGLES = (
     "v.requires_grad = k % 3 != 1", "w.requires_grad = k < 6", "b.requires_grad = bool(k % 2)",
     "w.requires_grad = v.requires_grad = k % 5 != 2",
 )  # fmt: skip
-MODULE = '''\
+MODULE = """\
 import numpy as np
 import profuse as pf
 
@@ -196,6 +215,12 @@ checkpointed = pf.checkpoint(lambda x: np.tanh(x) * x)
 def detached(x):
     return x.detach() if isinstance(x, pf.Array) else x
 
+def symmetric(x):
+    return x + x.T
+
+def squared(x):
+    return x @ x.T
+
 @pf.no_grad()
 def without(x):
     return np.cos(x) * 2.0
@@ -203,7 +228,10 @@ def without(x):
 def shown(x):  # what can be seen of a value
     if x is None or type(x) in (int, float, str):
         return x
-    return bool(getattr(x, "requires_grad", False)), x.dtype.name, x.shape, np.array(getattr(x, "data", x))
+    if x.dtype.kind == "O":
+        return "objects"
+    elements = np.array(x.data if isinstance(x, pf.Array) else x)
+    return bool(getattr(x, "requires_grad", False)), x.dtype.name, x.shape, elements
 
 def data(k):
     rng = np.random.default_rng([{seed}, k % 5])
@@ -263,7 +291,7 @@ def program(way):
         return seen + [shown(p) for p in leaves]
 
     return step
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -345,8 +373,14 @@ def generate(seed: int, number: int) -> Training:
     text = outside.filled(rng.choice(AROUND[kind]), kind)
     around.append(f"z = {text}")
     wrap = "" if rng.random() < 0.7 else "pf.array"
-    loss = rng.choice(("z + (v ** 2).sum()", "z + b * 0.5", f"z + w.mean() + {outside.expression('s')}",
-                       "z" if wrap else "z - b"))  # fmt: skip
+    more = outside.expression("s")
+    losses = (
+        "z + (v ** 2).sum()",
+        "z + b * 0.5",
+        f"z + w.mean() + {more}",
+        "z" if wrap else "z - b",
+    )
+    loss = rng.choice(losses)
     hooks = [f"{rng.choice(LEAF_HOOKS).format(p=rng.choice('wvb'))}"
              for _ in range(rng.randint(1, 2) if hooked else 0)]  # fmt: skip
     step = [rng.choice(TOGGLES)] if rng.random() < 0.25 else []

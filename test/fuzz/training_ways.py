@@ -1,4 +1,4 @@
-"""Ways to run a training program, and what differs between two. It stands in printed scripts, too."""
+"""Ways to run a training program, and what differs between them; printed scripts hold it, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives that a call writes anew keep their traces, or an event says what to do."""
+"""Derivatives that are written anew at each call keep their traces, or an event tells of it."""
 
 from __future__ import annotations
 

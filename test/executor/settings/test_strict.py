@@ -207,3 +207,22 @@ def test_scopes_nest_and_belong_to_their_thread():
     with pytest.raises(KeyError), pf.strict_fusion():
         raise KeyError
     assert not is_strict()
+
+
+def test_a_function_that_no_graph_can_hold_raises_by_default():
+    """R1.46: with ``unsupported="python"`` as well, at each call in the scope, at none outside."""
+
+    def reads(x):
+        with open(__file__) as file:
+            return np.tanh(x) * len(file.readline())
+
+    f = pf.jit(reads, unsupported="python")
+    for _ in range(3):
+        with pf.strict_fusion(), pytest.raises(pf.StrictFusionError, match="cannot be compiled"):
+            f(np.ones(3))
+    assert f.state().counters["python_calls"] == 0
+    for _ in range(3):
+        f(np.ones(3))
+    with pf.strict_fusion(), pytest.raises(pf.StrictFusionError):
+        f(np.ones(3))
+    assert f.state().counters["python_calls"] == 3
