@@ -44,6 +44,7 @@ NO_SUITE = {
          "profuse.accumulate_grad", "profuse.validate_grads", "profuse.final_callbacks"],
         "of captured backward runs: test/executor/backward",
     ),
+    "profuse.python_call": "it calls users' functions: test_host.py",
     "profuse.host_call": "its suites are those of the libraries: test_host_functions.py",
     "profuse.warn": "computes nothing: test_settings.py",
 }  # fmt: skip
