@@ -68,8 +68,8 @@ def _act() -> Program:
 
 @row('`os.environ["N"]`')
 def _environment() -> Program:
-    os.environ["PROFUSE_TEST_CONSTRUCT"] = "3"
-    return lambda x: x * float(os.environ["PROFUSE_TEST_CONSTRUCT"]) + 1.0, _array
+    os.environ["CONSTRUCT_OF_A_TEST"] = "3"
+    return lambda x: x * float(os.environ["CONSTRUCT_OF_A_TEST"]) + 1.0, _array
 
 
 @row("`rng.normal(size=3)`")
