@@ -44,12 +44,12 @@ MUTATIONS = (
     Mutation(
         "a host call gives a tuple of its one result", "dialect/ops/host_call.py",
         "return _own(made, args)", "return (_own(made, args),)",
-        ("executor/tape/test_host_calls.py",),
+        ("executor/tape/test_calls_of_the_host.py",),
     ),
     Mutation(
         "recorded rules forget what they made of sizes alone", "executor/tape/straight.py",
         "for array, value, _ in captured:", "for array, value, _ in ():",
-        ("executor/tape/test_host_calls.py::test_each_run_on_the_tape_has_the_gradient",),
+        ("executor/tape/test_calls_of_the_host.py::test_each_run_on_the_tape_has_the_gradient",),
     ),
     Mutation(
         "NumPy gets the numbers of what requires gradients", "executor/tape/conversions.py",
