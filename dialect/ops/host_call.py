@@ -70,17 +70,14 @@ class HostCall(Op, name="host_call"):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        from .host.arguments import parsed_arguments
         from .host.rule import rule_named
 
         try:
             rule_named(attrs["function"])
-            places = set(parsed_arguments(attrs["arguments"]).places())
+            yield from _misplaced(attrs, len(types))
         except IRError as error:
             yield error.what
             return
-        if places != set(range(len(types))):
-            yield f"the arguments have places for operands {sorted(places)}, {len(types)} are given"
         if attrs.get("count", 1) < 0:
             yield "a call has no negative number of results"
 
@@ -134,13 +131,18 @@ class PythonCall(HostCall, name="python_call"):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        from .host.arguments import parsed_arguments
-
-        places = set(parsed_arguments(attrs["arguments"]).places())
-        if places != set(range(len(types))):
-            yield f"the arguments have places for operands {sorted(places)}, {len(types)} are given"
+        yield from _misplaced(attrs, len(types))
         if attrs.get("count", 1) != len(attrs["types"]):
             yield "a call has as many results as types"
+
+
+def _misplaced(attrs: Attrs, count: int) -> Iterator[str]:
+    """What is wrong with the places that a call's arguments have for so many operands."""
+    from .host.arguments import parsed_arguments
+
+    places = set(parsed_arguments(attrs["arguments"]).places())
+    if places != set(range(count)):
+        yield f"the arguments have places for operands {sorted(places)}, {count} are given"
 
 
 def calls_users_functions(module: Module) -> bool:

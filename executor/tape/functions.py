@@ -199,13 +199,9 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
         raise _refused(name_of(func), error) from None
 
 
-_WEIGHTS = {np.bincount: 1, np.histogram: 4}  # functions that add up weights: their position
-
-
 def _is_weighed(func: Any, args: tuple, kwargs: dict) -> bool:
-    """Whether a function adds up weights that have gradients."""
-    place = _WEIGHTS.get(func)
-    return place is not None and noted((*args[place : place + 1], kwargs.get("weights")))
+    """Whether `np.histogram` adds up weights that have gradients."""
+    return func is np.histogram and noted((*args[4:5], kwargs.get("weights")))
 
 
 def _by_masks(key: Any) -> Any:

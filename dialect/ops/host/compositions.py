@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .decompositions import COMPOSITIONS as _OF_MATRICES
-from .moves import moved
+from .moves import axes_of, moved
 from .order_statistics import COMPOSITIONS as _OF_ORDER
 
 Axis = Any  # None, an int, or a tuple of ints
@@ -141,9 +141,7 @@ def _part(x: Any, axis: int, part: Any) -> Any:
 
 
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
-    rank = np.ndim(f)
-    listed = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [int(k) % rank for k in listed]
+    axes = axes_of(axis, np.ndim(f))
     spacings = varargs or (1.0,)
     if len(spacings) == 1 and len(axes) > 1:
         spacings = spacings * len(axes)
@@ -298,20 +296,17 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return convolve(a, turned, mode)
 
 
-def cumulative_sum(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
-    place = 0 if axis is None else axis
-    found = np.cumsum(x, axis=place)
-    if not include_initial:
-        return found
-    return np.concatenate([np.zeros_like(_part(x, place % np.ndim(x), slice(0, 1))), found], place)
+def _cumulative(function: Callable[..., Any], initial: Callable[..., Any]) -> Callable[..., Any]:
+    """What is added up, or multiplied, so far; ``initial`` makes what that begins with."""
 
+    def cumulative(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
+        place = 0 if axis is None else axis % np.ndim(x)
+        found = function(x, axis=place)
+        if not include_initial:
+            return found
+        return np.concatenate([initial(_part(x, place, slice(0, 1))), found], place)
 
-def cumulative_prod(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
-    place = 0 if axis is None else axis
-    found = np.cumprod(x, axis=place)
-    if not include_initial:
-        return found
-    return np.concatenate([np.ones_like(_part(x, place % np.ndim(x), slice(0, 1))), found], place)
+    return cumulative
 
 
 def _accumulated(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -345,11 +340,13 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
 
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
     **{f"numpy.{f.__name__}": f for f in (
-        cbrt, choose, convolve, corrcoef, correlate, cov, cumulative_prod, cumulative_sum, diagflat,
+        cbrt, choose, convolve, corrcoef, correlate, cov, diagflat,
         ediff1d, gradient, interp, ldexp, logaddexp2, meshgrid, nancumprod, nancumsum, nanmax,
         nanmean, nanmin, nanprod, nanstd, nansum, nanvar, polyval, select, trapezoid, unwrap,
         vander,
     )},
+    "numpy.cumulative_sum": _cumulative(np.cumsum, np.zeros_like),
+    "numpy.cumulative_prod": _cumulative(np.cumprod, np.ones_like),
     "numpy.maximum.accumulate": _accumulated(np.maximum),
     "numpy.minimum.accumulate": _accumulated(np.minimum),
     "numpy.compress": moved("compress", "a"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import TraceError
+from .moves import axes_of
 
 
 def matrix_power(a: Any, n: int) -> Any:
@@ -44,8 +45,8 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     rank = np.ndim(a)
     if axes is not None:
-        kept = [k for k in range(rank) if k not in [int(axis) % rank for axis in axes]]
-        a = np.transpose(a, kept + [int(axis) % rank for axis in axes])
+        last = axes_of(axes, rank)
+        a = np.transpose(a, [k for k in range(rank) if k not in last] + last)
     shape = np.shape(a)[np.ndim(b) :]
     square = np.reshape(a, (np.size(b), np.size(b)))
     return np.reshape(np.linalg.solve(square, np.reshape(b, (-1,))), shape)
@@ -71,8 +72,7 @@ def svdvals(x: Any, /) -> Any:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     if ord not in (2, -2, "nuc"):
         raise TraceError(f"np.linalg.norm(…, ord={ord!r}) has no gradient yet")
-    rank = np.ndim(x)
-    axes = [int(k) % rank for k in (range(rank) if axis is None else axis)]
+    axes = axes_of(axis, np.ndim(x))
     values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
     reduce: dict[Any, Callable[..., Any]] = {2: np.max, -2: np.min, "nuc": np.sum}
     found = reduce[ord](values, axis=-1)

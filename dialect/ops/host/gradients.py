@@ -7,7 +7,6 @@ functions, which record or compute, whatever the arrays are.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from ...errors import TraceError
 from ...ir.op import Values
 from .arguments import Arguments, Place, arguments_text
 from .compositions import COMPOSITIONS
-from .rule import Call, Rule
+from .rule import Call, Rule, bound
 
 if TYPE_CHECKING:
     from ...ir.gradients import GradientBuilder
@@ -286,8 +285,7 @@ def composed(
         return tuple(b.converted(leaves[k], ys[k]) for k in known)
 
     try:
-        args, named = call.arguments.filled(lambda _: None)
-        inspect.signature(composition).bind(*args, **named)
+        bound(composition, *call.arguments.filled(lambda _: None))
     except TypeError as error:
         raise _refused(f"{call.rule.shown}(…): {error}; it") from None
     found = b.pulled(again, [xs[k] for k in wanted], [gs[k] for k in known])

@@ -42,14 +42,21 @@ def numbered(array: Any) -> Any:
     return np.reshape(np.cumsum(ones) - 1, np.shape(array))
 
 
+def axes_of(axis: int | Sequence[int] | None, rank: int) -> list[int]:
+    """The axes that an argument names, of a call that has been run; None = all."""
+    if not rank:
+        return []
+    listed = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    return [int(k) % rank for k in listed]
+
+
 def rows_of(array: Any, axis: int | Sequence[int] | None) -> tuple[Any, list[int]]:
     """An array whose last axis has what is along some axes; and these axes, None = all."""
     rank = np.ndim(array)
-    listed = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = sorted(int(k) % rank for k in listed) if rank else []
+    axes = sorted(axes_of(axis, rank))
     kept = [k for k in range(rank) if k not in axes]
     turned = np.transpose(array, kept + axes)
     return np.reshape(turned, (*(np.shape(array)[k] for k in kept), -1)), axes
 
 
-__all__ = ["moved", "numbered", "rows_of"]
+__all__ = ["axes_of", "moved", "numbered", "rows_of"]

@@ -168,13 +168,10 @@ class _Fixed(Facet):
         return tuple(functions_in(target)) if isinstance(target, DESCRIPTORS) else target
 
 
-class _Fields(Facet):
-    """What C code keeps for an object, of which attributes tell."""
+class _Kept(Facet):
+    """What C code keeps for an object under names, some of which may be bound to nothing."""
 
-    kind, step = "fields", "attribute"
-
-    def copy(self, target: Any) -> dict[Any, Any]:
-        return {name: kept(target, name) for name in fields_of(target)}
+    step = "attribute"
 
     def find(self, target: Any, key: Any) -> Any:
         return kept(target, key)
@@ -184,9 +181,16 @@ class _Fields(Facet):
 
     def put(self, target: Any, key: Any, value: Any) -> None:
         if value is ABSENT:
-            del target.cell_contents
+            object.__delattr__(target, key)
         else:
             object.__setattr__(target, key, value)
+
+
+class _Fields(_Kept):
+    kind = "fields"
+
+    def copy(self, target: Any) -> dict[Any, Any]:
+        return {name: kept(target, name) for name in fields_of(target)}
 
 
 class _Attributes(Facet):
@@ -202,23 +206,11 @@ class _Attributes(Facet):
         target.__dict__[key] = value
 
 
-class _Slots(Facet):
-    kind, step, is_carried = "slots", "attribute", True
+class _Slots(_Kept):
+    kind, is_carried = "slots", True
 
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(slots_of(target, type(target)))
-
-    def find(self, target: Any, key: Any) -> Any:
-        return kept(target, key)
-
-    def keyed(self, held: dict[Any, Any]) -> dict[Any, Any]:
-        return {k: v for k, v in held.items() if v is not ABSENT}
-
-    def put(self, target: Any, key: Any, value: Any) -> None:
-        if value is ABSENT:
-            object.__delattr__(target, key)
-        else:
-            object.__setattr__(target, key, value)
 
 
 class _Contents(Facet):
@@ -318,5 +310,5 @@ def functions_in(descriptor: Any) -> Iterator[Any]:
 __all__ = [
     "ATTRIBUTES", "CLASS", "CONTENTS", "DESCRIPTORS", "FACETS", "FIELDS", "FIXED", "LIST",
     "MEMBERS", "SLOTS", "STATE", "TABLE", "Facet", "Kind", "attributes_of",
-    "facet_of_attribute", "facets_of",    "fields_of", "functions_in", "parts_of", "table",
+    "facet_of_attribute", "facets_of", "fields_of", "functions_in", "parts_of", "table",
 ]  # fmt: skip
