@@ -42,9 +42,11 @@ from ..world.places import FIND, MISSING, PLAIN, StateRead
 from .calls import codes_in
 
 if TYPE_CHECKING:
+    from ..world.shadows import Shadows
     from .scope import Scope
     from .watching import Watch
 
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
@@ -63,7 +65,7 @@ _DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
 
 def state_reads(
     scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
-    is_plain: Callable[[np.ndarray, bool], bool],
+    is_plain: Callable[[np.ndarray, bool], bool], shadows: Shadows | None,
 ) -> list[StateRead]:  # fmt: skip
     """What the traced code has read of what was there before the call, each place once.
 
@@ -74,6 +76,7 @@ def state_reads(
             leaves, each with its name.
         is_plain: whether the code got an array itself, and may have computed of its contents; with
             True, code that gets no shadows has reached it.
+        shadows: of the trace, if it has any.
 
     Raises TraceError where that is more than calls can compare.
     """
@@ -82,7 +85,10 @@ def state_reads(
     asked = set(_names(filter(_finds_absent, codes)))
     if names & {"getattr", "hasattr"}:
         asked |= set(_texts(codes))
-    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    walk = _Walk(
+        names, asked, is_plain, scope.check_reached, shadows,
+        makes_names=any(map(_makes_names, codes)),
+    )  # fmt: skip
     with walk.of_objects_themselves():
         for step, holder, key, value, name in watch.reads:
             walk.note(step, holder, key, value, name)
@@ -150,18 +156,21 @@ class _Walk:
     Args:
         names: names and texts in the code.
         asked: attributes that the code may have found absent.
-        is_plain: see `state_reads`.
+        is_plain, shadows: see `state_reads`.
+        check: is given what is read of objects that have no shadow.
         makes_names: the code may ask for any attribute.
     """
 
     def __init__(
-        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool], *,
-        makes_names: bool,
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool],
+        check: Callable[[Any], None], shadows: Shadows | None, *, makes_names: bool,
     ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._check, self._shadows = check, shadows
         self._all = makes_names
         self._of_themselves = False
+        self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
 
@@ -195,7 +204,17 @@ class _Walk:
                 hint="pass them as arguments",
             )
         self.reads.append(StateRead(step, holder, key, value, name))
+        if step in ("attribute", "item") and not self._is_given(holder):
+            self._check(value)
+        if step == "keys" or key in _DEFAULTS:
+            self._apart[id(value)] = value  # of which code gets the parts alone
         self.descend(value, name)
+
+    def _is_given(self, holder: Any) -> bool:
+        """True if what an object holds has been handed to the code by the trace."""
+        if id(holder) in self._apart:
+            return True
+        return self._shadows is not None and self._shadows.has(holder) and not self._of_themselves
 
     def descend(self, value: Any, name: str) -> None:
         """Note what the code names of an object."""
@@ -261,6 +280,8 @@ class _Walk:
     def _fixed(self, value: Any, name: str) -> None:
         if type(value) is not types.FunctionType:  # whose cells are read by name
             for part in FIXED.parts(value):
+                if not self._is_given(value):
+                    self._check(part)
                 self.descend(part, name)
 
     def _fields(self, value: Any, name: str) -> None:
@@ -284,9 +305,9 @@ class _Walk:
             return
         self.reads.append(StateRead("code", function, None, function.__code__, name))
         if function.__defaults__:
-            self.read("attribute", function, "__defaults__", f"the defaults of {name}")
+            self.read("attribute", function, _DEFAULTS[0], f"the defaults of {name}")
         if function.__kwdefaults__:
-            self.read("attribute", function, "__kwdefaults__", f"the defaults of {name}")
+            self.read("attribute", function, _DEFAULTS[1], f"the defaults of {name}")
 
     def _instance(self, value: Any, kind: type, name: str) -> None:
         held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
