@@ -18,6 +18,7 @@ import numpy as np
 
 from ....dataclass import dataclass
 from ..python.instances import kept
+from ..python.pausing import apart
 from ..python.purity import CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
@@ -43,6 +44,12 @@ _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
     np.dtype,
 })  # fmt: skip
+# What is looked at, and copied, by this package's own code alone.
+_OF_NO_CODE = frozenset({
+    list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType,
+    types.ModuleType,
+})  # fmt: skip
+_PROVIDED = frozenset({CALLEE, SOURCE, IS})
 _Cached = type(functools.lru_cache(lambda: None))
 
 
@@ -62,6 +69,8 @@ class Globals(dict):
 
     def __getitem__(self, name: str) -> Any:
         value = dict.get(self, name, _MISSING)
+        if name in _PROVIDED:
+            return value
         if value is _MISSING:
             if name not in self.scope.builtins:
                 self.absent.add(name)
@@ -69,6 +78,8 @@ class Globals(dict):
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
+        if type(value) in _OF_NO_CODE:
+            return apart(self.scope.given, value, name)
         return self.scope.given(value, name)
 
     def provide(self, name: str, value: Any) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..python import purity
 from ..python.objects import functions_in
+from ..python.pausing import WATCHES
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
@@ -64,6 +65,7 @@ class Watch:
         reads: what they may read by name, as the fields of `state.StateRead`.
         bindings: classes of the user's, and the names under which they have code that has run.
         is_on: the profile function is in force.
+        pauses: it may be out of force while this package records.
     """
 
     def __init__(self, rec: Recorder) -> None:
@@ -71,7 +73,7 @@ class Watch:
         self.codes: dict[types.CodeType, None] = {}
         self.reads: list[tuple[str, Any, Any, Any, str]] = []
         self.bindings: dict[tuple[type, str], None] = {}
-        self.is_on = False
+        self.is_on, self.pauses = False, True
         self._known: set[int] = set()  # ids of code that has been looked at
         self._user: Any = None  # the user's profile function
         self._writes = False  # code that is about to run assigns attributes or items
@@ -87,7 +89,7 @@ class Watch:
         if isinstance(other, Watch):
             other.is_on = False
         elif callable(before):
-            self._user = before
+            self._user, self.pauses = before, False
         elif isinstance(before, _lsprof.Profiler):
             before.disable()  # it is written in C, and calls no other
         self.is_on = True
@@ -104,11 +106,6 @@ class Watch:
                 sys.setprofile(before)
             elif isinstance(before, _lsprof.Profiler):
                 before.enable()
-
-    @property
-    def pauses(self) -> bool:
-        """True if the profile function may be out of force while this package records."""
-        return self.is_on and self._user is None
 
     # --- events -------------------------------------------------------------------------------
 
@@ -377,5 +374,7 @@ def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
                 found = getattr(found, "__wrapped__", None)
     return None
 
+
+WATCHES.add(Watch._event)
 
 __all__ = ["Watch"]

@@ -21,7 +21,8 @@ import numpy as np
 
 from ..python.caught import catches
 from ..python.generators import is_generator, is_plain_generator
-from ..python.purity import bound_to, is_pure_call, is_pure_module, name_of
+from ..python.pausing import apart
+from ..python.purity import CODE, bound_to, is_pure_call, is_pure_module, name_of
 from ..python.users_code import is_users_module
 from ..tracing.current import current, trace_error, unknown_call
 from ..tracing.operators import Recording
@@ -76,7 +77,8 @@ class Module(types.ModuleType):
             self.__dict__.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
-        return substitute(getattr(self.__dict__["__profuse_real__"], name))
+        value = getattr(self.__dict__["__profuse_real__"], name)
+        return apart(substitute, value) if isinstance(value, CODE) else substitute(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise trace_error(f"{self.__name__}.{name} is assigned while tracing", "assign it outside")
