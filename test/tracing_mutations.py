@@ -108,8 +108,8 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "the order in which a dict is read is a constant",
-        "dialect/importers/numpy/world/places.py",
-        "lambda holder, key: tuple(holder)", "lambda holder, key: tuple(sorted(holder))",
+        "dialect/importers/numpy/python/objects.py",
+        "return tuple(target if type(target) is dict", "return tuple(sorted(target) if target",
         ("executor/functions/test_kept_sizes.py::test_the_order_in_which_a_dict_is_read",),
     ),
     Mutation(
@@ -313,7 +313,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "code that Python calls reads constants", "dialect/importers/numpy/capture/watching.py",
-        "        self.reads.append((step, holder, key, value, name))\n\n", "\n",
+        "(value, name)\n        self.reads.append(StateRead(place, value))\n", "(value, name)\n",
         ("executor/functions/test_watching.py::test_code_that_python_calls",),
     ),
     Mutation(
@@ -334,8 +334,24 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "code of functions is constant", "dialect/importers/numpy/capture/state.py",
-        'self.reads.append(StateRead("code", function, None, function.__code__, name))', "pass",
+        'self.reads.append(Place(FIELDS, function, "__code__", name).read())', "pass",
         ("executor/functions/test_watching.py::test_bindings",),
+    ),
+    Mutation(
+        "methods that are stored are told by their functions",
+        "dialect/importers/numpy/world/places.py",
+        " and found.__self__ is value.__self__", "",
+        ("executor/functions/test_state_reads.py::test_methods_of_other_objects",),
+        ((
+            "executor/dispatch/conditions/state_reads.py",
+            "wanted = [held.value.__func__, held.value.__self__]",
+            "wanted = [held.value.__func__, method]",
+        ),),
+    ),
+    Mutation(
+        "items and attributes of one name are one place", "dialect/importers/numpy/world/places.py",
+        "return self.facet.step, id(self.holder), self.key", "return 0, id(self.holder), self.key",
+        ("executor/loops/test_carried_places.py::test_items_and_attributes_of_one_name",),
     ),
     Mutation(
         "dispatchers keep the modules of what they call", "executor/dispatch/counts.py",

@@ -17,6 +17,7 @@ from ....ops.control_flow.control import LOOPS
 from ....ops.indexing.inplace import Borrow
 from ..handlers import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.generators import is_plain_generator, note_drawn
+from ..python.objects import CONTENTS
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.layouts import Copied, Laid
@@ -30,7 +31,7 @@ from ..tracing.traced import TracedArray, is_tracing
 from ..world.effects import effects_refused, labelled
 from ..world.hidden import check_seen
 from ..world.journal import Journal, holds_tracer
-from ..world.places import Place, StateRead
+from ..world.places import MISSING, Place, StateRead
 from ..world.shadows import Shadows, Store
 from .scope import Scope
 from .state import named, state_reads
@@ -121,7 +122,8 @@ class Trace:
     plain: tuple[np.ndarray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plain = tuple([np.asarray(r.holder) for r in self.reads if r.step == "contents"])
+        places = (read.place for read in self.reads)
+        self.plain = tuple([np.asarray(p.holder) for p in places if p.facet is CONTENTS])
         self.held = self._held()
         self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 
@@ -439,18 +441,20 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
     reached = [(call.fn, "self"), *call.statics()]
     found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
     for read in found:
-        if read.step == "contents":
-            held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
+        place = read.place
+        if place.facet is CONTENTS:
+            held = f"what {place.name} holds ({place.holder.nbytes} bytes)"
             rec.remark(f"{held} is compared at each call: Python needs it")
     slots = {slot.id for slot in call.slots}
     return tuple({
-        (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
+        (r.place.id, r.is_absent): r for r in found if r.place.id not in slots
     }.values())  # fmt: skip
 
 
 def _absences(stores: Sequence[Store]) -> Iterator[StateRead]:
     """That there is nothing yet where the function makes attributes and items of what it reads."""
-    return (s.place.absence() for s in stores if s.is_new and s.container is None)
+    new = (s.place for s in stores if s.is_new and s.container is None)
+    return (StateRead(place, MISSING) for place in new)
 
 
 def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:

@@ -23,7 +23,7 @@ import numpy as np
 from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import FIELDS, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.objects import FIELDS, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
 from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
@@ -33,7 +33,7 @@ from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
 from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
-from .places import Place
+from .places import Key, Place
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -107,7 +107,7 @@ class Shadows:
         has_hidden: the code has got objects that it must not use.
     """
 
-    def __init__(self, rec: Recorder, slots: dict[tuple[int, Any], Any]) -> None:
+    def __init__(self, rec: Recorder, slots: dict[Key, Any]) -> None:
         self._rec, self._slots = rec, slots
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
@@ -282,22 +282,24 @@ class Shadows:
     # --- what a facet holds ---------------------------------------------------------------------
 
     def _fill_list(self, value: Any, shadow: Any, name: str) -> None:
-        shadow.extend(self._in(value, k, x, f"{name}[{k}]") for k, x in enumerate(tuple(value)))
+        for k, item in enumerate(tuple(value)):
+            shadow.append(self._in(LIST, value, k, item, f"{name}[{k}]"))
 
     def _fill_dict(self, value: dict, shadow: dict, name: str) -> None:
         for key, item in tuple(value.items()):
-            shadow[self.of(key, name)] = self._in(value, key, item, name + TABLE.label(key))
+            label = name + TABLE.label(key)
+            shadow[self.of(key, name)] = self._in(TABLE, value, key, item, label)
 
     def _fill_set(self, value: set, shadow: set, name: str) -> None:
         shadow.update(self.of(x, name) for x in tuple(value))
 
     def _fill_named(self, value: Any, shadow: Any, name: str, facet: Facet) -> None:
         for key, item in facet.keyed(facet.copy(value)).items():
-            facet.put(shadow, key, self._in(value, key, item, name + facet.label(key)))
+            facet.put(shadow, key, self._in(facet, value, key, item, name + facet.label(key)))
 
-    def _in(self, holder: Any, key: Any, value: Any, name: str) -> Any:
+    def _in(self, facet: Facet, holder: Any, key: Any, value: Any, name: str) -> Any:
         """The shadow of what an object holds somewhere."""
-        slot = self._slots.get((id(holder), key), _MISSING)
+        slot = self._slots.get(Place(facet, holder, key, name).id, _MISSING)
         return self.of(value, name) if slot is _MISSING else slot
 
     # --- effects --------------------------------------------------------------------------------
