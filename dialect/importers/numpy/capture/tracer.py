@@ -453,7 +453,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
 
 def _absences(stores: Sequence[Store]) -> Iterator[StateRead]:
     """That there is nothing yet where the function makes attributes and items of what it reads."""
-    new = (s.place for s in stores if s.is_new and s.container is None)
+    new = (s.place for s in stores if s.is_new and s.place.node is None)
     return (StateRead(place, MISSING) for place in new)
 
 
@@ -526,7 +526,7 @@ def _containers(rec: Recorder, call: _Call, tree: TreeDef) -> Given | None:
         return None
     from ..world.given import Given
 
-    return Given(rec, rec.shadows, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
+    return Given(rec, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
 
 
 def _results(
@@ -534,19 +534,19 @@ def _results(
 ) -> tuple[_Recorded, tuple[int, ...]]:
     """The results and effects of the function, and the outputs of the graph that have them."""
     stores: list[Store] = []
-    numbers: dict[int, Any] = {} if containers is None else containers.numbers()
+    nodes: dict[int, Any] = {} if containers is None else containers.nodes()
     shadows = rec.shadows
     if shadows is not None:
-        shadows.whole = numbers
+        shadows.whole = nodes
         stores = shadows.stores()
         if stores and not call.writes:
             raise trace_error("the function changes what was there before the call")
         call.note(stores)
         if containers is not None:
-            stores = [*stores, *containers.stores()]
+            stores += shadows.stores_of(containers.entries)
     exits = () if rec.source is None else rec.source.exits.output
     has_effects = bool(stores or rec.written or exits)
-    out_leaves, out_tree = flatten(result, numbers if has_effects else ())
+    out_leaves, out_tree = flatten(result, nodes if has_effects else ())
     out_tree = _with_arrays(out_tree, out_leaves)
     for store in stores:
         store.tree = store.tree and _with_arrays(store.tree, store.leaves)
@@ -564,7 +564,7 @@ def _results(
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
     found = _Recorded(out_tree, stores)
-    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers, exits)
+    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, nodes, exits)
     if containers is not None:
         found.containers = containers.containers(stores)
     return found, outputs

@@ -21,12 +21,19 @@ NUMBERS = (bool, int, float, complex)
 PLAIN = (*NUMBERS, str, bytes)  # compared by value
 
 
+@dataclass(frozen=True)
+class Node:
+    """A container among the arguments of calls, by its number there: outer ones come first."""
+
+    number: int
+
+
 class Place(NamedTuple):
     """An attribute or item of an object, which calls, or rounds of a loop, read and write.
 
     Attributes:
         facet: of the object.
-        holder: the object; None = it is an argument of calls.
+        holder: the object, or a `Node`, for which each call has another one.
         key: name, key or index there; `ALL` = all that the facet has, of which values under keys
             are other places to those who read, but are written with it.
         name: what the user calls it.
@@ -41,6 +48,11 @@ class Place(NamedTuple):
     def id(self) -> Key:
         """What tells it from others as long as the object lives."""
         return self.facet.step, id(self.holder), self.key
+
+    @property
+    def node(self) -> int | None:
+        """The number of the container among the arguments that it is in; None if it is in none."""
+        return self.holder.number if type(self.holder) is Node else None
 
     def find(self) -> Any:
         """What is there now; None if nothing is."""
@@ -112,4 +124,4 @@ def _equal(found: Any, value: Any) -> bool:
     return kind in PLAIN and found == value
 
 
-__all__ = ["ALL", "MISSING", "PLAIN", "Key", "Place", "StateRead", "cell_place"]
+__all__ = ["ALL", "MISSING", "PLAIN", "Key", "Node", "Place", "StateRead", "cell_place"]

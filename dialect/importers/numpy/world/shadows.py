@@ -15,7 +15,8 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,18 @@ import numpy as np
 from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import FIELDS, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.objects import (
+    ATTRIBUTES,
+    FIELDS,
+    LIST,
+    MEMBERS,
+    STATE,
+    TABLE,
+    Facet,
+    facets_of,
+    parts_of,
+    table,
+)
 from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
@@ -33,7 +45,7 @@ from ..tracing.operators import Recording
 from ..tracing.pytree import TreeDef, flatten
 from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
-from .places import Key, Place
+from .places import ALL, Key, Node, Place
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -54,13 +66,11 @@ class Store:
     """A place that the function writes to.
 
     Attributes:
-        place: of an object from outside.
+        place: of an object from outside, or of a container among the arguments.
         tree: the structure of the new value, with holes for what the graph computes.
         leaves: traced values and numbers for these holes.
         kept: the object from outside that is stored there; `tree` is None then.
         is_new: nothing is there before the call.
-        container: number of the container among the arguments that the place is in; None = it is
-            in an object from outside.
     """
 
     place: Place
@@ -68,7 +78,6 @@ class Store:
     is_new: bool
     leaves: tuple[Any, ...] = ()
     kept: Any = None
-    container: int | None = None
 
     @property
     def count(self) -> int:
@@ -81,14 +90,20 @@ class Store:
 
 
 @dataclass(eq=False)
-class _Entry:
-    """One facet of an object with a shadow, and what the shadow held at first, by key."""
+class Entry:
+    """One facet of an object with a shadow, and what the shadow held at first, by key.
+
+    A container that a trace makes for one among the arguments is the shadow of a `Node`.
+    """
 
     original: Any
     shadow: Any
     facet: Facet
-    held: dict[Any, Any]
     name: str
+    held: dict[Any, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = self.found()
 
     def found(self) -> dict[Any, Any]:
         """What the shadow holds now, by key."""
@@ -112,7 +127,7 @@ class Shadows:
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
         self._own: dict[int, Any] = {}  # objects that the function itself has made
-        self._entries: list[_Entry] = []
+        self._entries: list[Entry] = []
         self.whole: dict[int, Any] = {}
         self._others: dict[int, Any] = {}  # objects of packages, which stand for themselves
         self.has_hidden = False
@@ -238,8 +253,7 @@ class Shadows:
         shadow = self._enter(value, _empty(value))
         for facet in facets_of(type(value)):
             _FILL[facet.kind](self, value, shadow, name)
-            held = facet.keyed(facet.copy(shadow))
-            self._entries.append(_Entry(value, shadow, facet, held, name))
+            self._entries.append(Entry(value, shadow, facet, name))
         return shadow
 
     def _frozenset(self, value: frozenset, name: str) -> Any:
@@ -310,35 +324,36 @@ class Shadows:
         Raises TraceError for what no graph can repeat at each call: attributes and items that are
         deleted, containers of another length, new objects other than containers of arrays.
         """
-        return [store for entry in self._entries for store in self._stores_of(entry)]
+        return self.stores_of(self._entries)
 
-    def _stores_of(self, entry: _Entry) -> Iterator[Store]:
+    def stores_of(self, entries: Iterable[Entry]) -> list[Store]:
+        """The same of these; containers among the arguments may have any length."""
+        return [store for entry in entries for store in self._stores_of(entry)]
+
+    def _stores_of(self, entry: Entry) -> Iterator[Store]:
         if _is_as_made(entry):
             return
-        found, held = entry.found(), entry.held
-        kind = type(entry.shadow)
-        if entry.facet is MEMBERS or kind is deque or not held.keys() <= found.keys():
+        facet, found, held = entry.facet, entry.found(), entry.held
+        is_kept = held.keys() <= found.keys() and _keeps_order(entry, found)
+        if facet is LIST:
+            is_kept = len(found) == len(held)
+        if is_kept and facet is not MEMBERS and type(entry.shadow) is not deque:
+            for key, value in found.items():
+                if key not in held or value is not held[key]:
+                    at = plain_key(key)
+                    place = Place(facet, entry.original, at, entry.name + facet.label(at))
+                    yield self._store(place, value, key not in held)
+        elif facet.step == "item" and type(entry.original) is Node:
+            items = {plain_key(key): x for key, x in found.items()}
+            whole = [*items.values()] if facet is LIST else items
+            yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
+        else:
             raise unrepeatable(entry.name)
-        if entry.facet is TABLE and not _keeps_order(found, held):
-            raise unrepeatable(entry.name)
-        if kind is list and len(found) != len(held):
-            raise unrepeatable(entry.name)
-        for key, value in found.items():
-            if key not in held or value is not held[key]:
-                yield self._store(entry, plain_key(key), value)
 
-    def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
-        name = entry.name + entry.facet.label(key)
-        place = Place(entry.facet, entry.original, key, name)
-        return self.store(place, value, key not in entry.held)
-
-    def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:
-        """That the function assigns a value; raises TraceError for what no graph can make anew.
-
-        ``container``: see `Store`.
-        """
+    def _store(self, place: Place, value: Any, is_new: bool) -> Store:
+        """That the function assigns a value; raises TraceError for what no graph can make anew."""
         if id(value) in self._originals:
-            return Store(place, None, is_new, kept=self.original(value), container=container)
+            return Store(place, None, is_new, kept=self.original(value))
         try:
             leaves, tree = flatten(value, self.whole)
         except ProfuseError:
@@ -348,7 +363,7 @@ class Shadows:
                 raise unrepeatable(place.name)
         if any(id(leaf) in self._originals for leaf in leaves):
             raise unrepeatable(place.name)
-        return Store(place, tree, is_new, tuple(leaves), container=container)
+        return Store(place, tree, is_new, tuple(leaves))
 
 
 def _is_state(value: Any, kind: type) -> bool:
@@ -361,16 +376,17 @@ def _is_state(value: Any, kind: type) -> bool:
     return not all(isinstance(x, _NAMES) for x in state_of(value).values())
 
 
-def _is_as_made(entry: _Entry) -> bool:
+def _is_as_made(entry: Entry) -> bool:
     found, held = entry.found(), entry.held
     if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
         return False
-    return entry.facet is not TABLE or _keeps_order(found, held)
+    return _keeps_order(entry, found)
 
 
-def _keeps_order(found: dict[Any, Any], held: dict[Any, Any]) -> bool:
-    """Whether the keys that a dict had are its first ones, in their order."""
-    return all(a is b or a == b for a, b in zip(found, held, strict=False))
+def _keeps_order(entry: Entry, found: dict[Any, Any]) -> bool:
+    """Whether the keys that there were are the first ones, in their order, if they have any."""
+    pairs = zip(found, entry.held, strict=False)
+    return entry.facet not in (TABLE, ATTRIBUTES) or all(a is b or a == b for a, b in pairs)
 
 
 def _empty(value: Any) -> Any:
@@ -403,4 +419,4 @@ _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
     "fixed": _whole, "contents": _whole, "class": _whole,
 })  # fmt: skip
 
-__all__ = ["Shadows", "Store", "unrepeatable"]
+__all__ = ["Entry", "Shadows", "Store", "unrepeatable"]
