@@ -324,7 +324,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "methods that are held have no object", "dialect/importers/numpy/world/shadows.py",
-        "return None if bound_to(value) is None else Shadows._bound", "return None",
+        "return Shadows._code if bound_to(value) is None else Shadows._bound", "return None",
         ("executor/functions/test_watching.py::test_methods_that_are_held",),
     ),
     Mutation(
@@ -370,5 +370,23 @@ TRACING_MUTATIONS = (
         "if is_split and literal(op.operands[2]) == 1:", "if is_split:",
         ("lowering/test_split.py::"
          "test_loops_that_read_several_rows_at_once_are_not_split",),
+    ),
+    Mutation(
+        "functions in objects are others than those with names",
+        "dialect/importers/numpy/capture/scope.py",
+        "        if id(fn) in self._taken:\n            return self.function(fn)\n", "",
+        ("executor/functions/test_functions_in_objects.py",),
+    ),
+    Mutation(
+        "functions in classes are not compared with those with names",
+        "dialect/importers/numpy/capture/scope.py",
+        "        if id(value) in self._taken or is_of_module:", "        if False:",
+        ("executor/functions/test_functions_in_objects.py::test_identities",),
+    ),
+    Mutation(
+        "C functions in tuples are called once", "dialect/importers/numpy/capture/state.py",
+        "                if not self._is_given(value):\n                    self._check(part)\n",
+        "",
+        ("executor/functions/test_functions_in_objects.py::test_c_functions_that_objects_hold",),
     ),
 )  # fmt: skip

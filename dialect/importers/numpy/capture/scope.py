@@ -17,15 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dataclass import dataclass
+from ..python.instances import kept
 from ..python.objects import TABLE
-from ..python.purity import is_pure_class
+from ..python.purity import CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
-from ..tracing.current import HOW_TO_BE_READ, trace_error
+from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
 from ..world.places import MISSING, Place, StateRead, cell_place
-from ..world.substitutes import BUILTINS, conversion, substitute
-from .calls import CALLEE, asks_identities, asks_source, is_unread, with_callees
+from ..world.substitutes import BUILTINS, conversion, substitute, unknown
+from .calls import (
+    CALLEE,
+    asks_identities,
+    asks_source,
+    is_unread,
+    values_in,
+    with_callees,
+)
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -102,6 +110,11 @@ class Scope:
         self.builtins = {**builtin, **BUILTINS}
         self._globals: dict[int, Globals] = {}
         self._functions: dict[int, tuple[Any, Any]] = {}
+        # Of functions and modules in whose place code gets others: those that it takes as values
+        # by name, and those that it gets themselves. `is` would tell the two apart.
+        self._taken: dict[int, Any] = {}
+        self._taken_of_modules: frozenset[str] = frozenset()  # names of what these have
+        self._reached: dict[int, Any] = {}
         self._cells: dict[int, _Cell] = {}
         self.codes: list[types.CodeType] = []
         self.unread = ""  # a sentence on the last function whose source cannot be read
@@ -175,6 +188,7 @@ class Scope:
             return known[1]
         if not self._is_users(fn):
             return substitute(fn)
+        self._take(fn)
         table = self._of(globals_)
         wanted = self._rec.policy is not None, "branches" in self._rec.memory
         code = with_callees(fn, *wanted)
@@ -206,6 +220,43 @@ class Scope:
         made.__dict__ = fn.__dict__
         self._rec.journal.watch(fn, fn.__name__)
         return made
+
+    def reached(self, fn: types.FunctionType, name: str) -> Any:
+        """What the user's code gets for a function that an object holds."""
+        if not self._is_users(fn):
+            return substitute(fn)
+        if id(fn) in self._taken:
+            return self.function(fn)
+        self._reached[id(fn)] = fn
+        return fn
+
+    def check_reached(self, value: Any) -> None:
+        """Raise TraceError for a function that code gets itself, past the shadows, and must not.
+
+        It is in a class, or code that Python calls has taken it: its copy would be another one, and
+        what C code calls, as `functools.partial` and `itertools.starmap` do, nobody sees.
+        """
+        if (why := unknown(value)) is not None:
+            raise world_error(*why)
+        is_users = type(value) is types.FunctionType and self._is_users(value)
+        if not is_users and substitute(value) is value:
+            return
+        is_of_module = not is_users and value.__name__ in self._taken_of_modules
+        if id(value) in self._taken or is_of_module:
+            raise _of_two_identities(value)
+        self._reached[id(value)] = value
+
+    def _take(self, fn: types.FunctionType) -> None:
+        """Note the functions and modules that code takes as values, by name or as a default."""
+        names, attributes = values_in(fn.__code__)
+        cells = _variables(fn)
+        found = [cells.get(name, fn.__globals__.get(name)) for name in names]
+        for value in (*found, *(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
+            if id(value) in self._reached:
+                raise _of_two_identities(value)
+            if isinstance(value, CODE):
+                self._taken[id(value)] = value
+        self._taken_of_modules |= attributes
 
     def _note_unread(self, fn: types.FunctionType) -> None:
         """Tell of a function of which neither loops nor branches are recorded as such."""
@@ -323,6 +374,20 @@ class Scope:
             if value is not cell.given:
                 out.append(("nonlocal", cell.name))
         return out
+
+
+def _variables(fn: types.FunctionType) -> dict[str, Any]:
+    """What the free variables of a function are bound to."""
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    return {name: kept(cell, "cell_contents") for name, cell in cells}
+
+
+def _of_two_identities(value: Any) -> Exception:
+    return trace_error(
+        f"{value.__name__} is taken by its name, and is in an object too: a trace gives code "
+        "something else in its place, and `is` would tell the two apart",
+        "take it from one place",
+    )
 
 
 __all__ = ["Globals", "Scope"]

@@ -47,9 +47,11 @@ from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
 from .calls import codes_in
 
 if TYPE_CHECKING:
+    from ..world.shadows import Shadows
     from .scope import Scope
     from .watching import Watch
 
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
@@ -68,7 +70,7 @@ _DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
 
 def state_reads(
     scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
-    is_plain: Callable[[np.ndarray, bool], bool],
+    is_plain: Callable[[np.ndarray, bool], bool], shadows: Shadows | None,
 ) -> list[StateRead]:  # fmt: skip
     """What the traced code has read of what was there before the call, each place once.
 
@@ -79,6 +81,7 @@ def state_reads(
             leaves, each with its name.
         is_plain: whether the code got an array itself, and may have computed of its contents; with
             True, code that gets no shadows has reached it.
+        shadows: of the trace, if it has any.
 
     Raises TraceError where that is more than calls can compare.
     """
@@ -87,7 +90,10 @@ def state_reads(
     asked = set(_names(filter(_finds_absent, codes)))
     if names & {"getattr", "hasattr"}:
         asked |= set(_texts(codes))
-    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    walk = _Walk(
+        names, asked, is_plain, scope.check_reached, shadows,
+        makes_names=any(map(_makes_names, codes)),
+    )  # fmt: skip
     with walk.of_objects_themselves():
         for read in watch.reads:
             walk.note(read)
@@ -155,18 +161,21 @@ class _Walk:
     Args:
         names: names and texts in the code.
         asked: attributes that the code may have found absent.
-        is_plain: see `state_reads`.
+        is_plain, shadows: see `state_reads`.
+        check: is given what is read of objects that have no shadow.
         makes_names: the code may ask for any attribute.
     """
 
     def __init__(
-        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool], *,
-        makes_names: bool,
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool],
+        check: Callable[[Any], None], shadows: Shadows | None, *, makes_names: bool,
     ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._check, self._shadows = check, shadows
         self._all = makes_names
         self._of_themselves = False
+        self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
 
@@ -182,8 +191,14 @@ class _Walk:
     def read(self, facet: Facet, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
         read = Place(facet, holder, key, name).read()
-        if not read.is_absent and read.holds():
-            self.note(read)  # else a descriptor makes it anew each time
+        if read.is_absent or not read.holds():
+            return  # a descriptor makes it anew each time
+        value = read.value
+        if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
+            self._apart[id(value)] = value  # of which code gets the parts alone
+        elif key is not ALL and not self._is_given(holder):
+            self._check(value)
+        self.note(read)
 
     def note(self, read: StateRead) -> None:
         """Note a read, and what the code names of the value."""
@@ -200,6 +215,12 @@ class _Walk:
             )
         self.reads.append(read)
         self.descend(value, name)
+
+    def _is_given(self, holder: Any) -> bool:
+        """True if what an object holds has been handed to the code by the trace."""
+        if id(holder) in self._apart:
+            return True
+        return self._shadows is not None and self._shadows.has(holder) and not self._of_themselves
 
     def descend(self, value: Any, name: str) -> None:
         """Note what the code names of an object."""
@@ -265,6 +286,8 @@ class _Walk:
     def _fixed(self, value: Any, name: str) -> None:
         if type(value) is not types.FunctionType:  # whose cells are read by name
             for part in FIXED.parts(value):
+                if not self._is_given(value):
+                    self._check(part)
                 self.descend(part, name)
 
     def _fields(self, value: Any, name: str) -> None:
@@ -287,7 +310,7 @@ class _Walk:
         if not is_users_file(function.__code__.co_filename):
             return
         self.reads.append(Place(FIELDS, function, "__code__", name).read())
-        for key in ("__defaults__", "__kwdefaults__"):
+        for key in _DEFAULTS:
             if getattr(function, key):
                 self.read(FIELDS, function, key, f"the defaults of {name}")
 

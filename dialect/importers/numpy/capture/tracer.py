@@ -439,7 +439,7 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         return itself or rec.shadows is None or not rec.shadows.has(array)
 
     reached = [(call.fn, "self"), *call.statics()]
-    found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
+    found = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows), *rec.inner_reads]
     for read in found:
         place = read.place
         if place.facet is CONTENTS:
@@ -472,6 +472,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         if call.shadowed:
             slots = {slot.id: x for slot, x in zip(call.slots, given[count:], strict=True)}
             shadows = rec.shadows = Shadows(rec, slots)
+        called = rec.callee(fn)
         if shadows is not None:
             for static, label in call.statics():
                 rec.journal.watch(static, label)
@@ -485,7 +486,6 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
-        called = rec.callee(fn)
         try:
             with rec.watch.on():
                 result = called(*traced_args, **traced_kwargs)

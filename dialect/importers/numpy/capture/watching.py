@@ -33,7 +33,7 @@ from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
 from ..world.places import MISSING, Place, StateRead, cell_place
-from .calls import codes_in
+from .calls import codes_in, values_in
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -75,6 +75,8 @@ class Watch:
         self._known: set[int] = set()  # ids of code that has been looked at
         self._user: Any = None  # the user's profile function
         self._writes = False  # code that is about to run assigns attributes or items
+        self._values: frozenset[str] = frozenset()  # names whose values that code takes
+        self._taken: set[str] = set()  # names of modules, and of what they have, among these
         self._unshadowed = ""  # the name of an object that code got itself
 
     @contextmanager
@@ -172,6 +174,10 @@ class Watch:
             )
         self._writes = any(map(stores, codes_in(code)))
         names = {name for inner in codes_in(code) for name in inner.co_names}
+        variables, attributes = values_in(code)
+        self._values = variables
+        found = (space.get(name) for name in variables)
+        self._taken |= attributes | {m.__name__ for m in found if isinstance(m, types.ModuleType)}
         for name in sorted(names & space.keys()):
             self._read(Place(TABLE, space, name, name), space[name])
         if code.co_freevars and not self._is_inner(frame, code):
@@ -245,6 +251,8 @@ class Watch:
                 "while tracing, and at no later call",
                 "return the new value as a result, and assign it outside",
             )
+        if name in self._values:
+            self._rec.scope.check_reached(value)
         self._rec.journal.watch(value, name)
         self.reads.append(StateRead(place, value))
 
@@ -258,6 +266,11 @@ class Watch:
             return
         if shadows.is_read_elsewhere():
             raise trace_error("an object of a package holds what the function has written to")
+        for value in shadows.substituted():
+            if value.__name__ in self._taken:
+                raise trace_error(
+                    f"{value.__name__} is in an object, and code that Python calls may ask for it"
+                )
         if not self._unshadowed:
             return
         codes = (*self._rec.scope.codes, *self.codes)

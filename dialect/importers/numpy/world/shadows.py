@@ -37,7 +37,7 @@ from ..python.objects import (
     table,
 )
 from ..python.pausing import apart
-from ..python.purity import BOUND, bound_to
+from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
@@ -46,6 +46,7 @@ from ..tracing.pytree import TreeDef, flatten
 from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
 from .places import ALL, Key, Node, Place
+from .substitutes import substitute
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -56,9 +57,11 @@ _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.CodeType,
 })  # fmt: skip
-_NAMES = (str, bytes, type, types.FunctionType, types.BuiltinFunctionType)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_CODE = (type, *_FUNCTIONS)
+_NAMES = (str, bytes, *_CODE)
 # What may be stored as it is at each call.
-_CONSTANTS = (str, bytes, type(None), np.dtype, type, types.FunctionType, types.BuiltinFunctionType)
+_CONSTANTS = (str, bytes, type(None), np.dtype, *_CODE)
 
 
 @dataclass(eq=False)
@@ -161,7 +164,8 @@ class Shadows:
         kind = type(value)
         if kind in _PLAIN or issubclass(kind, (np.generic, Recording, tuple, frozenset)):
             return False
-        return id(value) not in self._own and self._maker(value, kind) is not None
+        of_code = (None, Shadows._code, Shadows._class)
+        return id(value) not in self._own and self._maker(value, kind) not in of_code
 
     def has(self, value: Any) -> bool:
         """True of an object that the code has got a shadow of."""
@@ -184,6 +188,13 @@ class Shadows:
         """The name of a shadow made after the first ``count`` that the code has written to."""
         return next((e.name for e in self._entries[count:] if not _is_as_made(e)), None)
 
+    def substituted(self) -> Iterator[Any]:
+        """The functions and modules of packages in whose place objects hold something else."""
+        for value, shadow in self._made.values():
+            is_module = isinstance(value, types.ModuleType) and not is_users_module(value)
+            if shadow is not value and (is_module or isinstance(value, _FUNCTIONS)):
+                yield value
+
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
         changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
@@ -203,14 +214,16 @@ class Shadows:
         make = _MAKERS.get(kind)
         if make is not None:
             return make
+        if issubclass(kind, type):
+            return Shadows._class
         if issubclass(kind, np.ndarray):
             return Shadows._array
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             return Shadows._tuple
         if kind in BOUND:
-            return None if bound_to(value) is None else Shadows._bound
+            return Shadows._code if bound_to(value) is None else Shadows._bound
         if kind is types.ModuleType:
-            return Shadows._filled if is_users_module(value) else None
+            return Shadows._filled if is_users_module(value) else Shadows._code
         if is_users_class(kind) and _is_state(value, kind):
             return Shadows._filled
         if is_hidden(value, kind):
@@ -279,7 +292,21 @@ class Shadows:
         holder = self.of(owner, name)
         if holder is owner:
             return value
+        if type(holder) is Hidden:
+            return self._hidden(value, name)
         return self._enter(value, getattr(holder, value.__name__))
+
+    def _code(self, value: Any, name: str) -> Any:
+        """What the code gets where it reads a function, or a module of a package, by name."""
+        is_function = type(value) is types.FunctionType
+        found = self._rec.scope.reached(value, name) if is_function else substitute(value)
+        return value if found is value else self._enter(value, found)
+
+    def _class(self, value: type, name: str) -> Any:
+        found = substitute(value)
+        if found is not value:
+            return self._enter(value, found)
+        return value if is_pure_class(value) else self._hidden(value, name)
 
     def _hidden(self, value: Any, name: str) -> Any:
         self.has_hidden = True
@@ -411,7 +438,7 @@ def unrepeatable(name: str) -> TraceError:
 _MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
     **dict.fromkeys((list, deque, dict, OrderedDict, defaultdict, set), Shadows._filled),
     frozenset: Shadows._frozenset, tuple: Shadows._tuple, types.MethodType: Shadows._method,
-    functools.partial: Shadows._partial,
+    functools.partial: Shadows._partial, types.FunctionType: Shadows._code,
 }  # fmt: skip
 _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
     "list": Shadows._fill_list, "dict": Shadows._fill_dict, "set": Shadows._fill_set,
