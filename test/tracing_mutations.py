@@ -134,8 +134,20 @@ TRACING_MUTATIONS = (
          "test_ordered_dicts_of_another_order_than_that_of_insertion",),
     ),
     Mutation(
-        "the order of a dict is no effect", "dialect/importers/numpy/world/shadows.py",
-        "    return _keeps_order(entry, found)\n", "    return True\n",
+        "the order of attributes is no effect", "dialect/importers/numpy/world/stores.py",
+        "self.facet not in (TABLE, ATTRIBUTES)", "self.facet is not TABLE",
+        ("executor/functions/test_state_writes.py::"
+         "test_the_order_of_attributes_is_that_of_python",),
+    ),
+    Mutation(
+        "dicts among the arguments have no attributes", "dialect/importers/numpy/world/given.py",
+        "for facet in facets_of(type(made))]", "for facet in facets_of(type(made))[:1]]",
+        ("executor/functions/test_argument_writes.py::"
+         "test_attributes_of_dicts_and_the_order_of_attributes",),
+    ),
+    Mutation(
+        "the order of a dict is no effect", "dialect/importers/numpy/world/stores.py",
+        "        return self.keeps_order(found)\n", "        return True\n",
         ("executor/functions/test_kept_sizes.py::test_as_in_python",),
     ),
     Mutation(

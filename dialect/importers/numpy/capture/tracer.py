@@ -32,7 +32,8 @@ from ..world.effects import effects_refused, labelled
 from ..world.hidden import check_seen
 from ..world.journal import Journal, holds_tracer
 from ..world.places import MISSING, Place, StateRead
-from ..world.shadows import Shadows, Store
+from ..world.shadows import Shadows
+from ..world.stores import Store
 from .scope import Scope
 from .state import named, state_reads
 from .watching import Watch

@@ -16,7 +16,7 @@ from ..python.objects import facets_of
 from ..tracing.containers import CONTAINERS, container_of
 from ..tracing.pytree import LEAF, TreeDef, static_of
 from .places import Node
-from .shadows import Entry, Store
+from .stores import Entry, Store
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -50,14 +50,13 @@ class Containers:
         return frozenset(map(id, self.reached)), frozenset(map(id, self.assigned))
 
     @cached_property
-    def _nested(self) -> tuple:
+    def _nested(self) -> list[tuple[int, str, list]]:
         args, kwargs = self._tree.spec[2]
-        return _nested(("tuple", None, (*args[2], *kwargs[2])))
+        return _nested((*args[2], *kwargs[2]))
 
     def find(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The containers of a call."""
-        _, *found = _containers(self._nested, (*args, *kwargs.values()))
-        return found
+        return _inside(self._nested, (*args, *kwargs.values()), [])
 
     @staticmethod
     def numbered(sources: Sequence[Any], behind: int) -> tuple[int, ...]:
@@ -78,20 +77,21 @@ class Containers:
         return reached.isdisjoint(written) and assigned.isdisjoint(ids)
 
 
-def _nested(spec: tuple) -> tuple:
-    """The kind of a container, and the numbers and the same of the items that are containers."""
-    kind, _, children = spec
-    inner = [(k, child) for k, child in enumerate(children) if child[0] not in ("leaf", "static")]
-    return kind, tuple([(k, _nested(child)) for k, child in inner])
+def _nested(specs: Sequence[tuple]) -> list[tuple[int, str, list]]:
+    """The items that are containers: their numbers, their kinds, and the same of their items."""
+    return [
+        (k, spec[0], _nested(spec[2])) for k, spec in enumerate(specs)
+        if spec[0] not in ("leaf", "static")
+    ]  # fmt: skip
 
 
-def _containers(nested: tuple, value: Any) -> Iterator[Any]:
-    """A container of such a structure, and those in it."""
-    yield value
-    kind, inner = nested
-    items = CONTAINERS[kind].items(value) if inner else ()
-    for k, child in inner:
-        yield from _containers(child, items[k])
+def _inside(nested: list[tuple[int, str, list]], items: Sequence[Any], found: list[Any]) -> list:
+    """The containers among the items of one, and those in them, added to what has been found."""
+    for k, kind, inner in nested:
+        found.append(items[k])
+        if inner:
+            _inside(inner, CONTAINERS[kind].items(items[k]), found)
+    return found
 
 
 class Given:

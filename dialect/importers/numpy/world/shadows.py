@@ -15,17 +15,14 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
 from ..python.objects import (
-    ATTRIBUTES,
     FIELDS,
     LIST,
     MEMBERS,
@@ -42,10 +39,11 @@ from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
-from ..tracing.pytree import TreeDef, flatten
+from ..tracing.pytree import flatten
 from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
 from .places import ALL, Key, Node, Place
+from .stores import Entry, Store
 from .substitutes import substitute
 
 if TYPE_CHECKING:
@@ -62,55 +60,6 @@ _CODE = (type, *_FUNCTIONS)
 _NAMES = (str, bytes, *_CODE)
 # What may be stored as it is at each call.
 _CONSTANTS = (str, bytes, type(None), np.dtype, *_CODE)
-
-
-@dataclass(eq=False)
-class Store:
-    """A place that the function writes to.
-
-    Attributes:
-        place: of an object from outside, or of a container among the arguments.
-        tree: the structure of the new value, with holes for what the graph computes.
-        leaves: traced values and numbers for these holes.
-        kept: the object from outside that is stored there; `tree` is None then.
-        is_new: nothing is there before the call.
-    """
-
-    place: Place
-    tree: TreeDef | None
-    is_new: bool
-    leaves: tuple[Any, ...] = ()
-    kept: Any = None
-
-    @property
-    def count(self) -> int:
-        """How many leaves the value has."""
-        return 0 if self.tree is None else self.tree.leaves
-
-    def value(self, leaves: Sequence[Any]) -> Any:
-        """The value, with these leaves."""
-        return self.kept if self.tree is None else self.tree.unflatten(leaves)
-
-
-@dataclass(eq=False)
-class Entry:
-    """One facet of an object with a shadow, and what the shadow held at first, by key.
-
-    A container that a trace makes for one among the arguments is the shadow of a `Node`.
-    """
-
-    original: Any
-    shadow: Any
-    facet: Facet
-    name: str
-    held: dict[Any, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.held = self.found()
-
-    def found(self) -> dict[Any, Any]:
-        """What the shadow holds now, by key."""
-        return self.facet.keyed(self.facet.copy(self.shadow))
 
 
 class Shadows:
@@ -186,7 +135,7 @@ class Shadows:
 
     def changed_since(self, count: int) -> str | None:
         """The name of a shadow made after the first ``count`` that the code has written to."""
-        return next((e.name for e in self._entries[count:] if not _is_as_made(e)), None)
+        return next((e.name for e in self._entries[count:] if not e.is_as_made), None)
 
     def substituted(self) -> Iterator[Any]:
         """The functions and modules of packages in whose place objects hold something else."""
@@ -197,7 +146,7 @@ class Shadows:
 
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
-        changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
+        changed = {id(entry.original) for entry in self._entries if not entry.is_as_made}
         changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
@@ -358,10 +307,10 @@ class Shadows:
         return [store for entry in entries for store in self._stores_of(entry)]
 
     def _stores_of(self, entry: Entry) -> Iterator[Store]:
-        if _is_as_made(entry):
+        if entry.is_as_made:
             return
         facet, found, held = entry.facet, entry.found(), entry.held
-        is_kept = held.keys() <= found.keys() and _keeps_order(entry, found)
+        is_kept = held.keys() <= found.keys() and entry.keeps_order(found)
         if facet is LIST:
             is_kept = len(found) == len(held)
         if is_kept and facet is not MEMBERS and type(entry.shadow) is not deque:
@@ -403,19 +352,6 @@ def _is_state(value: Any, kind: type) -> bool:
     return not all(isinstance(x, _NAMES) for x in state_of(value).values())
 
 
-def _is_as_made(entry: Entry) -> bool:
-    found, held = entry.found(), entry.held
-    if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
-        return False
-    return _keeps_order(entry, found)
-
-
-def _keeps_order(entry: Entry, found: dict[Any, Any]) -> bool:
-    """Whether the keys that there were are the first ones, in their order, if they have any."""
-    pairs = zip(found, entry.held, strict=False)
-    return entry.facet not in (TABLE, ATTRIBUTES) or all(a is b or a == b for a, b in pairs)
-
-
 def _empty(value: Any) -> Any:
     """An object of the same class without what an object holds."""
     kind: Any = type(value)
@@ -446,4 +382,4 @@ _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
     "fixed": _whole, "contents": _whole, "class": _whole,
 })  # fmt: skip
 
-__all__ = ["Entry", "Shadows", "Store", "unrepeatable"]
+__all__ = ["Shadows", "unrepeatable"]
