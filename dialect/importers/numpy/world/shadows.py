@@ -289,6 +289,8 @@ class Shadows:
 
     def _in(self, facet: Facet, holder: Any, key: Any, value: Any, name: str) -> Any:
         """The shadow of what an object holds somewhere."""
+        if not self._slots:  # as in most traces, which fill many
+            return self.of(value, name)
         slot = self._slots.get(Place(facet, holder, key, name).id, _MISSING)
         return self.of(value, name) if slot is _MISSING else slot
 
