@@ -127,8 +127,10 @@ def same(w: Writer, position: InState, held: Held) -> str:
         parts = "PyMethod_Function", "PyMethod_Self"
         found = [w.call(part, "ptr", f"ptr {method}") for part in parts]
         wanted = [held.value.__func__, held.value.__self__]
-    if is_new:
-        # What holds it keeps it: no other thread runs before the comparison below.
+    if is_new and type(held.value) is str:
+        keep(w, position, place)  # it may be a text that a property has just made
+    elif is_new:
+        # What holds it keeps it, or the pointer alone is compared: no other thread runs before.
         w.call("Py_DecRef", "void", f"ptr {place}")
     for one, other in zip(found, wanted, strict=True):
         checked.same(one, other)

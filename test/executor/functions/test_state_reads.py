@@ -201,6 +201,26 @@ def test_methods_of_other_objects():
     assert counts(f, "python_calls") == (0,)
 
 
+class Mode:
+    def __init__(self, mode):
+        self.__dict__["mode"] = mode
+
+    @property
+    def mode(self):
+        return "-".join(("of", vars(self)["mode"]))  # a new text each time
+
+
+def test_texts_that_are_made_anew():
+    holder, x = Mode("sum"), np.arange(3.0)
+    f = pf.jit(lambda x: x.sum() if holder.mode == "of-sum" else x.max())
+    assert settled(f, x) == 3.0 and f.state().emitted
+    for _ in range(1000):
+        assert f(x) == 3.0
+    vars(holder)["mode"] = "max"
+    assert settled(f, x) == 2.0 and f.state().emitted
+    assert counts(f, "traces", "python_calls") == (2, 0)
+
+
 class Base:
     pass
 
