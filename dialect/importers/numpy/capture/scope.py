@@ -18,13 +18,14 @@ import numpy as np
 
 from ....dataclass import dataclass
 from ..python.instances import kept
+from ..python.objects import TABLE
 from ..python.pausing import apart
 from ..python.purity import CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
-from ..world.places import MISSING
+from ..world.places import MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
 from .calls import (
     CALLEE,
@@ -362,16 +363,16 @@ class Scope:
 
     # --- what the user's code did -------------------------------------------------------------
 
-    def read(self) -> Iterator[tuple[str, Any, Any, Any, str]]:
-        """What the code has read by name, as the fields of `state.StateRead`."""
+    def read(self) -> Iterator[StateRead]:
+        """What the code has read by name."""
         for table in self._globals.values():
             for name in sorted(table.seen & table.real.keys()):
-                yield "global", table.real, name, table.start.get(name), name
+                yield StateRead(Place(TABLE, table.real, name, name), table.start.get(name))
             for name in sorted(table.absent):
-                yield "global", table.real, name, MISSING, name
+                yield StateRead(Place(TABLE, table.real, name, name), MISSING)
         for cell in self._cells.values():
             if cell.held is not _MISSING:
-                yield "cell", cell.original, None, cell.held, cell.name
+                yield StateRead(cell_place(cell.original, cell.name), cell.held)
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -11,7 +11,6 @@ attributes is not seen.
 from __future__ import annotations
 
 import dis
-import inspect
 import itertools
 import sys
 import types
@@ -25,12 +24,18 @@ from ....errors import TraceError
 from ..python.instances import slots_of
 from ..python.objects import (
     ATTRIBUTES,
+    CLASS,
     CONTENTS,
     DESCRIPTORS,
+    FIELDS,
     FIXED,
+    LIST,
+    MEMBERS,
     STATE,
     TABLE,
+    Facet,
     attributes_of,
+    facet_of_attribute,
     facets_of,
     fields_of,
     table,
@@ -38,7 +43,7 @@ from ..python.objects import (
 from ..python.purity import CODE, is_python_state, is_value
 from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
 from ..world.contents import may_change
-from ..world.places import FIND, MISSING, PLAIN, StateRead
+from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
 from .calls import codes_in
 
 if TYPE_CHECKING:
@@ -90,12 +95,12 @@ def state_reads(
         makes_names=any(map(_makes_names, codes)),
     )  # fmt: skip
     with walk.of_objects_themselves():
-        for step, holder, key, value, name in watch.reads:
-            walk.note(step, holder, key, value, name)
-    for step, holder, key, value, name in scope.read():
-        walk.note(step, holder, key, value, name)
+        for read in watch.reads:
+            walk.note(read)
+    for read in scope.read():
+        walk.note(read)
     for kind, key in watch.bindings:
-        walk.read("attribute", kind, key, f"{kind.__name__}.{key}")
+        walk.read(CLASS, kind, key, f"{kind.__name__}.{key}")
     for value, name in reached:
         walk.descend(value, name)
     return walk.reads
@@ -183,16 +188,21 @@ class _Walk:
         finally:
             self._of_themselves = before
 
-    def read(self, step: str, holder: Any, key: Any, name: str) -> None:
+    def read(self, facet: Facet, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
-        value = FIND[step](holder, key)
-        if step == "attribute" and type(value) is types.MethodType:
-            step, value = "method", value.__func__
-        if value is not MISSING and StateRead(step, holder, key, value, name).holds():
-            self.note(step, holder, key, value, name)  # else a descriptor makes it anew each time
+        read = Place(facet, holder, key, name).read()
+        if read.is_absent or not read.holds():
+            return  # a descriptor makes it anew each time
+        value = read.value
+        if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
+            self._apart[id(value)] = value  # of which code gets the parts alone
+        elif key is not ALL and not self._is_given(holder):
+            self._check(value)
+        self.note(read)
 
-    def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+    def note(self, read: StateRead) -> None:
         """Note a read, and what the code names of the value."""
+        value, name = read.value, read.place.name
         if isinstance(value, _SLOTS):
             return
         if isinstance(value, types.ModuleType) and not is_users_module(value):
@@ -203,11 +213,7 @@ class _Walk:
                 f"{name} among them: comparing them would take longer than the call",
                 hint="pass them as arguments",
             )
-        self.reads.append(StateRead(step, holder, key, value, name))
-        if step in ("attribute", "item") and not self._is_given(holder):
-            self._check(value)
-        if step == "keys" or key in _DEFAULTS:
-            self._apart[id(value)] = value  # of which code gets the parts alone
+        self.reads.append(read)
         self.descend(value, name)
 
     def _is_given(self, holder: Any) -> bool:
@@ -265,17 +271,17 @@ class _Walk:
             self._attributes_of(value, name)
 
     def _items(self, value: Any, name: str) -> None:
-        self.read("size", value, None, f"len({name})")
+        self.read(LIST, value, ALL, f"len({name})")
         for k in range(len(value)):
-            self.read("item", value, k, f"{name}[{k}]")
+            self.read(LIST, value, k, f"{name}[{k}]")
 
     def _table(self, value: dict, name: str) -> None:
-        self.read("keys", value, None, f"the keys of {name}")
-        for key in tuple(value):
-            self.read("item", value, key, f"{name}{TABLE.label(key)}")
+        self.read(TABLE, value, ALL, f"the keys of {name}")
+        for key in TABLE.outline(value):
+            self.read(TABLE, value, key, f"{name}{TABLE.label(key)}")
 
     def _members(self, value: Any, name: str) -> None:
-        self.read("members", value, None, name)
+        self.read(MEMBERS, value, ALL, name)
 
     def _fixed(self, value: Any, name: str) -> None:
         if type(value) is not types.FunctionType:  # whose cells are read by name
@@ -288,40 +294,38 @@ class _Walk:
         if type(value) is types.FunctionType:
             self._function(value, name)
         elif type(value) is types.CellType:
-            self.read("cell", value, None, name)
+            self.read(*cell_place(value, name))
         else:
             for key in fields_of(value):
-                self.read("attribute", value, key, f"{name}.{key}")
+                self.read(FIELDS, value, key, f"{name}.{key}")
 
     def _contents(self, value: Any, name: str) -> None:
         if may_change(value) and self._is_plain(value, self._of_themselves):
             from ..world.contents import Contents  # few functions need any
 
-            self.reads.append(StateRead("contents", value, None, Contents(value), name))
+            self.reads.append(StateRead(Place(CONTENTS, value, ALL, name), Contents(value)))
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         """Note what a function of the user's consists of, which may be replaced in place."""
         if not is_users_file(function.__code__.co_filename):
             return
-        self.reads.append(StateRead("code", function, None, function.__code__, name))
-        if function.__defaults__:
-            self.read("attribute", function, _DEFAULTS[0], f"the defaults of {name}")
-        if function.__kwdefaults__:
-            self.read("attribute", function, _DEFAULTS[1], f"the defaults of {name}")
+        self.reads.append(Place(FIELDS, function, "__code__", name).read())
+        for key in _DEFAULTS:
+            if getattr(function, key):
+                self.read(FIELDS, function, key, f"the defaults of {name}")
 
     def _instance(self, value: Any, kind: type, name: str) -> None:
         held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
         self._attributes(value, held, name)
         if self._all and hasattr(value, "__dict__"):
-            self.read("keys", vars(value), None, f"the attributes of {name}")
+            self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
         self._class(kind)
         # The object may be given attributes that hide those of its class.
-        for key, inherited in sorted(self._of_class(kind).items()):
-            if key in self._names and key not in held and not key.startswith("__"):
-                step = "method" if type(inherited) is types.FunctionType else "attribute"
-                self.read(step, value, key, f"{name}.{key}")
+        for key in sorted(self._names & self._of_class(kind)):
+            if key not in held and not key.startswith("__"):
+                self.read(facet_of_attribute(value, key), value, key, f"{name}.{key}")
         if self._asked:
-            self._absent(value, name)
+            self._absent(value, kind, name)
 
     def _attributes(
         self, holder: Any, held: Iterable[str], name: str, *, every: bool = False
@@ -329,7 +333,7 @@ class _Walk:
         every |= self._all and not isinstance(holder, types.ModuleType)
         for key in sorted(set(held) if every else self._names & set(held)):
             if not (key.startswith("__") and key.endswith("__")):
-                self.read("attribute", holder, key, f"{name}.{key}")
+                self.read(facet_of_attribute(holder, key), holder, key, f"{name}.{key}")
 
     def _settings(self, module: types.ModuleType, name: str) -> None:
         """Note numbers, texts, containers and objects of a package's module."""
@@ -340,7 +344,7 @@ class _Walk:
             value = held[key]
             if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
                 continue
-            self.read("attribute", module, key, f"{name}.{key}")
+            self.read(ATTRIBUTES, module, key, f"{name}.{key}")
 
     def _class(self, kind: type) -> None:
         if type(kind) is not type and is_users_class(type(kind)):
@@ -352,22 +356,24 @@ class _Walk:
                 self._attributes(cls, held, cls.__name__)
 
     @staticmethod
-    def _of_class(kind: type) -> dict[str, Any]:
-        """What objects of a class have from it, other than descriptors."""
+    def _of_class(kind: type) -> set[str]:
+        """The names of what objects of a class have from it, other than descriptors."""
         return {
-            key: value
-            for cls in reversed(kind.__mro__)
+            key
+            for cls in kind.__mro__
             if is_users_class(cls)
             for key, value in vars(cls).items()
             if not isinstance(value, _DESCRIPTORS)
         }
 
-    def _absent(self, holder: Any, name: str) -> None:
+    def _absent(self, holder: Any, kind: type, name: str) -> None:
         """Note attributes that the code may have asked for, and that there are none."""
-        for key in sorted(self._asked):
-            if key.isidentifier() and inspect.getattr_static(holder, key, MISSING) is MISSING:
-                read = StateRead("static", holder, key, MISSING, f"{name}.{key}")
-                self.reads.append(read)
+        for key in filter(str.isidentifier, sorted(self._asked)):
+            label, of_class = f"{name}.{key}", CLASS.find(kind, key)
+            own = StateRead(Place(facet_of_attribute(holder, key), holder, key, label), MISSING)
+            is_slot = type(of_class) is types.MemberDescriptorType
+            if own.holds() and (of_class is MISSING or is_slot):
+                self.reads += own, StateRead(Place(CLASS, kind, key, label), of_class)
 
 
 _READ = table({

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..python import purity
-from ..python.objects import functions_in
+from ..python.objects import TABLE, facet_of_attribute, functions_in
 from ..python.pausing import WATCHES
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
-from ..world.places import MISSING
+from ..world.places import MISSING, Place, StateRead, cell_place
 from .calls import codes_in, values_in
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Watch:
 
     Attributes:
         codes: code of these frames, in the order in which they started.
-        reads: what they may read by name, as the fields of `state.StateRead`.
+        reads: what they may read by name.
         bindings: classes of the user's, and the names under which they have code that has run.
         is_on: the profile function is in force.
         pauses: it may be out of force while this package records.
@@ -71,7 +71,7 @@ class Watch:
     def __init__(self, rec: Recorder) -> None:
         self._rec = rec
         self.codes: dict[types.CodeType, None] = {}
-        self.reads: list[tuple[str, Any, Any, Any, str]] = []
+        self.reads: list[StateRead] = []
         self.bindings: dict[tuple[type, str], None] = {}
         self.is_on, self.pauses = False, True
         self._known: set[int] = set()  # ids of code that has been looked at
@@ -176,7 +176,7 @@ class Watch:
         found = (space.get(name) for name in variables)
         self._taken |= attributes | {m.__name__ for m in found if isinstance(m, types.ModuleType)}
         for name in sorted(names & space.keys()):
-            self._read("global", space, name, space[name], name)
+            self._read(Place(TABLE, space, name, name), space[name])
         if code.co_freevars and not self._is_inner(frame, code):
             function = _function_of(frame, code)
             if function is None:
@@ -191,7 +191,7 @@ class Watch:
                     value = cell.cell_contents
                 except ValueError:
                     continue  # not bound yet
-                self._read("cell", cell, None, value, name)
+                self._read(cell_place(cell, name), value)
 
     def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note under which names of its class the code of a frame is found.
@@ -228,14 +228,15 @@ class Watch:
 
     def _missing(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note that an object has no attribute of a name, for which its class is asked."""
-        holder, name = (frame.f_locals.get(variable) for variable in code.co_varnames[:2])
+        holder, name = (frame.f_locals[variable] for variable in code.co_varnames[:2])
         shadows = self._rec.shadows
         holder = holder if shadows is None else shadows.original(holder)
-        self.reads.append(("own attribute", holder, name, MISSING, f"its attribute {name}"))
+        place = Place(facet_of_attribute(holder, name), holder, name, f"its attribute {name}")
+        self.reads.append(StateRead(place, MISSING))
 
-    def _read(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+    def _read(self, place: Place, value: Any) -> None:
         """Note a read by name, of the real object: this code has no scope."""
-        shadows, kind = self._rec.shadows, type(value)
+        shadows, kind, name = self._rec.shadows, type(value), place.name
         if is_hidden(value, kind):
             raise hidden_error(name, kind)
         if shadows is not None and shadows.follows(value):
@@ -250,7 +251,7 @@ class Watch:
         if name in self._values:
             self._rec.scope.check_reached(value)
         self._rec.journal.watch(value, name)
-        self.reads.append((step, holder, key, value, name))
+        self.reads.append(StateRead(place, value))
 
     def check_shadows(self) -> None:
         """Raise TraceError where code writes to shadows and other code reads the objects.
@@ -283,7 +284,8 @@ class Watch:
         for name in code.co_names:
             value = space.get(name, MISSING)
             if not (value is MISSING or isinstance(value, purity.CODE) or name.startswith("__")):
-                self.reads.append(("global", space, name, value, f"{space['__name__']}.{name}"))
+                place = Place(TABLE, space, name, f"{space['__name__']}.{name}")
+                self.reads.append(StateRead(place, value))
 
 
 @functools.lru_cache(maxsize=4096)
