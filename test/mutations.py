@@ -1543,8 +1543,28 @@ MUTATIONS = (
     ),
     Mutation(
         "calls on the tape are specialised by profiles of others", "executor/tiers/warm_start.py",
-        '", noted on the tape" if options.gradients else ""', '""',
+        'f", noted on the tape {options.noted}" if options.gradients else ""', '""',
         ("executor/plans/test_differentiable.py",),
+    ),
+    Mutation(
+        "frozen arguments are a matter of guards", "executor/tiers/on_tape.py",
+        '"1" if is_noted(x) else "0" for x in inputs', '"1" for x in inputs',
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "equal halves compile each for itself", "executor/tiers/on_tape.py",
+        "executor.shared[text] = found", "pass",
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "dropped plans take the counts of halves that others share", "executor/tiers/on_tape.py",
+        "if id(member) not in kept:", "if True:",
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "a stored profile serves other frozen arguments", "executor/tiers/warm_start.py",
+        "noted on the tape {options.noted}", "noted on the tape",
+        ("executor/plans/test_frozen_arguments.py",),
     ),
     Mutation(
         "gradients of gradients stop at temporaries", "executor/plans/differentiable.py",

@@ -90,7 +90,7 @@ class GraphFunction:
         """Run an executor on inputs any of which may be on the tape."""
         executor.counters.calls += 1
         outputs = executor.run_any(inputs)
-        self._current = executor.on_tape or executor
+        self._current = executor.serving(inputs)
         return outputs
 
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
