@@ -1547,6 +1547,21 @@ MUTATIONS = (
         ("executor/plans/test_differentiable.py",),
     ),
     Mutation(
+        "gathered runs have the bounds of the captured one", "executor/backward/gather.py",
+        'sources += [f"b[{n}]" for', 'sources += [repr(node.plan.bounds[n]) for',
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
+        "bounds that change stay attributes in the graph", "executor/backward/record.py",
+        "node.plan.attrs, [n is not None for n in bounds])", "node.plan.attrs, [])",
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
+        "bounds are no numbers of a run", "executor/backward/walk.py",
+        "        walk.numbers += plan.bounds\n", "        walk.numbers += (0,) * len(plan.bounds)\n",
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
         "frozen arguments are a matter of guards", "executor/tiers/on_tape.py",
         '"1" if is_noted(x) else "0" for x in inputs', '"1" for x in inputs',
         ("executor/plans/test_frozen_arguments.py",),

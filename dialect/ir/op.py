@@ -179,6 +179,8 @@ class Op:
     operands: ClassVar[tuple[OperandDef, ...]] = ()
     results: ClassVar[tuple[ResultDef, ...]] = ()
     attrs: ClassVar[dict[str, AttrDef]] = {}
+    # Names of attributes for numbers of which DYNAMIC may stand: the last operands give these.
+    dynamic: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
     # Operands whose memory the op changes; an op that writes is not pure.
     writes: ClassVar[tuple[int, ...]] = ()
