@@ -1558,7 +1558,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bounds are no numbers of a run", "executor/backward/walk.py",
-        "        walk.numbers += plan.bounds\n", "        walk.numbers += (0,) * len(plan.bounds)\n",
+        "walk.numbers += plan.bounds", "walk.numbers += (0,) * len(plan.bounds)",
         ("executor/backward/test_slices.py",),
     ),
     Mutation(

@@ -84,8 +84,8 @@ class Plan:
     def stamped(self) -> Hashable:
         """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep.
 
-        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`, and
-        so do those of ops whose sizes are operands.
+        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`,
+        and so do those of ops whose sizes are operands.
         """
         known = self.attrs
         if self.op not in _BY_VALUE:
