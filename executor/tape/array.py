@@ -14,6 +14,7 @@ from ...dialect.errors import DTypeError, GradientError
 from ...dialect.importers.numpy.tracing.handler_tables import METHODS
 from ...dialect.importers.numpy.tracing.leaves import register_leaf_type
 from ...dialect.importers.numpy.tracing.traced import is_differentiated
+from ..memory.output_pool import has_own_memory
 from .conversions import Conversions
 from .hooks import Handle, add
 from .node import WRITES, Accumulate, Edge, Node, next_seq
@@ -301,7 +302,7 @@ class Array(Conversions, metaclass=_Kind):
 
 def _is_owned(x: Any) -> bool:
     """Whether an array has memory of its own that may be written to."""
-    return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
+    return has_own_memory(x) and x.flags.writeable
 
 
 __all__ = ["FLOATS", "UNSEEN", "Array", "Version"]
