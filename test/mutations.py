@@ -1547,6 +1547,27 @@ MUTATIONS = (
         ("executor/plans/test_differentiable.py",),
     ),
     Mutation(
+        "gradients in memory of the pool are copied", "executor/memory/output_pool.py",
+        "return is_ours and x.flags.c_contiguous", "return False and x.flags.c_contiguous",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "memory of the pool is an array's own whoever refers to it",
+        "executor/memory/output_pool.py",
+        " and sys.getrefcount(base) == _ONE", "",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "a leaf takes a gradient whoever holds it", "dialect/ops/backward.py",
+        "leaf.add_gradient(g, 1)", "leaf.add_gradient(g, 9)",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "gradients behind hooks are copied", "executor/plans/plan.py",
+        "if self.emit_taking(instr, depth):", "if False:",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
         "gathered runs have the bounds of the captured one", "executor/backward/gather.py",
         'sources += [f"b[{n}]" for', 'sources += [repr(node.plan.bounds[n]) for',
         ("executor/backward/test_slices.py",),

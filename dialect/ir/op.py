@@ -285,6 +285,14 @@ class Op:
         return None
 
     @classmethod
+    def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
+        """`evaluate` for its one operand in a list, which it takes: nothing else reads it then.
+
+        None = there is no such way.
+        """
+        return None
+
+    @classmethod
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
         """`evaluate`, with the result in the memory of the first operand, which nobody else reads.
 
