@@ -108,8 +108,8 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "the order in which a dict is read is a constant",
-        "dialect/importers/numpy/world/places.py",
-        "lambda holder, key: tuple(holder)", "lambda holder, key: tuple(sorted(holder))",
+        "dialect/importers/numpy/python/objects.py",
+        "return tuple(target if type(target) is dict", "return tuple(sorted(target) if target",
         ("executor/functions/test_kept_sizes.py::test_the_order_in_which_a_dict_is_read",),
     ),
     Mutation(
@@ -134,8 +134,20 @@ TRACING_MUTATIONS = (
          "test_ordered_dicts_of_another_order_than_that_of_insertion",),
     ),
     Mutation(
-        "the order of a dict is no effect", "dialect/importers/numpy/world/shadows.py",
-        "return entry.facet is not TABLE or _keeps_order(found, held)", "return True",
+        "the order of attributes is no effect", "dialect/importers/numpy/world/stores.py",
+        "self.facet not in (TABLE, ATTRIBUTES)", "self.facet is not TABLE",
+        ("executor/functions/test_state_writes.py::"
+         "test_the_order_of_attributes_is_that_of_python",),
+    ),
+    Mutation(
+        "dicts among the arguments have no attributes", "dialect/importers/numpy/world/given.py",
+        "for facet in facets_of(type(made))]", "for facet in facets_of(type(made))[:1]]",
+        ("executor/functions/test_argument_writes.py::"
+         "test_attributes_of_dicts_and_the_order_of_attributes",),
+    ),
+    Mutation(
+        "the order of a dict is no effect", "dialect/importers/numpy/world/stores.py",
+        "        return self.keeps_order(found)\n", "        return True\n",
         ("executor/functions/test_kept_sizes.py::test_as_in_python",),
     ),
     Mutation(
@@ -313,7 +325,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "code that Python calls reads constants", "dialect/importers/numpy/capture/watching.py",
-        "        self.reads.append((step, holder, key, value, name))\n\n", "\n",
+        "(value, name)\n        self.reads.append(StateRead(place, value))\n", "(value, name)\n",
         ("executor/functions/test_watching.py::test_code_that_python_calls",),
     ),
     Mutation(
@@ -324,7 +336,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "methods that are held have no object", "dialect/importers/numpy/world/shadows.py",
-        "return None if bound_to(value) is None else Shadows._bound", "return None",
+        "return Shadows._code if bound_to(value) is None else Shadows._bound", "return None",
         ("executor/functions/test_watching.py::test_methods_that_are_held",),
     ),
     Mutation(
@@ -334,8 +346,24 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "code of functions is constant", "dialect/importers/numpy/capture/state.py",
-        'self.reads.append(StateRead("code", function, None, function.__code__, name))', "pass",
+        'self.reads.append(Place(FIELDS, function, "__code__", name).read())', "pass",
         ("executor/functions/test_watching.py::test_bindings",),
+    ),
+    Mutation(
+        "methods that are stored are told by their functions",
+        "dialect/importers/numpy/world/places.py",
+        " and found.__self__ is value.__self__", "",
+        ("executor/functions/test_state_reads.py::test_methods_of_other_objects",),
+        ((
+            "executor/dispatch/conditions/state_reads.py",
+            "wanted = [held.value.__func__, held.value.__self__]",
+            "wanted = [held.value.__func__, method]",
+        ),),
+    ),
+    Mutation(
+        "items and attributes of one name are one place", "dialect/importers/numpy/world/places.py",
+        "return self.facet.step, id(self.holder), self.key", "return 0, id(self.holder), self.key",
+        ("executor/loops/test_carried_places.py::test_items_and_attributes_of_one_name",),
     ),
     Mutation(
         "dispatchers keep the modules of what they call", "executor/dispatch/counts.py",
@@ -354,5 +382,23 @@ TRACING_MUTATIONS = (
         "if is_split and literal(op.operands[2]) == 1:", "if is_split:",
         ("lowering/test_split.py::"
          "test_loops_that_read_several_rows_at_once_are_not_split",),
+    ),
+    Mutation(
+        "functions in objects are others than those with names",
+        "dialect/importers/numpy/capture/scope.py",
+        "        if id(fn) in self._taken:\n            return self.function(fn)\n", "",
+        ("executor/functions/test_functions_in_objects.py",),
+    ),
+    Mutation(
+        "functions in classes are not compared with those with names",
+        "dialect/importers/numpy/capture/scope.py",
+        "        if id(value) in self._taken or is_of_module:", "        if False:",
+        ("executor/functions/test_functions_in_objects.py::test_identities",),
+    ),
+    Mutation(
+        "C functions in tuples are called once", "dialect/importers/numpy/capture/state.py",
+        "                if not self._is_given(value):\n                    self._check(part)\n",
+        "",
+        ("executor/functions/test_functions_in_objects.py::test_c_functions_that_objects_hold",),
     ),
 )  # fmt: skip

@@ -33,6 +33,7 @@ class Arguments:
     Attributes:
         arity: number of arguments that are passed by position.
         values: the inputs of the graph, in order.
+        containers: those among the arguments, outer ones first.
         tests: conditions on the arguments; each test may rely on those before it.
         final: conditions on those that the function writes to.
         writing: what writes to them; None = nothing does.
@@ -42,6 +43,7 @@ class Arguments:
 
     arity: int
     values: list[Value] = field(default_factory=list)
+    containers: list[Position] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
     writing: Writing | None = None
@@ -128,6 +130,7 @@ class _Finder:
         elif spec[0] in _CONTAINERS or spec[0] == "namedtuple":
             kind, meta, items = _CONTAINERS.get(spec[0], spec[1]), spec[1], spec[2]
             keys = meta if kind is dict else range(len(items))
+            self.found.containers.append(position)
             self.found.tests.append(Test(("opened", position, kind, tuple(map(Held, keys))), 1))
             for index, item in enumerate(items):
                 self.argument(Inside(position, index), item)

@@ -24,6 +24,7 @@ from .refs import Held, Inside, Position, position_of
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.capture.tracer import Trace
     from ...dialect.importers.numpy.world.given import Containers
+    from .arguments import Arguments
 
 # Kinds of containers that emitted code takes apart, and may change.
 _TYPES: dict[str, type] = {"list": list, "dict": dict}
@@ -47,7 +48,7 @@ class Writing(Noting):
     arrays: tuple[ArrayValue, ...]
 
 
-def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Writing, list[Test]]:
+def effects_of(trace: Trace, given: Arguments) -> tuple[Writing, list[Test]]:
     """What has the effects of a function, and the conditions on what it writes to.
 
     They are for `Leaf.noting` and `Leaf.final`. Arrays that are written have to be writable and
@@ -57,6 +58,7 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Writing, list[Tes
     Raises Refused for effects that only the Python dispatcher has.
     """
     tests, flags = [], C_CONTIGUOUS | ALIGNED | WRITEABLE
+    inputs, positions = given.values, given.containers
     for k in trace.writes:
         written = inputs[k]
         assert isinstance(written, ArrayValue)
@@ -66,23 +68,18 @@ def effects_of(trace: Trace, inputs: Sequence[Value]) -> tuple[Writing, list[Tes
             if j != k and isinstance(value, ArrayValue):
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
                 tests.append(Test(("apart", written.ref, nbytes, *there), 1))
-    positions: list[Position] = []
     if trace.containers is not None:
-        positions = _positions(trace.containers)
         tests += _apart(trace.containers, positions)
     sources = trace.sources or ()
     objects = [*map(_object, inputs), *positions]
     returned = [objects[~source] for source in sources if source < 0]
-    holders = [s for s in trace.stores if s.container is not None]
-    given = (
-        *(objects[k] for k in trace.writes), *returned,
-        *(positions[s.container] for s in holders if s.container is not None),
-    )  # fmt: skip
+    holders = [positions[node] for s in trace.stores if (node := s.place.node) is not None]
+    needed = (*(objects[k] for k in trace.writes), *returned, *holders)
     count = trace.out_tree.leaves
     counts = len(returned), len(holders)
     function = _writer(trace, *counts)
     arrays = tuple(v for k in trace.writes if isinstance(v := inputs[k], ArrayValue))
-    return Writing(function, given, tuple(range(count)), count, trace, *counts, arrays), tests
+    return Writing(function, needed, tuple(range(count)), count, trace, *counts, arrays), tests
 
 
 def write_in_place(leaf: Leaf, writing: Writing) -> None:
@@ -144,31 +141,23 @@ def _object(value: Value) -> Any:
     return value.position if isinstance(value, NumberValue) else position_of(value.ref)
 
 
-def _positions(containers: Containers) -> list[Position]:
-    """Where emitted code finds the containers of a call."""
-    found: list[Position] = []
-    for c in containers.every:
-        found.append(c.index if c.parent is None else Inside(found[c.parent], c.index))
-    return found
-
-
 def _apart(containers: Containers, positions: Sequence[Position]) -> Iterator[Test]:
     """Tests that no container which is assigned to is another one, or an object from outside."""
-    every = containers.every
+    kinds = containers.kinds
     for k in containers.written:
-        kind = _TYPES.get(every[k].kind)
+        kind = _TYPES.get(kinds[k])
         if kind is None:
-            raise Refused(f"a {every[k].kind} among the arguments is assigned to")
+            raise Refused(f"a {kinds[k]} among the arguments is assigned to")
         others = [x for x in containers.reached if type(x) is kind]
         if len(others) > _MOST_OTHERS:
             raise Refused("a container is assigned to that may be one of many from outside")
         yield from (Test(("static", positions[k], Held(x)), 0) for x in others)
-        for j, other in enumerate(every):
-            if other.kind == every[k].kind and (j < k or j not in containers.written) and j != k:
+        for j, other in enumerate(kinds):
+            if other == kinds[k] and (j < k or j not in containers.written) and j != k:
                 yield Test(("one", positions[k], positions[j]), 0)
     for holder in {id(x): x for x in containers.assigned}.values():
-        for k, c in enumerate(every):
-            if c.is_mutable and _TYPES.get(c.kind) in (type(holder), None):
+        for k, name in enumerate(kinds):
+            if containers.is_mutable(k) and _TYPES.get(name) in (type(holder), None):
                 yield Test(("static", positions[k], Held(holder)), 0)
 
 
@@ -190,7 +179,7 @@ def _writer(
     results, rest = chosen[: trace.out_tree.leaves], iter(chosen[trace.out_tree.leaves :])
     stores = []
     for store in trace.stores:
-        number = None if store.container is None else next(numbers)
+        number = None if store.place.node is None else next(numbers)
         stores.append((store, number, [next(rest) for _ in range(store.count)]))
     plain = [
         (store.place.put_to, store.place.key, store.place.holder, number, leaves[0])

@@ -45,10 +45,10 @@ _PYTHON_API = (
     "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
     "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble", "PyFunction_GetCode",
     "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow",
-    "PyLong_FromLongLong", "PyLong_FromSsize_t", "PyMethod_Function", "PyObject_GetAttr",
-    "PyObject_SetAttr", "PyObject_Vectorcall", "PyObject_VectorcallMethod", "PyThreadState_Get",
-    "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size",
-    "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
+    "PyLong_FromLongLong", "PyLong_FromSsize_t", "PyMethod_Function", "PyMethod_Self",
+    "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall", "PyObject_VectorcallMethod",
+    "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New",
+    "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 
 

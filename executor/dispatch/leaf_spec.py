@@ -45,9 +45,9 @@ class Test:
 
     Fields of what a graph has read from outside of the call (see `conditions.state_reads`):
 
-    * ``("read", Held, step, key, index, Held)``? : the look-up in the first object finds the other.
-    * ``("taken", position)``? : something is at an `InState`; the call owns it from then on.
-    * ``("held_size", Held)``: the length of the dict or list.
+    * ``("read", InState, Held)``? : that object is there.
+    * ``("taken", InState)``? : something is there; the call owns it from then on.
+    * ``("held_size", Held)``: the length of the list.
     * ``("held_keys", Held, keys)``? : the dict has these keys, in this order.
 
     Fields of gradients:

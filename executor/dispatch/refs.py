@@ -17,6 +17,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Read
 
 if TYPE_CHECKING:
+    from ...dialect.importers.numpy.python.objects import Facet
     from ..cuda.exchange.dlpack_exchange import Exchange
 
 
@@ -55,17 +56,17 @@ class OnTape:
 
 @dataclass(frozen=True)
 class InState:
-    """What an object from outside has in an attribute or item: an input of the graph.
+    """A place outside of the call (`world.places.Place`) that emitted code can look at.
 
     Attributes:
+        facet: of the object.
         holder: the object.
-        step: ``"attribute"`` or ``"item"``.
         key: name, key or index there.
     """
 
+    facet: Facet
     holder: Held
-    step: str
-    key: Union[str, int]
+    key: Held
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ...dialect.errors import InternalError
 from ...dialect.importers.numpy.capture.tracer import Trace
 from ...dialect.importers.numpy.python.generators import reentrant, restores
 from ...dialect.importers.numpy.tracing.trace_guards import evaluate
-from ...dialect.importers.numpy.world.draws import Draw, Drawn, Held, Input, Number
+from ...dialect.importers.numpy.world.draws import Draw, Input, Number
 from ...dialect.importers.numpy.world.journal import same_state
 
 _MOST = 1 << 27  # bytes of what the rounds of a loop draw; more is drawn by Python, one by one
@@ -23,14 +23,14 @@ class Drawing:
     """The draws of one call, which can be taken back.
 
     Args:
-        draws: those of the graph, in order.
+        trace: the graph.
         args: the arguments of the call.
         kwargs: the same, by name.
     """
 
-    def __init__(self, draws: Sequence[Draw], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self._draws = draws
-        self._generators = [_find(draw, args, kwargs) for draw in draws]
+    def __init__(self, trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._draws, self._values = trace.draws, trace.module.main.inputs
+        self._generators = [_find(draw, args, kwargs) for draw in self._draws]
         self._bits: list[Any] = []
         self._states: list[tuple[Any, Any, Any]] = []
 
@@ -40,7 +40,7 @@ class Drawing:
         return all(map(restores, self._generators))
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """Draw; the results are inputs of the graph. ``inputs`` are the leaves of the call.
+        """Draw; the results are the last inputs of the graph, behind ``inputs``.
 
         No other thread draws from these generators in between. An error leaves nothing drawn.
         """
@@ -52,22 +52,22 @@ class Drawing:
 
     def _draw(self, inputs: Sequence[Any]) -> list[Any]:
         before = [(b, b.state) for b in self._bits]
-        drawn: list[Any] = []
+        held = dict(zip(self._values, inputs, strict=False))  # behind these come the draws
         try:
             for draw, generator in zip(self._draws, self._generators, strict=True):
-                args = [_value(x, inputs, drawn) for x in draw.args]
-                kwargs = {key: _value(x, inputs, drawn) for key, x in draw.kwargs.items()}
+                args = [_value(x, inputs, held) for x in draw.args]
+                kwargs = {key: _value(x, inputs, held) for key, x in draw.kwargs.items()}
                 if draw.of_rounds and 8 * math.prod(kwargs["size"]) > _MOST:
                     raise MemoryError("what all rounds of a loop draw is too much at once")
-                drawn.append(getattr(generator, draw.method)(*args, **kwargs))
-                if _kind(drawn[-1]) != draw.kind:
+                made = held[draw.value] = getattr(generator, draw.method)(*args, **kwargs)
+                if _kind(made) != draw.kind:
                     raise InternalError("a random generator has returned another kind of result")
         except BaseException:
             for b, state in before:
                 b.state = state
             raise
         self._states = [(b, state, b.state) for b, state in before]
-        return drawn
+        return [held[draw.value] for draw in self._draws]
 
     def undo(self) -> bool:
         """Take all back; False, and nothing is done, where another thread has drawn since."""
@@ -95,7 +95,7 @@ def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Dra
     given = (*args, *kwargs.values())
     if any(x is g for g in trace.generators for x in given):
         return None
-    made = Drawing(trace.draws, args, kwargs)
+    made = Drawing(trace, args, kwargs)
     return made if made.can_undo else None
 
 
@@ -109,19 +109,15 @@ def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
 
 
-def _value(x: Any, inputs: Sequence[Any], drawn: Sequence[Any]) -> Any:
+def _value(x: Any, inputs: Sequence[Any], held: dict[int, Any]) -> Any:
     kind = type(x)
     if kind is Input:
-        return inputs[x.number]
-    if kind is Drawn:
-        return drawn[x.number]
-    if kind is Held:
-        return x.array
+        return held[x.value]
     if kind is Number:
         found = evaluate(x.expr, inputs)
         return x.kind(found) if type(found) is not x.kind else found
     if kind in (tuple, list):
-        return kind(_value(item, inputs, drawn) for item in x)
+        return kind(_value(item, inputs, held) for item in x)
     return x
 
 

@@ -284,7 +284,7 @@ class TracedFunction(DispatchedFunction):
         if len(outdated) < _CHURN:
             return
         if all(v.executor.counters.current().calls < _CHURN for v in outdated):
-            names = {read.name for v in outdated for read in v.trace.changed()}
+            names = {read.place.name for v in outdated for read in v.trace.changed()}
             raise TraceError(
                 f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
                 "changes from call to call: each value would be a graph of its own",

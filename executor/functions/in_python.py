@@ -28,8 +28,11 @@ from ..settings.events import Counters, log
 from ..settings.fork_lock import ForkLock
 from ..settings.knobs import knobs
 from ..settings.plain import debugger
+from ..settings.strict import RUNS_IN_PYTHON
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .in_vain import Patience
     from .recursion import Recursion
 
@@ -238,6 +241,16 @@ class PythonCalls:
             self.note(refused.key, refused.disproved())
         return result
 
+    def why_no_graph(self, frame: FrameType) -> str:
+        """Why a graph cannot hold the call that a frame of `call` runs; empty if one can."""
+        refused = frame.f_locals["refused"]
+        if frame.f_locals["meanwhile"]:
+            return ""
+        found = [reason for reason in self.reasons.values() if reason.kind is Kind.NO_GRAPH]
+        if not found and refused is not None and refused.error is not None:
+            found = [Reason.of_error(Kind.NO_GRAPH, refused.error, subject=self._name)]
+        return "; ".join(f"{self._name} runs {reason.told}" for reason in found)
+
     def into(self, refused: Refused, out: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run a call of `GraphFunction.into` in Python, and copy its results."""
         return self.put(self.call(refused, args, kwargs), out)
@@ -253,6 +266,9 @@ class PythonCalls:
     def explain(self) -> list[str]:
         """One sentence per reason."""
         return [f"{self._name} runs {reason.told}" for reason in self.reasons.values()]
+
+
+RUNS_IN_PYTHON.add(PythonCalls.call.__code__)
 
 
 def _tells(error: ProfuseError, raised: Exception) -> bool:

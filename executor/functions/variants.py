@@ -178,7 +178,7 @@ class Variant:
         if trace.has_effects:
             from ..dispatch.effects import effects_of
 
-            found.writing, found.final = effects_of(trace, found.values)
+            found.writing, found.final = effects_of(trace, found)
         if memory is not None and exchange is None and not (first or on_tape):
             memory.see_to(found, trace.out_tree.leaves)
         return found

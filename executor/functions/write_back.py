@@ -98,12 +98,12 @@ def apply_effects(
     objects = inputs if objects is None else objects
     leaves = [outputs[k] if k >= 0 else objects[~k] for k in trace.sources or ()]
     first = trace.out_tree.leaves
-    behind = len(inputs) - len(trace.containers.every) if trace.containers is not None else 0
+    behind = len(inputs) - len(trace.containers.kinds) if trace.containers is not None else 0
     for store in trace.stores:
         last = first + store.count
         value = store.value(leaves[first:last])
         first = last
-        number = store.container
+        number = store.place.node
         holder = store.place.holder if number is None else inputs[behind + number]
         store.place.put(holder, value)
     return trace.out_tree.unflatten(leaves[: trace.out_tree.leaves])

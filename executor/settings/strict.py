@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import CodeType, FrameType
 
 from ...dialect.errors import Loc, ProfuseError, StrictFusionError
 from ...dialect.importers.numpy.tracing.current import current
@@ -14,6 +16,8 @@ from ...dialect.ops.create import Constant
 from ...dialect.ops.speculation import FusionGroup, Guard
 from ...dialect.reasons import Reason
 
+# Code of `PythonCalls.call`, which runs the body of a jitted function in Python.
+RUNS_IN_PYTHON: set[CodeType] = set()
 _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 
 
@@ -27,16 +31,26 @@ def strict_fusion() -> Iterator[None]:
     that fails leaves nothing behind: outside of the scope the function is optimised as usual.
 
     Entered inside a traced function, the scope demands the same of that whole function, on every
-    call.
+    call; it raises at once where no graph can hold the function, and Python runs it.
     """
     recorder = current()
     if recorder is not None:
         recorder.strict = True
+    else:
+        _check_traced(sys._getframe(2))  # behind this function, and that of the context manager
     token = _strict.set(True)
     try:
         yield
     finally:
         _strict.reset(token)
+
+
+def _check_traced(frame: FrameType | None) -> None:
+    """Raise StrictFusionError inside of a function that Python runs, as no graph can hold it."""
+    while frame is not None:
+        if frame.f_code in RUNS_IN_PYTHON and (why := frame.f_locals["self"].why_no_graph(frame)):
+            raise StrictFusionError(why)
+        frame = frame.f_back
 
 
 def is_strict() -> bool:

@@ -36,7 +36,11 @@ READS = (
     "sum(S * k for k in range(3))", "[v * BOX.v for v in ITEMS][0]", "kept(2)",
     "functools.reduce(lambda a, b: a + b * S, ITEMS)", "PAIR.scaled", "math.sqrt(S)",
     "IGET(TABLE)", "eval('S + 1')", "(lambda k=S: k)()", "np.float64(S).item()",
-    "list(map(NET.rank, ITEMS))[-1]",
+    "list(map(NET.rank, ITEMS))[-1]", "(BOX.fn is helper)", "(BOX.fn == other)", "(NET.is_helper)",
+    "(Net.fn is helper)", "FNS.count(math.sqrt)", "GAINS.get(BOX.fn, 0.5)", "GAINS[other]",
+    "(BOX.fn in (helper, other))", "BOX.fn()", "(BOX.xp is np)", "BOX.xp.sqrt(S)",
+    "next(itertools.starmap(BOX.size, [()]))", "functools.partial(BOX.size)()", "SIMPLE.qsize()",
+    "next(itertools.starmap(SIZES[0], [()]))",
 )  # fmt: skip
 # Statements that write to it; {v} is a number.
 WRITES = (
@@ -46,7 +50,8 @@ WRITES = (
     "Net.kept = {v}", "PATH.write_text(str(float({v})))", "with LOCK: BOX.v = {v}",
     "with NET: pass", "del TABLE['k']", "with timed(): pass", "list(map(RECORD, [1.0, 2.0]))",
     "SEEN.add({v})", "counted()", "W.fill(2.0)", "with NET as s: BOX.v = s",
-    "TABLE.setdefault('d', []).append(1)", "NET.log.append({v})",
+    "TABLE.setdefault('d', []).append(1)", "NET.log.append({v})", "SIMPLE.put(1)",
+    "BOX.fn = other", "BOX.fn = helper", "GAINS[BOX.fn] = {v}",
 )  # fmt: skip
 # Between calls.
 CHANGES = (
@@ -55,8 +60,9 @@ CHANGES = (
     "PATH.write_text('{n}')", "CVAR.set({n})", "helper.__code__ = other.__code__",
     "PART.keywords.update(a={n})", "Net.kept = {n}", "NET.late = {n}", "QUEUE.put(1)",
     "LOG.clear()", "TABLE['k'] = {n}", "Net.__getitem__ = lambda self, k: {n}", "W = W * {n}",
-    "NET = Net()", "Net.rank = lambda s, v: -v", "BOX = types.SimpleNamespace(v={n})",
-    "helper = lambda: {n}",
+    "NET = Net()", "Net.rank = lambda s, v: -v", "BOX = made_box({n})",
+    "helper = lambda: {n}", "BOX.fn = helper", "BOX.fn = other", "SIMPLE.put(1)",
+    "GAINS[helper] = {n}", "Net.fn = staticmethod(other)", "NET.fn = helper",
 )  # fmt: skip
 STATEMENTS = (
     "x = x * {r}", "x = x + {r}", "x = x - {r} * 0.5", "x = np.where(x > {r}, x, 1.0)",
@@ -73,7 +79,9 @@ import pathlib, queue, random, threading, types
 import numpy as np
 
 S, TABLE, LOG, ITEMS = 2.0, {{"k": 2.0}}, [], [1.0, 3.0]
-BOX, W, SEEN = types.SimpleNamespace(v=2.0), np.array([1.0, 2.0, 4.0]), set()
+W, SEEN = np.array([1.0, 2.0, 4.0]), set()
+SIMPLE = queue.SimpleQueue()
+SIZES = (SIMPLE.qsize,)
 GET, PUT, RECORD, TOTAL = TABLE.get, TABLE.__setitem__, LOG.append, W.sum
 FNS, PART = [math.sqrt], functools.partial(lambda a, b: a * b, a=1.5)
 CVAR, COUNT, RANDOM = contextvars.ContextVar("c", default=2.0), itertools.count(1), random.Random(3)
@@ -86,6 +94,11 @@ def helper():
 
 def other():
     return 7.0 + S
+
+def made_box(v):
+    return types.SimpleNamespace(v=v, fn=helper, xp=np, size=SIMPLE.qsize)
+
+BOX, GAINS = made_box(2.0), {{helper: 3.0, other: 4.0}}
 
 @functools.lru_cache
 def kept(k):
@@ -121,6 +134,10 @@ class Kind:
 
 class Net:
     kept = 1.5
+    fn = staticmethod(helper)
+    @property
+    def is_helper(self):
+        return BOX.fn is helper
     __hash__ = None
     __array_ufunc__ = None
     def __init__(self):
@@ -182,8 +199,10 @@ def f(x):
 
 def observed():
     """All that a program may have changed."""
+    box, net = ({{k: getattr(v, "__name__", v) for k, v in vars(x).items()}} for x in (BOX, NET))
+    gains = [(k.__name__, v) for k, v in GAINS.items()]
     return repr((
-        S, TABLE, LOG, ITEMS, vars(BOX), W.tolist(), sorted(SEEN), vars(NET), Net.kept,
+        S, TABLE, LOG, ITEMS, box, gains, SIMPLE.qsize(), W.tolist(), sorted(SEEN), net, Net.kept,
         QUEUE.qsize(), OUT.getvalue(), PATH.read_text(), LOCK.locked(), cell(),
         RANDOM.getstate()[1][-1],
     ))

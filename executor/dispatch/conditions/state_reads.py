@@ -1,6 +1,6 @@
 """Emitting code that compares what a graph has read from outside of the call with what is there.
 
-Looking up a global, an item or a cell runs no Python code, and gives a reference that is borrowed
+Looking up an item or a field of C code runs no Python code, and gives a reference that is borrowed
 or dropped at once: only the pointer is compared. Attributes of the user's objects may run code
 where a class has been changed since; so these tests come before the code holds pointers to items.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Sequence
+from typing import Any
 
-from ....dialect.importers.numpy.world.places import Place, StateRead
+from ....dialect.importers.numpy.python.objects import CONTENTS, FIELDS
+from ....dialect.importers.numpy.world.places import ALL, Place, StateRead
 from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
@@ -19,7 +21,10 @@ from ..refs import Held, InState
 from .argument_reads import Checked, item_slot, keep, next_keys
 
 _METHOD = types.MethodType(lambda self: None, 0)
-_SIZES: dict[type, str] = {dict: "PyDict_Size", list: "PyList_Size"}
+# What reads fields of C code, and whether the reference is a new one; attributes give the others.
+_FIELDS: dict[str, tuple[str, bool]] = {
+    "cell_contents": ("PyCell_Get", True), "__code__": ("PyFunction_GetCode", False),
+}  # fmt: skip
 
 
 def state_tests(reads: Sequence[StateRead]) -> list[Test]:
@@ -27,53 +32,68 @@ def state_tests(reads: Sequence[StateRead]) -> list[Test]:
 
     Raises Refused for what only Python can compare.
     """
-    tests = []
-    for read in reads:
-        kind = type(read.holder)
-        if read.is_absent:
-            raise Refused(f"there is no {read.name}, for which Python looks")
-        if read.step == "size" and kind in _SIZES:
-            tests.append(Test(("held_size", Held(read.holder)), read.value))
-        elif read.step == "keys" and kind is dict:
-            tests.append(Test(("held_keys", Held(read.holder), tuple(map(Held, read.value))), 1))
-        elif read.step in ("global", "cell", "attribute", "method", "code") or (
-            read.step == "item" and kind in _SIZES
-        ):
-            key = read.key
-            index = key if kind is list and read.step == "item" else None
-            found = ("read", Held(read.holder), read.step, Held(key), index, Held(read.value))
-            tests.append(Test(found, 1))
-        elif read.step == "contents":
-            raise Refused(f"what {read.name} holds is needed, which Python compares")
-        else:
-            raise Refused(f"{read.name} is a {kind.__name__}, which Python compares")
-    return tests
+    return [_test(read.place, read.value, read.is_absent) for read in reads]
+
+
+def _test(place: Place, value: Any, is_absent: bool) -> Test:
+    holder, kind = Held(place.holder), type(place.holder)
+    if is_absent:
+        raise Refused(f"there is no {place.name}, for which Python looks")
+    if place.facet is CONTENTS:
+        raise Refused(f"what {place.name} holds is needed, which Python compares")
+    if place.key is not ALL:
+        return Test(("read", _position(place), Held(value)), 1)
+    if kind is list:
+        return Test(("held_size", holder), value)
+    if kind is dict:
+        return Test(("held_keys", holder, tuple(map(Held, value))), 1)
+    raise _pythons(place)
+
+
+def _position(place: Place) -> InState:
+    """Where emitted code finds what is in a place; raises Refused if it cannot look there."""
+    if place.facet.step == "item" and type(place.holder) not in (dict, list):
+        raise _pythons(place)
+    return InState(place.facet, Held(place.holder), Held(place.key))
+
+
+def _pythons(place: Place) -> Refused:
+    return Refused(f"{place.name} is in a {type(place.holder).__name__}, which Python reads")
 
 
 def in_state(place: Place) -> InState:
     """Where emitted code finds what is in a place that calls assign; raises Refused if nowhere."""
     kind, key = type(place.holder), place.key
-    if place.facet.step == "item" and kind in _SIZES and type(key) in (str, int):
-        return InState(Held(place.holder), "item", key)
+    if place.facet.step == "item" and type(key) in (str, int):
+        return _position(place)
     if place.facet.step == "attribute" and kind.__getattribute__ is object.__getattribute__:
         found = inspect.getattr_static(kind, key, None)
         is_slot = isinstance(found, types.MemberDescriptorType)
         if is_slot or not hasattr(type(found), "__set__"):
-            return InState(Held(place.holder), "attribute", key)
-    raise Refused(f"{place.name} is in a {kind.__name__}, which Python reads")
+            return _position(place)
+    raise _pythons(place)
+
+
+def _looked_up(w: Writer, position: InState) -> tuple[str, bool]:
+    """What is found in a place, NULL if nothing, and whether the reference is a new one."""
+    facet, holder, key = position.facet, position.holder.value, position.key.value
+    at = f"ptr {w.object(holder)}"
+    if type(holder) is list:
+        return w.call("PyList_GetItem", "ptr", at, f"i64 {key}"), False
+    if facet is FIELDS and key in _FIELDS:
+        function, is_new = _FIELDS[key]
+        return w.call(function, "ptr", at), is_new
+    is_item = facet.step == "item"
+    function = "PyDict_GetItemWithError" if is_item else "PyObject_GetAttr"
+    return w.call(function, "ptr", at, f"ptr {w.object(key)}"), not is_item
 
 
 def taken(w: Writer, position: InState) -> str:
     """Whether there is anything in such a place; the call then owns a reference to it."""
-    checked, at = Checked(w), f"ptr {w.object(position.holder.value)}"
-    if position.step == "attribute":
-        found = w.call("PyObject_GetAttr", "ptr", at, f"ptr {w.object(position.key)}")
-    elif type(position.holder.value) is list:
-        found = w.call("PyList_GetItem", "ptr", at, f"i64 {position.key}")
-    else:
-        found = w.call("PyDict_GetItemWithError", "ptr", at, f"ptr {w.object(position.key)}")
+    checked = Checked(w)
+    found, is_new = _looked_up(w, position)
     checked.unless(w.op(f"icmp ne ptr {found}, null"))
-    if position.step == "item":
+    if not is_new:
         w.call("Py_IncRef", "void", f"ptr {found}")
     w.store("ptr", found, item_slot(w, position))
     keep(w, position, found)
@@ -81,8 +101,8 @@ def taken(w: Writer, position: InState) -> str:
 
 
 def size(w: Writer, holder: Held) -> str:
-    """The length of a dict or list of the user's."""
-    return w.call(_SIZES[type(holder.value)], "i64", f"ptr {w.object(holder.value)}")
+    """The length of a list of the user's."""
+    return w.call("PyList_Size", "i64", f"ptr {w.object(holder.value)}")
 
 
 def keys(w: Writer, holder: Held, wanted: tuple[Held, ...]) -> str:
@@ -94,32 +114,26 @@ def keys(w: Writer, holder: Held, wanted: tuple[Held, ...]) -> str:
     return checked.answer()
 
 
-def same(w: Writer, holder: Held, step: str, key: Held, index: int | None, value: Held) -> str:
-    """Whether a look-up finds this object, or an equal text."""
-    checked, at = Checked(w), f"ptr {w.object(holder.value)}"
-    if index is not None:
-        found, is_new = w.call("PyList_GetItem", "ptr", at, f"i64 {index}"), False
-    elif step in ("global", "item"):
-        name = f"ptr {w.object(key.value)}"
-        found, is_new = w.call("PyDict_GetItemWithError", "ptr", at, name), False
-    elif step == "cell":
-        found, is_new = w.call("PyCell_Get", "ptr", at), True
-    elif step == "code":
-        found, is_new = w.call("PyFunction_GetCode", "ptr", at), False
-    else:
-        name = f"ptr {w.object(key.value)}"
-        found, is_new = w.call("PyObject_GetAttr", "ptr", at, name), True
-    checked.unless(w.op(f"icmp ne ptr {found}, null"))
-    bound = f"ptr {found}"
-    if step == "method":
-        kind = w.op(f"icmp eq ptr {w.type_of(bound)}, {w.object(types.MethodType)}")
+def same(w: Writer, position: InState, held: Held) -> str:
+    """Whether this object is in a place, or an equal text, or that method of that object."""
+    checked, wanted = Checked(w), [held.value]
+    place, is_new = _looked_up(w, position)
+    checked.unless(w.op(f"icmp ne ptr {place}, null"))
+    found = [place]
+    if is_new and type(held.value) is types.MethodType:  # made anew by each look-up
+        kind = w.op(f"icmp eq ptr {w.type_of(f'ptr {place}')}, {w.object(types.MethodType)}")
         # What is no method is compared as this one, whose function nobody has.
-        place = w.op(f"select i1 {kind}, ptr {found}, ptr {w.object(_METHOD)}")
-        found = w.call("PyMethod_Function", "ptr", f"ptr {place}")
-    if is_new:
-        # What holds it keeps it: no other thread runs before the comparison below.
-        w.call("Py_DecRef", "void", bound)
-    checked.same(found, value.value)
+        method = w.op(f"select i1 {kind}, ptr {place}, ptr {w.object(_METHOD)}")
+        parts = "PyMethod_Function", "PyMethod_Self"
+        found = [w.call(part, "ptr", f"ptr {method}") for part in parts]
+        wanted = [held.value.__func__, held.value.__self__]
+    if is_new and type(held.value) is str:
+        keep(w, position, place)  # it may be a text that a property has just made
+    elif is_new:
+        # What holds it keeps it, or the pointer alone is compared: no other thread runs before.
+        w.call("Py_DecRef", "void", f"ptr {place}")
+    for one, other in zip(found, wanted, strict=True):
+        checked.same(one, other)
     return checked.answer(clear=True)
 
 

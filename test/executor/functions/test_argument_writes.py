@@ -341,6 +341,35 @@ def test_other_kinds_of_containers_are_left_to_python():
         assert jitted.state().counters["python_calls"] == 3
 
 
+def notes(table, x):
+    table.note, table["a"] = x * 2, x
+    return x + 1
+
+
+def reorders(layer, x):
+    b = layer.b
+    del layer.b
+    layer.b = b + x
+    return x * 2
+
+
+def test_attributes_of_dicts_and_the_order_of_attributes():
+    f, g = pf.jit(notes), pf.jit(reorders)
+    for call in range(4):
+        x = np.full(3, call + 1.0)
+        table, layer = OrderedDict(a=np.zeros(3), b=np.ones(3)), Layer(np.ones(3), np.zeros(3))
+        same(f(table, x), x + 1)
+        f.wait()
+        same((table["a"], table.note), (x, x * 2))
+        assert table["a"] is x
+        same(g(layer, x), x * 2)
+        g.wait()
+        same(layer.b, x)
+        assert list(vars(layer)) == ["w", "steps", "b"]
+    assert f.state().counters["python_calls"] <= 1  # while the kernel compiles
+    assert g.state().counters["python_calls"] == 4
+
+
 def test_where_errors_are_wanted_the_line_is_told():
     with pf.knobs.override(unsupported="raise"):
         f = pf.jit(lambda p, x: p.update(x=x))

@@ -161,6 +161,95 @@ def test_cells_defaults_sets_and_absent_attributes():
     assert counts(f, "python_calls") == (0,)
 
 
+class Filter:
+    def __init__(self, gain):
+        self.gain = gain
+
+    def apply(self, x):
+        return x * self.gain
+
+    @classmethod
+    def halve(cls, x):
+        return x / 2
+
+
+class Chain:
+    def __init__(self, step):
+        self.step = step
+
+
+CHAIN = Chain(Filter(2.0).apply)
+
+
+def test_methods_of_other_objects():
+    f, x = pf.jit(lambda x: CHAIN.step(x) + 1), np.ones(3)
+    np.testing.assert_allclose(settled(f, x), 3.0)
+    assert f.state().emitted
+    first = CHAIN.step.__self__
+    CHAIN.step = first.apply  # another object, but the same method
+    np.testing.assert_allclose(f(x), 3.0)
+    assert counts(f, "traces") == (1,) and f.state().emitted
+    CHAIN.step = Filter(5.0).apply
+    np.testing.assert_allclose(f(x), 6.0)
+    CHAIN.step.__self__.gain = 7.0
+    np.testing.assert_allclose(settled(f, x), 8.0)
+    assert f.state().emitted
+    CHAIN.step = Filter.halve
+    np.testing.assert_allclose(settled(f, x), 1.5)
+    CHAIN.step = first.apply
+    np.testing.assert_allclose(f(x), 3.0)
+    assert counts(f, "python_calls") == (0,)
+
+
+class Mode:
+    def __init__(self, mode):
+        self.__dict__["mode"] = mode
+
+    @property
+    def mode(self):
+        return "-".join(("of", vars(self)["mode"]))  # a new text each time
+
+
+def test_texts_that_are_made_anew():
+    holder, x = Mode("sum"), np.arange(3.0)
+    f = pf.jit(lambda x: x.sum() if holder.mode == "of-sum" else x.max())
+    assert settled(f, x) == 3.0 and f.state().emitted
+    for _ in range(1000):
+        assert f(x) == 3.0
+    vars(holder)["mode"] = "max"
+    assert settled(f, x) == 2.0 and f.state().emitted
+    assert counts(f, "traces", "python_calls") == (2, 0)
+
+
+class Base:
+    pass
+
+
+class Derived(Base):
+    __slots__ = ("shift",)
+
+
+def test_what_an_object_does_not_have_yet():
+    held, x = Derived(), np.ones(1)
+
+    @pf.jit
+    def f(x):
+        return x * getattr(held, "gain", 1.0) + getattr(held, "shift", 0.0)
+
+    assert settled(f, x) == 1.0
+    held.shift = 1.0
+    assert f(x) == 2.0
+    Base.gain = 3.0
+    assert f(x) == 4.0
+    Derived.gain = 4.0
+    assert f(x) == 5.0
+    held.gain = 5.0
+    assert f(x) == 6.0
+    del held.gain, Derived.gain, Base.gain, held.shift
+    assert f(x) == 1.0
+    assert counts(f, "traces", "python_calls") == (5, 0)
+
+
 def test_attributes_of_modules_of_the_users_own(tmp_path, monkeypatch):
     (tmp_path / "settings_of_a_user.py").write_text("RATE = 2.0\n", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))

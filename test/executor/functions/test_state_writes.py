@@ -294,6 +294,24 @@ def test_what_no_graph_can_repeat_runs_in_python():
     assert ours.kind == "c" and jitted.state().counters["python_calls"] == 3
 
 
+def reorders(m, x):
+    last = m.x
+    del m.x
+    m.x = last + x
+    return x * 2
+
+
+def test_the_order_of_attributes_is_that_of_python():
+    model, f = Model(), pf.jit(lambda x: reorders(model, x))
+    start, x = model.x, np.ones(4)
+    for call in range(1, 5):
+        same(f(x), x * 2)
+        f.wait()
+        same(model.x, start + call)
+        assert list(vars(model))[-1] == "x"
+    assert f.state().counters["python_calls"] == 4
+
+
 def test_a_number_that_decides_and_changes_runs_in_python():
     def f(m, x):
         m.t += 1

@@ -413,6 +413,28 @@ def test_what_was_written_before_an_error_stays():
         equal_results(told(mine), told(theirs))
 
 
+class Table(dict):
+    """Items and attributes, which may have the same names."""
+
+
+def of_a_table(n):
+    table = Table(u=np.zeros(3), n=0)
+    table.u, table.n = np.ones(3), 1
+    for _ in range(n):
+        table["u"], table.u = table["u"] + 1.0, table.u * 2.0
+        table["n"] += 1
+        table.n *= 2
+    return table["u"], table.u, table["n"], table.n
+
+
+def test_items_and_attributes_of_one_name():
+    f = pf.jit(of_a_table)
+    for n in (6, 0, 9):
+        equal_results(f(n), of_a_table(n))
+        f.wait()
+    assert f.state().counters["python_calls"] == 0
+
+
 STATE = {"t": 0.0, "n": 0}
 
 

@@ -226,3 +226,39 @@ def test_a_function_that_no_graph_can_hold_raises_by_default():
     with pf.strict_fusion(), pytest.raises(pf.StrictFusionError):
         f(np.ones(3))
     assert f.state().counters["python_calls"] == 3
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_scope_inside_a_function_that_no_graph_can_hold(first):
+    """R1.46: Python runs the body, which raises where it asks for strict fusion, at each call."""
+
+    def reads(x):
+        if first:
+            with pf.strict_fusion(), open(__file__) as file:
+                return np.tanh(x) * len(file.readline())
+        with open(__file__) as file:
+            y = np.tanh(x) * len(file.readline())
+        with pf.strict_fusion():
+            return y * 2
+
+    f = pf.jit(reads, unsupported="python")
+    for _ in range(4):
+        with pytest.raises(pf.StrictFusionError, match="reads runs in Python"):
+            f(np.ones(3))
+    assert not is_strict()
+    with pf.disable_jit():
+        f(np.ones(3))
+
+
+def test_the_scope_inside_a_function_whose_code_is_not_there_yet():
+    """R1.46: Python runs small calls meanwhile, which is no refusal."""
+
+    @pf.jit
+    def f(x):
+        with pf.strict_fusion():
+            return fused(x, x)
+
+    for _ in range(4):
+        np.testing.assert_allclose(f(X), fused(X, X), rtol=1e-6)
+    f.wait()
+    assert f.state().tier == "optimized"

@@ -14,6 +14,7 @@ import contextlib
 import copy
 import dis
 import functools
+import itertools
 import linecache
 import sys
 import types
@@ -111,10 +112,12 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 _OPS = dis.opmap
+_FREE = frozenset(number for name, number in _OPS.items() if name.endswith("_DEREF"))
 _LOAD_METHOD = _OPS.get("LOAD_METHOD", -1)
 _LOAD_ATTR = _OPS["LOAD_ATTR"]
 _LOAD_SUPER_ATTR = _OPS.get("LOAD_SUPER_ATTR", -1)  # of `super()`, since Python 3.12
 _LOAD_GLOBAL = _OPS["LOAD_GLOBAL"]
+_LOAD_NAME = _OPS["LOAD_NAME"]  # in the body of a class
 _PUSH_NULL = _OPS["PUSH_NULL"]
 _EXTENDED = _OPS["EXTENDED_ARG"]
 _CACHE = _OPS["CACHE"]
@@ -131,6 +134,29 @@ def _instructions(code: types.CodeType) -> Iterator[tuple[int, int]]:
         extended = arg << 8 if opcode == _EXTENDED else 0
         if opcode not in (_EXTENDED, _CACHE):
             yield opcode, arg
+
+
+@functools.lru_cache(maxsize=4096)
+def values_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of variables, and of attributes, that code takes as values: it does not call them.
+
+    The variables are global or free, and the code asks for no part of them.
+    """
+    variables, attributes = set(), set()
+    for inner in codes_in(code):
+        before, steps = -1, [*_instructions(inner), (-1, 0)]
+        for (opcode, arg), (after, _) in itertools.pairwise(steps):
+            is_asked = after in (_LOAD_ATTR, _LOAD_METHOD)
+            if opcode == _LOAD_GLOBAL and not (is_asked or arg & 1):
+                variables.add(inner.co_names[arg >> 1])
+            elif opcode == _LOAD_NAME:
+                variables.add(inner.co_names[arg])
+            elif opcode in _FREE and not (is_asked or _PUSH_NULL in (before, after)):
+                variables.add(inner._varname_from_oparg(arg))  # type: ignore[attr-defined]
+            elif opcode == _LOAD_ATTR and not (_METHOD_FLAG and arg & 1):
+                attributes.add(inner.co_names[arg >> 1 if _METHOD_FLAG else arg])
+            before = opcode
+    return frozenset(variables), frozenset(attributes)
 
 
 def _calls_attributes(code: types.CodeType, function: types.FunctionType) -> bool:
@@ -302,4 +328,7 @@ def _code_of(
     return None
 
 
-__all__ = ["CALLEE", "asks_identities", "asks_source", "codes_in", "is_unread", "with_callees"]
+__all__ = [
+    "CALLEE", "asks_identities", "asks_source", "codes_in", "is_unread", "values_in",
+    "with_callees",
+]  # fmt: skip

@@ -17,14 +17,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dataclass import dataclass
-from ..python.purity import is_pure_class
+from ..python.instances import kept
+from ..python.objects import TABLE
+from ..python.pausing import apart
+from ..python.purity import CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
-from ..tracing.current import HOW_TO_BE_READ, trace_error
+from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
-from ..world.places import MISSING
-from ..world.substitutes import BUILTINS, conversion, substitute
-from .calls import CALLEE, asks_identities, asks_source, is_unread, with_callees
+from ..world.places import MISSING, Place, StateRead, cell_place
+from ..world.substitutes import BUILTINS, conversion, substitute, unknown
+from .calls import (
+    CALLEE,
+    asks_identities,
+    asks_source,
+    is_unread,
+    values_in,
+    with_callees,
+)
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -35,6 +45,12 @@ _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
     np.dtype,
 })  # fmt: skip
+# What is looked at, and copied, by this package's own code alone.
+_OF_NO_CODE = frozenset({
+    list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType,
+    types.ModuleType,
+})  # fmt: skip
+_PROVIDED = frozenset({CALLEE, SOURCE, IS})
 _Cached = type(functools.lru_cache(lambda: None))
 
 
@@ -54,6 +70,8 @@ class Globals(dict):
 
     def __getitem__(self, name: str) -> Any:
         value = dict.get(self, name, _MISSING)
+        if name in _PROVIDED:
+            return value
         if value is _MISSING:
             if name not in self.scope.builtins:
                 self.absent.add(name)
@@ -61,6 +79,8 @@ class Globals(dict):
         if name not in self.seen:
             self.seen.add(name)
             self.scope.watch(value, name)
+        if type(value) in _OF_NO_CODE:
+            return apart(self.scope.given, value, name)
         return self.scope.given(value, name)
 
     def provide(self, name: str, value: Any) -> None:
@@ -101,6 +121,11 @@ class Scope:
         self.builtins = {**builtin, **BUILTINS}
         self._globals: dict[int, Globals] = {}
         self._functions: dict[int, tuple[Any, Any]] = {}
+        # Of functions and modules in whose place code gets others: those that it takes as values
+        # by name, and those that it gets themselves. `is` would tell the two apart.
+        self._taken: dict[int, Any] = {}
+        self._taken_of_modules: frozenset[str] = frozenset()  # names of what these have
+        self._reached: dict[int, Any] = {}
         self._cells: dict[int, _Cell] = {}
         self.codes: list[types.CodeType] = []
         self.unread = ""  # a sentence on the last function whose source cannot be read
@@ -174,6 +199,7 @@ class Scope:
             return known[1]
         if not self._is_users(fn):
             return substitute(fn)
+        self._take(fn)
         table = self._of(globals_)
         wanted = self._rec.policy is not None, "branches" in self._rec.memory
         code = with_callees(fn, *wanted)
@@ -205,6 +231,43 @@ class Scope:
         made.__dict__ = fn.__dict__
         self._rec.journal.watch(fn, fn.__name__)
         return made
+
+    def reached(self, fn: types.FunctionType, name: str) -> Any:
+        """What the user's code gets for a function that an object holds."""
+        if not self._is_users(fn):
+            return substitute(fn)
+        if id(fn) in self._taken:
+            return self.function(fn)
+        self._reached[id(fn)] = fn
+        return fn
+
+    def check_reached(self, value: Any) -> None:
+        """Raise TraceError for a function that code gets itself, past the shadows, and must not.
+
+        It is in a class, or code that Python calls has taken it: its copy would be another one, and
+        what C code calls, as `functools.partial` and `itertools.starmap` do, nobody sees.
+        """
+        if (why := unknown(value)) is not None:
+            raise world_error(*why)
+        is_users = type(value) is types.FunctionType and self._is_users(value)
+        if not is_users and substitute(value) is value:
+            return
+        is_of_module = not is_users and value.__name__ in self._taken_of_modules
+        if id(value) in self._taken or is_of_module:
+            raise _of_two_identities(value)
+        self._reached[id(value)] = value
+
+    def _take(self, fn: types.FunctionType) -> None:
+        """Note the functions and modules that code takes as values, by name or as a default."""
+        names, attributes = values_in(fn.__code__)
+        cells = _variables(fn)
+        found = [cells.get(name, fn.__globals__.get(name)) for name in names]
+        for value in (*found, *(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
+            if id(value) in self._reached:
+                raise _of_two_identities(value)
+            if isinstance(value, CODE):
+                self._taken[id(value)] = value
+        self._taken_of_modules |= attributes
 
     def _note_unread(self, fn: types.FunctionType) -> None:
         """Tell of a function of which neither loops nor branches are recorded as such."""
@@ -300,16 +363,16 @@ class Scope:
 
     # --- what the user's code did -------------------------------------------------------------
 
-    def read(self) -> Iterator[tuple[str, Any, Any, Any, str]]:
-        """What the code has read by name, as the fields of `state.StateRead`."""
+    def read(self) -> Iterator[StateRead]:
+        """What the code has read by name."""
         for table in self._globals.values():
             for name in sorted(table.seen & table.real.keys()):
-                yield "global", table.real, name, table.start.get(name), name
+                yield StateRead(Place(TABLE, table.real, name, name), table.start.get(name))
             for name in sorted(table.absent):
-                yield "global", table.real, name, MISSING, name
+                yield StateRead(Place(TABLE, table.real, name, name), MISSING)
         for cell in self._cells.values():
             if cell.held is not _MISSING:
-                yield "cell", cell.original, None, cell.held, cell.name
+                yield StateRead(cell_place(cell.original, cell.name), cell.held)
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""
@@ -322,6 +385,20 @@ class Scope:
             if value is not cell.given:
                 out.append(("nonlocal", cell.name))
         return out
+
+
+def _variables(fn: types.FunctionType) -> dict[str, Any]:
+    """What the free variables of a function are bound to."""
+    cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    return {name: kept(cell, "cell_contents") for name, cell in cells}
+
+
+def _of_two_identities(value: Any) -> Exception:
+    return trace_error(
+        f"{value.__name__} is taken by its name, and is in an object too: a trace gives code "
+        "something else in its place, and `is` would tell the two apart",
+        "take it from one place",
+    )
 
 
 __all__ = ["Globals", "Scope"]

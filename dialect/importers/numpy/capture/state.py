@@ -11,7 +11,6 @@ attributes is not seen.
 from __future__ import annotations
 
 import dis
-import inspect
 import itertools
 import sys
 import types
@@ -25,12 +24,18 @@ from ....errors import TraceError
 from ..python.instances import slots_of
 from ..python.objects import (
     ATTRIBUTES,
+    CLASS,
     CONTENTS,
     DESCRIPTORS,
+    FIELDS,
     FIXED,
+    LIST,
+    MEMBERS,
     STATE,
     TABLE,
+    Facet,
     attributes_of,
+    facet_of_attribute,
     facets_of,
     fields_of,
     table,
@@ -38,13 +43,15 @@ from ..python.objects import (
 from ..python.purity import CODE, is_python_state, is_value
 from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
 from ..world.contents import may_change
-from ..world.places import FIND, MISSING, PLAIN, StateRead
+from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
 from .calls import codes_in
 
 if TYPE_CHECKING:
+    from ..world.shadows import Shadows
     from .scope import Scope
     from .watching import Watch
 
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
 _BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
@@ -63,7 +70,7 @@ _DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
 
 def state_reads(
     scope: Scope, watch: Watch, reached: Iterable[tuple[Any, str]],
-    is_plain: Callable[[np.ndarray, bool], bool],
+    is_plain: Callable[[np.ndarray, bool], bool], shadows: Shadows | None,
 ) -> list[StateRead]:  # fmt: skip
     """What the traced code has read of what was there before the call, each place once.
 
@@ -74,6 +81,7 @@ def state_reads(
             leaves, each with its name.
         is_plain: whether the code got an array itself, and may have computed of its contents; with
             True, code that gets no shadows has reached it.
+        shadows: of the trace, if it has any.
 
     Raises TraceError where that is more than calls can compare.
     """
@@ -82,14 +90,17 @@ def state_reads(
     asked = set(_names(filter(_finds_absent, codes)))
     if names & {"getattr", "hasattr"}:
         asked |= set(_texts(codes))
-    walk = _Walk(names, asked, is_plain, makes_names=any(map(_makes_names, codes)))
+    walk = _Walk(
+        names, asked, is_plain, scope.check_reached, shadows,
+        makes_names=any(map(_makes_names, codes)),
+    )  # fmt: skip
     with walk.of_objects_themselves():
-        for step, holder, key, value, name in watch.reads:
-            walk.note(step, holder, key, value, name)
-    for step, holder, key, value, name in scope.read():
-        walk.note(step, holder, key, value, name)
+        for read in watch.reads:
+            walk.note(read)
+    for read in scope.read():
+        walk.note(read)
     for kind, key in watch.bindings:
-        walk.read("attribute", kind, key, f"{kind.__name__}.{key}")
+        walk.read(CLASS, kind, key, f"{kind.__name__}.{key}")
     for value, name in reached:
         walk.descend(value, name)
     return walk.reads
@@ -150,18 +161,21 @@ class _Walk:
     Args:
         names: names and texts in the code.
         asked: attributes that the code may have found absent.
-        is_plain: see `state_reads`.
+        is_plain, shadows: see `state_reads`.
+        check: is given what is read of objects that have no shadow.
         makes_names: the code may ask for any attribute.
     """
 
     def __init__(
-        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool], *,
-        makes_names: bool,
+        self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool],
+        check: Callable[[Any], None], shadows: Shadows | None, *, makes_names: bool,
     ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._check, self._shadows = check, shadows
         self._all = makes_names
         self._of_themselves = False
+        self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
         self._classes: dict[type, None] = {}
 
@@ -174,16 +188,21 @@ class _Walk:
         finally:
             self._of_themselves = before
 
-    def read(self, step: str, holder: Any, key: Any, name: str) -> None:
+    def read(self, facet: Facet, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
-        value = FIND[step](holder, key)
-        if step == "attribute" and type(value) is types.MethodType:
-            step, value = "method", value.__func__
-        if value is not MISSING and StateRead(step, holder, key, value, name).holds():
-            self.note(step, holder, key, value, name)  # else a descriptor makes it anew each time
+        read = Place(facet, holder, key, name).read()
+        if read.is_absent or not read.holds():
+            return  # a descriptor makes it anew each time
+        value = read.value
+        if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
+            self._apart[id(value)] = value  # of which code gets the parts alone
+        elif key is not ALL and not self._is_given(holder):
+            self._check(value)
+        self.note(read)
 
-    def note(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+    def note(self, read: StateRead) -> None:
         """Note a read, and what the code names of the value."""
+        value, name = read.value, read.place.name
         if isinstance(value, _SLOTS):
             return
         if isinstance(value, types.ModuleType) and not is_users_module(value):
@@ -194,8 +213,14 @@ class _Walk:
                 f"{name} among them: comparing them would take longer than the call",
                 hint="pass them as arguments",
             )
-        self.reads.append(StateRead(step, holder, key, value, name))
+        self.reads.append(read)
         self.descend(value, name)
+
+    def _is_given(self, holder: Any) -> bool:
+        """True if what an object holds has been handed to the code by the trace."""
+        if id(holder) in self._apart:
+            return True
+        return self._shadows is not None and self._shadows.has(holder) and not self._of_themselves
 
     def descend(self, value: Any, name: str) -> None:
         """Note what the code names of an object."""
@@ -246,61 +271,61 @@ class _Walk:
             self._attributes_of(value, name)
 
     def _items(self, value: Any, name: str) -> None:
-        self.read("size", value, None, f"len({name})")
+        self.read(LIST, value, ALL, f"len({name})")
         for k in range(len(value)):
-            self.read("item", value, k, f"{name}[{k}]")
+            self.read(LIST, value, k, f"{name}[{k}]")
 
     def _table(self, value: dict, name: str) -> None:
-        self.read("keys", value, None, f"the keys of {name}")
-        for key in tuple(value):
-            self.read("item", value, key, f"{name}{TABLE.label(key)}")
+        self.read(TABLE, value, ALL, f"the keys of {name}")
+        for key in TABLE.outline(value):
+            self.read(TABLE, value, key, f"{name}{TABLE.label(key)}")
 
     def _members(self, value: Any, name: str) -> None:
-        self.read("members", value, None, name)
+        self.read(MEMBERS, value, ALL, name)
 
     def _fixed(self, value: Any, name: str) -> None:
         if type(value) is not types.FunctionType:  # whose cells are read by name
             for part in FIXED.parts(value):
+                if not self._is_given(value):
+                    self._check(part)
                 self.descend(part, name)
 
     def _fields(self, value: Any, name: str) -> None:
         if type(value) is types.FunctionType:
             self._function(value, name)
         elif type(value) is types.CellType:
-            self.read("cell", value, None, name)
+            self.read(*cell_place(value, name))
         else:
             for key in fields_of(value):
-                self.read("attribute", value, key, f"{name}.{key}")
+                self.read(FIELDS, value, key, f"{name}.{key}")
 
     def _contents(self, value: Any, name: str) -> None:
         if may_change(value) and self._is_plain(value, self._of_themselves):
             from ..world.contents import Contents  # few functions need any
 
-            self.reads.append(StateRead("contents", value, None, Contents(value), name))
+            self.reads.append(StateRead(Place(CONTENTS, value, ALL, name), Contents(value)))
 
     def _function(self, function: types.FunctionType, name: str) -> None:
         """Note what a function of the user's consists of, which may be replaced in place."""
         if not is_users_file(function.__code__.co_filename):
             return
-        self.reads.append(StateRead("code", function, None, function.__code__, name))
-        if function.__defaults__:
-            self.read("attribute", function, "__defaults__", f"the defaults of {name}")
-        if function.__kwdefaults__:
-            self.read("attribute", function, "__kwdefaults__", f"the defaults of {name}")
+        self.reads.append(Place(FIELDS, function, "__code__", name).read())
+        for key in _DEFAULTS:
+            if getattr(function, key):
+                self.read(FIELDS, function, key, f"the defaults of {name}")
 
     def _instance(self, value: Any, kind: type, name: str) -> None:
         held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
         self._attributes(value, held, name)
         if self._all and hasattr(value, "__dict__"):
-            self.read("keys", vars(value), None, f"the attributes of {name}")
+            self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
         self._class(kind)
         # The object may be given attributes that hide those of its class.
-        for key, inherited in sorted(self._of_class(kind).items()):
-            if key in self._names and key not in held and not key.startswith("__"):
-                step = "method" if type(inherited) is types.FunctionType else "attribute"
-                self.read(step, value, key, f"{name}.{key}")
+        for key in sorted(self._names & self._of_class(kind)):
+            if key not in held and not key.startswith("__"):
+                self.read(facet_of_attribute(value, key), value, key, f"{name}.{key}")
         if self._asked:
-            self._absent(value, name)
+            self._absent(value, kind, name)
 
     def _attributes(
         self, holder: Any, held: Iterable[str], name: str, *, every: bool = False
@@ -308,7 +333,7 @@ class _Walk:
         every |= self._all and not isinstance(holder, types.ModuleType)
         for key in sorted(set(held) if every else self._names & set(held)):
             if not (key.startswith("__") and key.endswith("__")):
-                self.read("attribute", holder, key, f"{name}.{key}")
+                self.read(facet_of_attribute(holder, key), holder, key, f"{name}.{key}")
 
     def _settings(self, module: types.ModuleType, name: str) -> None:
         """Note numbers, texts, containers and objects of a package's module."""
@@ -319,7 +344,7 @@ class _Walk:
             value = held[key]
             if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
                 continue
-            self.read("attribute", module, key, f"{name}.{key}")
+            self.read(ATTRIBUTES, module, key, f"{name}.{key}")
 
     def _class(self, kind: type) -> None:
         if type(kind) is not type and is_users_class(type(kind)):
@@ -331,22 +356,24 @@ class _Walk:
                 self._attributes(cls, held, cls.__name__)
 
     @staticmethod
-    def _of_class(kind: type) -> dict[str, Any]:
-        """What objects of a class have from it, other than descriptors."""
+    def _of_class(kind: type) -> set[str]:
+        """The names of what objects of a class have from it, other than descriptors."""
         return {
-            key: value
-            for cls in reversed(kind.__mro__)
+            key
+            for cls in kind.__mro__
             if is_users_class(cls)
             for key, value in vars(cls).items()
             if not isinstance(value, _DESCRIPTORS)
         }
 
-    def _absent(self, holder: Any, name: str) -> None:
+    def _absent(self, holder: Any, kind: type, name: str) -> None:
         """Note attributes that the code may have asked for, and that there are none."""
-        for key in sorted(self._asked):
-            if key.isidentifier() and inspect.getattr_static(holder, key, MISSING) is MISSING:
-                read = StateRead("static", holder, key, MISSING, f"{name}.{key}")
-                self.reads.append(read)
+        for key in filter(str.isidentifier, sorted(self._asked)):
+            label, of_class = f"{name}.{key}", CLASS.find(kind, key)
+            own = StateRead(Place(facet_of_attribute(holder, key), holder, key, label), MISSING)
+            is_slot = type(of_class) is types.MemberDescriptorType
+            if own.holds() and (of_class is MISSING or is_slot):
+                self.reads += own, StateRead(Place(CLASS, kind, key, label), of_class)
 
 
 _READ = table({

@@ -17,6 +17,7 @@ from ....ops.control_flow.control import LOOPS
 from ....ops.indexing.inplace import Borrow
 from ..handlers import assignment, creation, joins, linalg, methods, reductions, selection, ufuncs
 from ..python.generators import is_plain_generator, note_drawn
+from ..python.objects import CONTENTS
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.layouts import Copied, Laid
@@ -30,8 +31,9 @@ from ..tracing.traced import TracedArray, is_tracing
 from ..world.effects import effects_refused, labelled
 from ..world.hidden import check_seen
 from ..world.journal import Journal, holds_tracer
-from ..world.places import Place, StateRead
-from ..world.shadows import Shadows, Store
+from ..world.places import MISSING, Place, StateRead
+from ..world.shadows import Shadows
+from ..world.stores import Store
 from .scope import Scope
 from .state import named, state_reads
 from .watching import Watch
@@ -121,7 +123,8 @@ class Trace:
     plain: tuple[np.ndarray, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plain = tuple([np.asarray(r.holder) for r in self.reads if r.step == "contents"])
+        places = (read.place for read in self.reads)
+        self.plain = tuple([np.asarray(p.holder) for p in places if p.facet is CONTENTS])
         self.held = self._held()
         self.lends = bool(self.writes) and any(i.op is Borrow for i in self.module.main.body.instrs)
 
@@ -437,20 +440,22 @@ def _reads(rec: Recorder, call: _Call) -> tuple[StateRead, ...]:
         return itself or rec.shadows is None or not rec.shadows.has(array)
 
     reached = [(call.fn, "self"), *call.statics()]
-    found = [*state_reads(rec.scope, rec.watch, reached, is_plain), *rec.inner_reads]
+    found = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows), *rec.inner_reads]
     for read in found:
-        if read.step == "contents":
-            held = f"what {read.name} holds ({read.holder.nbytes} bytes)"
+        place = read.place
+        if place.facet is CONTENTS:
+            held = f"what {place.name} holds ({place.holder.nbytes} bytes)"
             rec.remark(f"{held} is compared at each call: Python needs it")
     slots = {slot.id for slot in call.slots}
     return tuple({
-        (r.step, id(r.holder), r.key): r for r in found if (id(r.holder), r.key) not in slots
+        (r.place.id, r.is_absent): r for r in found if r.place.id not in slots
     }.values())  # fmt: skip
 
 
 def _absences(stores: Sequence[Store]) -> Iterator[StateRead]:
     """That there is nothing yet where the function makes attributes and items of what it reads."""
-    return (s.place.absence() for s in stores if s.is_new and s.container is None)
+    new = (s.place for s in stores if s.is_new and s.place.node is None)
+    return (StateRead(place, MISSING) for place in new)
 
 
 def _guards(rec: Recorder, call: _Call) -> list[TraceGuard]:
@@ -468,6 +473,7 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         if call.shadowed:
             slots = {slot.id: x for slot, x in zip(call.slots, given[count:], strict=True)}
             shadows = rec.shadows = Shadows(rec, slots)
+        called = rec.callee(fn)
         if shadows is not None:
             for static, label in call.statics():
                 rec.journal.watch(static, label)
@@ -481,7 +487,6 @@ def _record(rec: Recorder, call: _Call) -> _Recorded:
         for argument, label in labelled(traced_args, traced_kwargs, fn):
             rec.journal.watch(argument, label)
         rec.journal.watch(fn, "self")
-        called = rec.callee(fn)
         try:
             with rec.watch.on():
                 result = called(*traced_args, **traced_kwargs)
@@ -522,7 +527,7 @@ def _containers(rec: Recorder, call: _Call, tree: TreeDef) -> Given | None:
         return None
     from ..world.given import Given
 
-    return Given(rec, rec.shadows, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
+    return Given(rec, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
 
 
 def _results(
@@ -530,19 +535,19 @@ def _results(
 ) -> tuple[_Recorded, tuple[int, ...]]:
     """The results and effects of the function, and the outputs of the graph that have them."""
     stores: list[Store] = []
-    numbers: dict[int, Any] = {} if containers is None else containers.numbers()
+    nodes: dict[int, Any] = {} if containers is None else containers.nodes()
     shadows = rec.shadows
     if shadows is not None:
-        shadows.whole = numbers
+        shadows.whole = nodes
         stores = shadows.stores()
         if stores and not call.writes:
             raise trace_error("the function changes what was there before the call")
         call.note(stores)
         if containers is not None:
-            stores = [*stores, *containers.stores()]
+            stores += shadows.stores_of(containers.entries)
     exits = () if rec.source is None else rec.source.exits.output
     has_effects = bool(stores or rec.written or exits)
-    out_leaves, out_tree = flatten(result, numbers if has_effects else ())
+    out_leaves, out_tree = flatten(result, nodes if has_effects else ())
     out_tree = _with_arrays(out_tree, out_leaves)
     for store in stores:
         store.tree = store.tree and _with_arrays(store.tree, store.leaves)
@@ -560,7 +565,7 @@ def _results(
             rec.check_visible(value)
         return _Recorded(out_tree), outputs
     found = _Recorded(out_tree, stores)
-    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, numbers, exits)
+    found.sources, outputs = outputs_of(rec, out_leaves, stores, given, nodes, exits)
     if containers is not None:
         found.containers = containers.containers(stores)
     return found, outputs

@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..python import purity
-from ..python.objects import functions_in
+from ..python.objects import TABLE, facet_of_attribute, functions_in
+from ..python.pausing import WATCHES
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
-from ..world.places import MISSING
-from .calls import codes_in
+from ..world.places import MISSING, Place, StateRead, cell_place
+from .calls import codes_in, values_in
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -61,20 +62,23 @@ class Watch:
 
     Attributes:
         codes: code of these frames, in the order in which they started.
-        reads: what they may read by name, as the fields of `state.StateRead`.
+        reads: what they may read by name.
         bindings: classes of the user's, and the names under which they have code that has run.
         is_on: the profile function is in force.
+        pauses: it may be out of force while this package records.
     """
 
     def __init__(self, rec: Recorder) -> None:
         self._rec = rec
         self.codes: dict[types.CodeType, None] = {}
-        self.reads: list[tuple[str, Any, Any, Any, str]] = []
+        self.reads: list[StateRead] = []
         self.bindings: dict[tuple[type, str], None] = {}
-        self.is_on = False
+        self.is_on, self.pauses = False, True
         self._known: set[int] = set()  # ids of code that has been looked at
         self._user: Any = None  # the user's profile function
         self._writes = False  # code that is about to run assigns attributes or items
+        self._values: frozenset[str] = frozenset()  # names whose values that code takes
+        self._taken: set[str] = set()  # names of modules, and of what they have, among these
         self._unshadowed = ""  # the name of an object that code got itself
 
     @contextmanager
@@ -85,7 +89,7 @@ class Watch:
         if isinstance(other, Watch):
             other.is_on = False
         elif callable(before):
-            self._user = before
+            self._user, self.pauses = before, False
         elif isinstance(before, _lsprof.Profiler):
             before.disable()  # it is written in C, and calls no other
         self.is_on = True
@@ -102,11 +106,6 @@ class Watch:
                 sys.setprofile(before)
             elif isinstance(before, _lsprof.Profiler):
                 before.enable()
-
-    @property
-    def pauses(self) -> bool:
-        """True if the profile function may be out of force while this package records."""
-        return self.is_on and self._user is None
 
     # --- events -------------------------------------------------------------------------------
 
@@ -172,8 +171,12 @@ class Watch:
             )
         self._writes = any(map(stores, codes_in(code)))
         names = {name for inner in codes_in(code) for name in inner.co_names}
+        variables, attributes = values_in(code)
+        self._values = variables
+        found = (space.get(name) for name in variables)
+        self._taken |= attributes | {m.__name__ for m in found if isinstance(m, types.ModuleType)}
         for name in sorted(names & space.keys()):
-            self._read("global", space, name, space[name], name)
+            self._read(Place(TABLE, space, name, name), space[name])
         if code.co_freevars and not self._is_inner(frame, code):
             function = _function_of(frame, code)
             if function is None:
@@ -188,7 +191,7 @@ class Watch:
                     value = cell.cell_contents
                 except ValueError:
                     continue  # not bound yet
-                self._read("cell", cell, None, value, name)
+                self._read(cell_place(cell, name), value)
 
     def _note_binding(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note under which names of its class the code of a frame is found.
@@ -225,14 +228,15 @@ class Watch:
 
     def _missing(self, frame: types.FrameType, code: types.CodeType) -> None:
         """Note that an object has no attribute of a name, for which its class is asked."""
-        holder, name = (frame.f_locals.get(variable) for variable in code.co_varnames[:2])
+        holder, name = (frame.f_locals[variable] for variable in code.co_varnames[:2])
         shadows = self._rec.shadows
         holder = holder if shadows is None else shadows.original(holder)
-        self.reads.append(("own attribute", holder, name, MISSING, f"its attribute {name}"))
+        place = Place(facet_of_attribute(holder, name), holder, name, f"its attribute {name}")
+        self.reads.append(StateRead(place, MISSING))
 
-    def _read(self, step: str, holder: Any, key: Any, value: Any, name: str) -> None:
+    def _read(self, place: Place, value: Any) -> None:
         """Note a read by name, of the real object: this code has no scope."""
-        shadows, kind = self._rec.shadows, type(value)
+        shadows, kind, name = self._rec.shadows, type(value), place.name
         if is_hidden(value, kind):
             raise hidden_error(name, kind)
         if shadows is not None and shadows.follows(value):
@@ -244,8 +248,10 @@ class Watch:
                 "while tracing, and at no later call",
                 "return the new value as a result, and assign it outside",
             )
+        if name in self._values:
+            self._rec.scope.check_reached(value)
         self._rec.journal.watch(value, name)
-        self.reads.append((step, holder, key, value, name))
+        self.reads.append(StateRead(place, value))
 
     def check_shadows(self) -> None:
         """Raise TraceError where code writes to shadows and other code reads the objects.
@@ -257,6 +263,11 @@ class Watch:
             return
         if shadows.is_read_elsewhere():
             raise trace_error("an object of a package holds what the function has written to")
+        for value in shadows.substituted():
+            if value.__name__ in self._taken:
+                raise trace_error(
+                    f"{value.__name__} is in an object, and code that Python calls may ask for it"
+                )
         if not self._unshadowed:
             return
         codes = (*self._rec.scope.codes, *self.codes)
@@ -273,7 +284,8 @@ class Watch:
         for name in code.co_names:
             value = space.get(name, MISSING)
             if not (value is MISSING or isinstance(value, purity.CODE) or name.startswith("__")):
-                self.reads.append(("global", space, name, value, f"{space['__name__']}.{name}"))
+                place = Place(TABLE, space, name, f"{space['__name__']}.{name}")
+                self.reads.append(StateRead(place, value))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -364,5 +376,7 @@ def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
                 found = getattr(found, "__wrapped__", None)
     return None
 
+
+WATCHES.add(Watch._event)
 
 __all__ = ["Watch"]

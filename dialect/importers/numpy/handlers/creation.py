@@ -17,6 +17,7 @@ import numpy as np
 from ....errors import ProfuseError, ShapeError
 from ....ir.attrs import DYNAMIC
 from ....ir.dtypes import dtype_of
+from ..python.pausing import unwatched
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS
 from ..tracing.layouts import Laid
@@ -387,6 +388,7 @@ def _traced(x: Any) -> bool:
 
 
 def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
+    @unwatched
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         rec = current()
@@ -414,6 +416,7 @@ def _copies(source: Any = None, *_: Any, copy: Any = True, **__: Any) -> bool:
 def _like_wrapper(original: Callable, handler: Callable) -> Callable:
     """The substitute of a function that dispatches: it matters where all arguments are plain."""
 
+    @unwatched
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         rec = current()

@@ -65,6 +65,14 @@ class Facet(ABC):
         """What an object holds there now; `ABSENT` if nothing. No code of its class runs."""
         return self.copy(target).get(key, ABSENT)
 
+    def look(self, target: Any, key: Any) -> Any:
+        """What code finds that names the key; `ABSENT` if nothing. Code of the class may run."""
+        return self.find(target, key)
+
+    def outline(self, target: Any) -> Any:
+        """What an object holds, but for the values under its keys: which keys, or how many."""
+        raise InternalError(f"the {self.kind} of an object has no outline")
+
     def fill(self, target: Any, key: Any, held: Any) -> None:
         """Have a container hold these items alone; there is no one key of them."""
         raise InternalError(f"the {self.kind} of an object cannot be filled")
@@ -96,6 +104,11 @@ class _Items(Facet):
         except LookupError:
             return ABSENT
 
+    look = find  # which calls do often: a call less
+
+    def outline(self, target: Any) -> int:
+        return len(target)
+
     def fill(self, target: Any, key: Any, held: Any) -> None:
         target.clear()
         target.extend(held)
@@ -116,7 +129,14 @@ class _Table(Facet):
         return dict(dict_type(target).items(target))  # a user's class may iterate otherwise
 
     def find(self, target: Any, key: Any) -> Any:
+        if type(target) is dict:
+            return target.get(key, ABSENT)
         return dict_type(target).get(target, key, ABSENT)
+
+    look = find
+
+    def outline(self, target: Any) -> tuple:
+        return tuple(target if type(target) is dict else dict_type(target).keys(target))
 
     def fill(self, target: Any, key: Any, held: Any) -> None:
         kind = dict_type(target)
@@ -141,6 +161,9 @@ class _Members(Facet):
 
     def parts(self, target: Any) -> Iterable[Any]:
         return () if isinstance(target, bytearray) else tuple(target)
+
+    def outline(self, target: Any) -> Any:
+        return (bytes if isinstance(target, bytearray) else frozenset)(target)
 
 
 class _Fixed(Facet):
@@ -168,6 +191,15 @@ class _Fixed(Facet):
         return tuple(functions_in(target)) if isinstance(target, DESCRIPTORS) else target
 
 
+class _Named(Facet):
+    """Attributes, which code finds where Python looks for them: in the class, too."""
+
+    step = "attribute"
+
+    def look(self, target: Any, key: Any) -> Any:
+        return getattr(target, key, ABSENT)
+
+
 class _Kept(Facet):
     """What C code keeps for an object under names, some of which may be bound to nothing."""
 
@@ -193,8 +225,8 @@ class _Fields(_Kept):
         return {name: kept(target, name) for name in fields_of(target)}
 
 
-class _Attributes(Facet):
-    kind, step, is_carried = "attributes", "attribute", True
+class _Attributes(_Named):
+    kind, is_carried = "attributes", True
 
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(attributes_of(target) or ())
@@ -206,7 +238,7 @@ class _Attributes(Facet):
         target.__dict__[key] = value
 
 
-class _Slots(_Kept):
+class _Slots(_Named, _Kept):
     kind, is_carried = "slots", True
 
     def copy(self, target: Any) -> dict[Any, Any]:
@@ -228,11 +260,15 @@ class _Contents(Facet):
         return np.asarray(target).flat if target.dtype == object else ()
 
 
-class _Class(Facet):
-    kind, step = "class", "attribute"
+class _Class(_Named):
+    kind = "class"
 
     def copy(self, target: Any) -> dict[Any, Any]:
         return dict(vars(target))
+
+    def find(self, target: Any, key: Any) -> Any:
+        """What the class has there, or one that it is derived from."""
+        return next((vars(cls)[key] for cls in target.__mro__ if key in vars(cls)), ABSENT)
 
 
 LIST, TABLE, MEMBERS, FIXED, FIELDS = _Items(), _Table(), _Members(), _Fixed(), _Fields()
@@ -285,8 +321,11 @@ def fields_of(value: Any) -> tuple[str, ...]:
 
 def facet_of_attribute(value: Any, name: str) -> Facet:
     """Where an object keeps an attribute, or would keep one."""
+    facets = facets_of(type(value))
+    if SLOTS not in facets:
+        return CLASS if CLASS in facets else ATTRIBUTES
     is_kept = any(name == slot for slot, _ in slots_of(value, type(value)))
-    return SLOTS if is_kept or ATTRIBUTES not in facets_of(type(value)) else ATTRIBUTES
+    return SLOTS if is_kept or ATTRIBUTES not in facets else ATTRIBUTES
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:

@@ -22,14 +22,16 @@ HARMLESS: set[type] = {
 }  # fmt: skip
 
 
+WATCHES: set[Any] = set()  # profile functions of traces, as their class has them
+
+
 def unwatched(function: _Call) -> _Call:
     """Decorate a function that runs no code but this package's, whatever harmless it is given."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if sys.getprofile() is None:
-            return function(*args, **kwargs)
-        return run(function, args, kwargs)
+        event = sys.getprofile()
+        return function(*args, **kwargs) if event is None else _run(event, function, args, kwargs)
 
     return call  # type: ignore[return-value]
 
@@ -37,7 +39,7 @@ def unwatched(function: _Call) -> _Call:
 def apart(function: Callable, *args: Any) -> Any:
     """Call a function of this package's own, unwatched, whatever it is given."""
     event = sys.getprofile()
-    if not getattr(getattr(event, "__self__", None), "is_on", False):
+    if type(event) is not types.MethodType or event.__func__ not in WATCHES:
         return function(*args)
     sys.setprofile(None)
     try:
@@ -48,11 +50,17 @@ def apart(function: Callable, *args: Any) -> Any:
 
 def run(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call such a function unwatched if what it is given runs nothing of the user's."""
-    event = sys.getprofile()
-    watch = getattr(event, "__self__", None)
-    if not getattr(watch, "pauses", False) or not are_harmless((args, kwargs)):
+    return _run(sys.getprofile(), function, args, kwargs)
+
+
+def _run(event: Any, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if type(event) is not types.MethodType or event.__func__ not in WATCHES:
         return function(*args, **kwargs)
-    sys.setprofile(None)
+    sys.setprofile(None)  # first of all: each call that is seen costs as much as what follows
+    watch: Any = event.__self__
+    if not (watch.pauses and are_harmless((args, kwargs))):
+        sys.setprofile(event)
+        return function(*args, **kwargs)
     try:
         return function(*args, **kwargs)
     finally:
@@ -74,4 +82,4 @@ def are_harmless(values: tuple | list) -> bool:
     return True
 
 
-__all__ = ["HARMLESS", "apart", "are_harmless", "run", "unwatched"]
+__all__ = ["HARMLESS", "WATCHES", "apart", "are_harmless", "run", "unwatched"]

@@ -11,6 +11,7 @@ from ....ir.dtypes import F64
 from ....ir.op import op_named
 from ....ir.program import Block, Instr
 from ....ir.types import ScalarType, TensorType
+from ..python.pausing import apart
 from ..tracing.control import cond, join_hints, truth
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import is_immutable
@@ -68,21 +69,27 @@ class Branches(Trial):
     def then(self) -> bool:
         """Record the first branch."""
         self.source.open.append(self)
-        self._enter(sys._getframe(1))
+        apart(self._enter, sys._getframe(1))
         return True
 
     def other(self) -> bool:
         """Record the second branch, from what names hold before the statement."""
-        self._leave(sys._getframe(1))
-        self._enter(sys._getframe(1))
+        apart(self._turn, sys._getframe(1))
         return True
 
     def end(self) -> bool:
         """Record the statement, and hand its results to the names."""
-        self._leave(sys._getframe(1))
+        apart(self._end, sys._getframe(1))
+        return True
+
+    def _turn(self, frame: types.FrameType) -> None:
+        self._leave(frame)
+        self._enter(frame)
+
+    def _end(self, frame: types.FrameType) -> None:
+        self._leave(frame)
         self.source.open.pop()
         self.results(self._joined())
-        return True
 
     def _enter(self, frame: types.FrameType) -> None:
         # What one branch knows of arrays that it has written does not hold in the other.
@@ -188,13 +195,18 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
 
     Raises TraceError where the two are of different types.
     """
-    chosen = truth(rec, condition)
+    chosen = apart(truth, rec, condition)
     blocks, found = (Block(), Block()), []
     for block, side in zip(blocks, (then, other), strict=True):
         with rec.nested(block):
             found.append(side())
     if not all(map(is_carried, found)):
         return cond(condition, then, other)
+    return apart(_chosen, rec, chosen, blocks, found)
+
+
+def _chosen(rec: Recorder, condition: int, blocks: tuple[Block, Block], found: list[Any]) -> Any:
+    """What `choose` gives, of what the two sides have given."""
     values = []
     for block, value in zip(blocks, found, strict=True):
         with rec.nested(block):
@@ -207,7 +219,7 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
     if hint is None:
         raise trace_error("a conditional expression has values of different types")
     weak = (0,) if _may_be_pythons(hint, given) else ()
-    return _emit(rec, chosen, blocks, [[values[0]], [values[1]]], [hint], ints, weak)[0]
+    return _emit(rec, condition, blocks, [[values[0]], [values[1]]], [hint], ints, weak)[0]
 
 
 def _emit(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....dataclass import dataclass
+from ..python.pausing import apart
 from ..tracing.control import required
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedArray, TracedScalar
@@ -25,7 +26,7 @@ class Counted:
     step: int
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(range(_number(self.lower), _number(self.upper), self.step))
+        return iter(apart(self._range))
 
     def element(self, index: Any) -> Any:
         """What a round has, where ``index`` is the index of a range with these bounds."""
@@ -36,7 +37,10 @@ class Counted:
         return (index - self.lower) // self.step if self.step != 1 else index - self.lower
 
     def __reversed__(self) -> Iterator[Any]:
-        return reversed(range(_number(self.lower), _number(self.upper), self.step))
+        return reversed(apart(self._range))
+
+    def _range(self) -> range:
+        return range(_number(self.lower), _number(self.upper), self.step)
 
     def turned(self) -> Counted:
         """The same numbers from the last to the first."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....ir.program import Block
 from ....ir.types import INT_SCALAR
+from ..python.pausing import apart
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedArray, TracedScalar
 from .appends import hold, is_held, own_list
@@ -65,7 +66,10 @@ class Loop(Trial):
         return self
 
     def __next__(self) -> Any:
-        frame = sys._getframe(1)
+        return apart(self._advance, sys._getframe(1))
+
+    def _advance(self, frame: types.FrameType) -> Any:
+        """The element of the next round that the user's code is to run."""
         if self._block is None:
             self.source.open.append(self)
             self._set_bounds()

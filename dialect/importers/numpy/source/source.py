@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import Loc, ProfuseError, TraceError
 from ....ir.program import Block
+from ..python.pausing import apart, unwatched
 from ..tracing.control import cond, truth
 from ..tracing.current import contents_error
 from ..tracing.operators import Recording, op, wrap
@@ -103,7 +104,7 @@ class Source:
             return Plain(iterable)
         if self.decided(key) is not None:
             return Plain(iterable)
-        return Loop(self, found, key, frame, as_lazy(iterable), target)
+        return apart(Loop, self, found, key, frame, as_lazy(iterable), target)
 
     def while_(self, site: tuple) -> While:
         """What a ``while`` asks before each round."""
@@ -127,7 +128,7 @@ class Source:
                 f"not recorded: {decision.why}",
                 "use np.where to choose elements, or pf.cond to choose what runs",
             )
-        return Branches(self, found, key, frame, condition)
+        return apart(Branches, self, found, key, frame, condition)
 
     def raises(self, condition: Any) -> bool:
         """Whether a branch that raises runs now; where contents decide it, that makes runs void."""
@@ -213,7 +214,10 @@ class Source:
         is_min = function is builtins.min
         if not (is_min or function is builtins.max) or not any(map(self.is_open, args)):
             return self.rec.callee(function)(*args)
-        found, *others = args
+        return self._extreme(is_min, *args)
+
+    @unwatched
+    def _extreme(self, is_min: bool, found: Any, *others: Any) -> Any:
         for arg in others:
             is_better = arg < found if is_min else arg > found
             found = self.choose(is_better, lambda arg=arg: arg, lambda found=found: found)

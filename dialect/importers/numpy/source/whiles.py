@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from ....ir.program import Block
+from ..python.pausing import apart
 from ..tracing.control import truth
 from ..tracing.operators import Recording, op, wrap
 from .decisions import Key
@@ -40,7 +41,9 @@ class While(Trial):
 
     def round(self) -> bool:
         """True if there is a condition to evaluate, False behind the last round."""
-        frame = sys._getframe(1)
+        return apart(self._round, sys._getframe(1))
+
+    def _round(self, frame: types.FrameType) -> bool:
         if self._state == PYTHON:
             return self._round_of_python(frame)
         if self._state == TESTED:

@@ -29,6 +29,10 @@ class Container(ABC):
     def apart(self, value: Any) -> tuple[Any, Sequence[Any]]:
         """``meta`` and the items of a container."""
 
+    def items(self, value: Any) -> Sequence[Any]:
+        """The items of a container."""
+        return self.apart(value)[1]
+
     @abstractmethod
     def made(self, meta: Any, items: Sequence[Any]) -> Any:
         """A new container of these items."""
@@ -152,7 +156,10 @@ class _Dict(Container):
         self.kind, self._cls = kind, cls
 
     def apart(self, value: Any) -> tuple[Any, Sequence[Any]]:
-        return _keys(value), tuple(value.values())
+        return _keys(value), self.items(value)
+
+    def items(self, value: Any) -> Sequence[Any]:
+        return tuple(value.values())
 
     def made(self, meta: Any, items: Sequence[Any]) -> Any:
         return self._cls(zip(meta, items, strict=True))

@@ -34,9 +34,9 @@ class Draws:
         self.copies: dict[int, int] = {}
         self.arrays: set[int] = set()
 
-    def number(self, value: int | None) -> int | None:
-        """Which of them has given a value of the graph."""
-        return next((k for k, draw in enumerate(self.made) if draw.value == value), None)
+    def has(self, value: int) -> bool:
+        """True if one of them has given a value of the graph."""
+        return any(draw.value == value for draw in self.made)
 
 
 __all__ = ["Draws"]

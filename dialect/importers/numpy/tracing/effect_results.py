@@ -11,7 +11,7 @@ from .operators import as_value
 from .traced import Traced
 
 if TYPE_CHECKING:
-    from ..world.shadows import Store
+    from ..world.stores import Store
     from .recorder import Recorder
 
 

@@ -344,6 +344,7 @@ class Traced(Recording):
     def __setitem__(self, key: Any, value: Any) -> None:
         METHODS["__setitem__"](self, key, value)
 
+    @unwatched
     def __pow__(self, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
@@ -507,6 +508,7 @@ def shortcut(base: Traced, exponent: Any) -> str | None:
 
 
 def _in_place(name: str) -> Callable:
+    @unwatched
     def method(self: Traced, other: Any) -> Any:
         if not self.takes(other):
             return NotImplemented
@@ -525,6 +527,7 @@ def _as_float(x: Any) -> Any:
 
 
 def _of_complex(method: Callable) -> Callable:
+    @unwatched
     def call(self: TracedScalar, other: Any, *modulus: Any) -> Any:
         return method(self, _as_float(other) if self.kind is complex else other, *modulus)
 
@@ -532,6 +535,7 @@ def _of_complex(method: Callable) -> Callable:
 
 
 def _by_complex(method: Callable) -> Callable:
+    @unwatched
     def call(self: TracedArray, other: Any) -> Any:
         if type(other) is complex and type(found := _as_float(self)) is TracedScalar:
             return method(found, other)

@@ -49,16 +49,12 @@ _READ = frozenset({
 
 @dataclass(frozen=True)
 class Input:
-    """What the graph's input ``number`` holds, in the place of an argument of a draw."""
+    """What an input of the graph holds, in the place of an argument of a draw.
 
-    number: int
+    That is an argument of the call, a captured array, or what an earlier draw has given.
+    """
 
-
-@dataclass(frozen=True)
-class Drawn:
-    """The result of an earlier draw."""
-
-    number: int
+    value: int
 
 
 @dataclass(frozen=True)
@@ -69,13 +65,6 @@ class Number:
     kind: type
 
 
-@dataclass(frozen=True)
-class Held:
-    """A captured array."""
-
-    array: Any
-
-
 @dataclass(eq=False)
 class Draw:
     """One call of a generator's method.
@@ -83,7 +72,7 @@ class Draw:
     Attributes:
         generator: the generator.
         method: name of the method.
-        args: what it is given, with `Input`, `Drawn`, `Number` and `Held` where calls differ.
+        args: what it is given, with `Input` and `Number` where calls differ.
         kwargs: the same, by name.
         value: the input of the graph that the result is.
         kind: of the result, as of `leaves.leaf_kind`.
@@ -156,7 +145,7 @@ def _check_shape(
 def _holds_contents(place: Any) -> bool:
     if _is_list(place):
         return any(map(_holds_contents, place))
-    return isinstance(place, (Input, Drawn, Held))
+    return isinstance(place, Input)
 
 
 def _result(rec: Recorder, made: Any, what: str, given: Sequence[Any]) -> tuple[int, Any]:
@@ -207,8 +196,8 @@ def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
 
 def _number(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     value = x.value
-    if (number := rec.draws.number(value)) is not None:
-        return Drawn(number), rec.draws.examples[value]
+    if rec.draws.has(value):
+        return Input(value), rec.draws.examples[value]
     known = rec.known.get(value)
     expr = rec.derivation.expr(value) if value in rec.known else None
     if expr is None or type(known) not in NUMBERS or not _is_exact(expr):
@@ -229,15 +218,14 @@ def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     if any(instr.op.writes for block in rec.blocks for instr in block.walk()):
         raise trace_error(f"{what} is given an array after the function has written to one", HINT)
     if value in rec.leaf_of:
-        number = rec.leaf_of[value]
-        return Input(number), rec.leaves[number]
+        return Input(value), rec.leaves[rec.leaf_of[value]]
     for array, captured, _ in rec.captures.known.values():
         if captured == value and isinstance(array, np.ndarray):
             rec.draws.arrays.add(value)
-            return Held(array), array
+            return Input(value), array
     drawn = rec.draws.copies.get(value)
-    if (place := rec.draws.number(drawn)) is not None:
-        return Drawn(place), rec.draws.examples[drawn]  # type: ignore[index]
+    if drawn is not None and rec.draws.has(drawn):
+        return Input(drawn), rec.draws.examples[drawn]
     raise _computed(what)
 
 
@@ -300,6 +288,5 @@ def settle(
 
 
 __all__ = [
-    "BEFORE_OUT", "HINT", "METHODS", "Draw", "Drawn", "Held", "Input", "Number", "places_of",
-    "record", "settle",
+    "BEFORE_OUT", "HINT", "METHODS", "Draw", "Input", "Number", "places_of", "record", "settle",
 ]  # fmt: skip

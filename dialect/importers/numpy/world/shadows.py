@@ -15,25 +15,36 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....dataclass import dataclass
 from ....errors import ProfuseError, TraceError
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import FIELDS, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.objects import (
+    FIELDS,
+    LIST,
+    MEMBERS,
+    STATE,
+    TABLE,
+    Facet,
+    facets_of,
+    parts_of,
+    table,
+)
 from ..python.pausing import apart
-from ..python.purity import BOUND, bound_to
+from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.containers import plain_key
 from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
-from ..tracing.pytree import TreeDef, flatten
+from ..tracing.pytree import flatten
 from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
-from .places import Place
+from .places import ALL, Key, Node, Place
+from .stores import Entry, Store
+from .substitutes import substitute
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -44,55 +55,11 @@ _PLAIN = frozenset({
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
     np.ufunc, types.CodeType,
 })  # fmt: skip
-_NAMES = (str, bytes, type, types.FunctionType, types.BuiltinFunctionType)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_CODE = (type, *_FUNCTIONS)
+_NAMES = (str, bytes, *_CODE)
 # What may be stored as it is at each call.
-_CONSTANTS = (str, bytes, type(None), np.dtype, type, types.FunctionType, types.BuiltinFunctionType)
-
-
-@dataclass(eq=False)
-class Store:
-    """A place that the function writes to.
-
-    Attributes:
-        place: of an object from outside.
-        tree: the structure of the new value, with holes for what the graph computes.
-        leaves: traced values and numbers for these holes.
-        kept: the object from outside that is stored there; `tree` is None then.
-        is_new: nothing is there before the call.
-        container: number of the container among the arguments that the place is in; None = it is
-            in an object from outside.
-    """
-
-    place: Place
-    tree: TreeDef | None
-    is_new: bool
-    leaves: tuple[Any, ...] = ()
-    kept: Any = None
-    container: int | None = None
-
-    @property
-    def count(self) -> int:
-        """How many leaves the value has."""
-        return 0 if self.tree is None else self.tree.leaves
-
-    def value(self, leaves: Sequence[Any]) -> Any:
-        """The value, with these leaves."""
-        return self.kept if self.tree is None else self.tree.unflatten(leaves)
-
-
-@dataclass(eq=False)
-class _Entry:
-    """One facet of an object with a shadow, and what the shadow held at first, by key."""
-
-    original: Any
-    shadow: Any
-    facet: Facet
-    held: dict[Any, Any]
-    name: str
-
-    def found(self) -> dict[Any, Any]:
-        """What the shadow holds now, by key."""
-        return self.facet.keyed(self.facet.copy(self.shadow))
+_CONSTANTS = (str, bytes, type(None), np.dtype, *_CODE)
 
 
 class Shadows:
@@ -107,12 +74,12 @@ class Shadows:
         has_hidden: the code has got objects that it must not use.
     """
 
-    def __init__(self, rec: Recorder, slots: dict[tuple[int, Any], Any]) -> None:
+    def __init__(self, rec: Recorder, slots: dict[Key, Any]) -> None:
         self._rec, self._slots = rec, slots
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
         self._own: dict[int, Any] = {}  # objects that the function itself has made
-        self._entries: list[_Entry] = []
+        self._entries: list[Entry] = []
         self.whole: dict[int, Any] = {}
         self._others: dict[int, Any] = {}  # objects of packages, which stand for themselves
         self.has_hidden = False
@@ -146,7 +113,8 @@ class Shadows:
         kind = type(value)
         if kind in _PLAIN or issubclass(kind, (np.generic, Recording, tuple, frozenset)):
             return False
-        return id(value) not in self._own and self._maker(value, kind) is not None
+        of_code = (None, Shadows._code, Shadows._class)
+        return id(value) not in self._own and self._maker(value, kind) not in of_code
 
     def has(self, value: Any) -> bool:
         """True of an object that the code has got a shadow of."""
@@ -167,11 +135,18 @@ class Shadows:
 
     def changed_since(self, count: int) -> str | None:
         """The name of a shadow made after the first ``count`` that the code has written to."""
-        return next((e.name for e in self._entries[count:] if not _is_as_made(e)), None)
+        return next((e.name for e in self._entries[count:] if not e.is_as_made), None)
+
+    def substituted(self) -> Iterator[Any]:
+        """The functions and modules of packages in whose place objects hold something else."""
+        for value, shadow in self._made.values():
+            is_module = isinstance(value, types.ModuleType) and not is_users_module(value)
+            if shadow is not value and (is_module or isinstance(value, _FUNCTIONS)):
+                yield value
 
     def is_read_elsewhere(self) -> bool:
         """True if an object that has no shadow holds one whose shadow the code has written to."""
-        changed = {id(entry.original) for entry in self._entries if not _is_as_made(entry)}
+        changed = {id(entry.original) for entry in self._entries if not entry.is_as_made}
         changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
@@ -188,14 +163,16 @@ class Shadows:
         make = _MAKERS.get(kind)
         if make is not None:
             return make
+        if issubclass(kind, type):
+            return Shadows._class
         if issubclass(kind, np.ndarray):
             return Shadows._array
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             return Shadows._tuple
         if kind in BOUND:
-            return None if bound_to(value) is None else Shadows._bound
+            return Shadows._code if bound_to(value) is None else Shadows._bound
         if kind is types.ModuleType:
-            return Shadows._filled if is_users_module(value) else None
+            return Shadows._filled if is_users_module(value) else Shadows._code
         if is_users_class(kind) and _is_state(value, kind):
             return Shadows._filled
         if is_hidden(value, kind):
@@ -238,8 +215,7 @@ class Shadows:
         shadow = self._enter(value, _empty(value))
         for facet in facets_of(type(value)):
             _FILL[facet.kind](self, value, shadow, name)
-            held = facet.keyed(facet.copy(shadow))
-            self._entries.append(_Entry(value, shadow, facet, held, name))
+            self._entries.append(Entry(value, shadow, facet, name))
         return shadow
 
     def _frozenset(self, value: frozenset, name: str) -> Any:
@@ -265,7 +241,21 @@ class Shadows:
         holder = self.of(owner, name)
         if holder is owner:
             return value
+        if type(holder) is Hidden:
+            return self._hidden(value, name)
         return self._enter(value, getattr(holder, value.__name__))
+
+    def _code(self, value: Any, name: str) -> Any:
+        """What the code gets where it reads a function, or a module of a package, by name."""
+        is_function = type(value) is types.FunctionType
+        found = self._rec.scope.reached(value, name) if is_function else substitute(value)
+        return value if found is value else self._enter(value, found)
+
+    def _class(self, value: type, name: str) -> Any:
+        found = substitute(value)
+        if found is not value:
+            return self._enter(value, found)
+        return value if is_pure_class(value) else self._hidden(value, name)
 
     def _hidden(self, value: Any, name: str) -> Any:
         self.has_hidden = True
@@ -282,22 +272,26 @@ class Shadows:
     # --- what a facet holds ---------------------------------------------------------------------
 
     def _fill_list(self, value: Any, shadow: Any, name: str) -> None:
-        shadow.extend(self._in(value, k, x, f"{name}[{k}]") for k, x in enumerate(tuple(value)))
+        for k, item in enumerate(tuple(value)):
+            shadow.append(self._in(LIST, value, k, item, f"{name}[{k}]"))
 
     def _fill_dict(self, value: dict, shadow: dict, name: str) -> None:
         for key, item in tuple(value.items()):
-            shadow[self.of(key, name)] = self._in(value, key, item, name + TABLE.label(key))
+            label = name + TABLE.label(key)
+            shadow[self.of(key, name)] = self._in(TABLE, value, key, item, label)
 
     def _fill_set(self, value: set, shadow: set, name: str) -> None:
         shadow.update(self.of(x, name) for x in tuple(value))
 
     def _fill_named(self, value: Any, shadow: Any, name: str, facet: Facet) -> None:
         for key, item in facet.keyed(facet.copy(value)).items():
-            facet.put(shadow, key, self._in(value, key, item, name + facet.label(key)))
+            facet.put(shadow, key, self._in(facet, value, key, item, name + facet.label(key)))
 
-    def _in(self, holder: Any, key: Any, value: Any, name: str) -> Any:
+    def _in(self, facet: Facet, holder: Any, key: Any, value: Any, name: str) -> Any:
         """The shadow of what an object holds somewhere."""
-        slot = self._slots.get((id(holder), key), _MISSING)
+        if not self._slots:  # as in most traces, which fill many
+            return self.of(value, name)
+        slot = self._slots.get(Place(facet, holder, key, name).id, _MISSING)
         return self.of(value, name) if slot is _MISSING else slot
 
     # --- effects --------------------------------------------------------------------------------
@@ -308,35 +302,36 @@ class Shadows:
         Raises TraceError for what no graph can repeat at each call: attributes and items that are
         deleted, containers of another length, new objects other than containers of arrays.
         """
-        return [store for entry in self._entries for store in self._stores_of(entry)]
+        return self.stores_of(self._entries)
 
-    def _stores_of(self, entry: _Entry) -> Iterator[Store]:
-        if _is_as_made(entry):
+    def stores_of(self, entries: Iterable[Entry]) -> list[Store]:
+        """The same of these; containers among the arguments may have any length."""
+        return [store for entry in entries for store in self._stores_of(entry)]
+
+    def _stores_of(self, entry: Entry) -> Iterator[Store]:
+        if entry.is_as_made:
             return
-        found, held = entry.found(), entry.held
-        kind = type(entry.shadow)
-        if entry.facet is MEMBERS or kind is deque or not held.keys() <= found.keys():
+        facet, found, held = entry.facet, entry.found(), entry.held
+        is_kept = held.keys() <= found.keys() and entry.keeps_order(found)
+        if facet is LIST:
+            is_kept = len(found) == len(held)
+        if is_kept and facet is not MEMBERS and type(entry.shadow) is not deque:
+            for key, value in found.items():
+                if key not in held or value is not held[key]:
+                    at = plain_key(key)
+                    place = Place(facet, entry.original, at, entry.name + facet.label(at))
+                    yield self._store(place, value, key not in held)
+        elif facet.step == "item" and type(entry.original) is Node:
+            items = {plain_key(key): x for key, x in found.items()}
+            whole = [*items.values()] if facet is LIST else items
+            yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
+        else:
             raise unrepeatable(entry.name)
-        if entry.facet is TABLE and not _keeps_order(found, held):
-            raise unrepeatable(entry.name)
-        if kind is list and len(found) != len(held):
-            raise unrepeatable(entry.name)
-        for key, value in found.items():
-            if key not in held or value is not held[key]:
-                yield self._store(entry, plain_key(key), value)
 
-    def _store(self, entry: _Entry, key: Any, value: Any) -> Store:
-        name = entry.name + entry.facet.label(key)
-        place = Place(entry.facet, entry.original, key, name)
-        return self.store(place, value, key not in entry.held)
-
-    def store(self, place: Place, value: Any, is_new: bool, container: int | None = None) -> Store:
-        """That the function assigns a value; raises TraceError for what no graph can make anew.
-
-        ``container``: see `Store`.
-        """
+    def _store(self, place: Place, value: Any, is_new: bool) -> Store:
+        """That the function assigns a value; raises TraceError for what no graph can make anew."""
         if id(value) in self._originals:
-            return Store(place, None, is_new, kept=self.original(value), container=container)
+            return Store(place, None, is_new, kept=self.original(value))
         try:
             leaves, tree = flatten(value, self.whole)
         except ProfuseError:
@@ -346,7 +341,7 @@ class Shadows:
                 raise unrepeatable(place.name)
         if any(id(leaf) in self._originals for leaf in leaves):
             raise unrepeatable(place.name)
-        return Store(place, tree, is_new, tuple(leaves), container=container)
+        return Store(place, tree, is_new, tuple(leaves))
 
 
 def _is_state(value: Any, kind: type) -> bool:
@@ -357,18 +352,6 @@ def _is_state(value: Any, kind: type) -> bool:
     if issubclass(kind, dict) or not has_plain_state(kind):
         return False
     return not all(isinstance(x, _NAMES) for x in state_of(value).values())
-
-
-def _is_as_made(entry: _Entry) -> bool:
-    found, held = entry.found(), entry.held
-    if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
-        return False
-    return entry.facet is not TABLE or _keeps_order(found, held)
-
-
-def _keeps_order(found: dict[Any, Any], held: dict[Any, Any]) -> bool:
-    """Whether the keys that a dict had are its first ones, in their order."""
-    return all(a is b or a == b for a, b in zip(found, held, strict=False))
 
 
 def _empty(value: Any) -> Any:
@@ -393,7 +376,7 @@ def unrepeatable(name: str) -> TraceError:
 _MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
     **dict.fromkeys((list, deque, dict, OrderedDict, defaultdict, set), Shadows._filled),
     frozenset: Shadows._frozenset, tuple: Shadows._tuple, types.MethodType: Shadows._method,
-    functools.partial: Shadows._partial,
+    functools.partial: Shadows._partial, types.FunctionType: Shadows._code,
 }  # fmt: skip
 _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
     "list": Shadows._fill_list, "dict": Shadows._fill_dict, "set": Shadows._fill_set,
@@ -401,4 +384,4 @@ _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
     "fixed": _whole, "contents": _whole, "class": _whole,
 })  # fmt: skip
 
-__all__ = ["Shadows", "Store", "unrepeatable"]
+__all__ = ["Shadows", "unrepeatable"]

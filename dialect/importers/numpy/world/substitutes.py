@@ -21,7 +21,8 @@ import numpy as np
 
 from ..python.caught import catches
 from ..python.generators import is_generator, is_plain_generator
-from ..python.purity import is_pure_call, is_pure_module, name_of
+from ..python.pausing import apart
+from ..python.purity import CODE, bound_to, is_pure_call, is_pure_module, name_of
 from ..python.users_code import is_users_module
 from ..tracing.current import current, trace_error, unknown_call
 from ..tracing.operators import Recording
@@ -76,7 +77,8 @@ class Module(types.ModuleType):
             self.__dict__.pop(name, None)
 
     def __getattr__(self, name: str) -> Any:
-        return substitute(getattr(self.__dict__["__profuse_real__"], name))
+        value = getattr(self.__dict__["__profuse_real__"], name)
+        return apart(substitute, value) if isinstance(value, CODE) else substitute(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise trace_error(f"{self.__name__}.{name} is assigned while tracing", "assign it outside")
@@ -108,10 +110,12 @@ def substitute(value: Any) -> Any:
         found = draws_of(value)
         if found is not None:
             return found
-    why = refusal(value) or _unknown(value)
-    if why is not None:
-        return _refuser(value, *why)
-    return _wary(value) if _is_of_an_extension(value) else value
+    why = refusal(value) or unknown(value)
+    if why is None:
+        return _wary(value) if _is_of_an_extension(value) else value
+    if isinstance(value, _METHODS) and bound_to(value) is not None:
+        return _refuser.__wrapped__(value, *why)  # lest the object be kept
+    return _refuser(value, *why)
 
 
 def _has_substitutes(module: types.ModuleType) -> bool:
@@ -120,7 +124,7 @@ def _has_substitutes(module: types.ModuleType) -> bool:
     return name in _MODULES or not (is_users_module(module) or is_pure_module(name))
 
 
-def _unknown(value: Any) -> tuple[str, str] | None:
+def unknown(value: Any) -> tuple[str, str] | None:
     """Why a C function must not be called; None if it is pure, or belongs to an object.
 
     `watching` sees what Python code calls. What C code calls, as `functools.partial` and
@@ -143,6 +147,7 @@ def _is_of_an_extension(value: Any) -> bool:
     return bool(root) and root not in sys.stdlib_module_names and root not in _CAREFUL
 
 
+@functools.lru_cache(maxsize=1024)  # identities hold
 def _wary(original: Callable) -> Callable:
     """A function that gets no traced value: some crash where an array raises an error."""
 
@@ -255,6 +260,7 @@ def _clock(name: str) -> tuple[str, str]:
     )
 
 
+@functools.lru_cache(maxsize=1024)
 def _refuser(original: Callable, what: str, hint: str) -> Callable:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -324,4 +330,4 @@ BUILTINS["range"] = traced_range
 for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
     _builtin(_made.__name__.removeprefix("traced_"))(_made)
 
-__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute"]
+__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute", "unknown"]
