@@ -320,7 +320,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "functions that are not pure are called", "dialect/importers/numpy/capture/watching.py",
-        "if owner is _OWN or purity.is_pure_call(arg):", "if True:",
+        "            if purity.is_pure_call(arg):", "            if True:",
         ("executor/functions/test_watching.py::test_the_outside_is_asked_at_each_call",),
     ),
     Mutation(
@@ -400,5 +400,37 @@ TRACING_MUTATIONS = (
         "                if not self._is_given(value):\n                    self._check(part)\n",
         "",
         ("executor/functions/test_functions_in_objects.py::test_c_functions_that_objects_hold",),
+    ),
+    Mutation(
+        "what decorators of packages keep is constant", "dialect/importers/numpy/capture/state.py",
+        "if function.__closure__ and function.__code__ in self._watched:", "if False:",
+        ("executor/functions/test_kept_by_packages.py",),
+    ),
+    Mutation(
+        "descriptors of packages are constant", "dialect/importers/numpy/capture/state.py",
+        "                self._descriptor(holder, key, name)", "                pass",
+        ("executor/functions/test_kept_by_packages.py::test_methods_that_dispatch_by_class",),
+    ),
+    Mutation(
+        "patterns name no attributes", "dialect/importers/numpy/capture/state.py",
+        "        if self._matches:", "        if False:",
+        ("executor/functions/test_kept_by_packages.py"
+         "::test_patterns_name_attributes_by_their_place",),
+    ),
+    Mutation(
+        "registered classes are constant", "dialect/importers/numpy/capture/watching.py",
+        "            if arg in _ASK_REGISTRY:", "            if False:",
+        ("executor/functions/test_kept_by_packages.py::test_classes_that_are_registered",),
+    ),
+    Mutation(
+        "answers that are kept are constant", "dialect/importers/numpy/capture/scope.py",
+        "        yield from self._answers\n", "",
+        ("executor/functions/test_kept_by_packages.py::test_results_that_are_kept",),
+    ),
+    Mutation(
+        "objects of packages are written to once", "dialect/importers/numpy/world/journal.py",
+        "for k, v in held.items() if issubclass(type(v), _MUTABLE)]",
+        "for k, v in held.items() if type(v) is np.ndarray]",
+        ("executor/functions/test_kept_by_packages.py::test_effects_of_code_of_packages",),
     ),
 )  # fmt: skip

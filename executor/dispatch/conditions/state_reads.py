@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....dialect.importers.numpy.python.objects import CONTENTS, FIELDS
-from ....dialect.importers.numpy.world.places import ALL, Place, StateRead
+from ....dialect.importers.numpy.world.places import ALL, ANSWER, Place, StateRead
 from ...memory.placement import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
@@ -83,6 +83,8 @@ def _looked_up(w: Writer, position: InState) -> tuple[str, bool]:
     if facet is FIELDS and key in _FIELDS:
         function, is_new = _FIELDS[key]
         return w.call(function, "ptr", at), is_new
+    if facet is ANSWER:
+        return w.call("PyObject_CallNoArgs", "ptr", at), True
     is_item = facet.step == "item"
     function = "PyDict_GetItemWithError" if is_item else "PyObject_GetAttr"
     return w.call(function, "ptr", at, f"ptr {w.object(key)}"), not is_item

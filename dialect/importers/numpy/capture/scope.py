@@ -25,7 +25,7 @@ from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
-from ..world.places import MISSING, Place, StateRead, cell_place
+from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
 from .calls import (
     CALLEE,
@@ -127,6 +127,7 @@ class Scope:
         self._taken_of_modules: frozenset[str] = frozenset()  # names of what these have
         self._reached: dict[int, Any] = {}
         self._cells: dict[int, _Cell] = {}
+        self._answers: list[StateRead] = []  # of what keeps its results
         self.codes: list[types.CodeType] = []
         self.unread = ""  # a sentence on the last function whose source cannot be read
 
@@ -318,10 +319,15 @@ class Scope:
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
-        """A wrapper of a user's ``lru_cache`` that bakes traced numbers, lest they stay as keys."""
+        """A wrapper of a user's ``lru_cache``, whose answers calls compare.
+
+        It bakes traced numbers, lest they stay as keys.
+        """
         known = self._functions.get(id(value))
         if known is not None:
             return known[1]
+
+        original = self._rec.shadows.original if self._rec.shadows is not None else lambda x: x
 
         @functools.wraps(value)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -333,9 +339,14 @@ class Scope:
                         f"{value.__name__}, which keeps its results, is called with a traced array",
                         "call what it wraps: f.__wrapped__(x)",
                     )
-                return x.bake() if type(x) is TracedScalar else x
+                return x.bake() if type(x) is TracedScalar else original(x)
 
-            return value(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+            args, kwargs = tuple(map(plain, args)), {k: plain(v) for k, v in kwargs.items()}
+            name = f"what {value.__name__} keeps"
+            result = value(*args, **kwargs)
+            place = Place(ANSWER, functools.partial(value, *args, **kwargs), None, name)
+            self._answers.append(StateRead(place, result))
+            return self._shadow(result, name)
 
         for name in ("cache_info", "cache_clear", "cache_parameters"):
             setattr(call, name, getattr(value, name))
@@ -373,6 +384,7 @@ class Scope:
         for cell in self._cells.values():
             if cell.held is not _MISSING:
                 yield StateRead(cell_place(cell.original, cell.name), cell.held)
+        yield from self._answers
 
     def assigned(self) -> list[tuple[str, str]]:
         """Kind and name of each global and nonlocal variable that the traced code has assigned."""

@@ -11,10 +11,11 @@ attributes is not seen.
 from __future__ import annotations
 
 import dis
+import inspect
 import itertools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ _MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functio
 _ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
 _CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 # What a class has in the place of attributes that its objects keep in slots.
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
@@ -92,7 +94,8 @@ def state_reads(
         asked |= set(_texts(codes))
     walk = _Walk(
         names, asked, is_plain, scope.check_reached, shadows,
-        makes_names=any(map(_makes_names, codes)),
+        makes_names=any(map(_makes_names, codes)), watched=watch.codes,
+        matches=any(_MATCH_CLASS in code.co_code[::2] for code in codes),
     )  # fmt: skip
     with walk.of_objects_themselves():
         for read in watch.reads:
@@ -164,16 +167,19 @@ class _Walk:
         is_plain, shadows: see `state_reads`.
         check: is given what is read of objects that have no shadow.
         makes_names: the code may ask for any attribute.
+        watched: what has run of code that has no scope, packages' among it.
+        matches: the code has patterns of classes, which name attributes by their place alone.
     """
 
     def __init__(
         self, names: set[str], asked: set[str], is_plain: Callable[[np.ndarray, bool], bool],
         check: Callable[[Any], None], shadows: Shadows | None, *, makes_names: bool,
+        watched: Container[types.CodeType], matches: bool,
     ) -> None:  # fmt: skip
         self.reads: list[StateRead] = []
         self._names, self._asked, self._is_plain = names, asked, is_plain
         self._check, self._shadows = check, shadows
-        self._all = makes_names
+        self._all, self._watched, self._matches = makes_names, watched, matches
         self._of_themselves = False
         self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
@@ -191,14 +197,23 @@ class _Walk:
     def read(self, facet: Facet, holder: Any, key: Any, name: str) -> None:
         """Note what is found somewhere now, and what the code names of it."""
         read = Place(facet, holder, key, name).read()
-        if read.is_absent or not read.holds():
-            return  # a descriptor makes it anew each time
+        if read.is_absent or not read.holds():  # a descriptor makes it anew each time
+            if facet.step == "attribute":
+                self._descriptor(holder, key, name)
+            return
         value = read.value
         if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
             self._apart[id(value)] = value  # of which code gets the parts alone
         elif key is not ALL and not self._is_given(holder):
             self._check(value)
         self.note(read)
+
+    def _descriptor(self, holder: Any, key: str, name: str) -> None:
+        """Note what a package's code reads of a descriptor of its own."""
+        found = inspect.getattr_static(holder, key, None)
+        if is_of_a_library(found, type(found)) and not isinstance(found, _DESCRIPTORS):
+            with self.of_objects_themselves():
+                self.descend(found, name)
 
     def note(self, read: StateRead) -> None:
         """Note a read, and what the code names of the value."""
@@ -308,6 +323,10 @@ class _Walk:
     def _function(self, function: types.FunctionType, name: str) -> None:
         """Note what a function of the user's consists of, which may be replaced in place."""
         if not is_users_file(function.__code__.co_filename):
+            if function.__closure__ and function.__code__ in self._watched:
+                with self.of_objects_themselves():  # what a decorator of a package keeps there
+                    for cell in function.__closure__:
+                        self.read(*cell_place(cell, f"what {name} keeps"))
             return
         self.reads.append(Place(FIELDS, function, "__code__", name).read())
         for key in _DEFAULTS:
@@ -316,6 +335,8 @@ class _Walk:
 
     def _instance(self, value: Any, kind: type, name: str) -> None:
         held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
+        if self._matches:
+            self._patterns(kind)
         self._attributes(value, held, name)
         if self._all and hasattr(value, "__dict__"):
             self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
@@ -326,6 +347,13 @@ class _Walk:
                 self.read(facet_of_attribute(value, key), value, key, f"{name}.{key}")
         if self._asked:
             self._absent(value, kind, name)
+
+    def _patterns(self, kind: type) -> None:
+        """Note the names of the attributes that patterns ask objects of a class for."""
+        for cls in kind.__mro__:
+            if "__match_args__" in vars(cls):
+                self.read(CLASS, cls, "__match_args__", f"{cls.__name__}.__match_args__")
+                self._names |= set(cls.__match_args__)  # type: ignore[attr-defined]
 
     def _attributes(
         self, holder: Any, held: Iterable[str], name: str, *, every: bool = False

@@ -256,7 +256,7 @@ def trace(
         rec.loop_bytes, rec.most_ops = loop_bytes, most_ops
         rec.entry, rec.journal, rec.scope = trace.__code__, Journal(), Scope(rec, fn)
         rec.watch = Watch(rec)
-        rec.journal.codes = rec.scope.codes
+        rec.journal.codes, rec.journal.watched = rec.scope.codes, rec.watch.codes
         if not call.shadowed:
             rec.journal.meets_hidden = check_seen
         rec.takes_writes, rec.draws.are_taken = writes, draws

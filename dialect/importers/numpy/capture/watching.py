@@ -14,6 +14,7 @@ to the trace itself, and are mostly not watched (see `pausing`).
 from __future__ import annotations
 
 import _lsprof
+import abc
 import dis
 import functools
 import gc
@@ -33,7 +34,7 @@ from ..python.pausing import WATCHES
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
 from ..world.hidden import hidden_error, is_hidden
-from ..world.places import MISSING, Place, StateRead, cell_place
+from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
 from .calls import codes_in, values_in
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ _STORES = frozenset(
     number for name, number in dis.opmap.items()
     if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 )  # fmt: skip
+_Cached = type(functools.lru_cache(lambda: None))
+_ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
 
 
@@ -79,6 +82,7 @@ class Watch:
         self._writes = False  # code that is about to run assigns attributes or items
         self._values: frozenset[str] = frozenset()  # names whose values that code takes
         self._taken: set[str] = set()  # names of modules, and of what they have, among these
+        self._asks_registry = False
         self._unshadowed = ""  # the name of an object that code got itself
 
     @contextmanager
@@ -114,7 +118,11 @@ class Watch:
             self._user(frame, event, arg)
         if event == "c_call":
             owner = _owner_of(frame.f_code.co_filename)
-            if owner is _OWN or purity.is_pure_call(arg):
+            if owner is _OWN:
+                return
+            if arg in _ASK_REGISTRY:
+                self._registry()
+            if purity.is_pure_call(arg):
                 return
             self._called(frame, arg)
         elif event == "call":
@@ -126,6 +134,13 @@ class Watch:
                 self._missing(frame, code)
             if id(code) not in self._known:
                 self._started(frame, code, owner)
+
+    def _registry(self) -> None:
+        """Note that it matters which classes are registered with abstract ones."""
+        if not self._asks_registry:
+            self._asks_registry = True
+            holder = functools.partial(_is_token, abc.get_cache_token())
+            self.reads.append(StateRead(Place(ANSWER, holder, None, "registered classes"), True))
 
     def _called(self, frame: types.FrameType, function: Any) -> None:
         """Raise TraceError where the user's code is about to call something that is not pure."""
@@ -241,6 +256,11 @@ class Watch:
             raise hidden_error(name, kind)
         if shadows is not None and shadows.follows(value):
             self._unshadowed = self._unshadowed or name
+        if type(value) is _Cached:
+            raise world_error(
+                f"{name} keeps its results, and code that Python calls may ask for them",
+                f"call what it wraps: {name}.__wrapped__",
+            )
         is_class = isinstance(value, type) and is_users_class(value)
         if self._writes and is_class and name != "__class__":  # which `super` reads
             raise world_error(
@@ -286,6 +306,10 @@ class Watch:
             if not (value is MISSING or isinstance(value, purity.CODE) or name.startswith("__")):
                 place = Place(TABLE, space, name, f"{space['__name__']}.{name}")
                 self.reads.append(StateRead(place, value))
+
+
+def _is_token(token: Any) -> bool:
+    return abc.get_cache_token() == token
 
 
 @functools.lru_cache(maxsize=4096)

@@ -83,6 +83,7 @@ class Journal:
         self.meets_hidden: Callable[[Any, str], None] | None = None  # called for objects of C
         self.is_undone = True  # False once something had changed that could not be restored
         self.codes: Sequence[types.CodeType] = ()  # what the trace has run of the user's
+        self.watched: Iterable[types.CodeType] = ()  # and what Python or packages have called
 
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
@@ -155,7 +156,7 @@ class Journal:
         if is_packages:
             held = dict(vars(value))
             self._note("library", value, (held, self), name)
-            parts += [(v, f"{name}.{k}") for k, v in held.items() if type(v) is np.ndarray]
+            parts += [(v, f"{name}.{k}") for k, v in held.items() if issubclass(type(v), _MUTABLE)]
         return parts
 
     def _facet(self, facet: Facet, value: Any, name: str) -> list[tuple[Any, str]]:
@@ -270,16 +271,17 @@ def _attributes(target: Any, held: dict) -> str | None:
 
 
 def _library(target: Any, held: tuple[dict, Journal]) -> str | None:
-    """Give an object of a package back what the user's code has assigned, and no more.
+    """Give an object of a package back what code that has run in the trace assigns, and no more.
 
-    Other threads, and code of the package that the function calls, may have changed the rest.
+    Other threads may have changed the rest.
     """
     before, journal = held
     found = vars(target)
-    changed = [
-        k for k, v in found.items()
-        if v is not before.get(k, ABSENT) and (holds_tracer(v) or k in assigned(journal.codes))
-    ]  # fmt: skip
+    changed = [k for k, v in found.items() if v is not before.get(k, ABSENT)]
+    if not changed:
+        return None
+    names = assigned((*journal.codes, *journal.watched))
+    changed = [k for k in changed if k in names or holds_tracer(found[k])]
     for key in changed:
         if key in before:
             found[key] = before[key]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ....dataclass import dataclass
+from ....errors import InternalError
 from ..python.instances import ABSENT as MISSING
 from ..python.objects import CONTENTS, FIELDS, Facet
 
@@ -74,6 +75,24 @@ class Place(NamedTuple):
         self.put_to(holder, self.key, value)
 
 
+class _Answer(Facet):
+    """What a call of an object without arguments gives: something that is kept, or asked for."""
+
+    step = "answer"
+
+    def copy(self, target: Any) -> Any:
+        raise InternalError("an answer is no part of an object")
+
+    def find(self, target: Any, key: Any) -> Any:
+        try:
+            return target()
+        except Exception:  # which the call itself will raise
+            return MISSING
+
+
+ANSWER = _Answer()
+
+
 def cell_place(cell: types.CellType, name: str) -> Place:
     """Where a variable of an enclosing function is."""
     return Place(FIELDS, cell, "cell_contents", name)
@@ -124,4 +143,6 @@ def _equal(found: Any, value: Any) -> bool:
     return kind in PLAIN and found == value
 
 
-__all__ = ["ALL", "MISSING", "PLAIN", "Key", "Node", "Place", "StateRead", "cell_place"]
+__all__ = [
+    "ALL", "ANSWER", "MISSING", "PLAIN", "Key", "Node", "Place", "StateRead", "cell_place",
+]  # fmt: skip
