@@ -157,7 +157,7 @@ def test_of_many_combinations_the_latest_stay(monkeypatch):
     step(f, (True, True, True, True))  # profiled anew
 
 
-def test_what_is_dropped_does_not_pile_up(monkeypatch):
+def test_what_is_dropped_is_freed(monkeypatch):
     monkeypatch.setattr(on_tape, "MOST_PATTERNS", 2)
     f, gone = pf.jit(network), []
     for thawed in COMBINATIONS[:12]:
@@ -166,9 +166,9 @@ def test_what_is_dropped_does_not_pile_up(monkeypatch):
         kept = [*executor_of(f).noted.values()]
         gone += [weakref.ref(e) for e in kept[-1].chain()]
     kept = {id(e) for noted in kept for e in noted.chain()}
-    gc.collect()
-    alive = [e for ref in gone if (e := ref()) is not None and id(e) not in kept]
-    assert len(alive) <= 4, "what has run last may live until something else runs"
+    for _ in range(3):  # what emitted code holds is garbage once that is freed
+        gc.collect()
+    assert not [e for ref in gone if (e := ref()) is not None and id(e) not in kept]
     assert len(gone) > 60
 
 
