@@ -172,7 +172,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "objects of packages keep what a trace assigns", "dialect/importers/numpy/world/journal.py",
-        "(holds_tracer(v) or k in assigned(journal.codes))", "False",
+        "[k for k in changed if k in names or holds_tracer(found[k])]", "[]",
         ("executor/functions/test_objects_of_packages.py::test_attributes_that_are_assigned",),
     ),
     Mutation(

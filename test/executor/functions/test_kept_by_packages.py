@@ -63,7 +63,7 @@ def test_methods_that_dispatch_by_class():
 
 
 def _abstract():
-    class Shape(abc.ABC):
+    class Shape(metaclass=abc.ABCMeta):
         pass
 
     class Disc:
@@ -120,7 +120,7 @@ def _kept():
 
 
 def test_results_that_are_kept():
-    """R1.16: the answer is asked for at each call; a change behind it is seen when it is cleared."""
+    """The answer is asked for at each call; a change behind it is seen when it is cleared."""
     changes = [lambda s: s[1](5.0), lambda s: s[0].cache_clear()]
     compared(_kept, changes, python=False)
 

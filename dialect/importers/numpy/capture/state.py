@@ -15,6 +15,7 @@ import inspect
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -303,6 +304,8 @@ class _Walk:
             for part in FIXED.parts(value):
                 if not self._is_given(value):
                     self._check(part)
+                if id(value) in self._apart and type(part) is weakref.ref:
+                    part = part()  # a key of a table, which forgets what is gone
                 self.descend(part, name)
 
     def _fields(self, value: Any, name: str) -> None:
