@@ -4,8 +4,10 @@ A chain of elementwise operations, of a number of nodes, on arrays of 4x4 elemen
 is nearly all work per node. Forward runs are not timed. The median of runs in turn is told, in
 microseconds of this thread's CPU time, with the ratio of captured to eager; the first run is told
 apart, which ours captures in the background, and of which another graph has imported all modules
-before. torch's compiled autograd runs its graph uncompiled, or compiled with ``--inductor``, which
-takes long. ``--alone`` leaves torch out, whose runs in between evict what ours have in caches.
+before; so is the CPU time that the first three take beside the program, for captures and compiles
+that nothing on disk spares: that of other threads of the process, and that of workers (Linux).
+torch's compiled autograd runs its graph uncompiled, or compiled with ``--inductor``, which takes
+long. ``--alone`` leaves torch out, whose runs in between evict what ours have in caches.
 
 Then programs of which the work per node is not all, ours alone: networks of three layers of some
 widths, the same with a tensor hook and a post-accumulate hook on each parameter, a chain with both
@@ -22,7 +24,9 @@ import contextlib
 import importlib.util
 import os
 import statistics
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -149,6 +153,34 @@ def measure_program(forwards: list[Callable[[], Any]], rounds: int) -> dict[str,
     return {"tape": tape, "captured": captured, "captured / tape": ratio}
 
 
+def worker_seconds() -> float:
+    """CPU time of the processes that this one has started, and that have not ended."""
+    ticks = 0
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measure_beside(run: Run) -> dict[str, float]:
+    """Seconds of CPU time that three runs have taken beside the thread of the program."""
+    import profuse as pf
+
+    forward, backward = run
+    found = {"threads": 0.0, "workers": 0.0}
+    for _ in range(3):
+        loss = forward()
+        process, thread, workers = time.process_time(), time.thread_time(), worker_seconds()
+        backward(loss)
+        pf.compiled_autograd.wait()
+        own = time.thread_time() - thread
+        found["threads"] += time.process_time() - process - own
+        found["workers"] += worker_seconds() - workers
+    return found
+
+
 def torchs(nodes: int, inductor: bool) -> dict[str, Run]:
     import torch
     from torch._dynamo import compiled_autograd
@@ -178,6 +210,10 @@ def measure(nodes: int, rounds: int, *, alone: bool, inductor: bool) -> dict[str
     import profuse as pf
 
     runs, settle = ours(nodes), pf.compiled_autograd.wait
+    pf.compiled_autograd.reset()
+    with pf.knobs.override(cache=False):
+        beside = measure_beside(runs["captured"])
+    pf.compiled_autograd.reset()
     if not alone and importlib.util.find_spec("torch") is not None:
         runs |= torchs(nodes, inductor)
     first = {}
@@ -199,6 +235,7 @@ def measure(nodes: int, rounds: int, *, alone: bool, inductor: bool) -> dict[str
         "nodes": nodes,
         "microseconds": {name: statistics.median(found) for name, found in taken.items()},
         "first": first,
+        "beside": beside,
         "captured / tape": statistics.median(b / a for a, b in pairs),
     }
 
@@ -219,6 +256,8 @@ def main() -> None:
         first = ", ".join(f"{name} {us / 1e3:.1f}" for name, us in row["first"].items())
         ratio = row["captured / tape"]
         print(f"{nodes} nodes: {times} µs; captured / tape {ratio:.2f}; first run {first} ms")
+        beside = ", ".join(f"{name} {seconds:.2f}" for name, seconds in row["beside"].items())
+        print(f"  beside the program: {beside} s of CPU time")
     for name, forwards in programs().items():
         found = measure_program(forwards, options.rounds)
         rows.append({"program": name, **found})

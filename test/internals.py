@@ -64,6 +64,16 @@ def executor_of(f: Any) -> Any:
     return executor
 
 
+def noted_executor_of(f: Any) -> Any:
+    """The executor of the calls of a graph that are noted on the tape; None before the first.
+
+    Such calls must all have had gradients of the same arguments.
+    """
+    found = tuple(executor_of(f).noted.values())
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
 def last_executor(f: Any) -> Any:
     """The outermost executor of the last call."""
     return f._current

@@ -1543,8 +1543,64 @@ MUTATIONS = (
     ),
     Mutation(
         "calls on the tape are specialised by profiles of others", "executor/tiers/warm_start.py",
-        '", noted on the tape" if options.gradients else ""', '""',
+        'f", noted on the tape {options.noted}" if options.gradients else ""', '""',
         ("executor/plans/test_differentiable.py",),
+    ),
+    Mutation(
+        "gradients in memory of the pool are copied", "executor/memory/output_pool.py",
+        "return is_ours and x.flags.c_contiguous", "return False and x.flags.c_contiguous",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "memory of the pool is an array's own whoever refers to it",
+        "executor/memory/output_pool.py",
+        " and sys.getrefcount(base) == _ONE", "",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "a leaf takes a gradient whoever holds it", "dialect/ops/backward.py",
+        "leaf.add_gradient(g, 1)", "leaf.add_gradient(g, 9)",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "gradients behind hooks are copied", "executor/plans/plan.py",
+        "if self.emit_taking(instr, depth):", "if False:",
+        ("executor/backward/test_memory_of_gradients.py",),
+    ),
+    Mutation(
+        "gathered runs have the bounds of the captured one", "executor/backward/gather.py",
+        'sources += [f"b[{n}]" for', 'sources += [repr(node.plan.bounds[n]) for',
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
+        "bounds that change stay attributes in the graph", "executor/backward/record.py",
+        "node.plan.attrs, [n is not None for n in bounds])", "node.plan.attrs, [])",
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
+        "bounds are no numbers of a run", "executor/backward/walk.py",
+        "walk.numbers += plan.bounds", "walk.numbers += (0,) * len(plan.bounds)",
+        ("executor/backward/test_slices.py",),
+    ),
+    Mutation(
+        "frozen arguments are a matter of guards", "executor/tiers/on_tape.py",
+        '"1" if is_noted(x) else "0" for x in inputs', '"1" for x in inputs',
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "equal halves compile each for itself", "executor/tiers/on_tape.py",
+        "executor.shared[text] = found", "pass",
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "dropped plans take the counts of halves that others share", "executor/tiers/on_tape.py",
+        "if id(member) not in kept:", "if True:",
+        ("executor/plans/test_frozen_arguments.py",),
+    ),
+    Mutation(
+        "a stored profile serves other frozen arguments", "executor/tiers/warm_start.py",
+        "noted on the tape {options.noted}", "noted on the tape",
+        ("executor/plans/test_frozen_arguments.py",),
     ),
     Mutation(
         "gradients of gradients stop at temporaries", "executor/plans/differentiable.py",

@@ -21,7 +21,7 @@ from .backward_lists import slot_lists
 from .backward_order import read_by
 from .renumber import renumbered
 
-LEAST = 512  # ops of a section, but of the last one
+LEAST = 256  # ops of a section, but of the last one; longer ones run no sooner
 _NEVER = 1 << 40
 _CONSTANT = (Constant, AutogradZero)
 

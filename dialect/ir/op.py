@@ -179,6 +179,8 @@ class Op:
     operands: ClassVar[tuple[OperandDef, ...]] = ()
     results: ClassVar[tuple[ResultDef, ...]] = ()
     attrs: ClassVar[dict[str, AttrDef]] = {}
+    # Names of attributes for numbers of which DYNAMIC may stand: the last operands give these.
+    dynamic: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
     # Operands whose memory the op changes; an op that writes is not pure.
     writes: ClassVar[tuple[int, ...]] = ()
@@ -279,6 +281,14 @@ class Op:
         """`evaluate` for an op with these attributes and so many results; None = that itself.
 
         It gives one result bare.
+        """
+        return None
+
+    @classmethod
+    def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
+        """`evaluate` for its one operand in a list, which it takes: nothing else reads it then.
+
+        None = there is no such way.
         """
         return None
 

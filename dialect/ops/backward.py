@@ -267,6 +267,22 @@ class AccumulateGrad(_Foreign, name="accumulate_grad"):
         return call
 
     @classmethod
+    def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
+        """`evaluate` of a gradient that is the leaf's own, unless an object refers to it."""
+        if not attrs.get("slots"):
+            return None
+        (place,) = attrs["slots"]
+
+        def call(given: list[Any]) -> tuple:
+            leaf = (RUNNING.frame or _frame()).leaves[place]
+            g = given.pop()
+            if leaf is not None and g is not None:
+                leaf.add_gradient(g, 1)
+            return ()
+
+        return call
+
+    @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         wanted = 1 if attrs["slots"] else 2
         if len(types) != wanted:

@@ -13,6 +13,7 @@ from ...dialect.ir.program import Module
 from ...dialect.ops.backward import RUNNING, Frame
 from ..plans.options import Options
 from ..settings.knobs import knobs
+from ..tape.array import add_gradients
 from .function import BackwardFunction
 from .runner import Row, Runner, in_sections
 
@@ -93,11 +94,7 @@ class Compiled:
         finally:
             RUNNING.frame = before
         del given
-        for k, leaf in enumerate(leaves, len(found) - len(leaves)):
-            g = found[k]
-            found[k] = None
-            if leaf is not None:
-                leaf.add_gradient(g, 1)
+        add_gradients(leaves, found)
         for runner in self._runners:
             runner.advance()
         return found

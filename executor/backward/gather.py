@@ -287,11 +287,15 @@ class _Writer:
         if taken:
             self.emit(f"A += {', '.join(taken)},")
         passed = []
-        for n, place in zip(node.plan.numbers, self._numbers_of(node), strict=True):
+        sources = [f"x[{n}]" for n in node.plan.numbers]
+        if node.plan.bounds and loose:
+            self.emit(f"b = p.bounds\n  if len(b) != {len(node.plan.bounds)}: return None")
+        sources += [f"b[{n}]" for n in range(len(node.plan.bounds))]
+        for source, place in zip(sources, self._numbers_of(node), strict=True):
             if place in self.changing:
-                passed.append(f"x[{n}]")
+                passed.append(source)
             elif loose or node.plan.any_number:
-                self.emit(f"if x[{n}] != {self.outline.numbers[place]!r}: return None")
+                self.emit(f"if {source} != {self.outline.numbers[place]!r}: return None")
         if node.plan.any_number and not node.plan.numbers:
             for n, x in enumerate(operands):
                 if type(x) in NUMBERS:

@@ -14,6 +14,7 @@ from weakref import ref
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import InternalError
 from ..settings.events import log
+from ..tape.op_node import OpNode
 from .beside import BESIDE
 from .capture import Captured, Dims, Numbers, Place
 from .joined import Gather
@@ -310,11 +311,22 @@ class Cache:
             misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
         made = Entry(walk)
         if self.dynamic:
-            made.changing = frozenset(range(len(walk.numbers)))
+            # Bounds of slices are not, as kernels would have to ask for them.
+            made.changing = frozenset(range(len(walk.numbers))) - _bounds(walk)
             made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
                        shapes)  # fmt: skip
         at.entries.append(made)
         return made, _told(misses)
+
+
+def _bounds(walk: Outline) -> set[int]:
+    """The places, among the numbers of a walk, of those that are attributes of ops."""
+    return {
+        place
+        for node, before, behind in zip(walk.nodes, walk.marks, walk.marks[1:], strict=False)
+        if isinstance(node, OpNode) and node.plan.bounds
+        for place in range(before[6], behind[6])
+    }
 
 
 def _new_node(walk: Outline, k: int, at: _Step) -> Miss:

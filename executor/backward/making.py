@@ -174,7 +174,7 @@ def _always() -> bool:
 def _note_unrecorded(error: Unrecorded, outline: Outline) -> None:
     node = error.node
     if error.has_numbers and told_by_value(node.plan.op):  # type: ignore[attr-defined]
-        node.plan.stamp, node.plan.numbers = None, ()  # type: ignore[attr-defined]
+        node.plan.unstamp()  # type: ignore[attr-defined]
         log("backward-number", node.name, f"numbers stay constants: {error.__cause__ or error}")
         return
     log("backward-opaque", node.name, str(error.__cause__ or error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, ShapeError
@@ -14,6 +14,7 @@ from ...dialect.ops.control_flow.control import If
 from ...dialect.ops.create import Constant, Full
 from ...dialect.ops.gradients import AnyNonzero, AutogradZero
 from ..plans.differentiable import DiffNode
+from ..tape.bounds import with_bounds
 from ..tape.builder import Unsaved
 from ..tape.custom import CustomNode
 from ..tape.node import Node
@@ -97,15 +98,22 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
         return Lifted(c.program.type_of(number))
 
     xs = [operand(k, x) for k, x in enumerate(operands)]
+    bounds = [reader.number() for _ in node.plan.bounds]
+    for number in bounds:
+        if number is not None:  # it follows the operands
+            values.append(number)
+            xs.append(Lifted(c.program.type_of(number)))
+    attrs = with_bounds(node.plan.op, node.plan.attrs, [n is not None for n in bounds])
     ys = [part(y, (node, k)) for k, y in enumerate(results)]
     types = [None if g is None else c.program.type_of(g) for g in gs]
     wanted = [edge is not None for edge in node.edges]
-    key = _key(node, wanted, xs, ys, types)
+    wanted += [False] * (len(xs) - len(wanted))
+    key = _key(node, attrs, wanted, xs, ys, types)
     made = c.made.get(key)
     if made is None:
         base = f"{camel(node.plan.op.name)}Backward"
         count = c.counts.get(base, 0)
-        made = _recorded(c, f"{base}{count}", node, wanted, xs, ys, types)
+        made = _recorded(c, f"{base}{count}", node, attrs, wanted, xs, ys, types)
         c.counts[base] = count + 1
         c.made[key] = made
         c.functions[made.program.name] = made.program
@@ -113,12 +121,13 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
     found = iter(c.emit(
         CallGradient, (*given, *values, *sizes), made.types, callee=made.program.name
     ))  # fmt: skip
-    return [next(found) if there else None for there in made.given]
+    return [next(found) if there else None for there in made.given[: len(node.edges)]]
 
 
 def _recorded(
-    c: Capture, name: str, node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any
-) -> Function:
+    c: Capture, name: str, node: OpNode, attrs: Mapping[str, Any], wanted: Sequence[bool], xs: Any,
+    ys: Any, types: Any,
+) -> Function:  # fmt: skip
     """The function of a node; with nothing known of sizes where symbols may be equal or not.
 
     Raises Unrecorded where the rule asks for what is known in a run alone.
@@ -126,7 +135,7 @@ def _recorded(
     plan = node.plan
     has_numbers = any(isinstance(x, Lifted) and isinstance(x.type, ScalarType) for x in xs)
     try:
-        return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
+        return function_of(name, plan.op, attrs, wanted, xs, ys, types)
     except ShapeError:
         pass
     except (ProfuseError, TypeError, ValueError) as error:
@@ -134,7 +143,7 @@ def _recorded(
     xs, ys = ([_without_symbols(x) for x in group] for group in (xs, ys))
     types = [None if t is None else _unknown(t) for t in types]
     try:
-        return function_of(name, plan.op, plan.attrs, wanted, xs, ys, types)
+        return function_of(name, plan.op, attrs, wanted, xs, ys, types)
     except (ProfuseError, TypeError, ValueError) as error:
         raise Unrecorded(node, has_numbers=has_numbers) from error
 
@@ -161,12 +170,14 @@ def _without_symbols(x: Any) -> Any:
     return type(x)(_unknown(x.type)) if known else x
 
 
-def _key(node: OpNode, wanted: Sequence[bool], xs: Any, ys: Any, types: Any) -> Any:
+def _key(
+    node: OpNode, attrs: Mapping[str, Any], wanted: Sequence[bool], xs: Any, ys: Any, types: Any
+) -> Any:  # fmt: skip
     shown = [
         (type(x), x.type) if isinstance(x, (Lifted, Sized)) else (type(x), repr(x))
         for x in (*xs, *ys)
     ]  # fmt: skip
-    return node.plan.op, repr(node.plan.attrs), tuple(wanted), tuple(shown), tuple(types)
+    return node.plan.op, repr(attrs), tuple(wanted), tuple(shown), tuple(types)
 
 
 def record_opaque(c: Capture, node: Node, gs: Sequence[int | None]) -> list[int | None]:

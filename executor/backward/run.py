@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from ...dialect.ir import gradient_mode
 from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strict import is_strict
-from ..tape.engine import Captures, run
+from ..tape.engine import ERRORS, IGNORED, Captures, run
 from ..tape.node import TAPE
 from .beside import BESIDE
 from .compile import Compiled, compiled
@@ -150,28 +148,18 @@ def _eager(roots: Roots, captures: Captures | None, retain_graph: bool) -> list[
         TAPE.captured = before
 
 
-class _region:
-    """A captured run is under way: what runs backwards in it is eager (R4.41)."""
-
-    def __enter__(self) -> None:
-        self.before, TAPE.captured = TAPE.captured, None
-        self.mode = gradient_mode.set_gradient_mode(False)
-        STATE.running += 1
-        self.errors = np.errstate(all="ignore")
-        self.errors.__enter__()
-
-    def __exit__(self, *_: Any) -> None:
-        self.errors.__exit__(None, None, None)
-        STATE.running -= 1
-        gradient_mode.set_gradient_mode(self.mode)
-        TAPE.captured = self.before
-
-
 def _called(
     made: Made, inputs: list, sizes: list, scalars: list, hooks: list, packed: list, saved: Saved
 ) -> Sequence[Any]:
-    """What a captured graph computes; its hooks may not write to what is needed behind them."""
-    with _region():
+    """What a captured graph computes; its hooks may not write to what is needed behind them.
+
+    What runs backwards meanwhile is eager (R4.41).
+    """
+    before, TAPE.captured = TAPE.captured, None
+    mode = gradient_mode.set_gradient_mode(False)
+    STATE.running += 1
+    token = ERRORS.set(IGNORED)
+    try:
         if not hooks:
             return made.run(inputs, sizes, scalars, hooks, packed)
         watch = Watch(saved, made.captured.starts)
@@ -179,6 +167,11 @@ def _called(
             hooks = list(map(watch.wrapped, hooks, range(len(hooks))))
         with watch:
             return made.run(inputs, sizes, scalars, hooks, packed)
+    finally:
+        ERRORS.reset(token)
+        STATE.running -= 1
+        gradient_mode.set_gradient_mode(mode)
+        TAPE.captured = before
 
 
 def _run(made: Made, walk: Walk, retain_graph: bool) -> list[Any]:

@@ -25,7 +25,7 @@ def install(compiler: Compiler | None, dynamic: bool, key: Hashable = None) -> _
     """
     before = STATE.compiler, STATE.dynamic, STATE.key
     STATE.compiler, STATE.dynamic = compiler, dynamic
-    STATE.key = identity(compiler) if key is None else key
+    STATE.key = identity(compiler) if key is None and compiler is not None else key
     TAPE.captured = None if compiler is None or STATE.running or STATE.capturing else backward
     return before
 

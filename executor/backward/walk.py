@@ -55,7 +55,8 @@ class Walk:
         arrays: lifted arrays, one entry for each use.
         shapes: of lifted arrays, of gradients and of what was not saved.
         scalars, hooks, packed, leaves: what else is lifted.
-        numbers: operands of ops that are numbers, and floats that subgraphs have captured.
+        numbers: operands of ops that are numbers, bounds among their attributes, and floats that
+            subgraphs have captured.
         marks: how long these lists were in front of each node, and behind the last one.
         opaque: nodes that run as they are, so that they are released after the run.
     """
@@ -232,6 +233,8 @@ def lift_op(node: OpNode, walk: Walk) -> Hashable:
     stamp = plan.stamp or plan.stamped()
     if plan.numbers:
         walk.numbers += [operands[k] for k in plan.numbers]
+    elif plan.bounds:
+        walk.numbers += plan.bounds
     elif plan.any_number:  # they are told by their values
         return stamp, tuple([repr(x) for x in operands if type(x) in NUMBERS])
     return stamp

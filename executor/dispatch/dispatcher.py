@@ -159,7 +159,11 @@ class Dispatcher:
                 out.append(Served(graph, chain, 0 if on_host else kinds_met()))
         taped = [graph for graph in usable if graph.takes_tape and not self._into]
         bare = [(graph, _chain(graph.executor)) for graph in taped]
-        noted = [(graph, *_noted_chain(graph.executor.on_tape)) for graph in taped]
+        noted = [
+            (graph, *_noted_chain(executor))
+            for graph in taped
+            for executor in reversed(tuple(graph.executor.noted.values()))  # the latest first
+        ]
         out += [Served(graph, chain, tape=True) for graph, chain in bare if chain]
         out += [Served(graph, chain, tape=True, halves=h) for graph, chain, h in noted if chain]
         return out

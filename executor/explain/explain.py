@@ -12,6 +12,8 @@ from .state import guard_text
 from .summary import count, doing, keyed_summary, summary
 from .value_names import Checked, guards_of
 
+_SHOWN = 4  # combinations of arguments that require gradients, the latest ones
+
 
 def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
     """Sentences about one graph: what it runs, then the inside of its fallback chain or its plans.
@@ -21,14 +23,29 @@ def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
         name: name of the function.
         serves: the calls that the graph serves, as text; "" if the function has no other graph.
     """
-    on_tape = executor.on_tape
-    if on_tape is None:
-        return _one(executor, name, serves)
-    given = "calls with arrays that require gradients"
-    told = _one(on_tape, on_tape.options.name, given)
-    if executor.record is None and not executor.compiled():
-        return told  # no other calls have come
-    return f"{_one(executor, name, serves)}\n{told}"
+    told = [
+        _one(on_tape, on_tape.options.name, _which(executor, on_tape))
+        for on_tape in tuple(executor.noted.values())[-_SHOWN:]
+    ]
+    if len(executor.noted) > _SHOWN:
+        others = count(len(executor.noted) - _SHOWN, "earlier combination")
+        told.append(f"{name} has plans for {others} of arguments that require gradients.")
+    if not told or executor.record is not None or executor.compiled():
+        told.insert(0, _one(executor, name, serves))  # else no other calls have come
+    return "\n".join(told)
+
+
+def _which(executor: AnyExecutor, on_tape: AnyExecutor) -> str:
+    """The calls that an executor of the tape serves, as text."""
+    if len(executor.noted) == 1:
+        return "calls with arrays that require gradients"
+    names = executor.input_names
+    which = [
+        names[k] if k < len(names) else f"input {k}"
+        for k, flag in enumerate(on_tape.options.noted) if flag == "1"
+    ]  # fmt: skip
+    verb = "requires" if len(which) == 1 else "require"
+    return f"calls in which {', '.join(which)} {verb} gradients"
 
 
 def _one(executor: AnyExecutor, name: str, serves: str) -> str:

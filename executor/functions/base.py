@@ -88,9 +88,12 @@ class GraphFunction:
 
     def _run_on_tape(self, executor: AnyExecutor, inputs: list) -> list:
         """Run an executor on inputs any of which may be on the tape."""
+        from .on_tape import untaped
+
         executor.counters.calls += 1
-        outputs = executor.run_any(inputs)
-        self._current = executor.on_tape or executor
+        found = executor.serving(inputs)
+        outputs = found.run(untaped(inputs) if found is executor else inputs)
+        self._current = found
         return outputs
 
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -139,7 +139,7 @@ class DispatchedFunction(GraphFunction):
     def _pulls(self) -> list[Pull]:
         """What dispatches the reverse halves of the graphs that are noted on the tape."""
         with self._lock:
-            graphs = [g for g in self._graphs_met() if g.executor.on_tape is not None]
+            graphs = [g for g in self._graphs_met() if g.executor.noted]
             if not graphs:
                 return []
             from .reverse_calls import Pull, noted_graphs

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def noted_graphs(executor: AnyExecutor) -> Iterator[DiffOp]:
     """What runs the differentiable subgraphs of the calls of a graph that are noted."""
-    on_tape = executor.on_tape
-    for member in () if on_tape is None else on_tape.chain():
+    for member in executor.chain():
         if member.options.gradients:
             for made in member.compiled():
                 yield from made.plan.graphs

@@ -271,7 +271,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     complaints = () if instr.op.foreign else COMPLAINTS
     bound = instr.op.bound(instr.attrs, len(instr.results))
     if bound is not None:
-        return _told(bound, loc)
+        return located_at(bound, loc)
 
     def run(*args: Any) -> Any:
         try:
@@ -286,7 +286,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     return run
 
 
-def _told(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]:
+def located_at(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]:
     """What evaluates an op, with the line of the op in errors of ours."""
 
     def run(*args: Any) -> Any:

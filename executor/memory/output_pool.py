@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,8 @@ from ..settings.knobs import knobs
 ALIGNMENT = 64  # bytes; kernels run up to a quarter faster than on malloc's 16
 ALIGN_FROM = 8192  # bytes; below this a misaligned vector costs less than aligning
 _POOL_FROM = 1 << 17  # bytes; from here malloc maps fresh pages for every array
+_ONE = 3  # the count of references of what a local variable and one other object refer to
+_LENT: set[type] = set()  # types of buffers that lend memory of the pool
 _POINTER_OFFSET = 16  # byte offset of PyArrayObject.data, after ob_refcnt and ob_type, on 64 bits
 
 _address = ctypes.c_size_t.from_address
@@ -160,7 +163,9 @@ def _lent_type(size: int) -> type:
         pool, block = self.owner
         pool.give_back(block)
 
-    return type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
+    made = type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
+    _LENT.add(made)
+    return made
 
 
 pool = Pool()
@@ -175,6 +180,24 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.ndarray(shape, dtype, pool.lend(nbytes))
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     return np.ndarray(shape, dtype, raw.data, -data_pointer(raw) % ALIGNMENT)
+
+
+def has_own_memory(x: Any) -> bool:
+    """Whether an array has all of a piece of memory, to which no array but its views refers.
+
+    That is so of arrays that `empty` has made, as long as they have no views from `ALIGN_FROM` to
+    `_POOL_FROM` bytes: those refer to the same piece, and others to the array.
+    """
+    if type(x) is not np.ndarray:
+        return False
+    base = x.base
+    if base is None:
+        return x.flags.owndata
+    kind = type(base)
+    is_ours = kind in _LENT or (
+        kind is np.ndarray and base.dtype == np.uint8 and base.nbytes == x.nbytes + ALIGNMENT
+    )
+    return is_ours and x.flags.c_contiguous and sys.getrefcount(base) == _ONE
 
 
 class _Arena(threading.local):

@@ -33,6 +33,7 @@ class Options:
     saved: SavedFile | None = None  # a file that is searched for profiles and compiles first
     unsupported: str | None = None  # what becomes of calls without a graph; None = the knob
     gradients: bool = False  # calls are noted on the tape; see `plans.on_tape`
+    noted: str = ""  # of such calls: for each input, 1 if it requires gradients, else 0; "" = any
 
     def of_fallback(self, callee: str) -> Options:
         """The options of a fallback executor; it may not overwrite its caller's values."""
@@ -40,11 +41,15 @@ class Options:
 
     def of_half(self, name: str) -> Options:
         """The options of an executor of one half of a differentiable subgraph."""
-        return replace(self.of_fallback(name), gradients=False)
+        return replace(self.of_fallback(name), gradients=False, noted="")
 
-    def on_tape(self) -> Options:
-        """The options of an executor for the calls of a graph that are noted on the tape."""
-        return replace(self.of_fallback("gradients"), gradients=True)
+    def on_tape(self, noted: str, number: int) -> Options:
+        """The options of an executor for calls of a graph that are noted on the tape.
+
+        ``noted``: see the attribute; ``number``: how many such executors the graph has had before.
+        """
+        name = f"gradients_{number}" if number else "gradients"
+        return replace(self.of_fallback(name), gradients=True, noted=noted)
 
     def adapter(self, module: Module) -> Adapt | None:
         """Adapts the evaluation of ops to the values of the graph; None = not needed."""

@@ -25,7 +25,7 @@ from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup
 from ...dialect.ops.speculation import Guard as GuardOp
 from ...lowering.abi import KernelABI
-from ..interpret.evaluate import Adapt, bound_evaluate, own
+from ..interpret.evaluate import Adapt, bound_evaluate, located_at, own
 from ..interpret.loop_limit import check_patience, end_of_patience
 from ..memory import thread_block
 from ..memory.destinations import destined, made_by_groups
@@ -164,6 +164,7 @@ class _Generator:
         self.lines: list[str] = []
         self.guards: list[Guard] = []
         self.fresh: set[int] = set()
+        self.taken: set[int] = set()  # by the ops that have read them last
         self.open_guard: dict[int, int] = {}  # value of a guard's boolean -> guard index
 
     def plan(self) -> Plan:
@@ -195,7 +196,8 @@ class _Generator:
     def block(self, block: Block, depth: int) -> None:
         for instr in block.instrs:
             self.instr(instr, depth)
-            self.drop(self.liveness.dead_after(instr), depth)
+            dead = self.liveness.dead_after(instr)
+            self.drop([v for v in dead if v not in self.taken], depth)
 
     def drop(self, values: Sequence[int], depth: int) -> None:
         """Delete the last references to values, so that the pool can reuse their memory."""
@@ -319,7 +321,25 @@ class _Generator:
         self.emit(depth, f"[{outs}] = {fallback}([{args}])")
         self.fresh.update(instr.results)
 
+    def emit_taking(self, instr: Instr, depth: int) -> bool:
+        """An op that takes its operand, if nothing reads that afterwards; whether there is one."""
+        (operand,) = instr.operands if len(instr.operands) == 1 else (None,)
+        if self.adapt is not None or operand not in self.liveness.dead_after(instr):
+            return False
+        taking = instr.op.taking(instr.attrs)
+        if taking is None:
+            return False
+        assert operand is not None
+        self.taken.add(operand)
+        self.emit(depth, f"taken = [v{operand}]")
+        self.drop([operand], depth)
+        self.emit(depth, f"{self.bind('e', located_at(taking, instr.loc))}(taken)")
+        self.emit(depth, "C.evaluated_ops += 1")
+        return True
+
     def emit_evaluate(self, instr: Instr, depth: int) -> None:
+        if self.emit_taking(instr, depth):
+            return
         evaluate = bound_evaluate(instr, self.overwrites)
         function = self.bind("e", self.adapt(instr, evaluate) if self.adapt else evaluate)
         args = ", ".join(f"v{o}" for o in instr.operands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -14,6 +14,7 @@ from ...dialect.errors import DTypeError, GradientError
 from ...dialect.importers.numpy.tracing.handler_tables import METHODS
 from ...dialect.importers.numpy.tracing.leaves import register_leaf_type
 from ...dialect.importers.numpy.tracing.traced import is_differentiated
+from ..memory.output_pool import has_own_memory
 from .conversions import Conversions
 from .hooks import Handle, add
 from .node import WRITES, Accumulate, Edge, Node, next_seq
@@ -299,9 +300,30 @@ class Array(Conversions, metaclass=_Kind):
         return made
 
 
+def add_gradients(leaves: Sequence[Array | None], found: list[Any]) -> None:
+    """Add the last of what was found to the leaves, None among them; ``found`` lets go of it."""
+    with _adding:
+        for k, leaf in enumerate(leaves, len(found) - len(leaves)):
+            g = found[k]
+            found[k] = None
+            if leaf is None:
+                continue
+            more = leaf._more or leaf.more()
+            # Mostly a new array of a leaf without gradient, to which nothing else refers.
+            if more.grad is None and type(g) is np.ndarray and sys.getrefcount(g) == 2 and (
+                g.ndim and _is_owned(g)
+            ):  # fmt: skip
+                more.grad = g
+            else:
+                leaf.add_gradient(g, 1)
+
+
 def _is_owned(x: Any) -> bool:
     """Whether an array has memory of its own that may be written to."""
-    return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
+    if type(x) is not np.ndarray:
+        return False
+    flags = x.flags
+    return flags.writeable and (flags.owndata or has_own_memory(x))
 
 
-__all__ = ["FLOATS", "UNSEEN", "Array", "Version"]
+__all__ = ["FLOATS", "UNSEEN", "Array", "Version", "add_gradients"]

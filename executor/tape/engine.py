@@ -38,7 +38,7 @@ def _ignoring() -> tuple[ContextVar[Any], Any]:
     raise InternalError("NumPy has its error state in no context variable")
 
 
-_ERRORS, _IGNORED = _ignoring()
+ERRORS, IGNORED = _ignoring()
 
 
 def run(
@@ -99,7 +99,7 @@ def run(
         gs = None if following is None else held.pop(following)
     roots = ()
     before = set_gradient_mode(create_graph)
-    token = _ERRORS.set(_IGNORED)
+    token = ERRORS.set(IGNORED)
     try:
         while following is not None:
             node = following
@@ -183,7 +183,7 @@ def run(
                         following = first
                         gs = held.pop(first)
     finally:
-        _ERRORS.reset(token)
+        ERRORS.reset(token)
         set_gradient_mode(before)
     return found
 

@@ -19,6 +19,7 @@ from ...dialect.ir.op import Op
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.elementwise.binary import Pow
 from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
+from .bounds import bounds_of, takes_sizes, with_bounds
 from .builder import ArrayBuilder, Unsaved
 from .node import Edge
 from .straight import Pull, straight
@@ -43,17 +44,20 @@ class Plan:
         pull: the rule as one function; None = it is not recorded, or cannot be.
         stamp: what tells nodes apart whatever their sizes and `numbers` are; None until `stamped`.
         numbers: which operands are numbers that may be others in the next run; () until `stamped`.
+        bounds: numbers among the attributes that may be, such as the bounds of a slice that a
+            batch decides; () until `stamped`.
         any_sizes: it is for operands and a result of any one shape.
         any_number: it is for any numbers of the types of its numbers.
     """
 
     __slots__ = (
-        "_given", "_left", "attrs", "blank", "builder", "keeps", "kept", "kept_results",
+        "_given", "_left", "attrs", "blank", "bounds", "builder", "keeps", "kept", "kept_results",
         "numbers", "op", "pull", "stamp", "wanted",
     )  # fmt: skip
     pull: Pull | None
     stamp: Hashable
     numbers: tuple[int, ...]
+    bounds: tuple[int, ...]
     any_sizes: ClassVar[bool] = False
     any_number: ClassVar[bool] = False
 
@@ -70,17 +74,28 @@ class Plan:
         self.blank = [None if w else x for x, w in zip(self._given, wanted, strict=True)]
         self.builder = ArrayBuilder(wanted)
         self.pull = None
-        self.stamp, self.numbers = None, ()
+        self.unstamp()
         self._left = OFTEN
+
+    def unstamp(self) -> None:
+        """Make the stamp anew when it is asked for, as `told_by_value` has changed."""
+        self.stamp, self.numbers, self.bounds = None, (), ()
 
     def stamped(self) -> Hashable:
         """Make `stamp`: the op, its attributes but for shapes, and what operands are and keep.
 
-        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`.
+        Rules of elementwise ops compute alike with any number, but for those of `told_by_value`,
+        and so do those of ops whose sizes are operands.
         """
+        known = self.attrs
+        if self.op not in _BY_VALUE:
+            self.bounds = bounds_of(self.op, known)
+            if takes_sizes(self.op, known):
+                self.numbers = tuple(k for k, x in enumerate(self._given) if type(x) is int)
+            known = with_bounds(self.op, known, [True] * len(self.bounds))
         attrs = [
             (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
-            for name, v in self.attrs.items() if name != "shape"
+            for name, v in known.items() if name != "shape"
         ]  # fmt: skip
         if issubclass(self.op, Elementwise) and self.op not in _BY_VALUE:
             # Rules do not multiply by 1 and -1, which would change signs of parts that are 0.
@@ -126,7 +141,7 @@ def told_by_value(op: type[Op]) -> bool:
     for table in (*tables, *(short.known if short else ())):
         for plan in list(table.values()):
             if plan is not None:
-                plan.stamp, plan.numbers = None, ()
+                plan.unstamp()
     return True
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
@@ -79,7 +80,8 @@ class BaseExecutor:
         reasons: reasons of all refusals and failures, oldest first.
         fallbacks: executors behind guards, by the name of the fallback function.
         halves: executors of halves of differentiable subgraphs, by the name of the function.
-        on_tape: the executor of calls that are noted on the tape; None before the first one.
+        noted: the executors of calls that are noted on the tape, the oldest first; see `serving`.
+        shared: the executors of halves, by the text of the graph: equal ones share what they learn.
         make: makes an executor of another graph, as this one was made.
         donated: indices of the inputs that calls may overwrite.
         sole: calls overwrite those that nobody but the list of inputs holds, not all.
@@ -113,7 +115,9 @@ class BaseExecutor:
         self.reasons: list[Reason] = []
         self.fallbacks: dict[str, Any] = {}
         self.halves: dict[str, Any] = {}
-        self.on_tape: Any = None
+        self.noted: dict[str, Any] = {}
+        self.noted_made = 0
+        self.shared: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.device_failure = ""
         self._pending: dict[Hashable, Pending] = {}
 
@@ -175,12 +179,14 @@ class BaseExecutor:
         """Run the graph on arrays; the outputs share memory with no input."""
         raise NotImplementedError
 
-    def run_any(self, inputs: list) -> list:
-        """Run the graph on values any of which may be on the tape.
+    def serving(self, inputs: Sequence[Any]) -> Any:
+        """The executor of a call with values any of which may be on the tape; see `serving`."""
+        from .on_tape import serving
 
-        A call that is noted on the tape has an executor of its own, whose graph keeps all that
-        gradients depend on. Other calls are given the arrays alone.
-        """
+        return serving(self, inputs)
+
+    def run_any(self, inputs: list) -> list:
+        """Run the graph on values any of which may be on the tape."""
         from .on_tape import run_any
 
         return run_any(self, inputs)
@@ -189,7 +195,7 @@ class BaseExecutor:
         """An executor of another graph, of the kind that this one is."""
         make = self.make or type(self)
         found = make(module, options)  # type: ignore[arg-type]
-        found.work = self.work
+        found.work, found.shared = self.work, self.shared
         return found
 
     def _halved(self, result: CompileResult) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -365,18 +371,23 @@ class BaseExecutor:
     # --- life cycle ---------------------------------------------------------------------------
 
     def chain(self) -> Iterator[Any]:
-        """This executor and every fallback executor below it, outermost first."""
-        yield self
-        for child in self.children:
-            yield from child.chain()
+        """This executor and every one below it, outermost first, each once."""
+        met: set[int] = set()
+        todo: list[Any] = [self]
+        while todo:
+            member = todo.pop()
+            if id(member) not in met:
+                met.add(id(member))
+                yield member
+                todo += reversed(member.children)
 
     @property
     def children(self) -> tuple[Any, ...]:
-        """The executors that this one hands calls to: fallbacks, halves, that of the tape."""
-        # Each field is read once, because another thread may flush the executor meanwhile.
-        on_tape = self.on_tape
-        every = (*self.fallbacks.values(), *self.halves.values())
-        return every if on_tape is None else (*every, on_tape)
+        """The executors that this one hands calls to: fallbacks, halves, those of the tape."""
+        return (
+            *tuple(self.fallbacks.values()), *tuple(self.halves.values()),
+            *tuple(self.noted.values()),
+        )  # fmt: skip
 
     def under_way(self) -> list[Pending]:
         """Background compiles of the whole chain that have not ended."""

@@ -339,8 +339,6 @@ class Executor(BaseExecutor):
 
     def _fail(self, key: None, error: ProfuseError) -> Plan:
         """Pin this graph to tier 0 and keep the reason."""
-        self._retire_children()
-        self.fallbacks, self.halves, self.result = {}, {}, None
         self._note_failure(Kind.NOT_COMPILED, error)
         plan = self._evaluated_plan("simple", self.module)
         return self._install(plan, f"not compiled: {error.what}")
@@ -364,7 +362,7 @@ class Executor(BaseExecutor):
             body, options = result.module.part(callee), self.options.of_fallback(callee)
             depth = self.depth - 1
             child = Executor(body, options, history, self._clock, self.work, depth=depth)
-            child.make = self.make
+            child.make, child.shared = self.make, self.shared
             child.plan()  # the child stores its depth and makes its first plan before it runs
             fallbacks[callee] = child
             return child.run

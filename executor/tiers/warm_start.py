@@ -62,8 +62,8 @@ class WarmState:
     ) -> None:
         self._name, self._saved, self._recall = options.name, options.saved, options.recall
         self._graph, self._history, self._runs = graph, history, runs
-        # Calls that are noted on the tape and other ones of a graph have profiles of their own.
-        noted = ", noted on the tape" if options.gradients else ""
+        # Calls that are noted on the tape have profiles of their own, by what requires gradients.
+        noted = f", noted on the tape {options.noted}" if options.gradients else ""
         self._device, self._arguments = options.processor.device, options.arguments + noted
         self._packed: _Packed | None = None
 

@@ -229,6 +229,7 @@ class SliceScatter(Scatter, name="slice_scatter"):
     stops = attr(I64_ARRAY)
     steps = attr(I64_ARRAY, default=None)
     axes = attr(I64_ARRAY, default=None)
+    dynamic = Slice.dynamic
 
     @classmethod
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:
@@ -296,6 +297,7 @@ class PickScatter(Scatter, name="pick_scatter"):
     out = result()
     axis = attr(I64, default=0)
     index = attr(I64)
+    dynamic = Pick.dynamic
 
     @classmethod
     def overwrite(cls, attrs: Attrs, *args: Any) -> Any:

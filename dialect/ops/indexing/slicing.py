@@ -140,6 +140,7 @@ class Slice(Structural, name="slice"):
     stops = attr(I64_ARRAY)
     steps = attr(I64_ARRAY, default=None)
     axes = attr(I64_ARRAY, default=None)
+    dynamic = ("starts", "stops")
     linear = ((0,),)
 
     @classmethod
@@ -242,6 +243,7 @@ class Pick(Structural, name="pick"):
     out = result()
     axis = attr(I64, default=0)
     index = attr(I64)
+    dynamic = ("index",)
     linear = ((0,),)
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from dispatched import X, Y, hits
-from internals import entries_alive, executor_of, reverse_hits
+from internals import entries_alive, noted_executor_of, reverse_hits
 from profuse.dialect.errors import GradientError, TraceError
 from profuse.executor.plans.differentiable import DiffNode
 from profuse.executor.settings.knobs import knobs
@@ -392,5 +392,5 @@ def test_a_graph_of_more_than_one_subgraph_is_dispatched_in_python():
     f = pf.jit(lambda a: np.tanh((np.exp(a) * a).reshape(-1) * 2.0) * 3.0)
     for _ in range(5):
         f(leaf(X)).sum().backward()
-    assert len(executor_of(f).on_tape.optimized.graphs) == 2
+    assert len(noted_executor_of(f).optimized.graphs) == 2
     assert not f.state().emitted and reverse_hits(f) == 4, "reverse halves are emitted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from internals import executor_of
+from internals import noted_executor_of
 from profuse.dialect.reasons import Effect, Kind
 
 RNG = np.random.default_rng(4)
@@ -87,7 +87,7 @@ def test_gradients_are_there_and_computed_by_kernels(f, profiling):
                 np.testing.assert_allclose(g, expected, rtol=1e-5, atol=1e-6)
     assert jitted.state().counters["python_calls"] == 0
     if profiling:
-        on_tape = executor_of(jitted).on_tape
+        on_tape = noted_executor_of(jitted)
         assert sum(len(e.result.kernels) for e in on_tape.chain() if e.result is not None) >= 2
         assert not [r for r in on_tape.result.refusals if r.kind is Kind.UNOBSERVED]
 
@@ -110,7 +110,7 @@ def test_a_branch_that_never_ran_stays_outside_of_the_subgraphs_and_has_its_grad
             np.testing.assert_allclose(w.grad, expected[1], rtol=1e-5, atol=1e-6)
         else:
             assert w.grad is None or not w.grad.any()
-    on_tape = executor_of(f).on_tape
+    on_tape = noted_executor_of(f)
     told = [r for r in on_tape.result.refusals if r.kind is Kind.UNOBSERVED]
     assert [(r.op, r.effect) for r in told] == [("scf.if", Effect.APART)]
     assert sum(len(e.result.kernels) for e in on_tape.chain() if e.result is not None) >= 2
