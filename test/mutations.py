@@ -334,7 +334,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a captured run within one is captured", "executor/backward/run.py",
-        "self.before, TAPE.captured = TAPE.captured, None", "self.before = TAPE.captured",
+        "before, TAPE.captured = TAPE.captured, None\n    mode", "before = TAPE.captured\n    mode",
         ("executor/backward/test_scopes.py",),
     ),
     Mutation(

@@ -59,7 +59,8 @@ def reduced(name, dtype, axis, constant, target, change=None):
 def test_no_constant_costs_the_vectors(dtype, target, way):
     *special, other = (reduced(*way[:1], dtype, way[1], c, target) for c in constants(dtype))
     assert other > 20
-    assert min(special) > 0.4 * other, (special, other)
+    # A constant that decides the result takes less of them, as an `any` does.
+    assert min(special) > 0.1 * other, (special, other)
 
 
 @pytest.mark.parametrize(

@@ -231,3 +231,65 @@ def _user_dict():
 def test_effects_of_code_of_packages(make):
     mine, theirs = compared(make, [], python=True)
     assert mine == theirs
+
+
+def _user_string():
+    text = collections.UserString("ab")
+    return lambda x: x * len(text), text
+
+
+def test_builtins_that_call_code_of_packages():
+    """`len` stands for itself in a trace; what it calls is watched all the same."""
+    compared(_user_string, [lambda text: setattr(text, "data", "abc")], python=False)
+
+
+def _finalised():
+    class Counted:
+        ended = [0]
+
+        def __del__(self):
+            Counted.ended[0] += 1
+
+    def plain(x):
+        Counted()
+        return x * Counted.ended[0]
+
+    return plain, Counted
+
+
+def test_objects_that_end_in_a_call():
+    compared(_finalised, [], python=True)
+
+
+def _named():
+    def helper():
+        """Two words."""
+
+    return lambda x: x * len(helper.__name__) * len(helper.__doc__), helper
+
+
+def test_names_of_functions():
+    compared(_named, [lambda h: setattr(h, "__name__", "h"), lambda h: setattr(h, "__doc__", "")])
+
+
+def _listed():
+    class Table:
+        a = 1.0
+
+    return lambda x: x * len([k for k in vars(Table) if not k.startswith("_")]), Table
+
+
+def test_attributes_of_classes_that_are_listed():
+    compared(_listed, [lambda table: setattr(table, "b", 2.0)])
+
+
+def _derived():
+    class Base:
+        pass
+
+    return lambda x: x * (1 + len(Base.__subclasses__())), Base
+
+
+def test_classes_that_are_derived_later():
+    kept = []
+    compared(_derived, [lambda base: kept.append(type("Derived", (base,), {}))], python=True)

@@ -21,7 +21,7 @@ from ..python.instances import kept
 from ..python.objects import TABLE
 from ..python.pausing import apart
 from ..python.purity import CODE, is_pure_class
-from ..python.users_code import IS, SOURCE, is_users_file, is_users_name
+from ..python.users_code import IS, SOURCE, is_users_class, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
 from ..world.hidden import Hidden, hidden_error, is_hidden
@@ -50,7 +50,8 @@ _OF_NO_CODE = frozenset({
     list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType,
     types.ModuleType,
 })  # fmt: skip
-_PROVIDED = frozenset({CALLEE, SOURCE, IS})
+# Names that are no variables of the user's; C code that imports asks for the last.
+_PROVIDED = frozenset({CALLEE, SOURCE, IS, "__builtins__"})
 _Cached = type(functools.lru_cache(lambda: None))
 
 
@@ -147,8 +148,8 @@ class Scope:
         if kind is types.MethodType or kind is functools.partial or kind is _Cached:
             return self.callee(value, called=False)
         found = substitute(value)
-        if found is value and isinstance(value, type) and not is_pure_class(value):
-            raise hidden_error(name, value)
+        if found is value and isinstance(value, type):
+            _check_class(value)
         return self._shadow(value, name) if found is value else found
 
     def _shadow(self, value: Any, name: str) -> Any:
@@ -160,8 +161,8 @@ class Scope:
     def callee(self, value: Any, called: bool = True) -> Any:
         """The callable in place of ``value``; it raises TraceError if that must not be called."""
         kind = type(value)
-        if called and isinstance(value, type) and not is_pure_class(value):
-            raise hidden_error(value.__name__, value)
+        if called and isinstance(value, type):
+            _check_class(value)
         if kind is types.FunctionType:
             return self.function(value)
         if kind is types.MethodType:
@@ -397,6 +398,18 @@ class Scope:
             if value is not cell.given:
                 out.append(("nonlocal", cell.name))
         return out
+
+
+def _check_class(cls: type) -> None:
+    """Raise TraceError for a class whose objects may do what nobody sees, or at no known moment."""
+    if not is_pure_class(cls):
+        raise hidden_error(cls.__name__, cls)
+    if any("__del__" in vars(base) for base in cls.__mro__) and is_users_class(cls):
+        raise world_error(
+            f"{cls.__name__} has a __del__: it would run for an object that a trace has made, and "
+            "at no later call",
+            "make the objects outside of the function",
+        )
 
 
 def _variables(fn: types.FunctionType) -> dict[str, Any]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .scope import Scope
     from .watching import Watch
 
+_TOLD = frozenset({"__annotations__", "__doc__", "__name__", "__qualname__"})  # by functions
 _DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
 # What gives attributes by names that are no names or texts of the code.
@@ -335,6 +336,8 @@ class _Walk:
         for key in _DEFAULTS:
             if getattr(function, key):
                 self.read(FIELDS, function, key, f"the defaults of {name}")
+        for key in sorted(self._names & _TOLD):
+            self.read(FIELDS, function, key, f"{name}.{key}")
 
     def _instance(self, value: Any, kind: type, name: str) -> None:
         held = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
@@ -377,6 +380,12 @@ class _Walk:
                 continue
             self.read(ATTRIBUTES, module, key, f"{name}.{key}")
 
+    def _type(self, kind: Any, name: str) -> None:
+        """Note what the code names of a class that it reads itself, and may look through."""
+        self._class(kind)
+        if self._all and is_users_class(kind):
+            self.read(CLASS, kind, ALL, f"the attributes of {name}")
+
     def _class(self, kind: type) -> None:
         if type(kind) is not type and is_users_class(type(kind)):
             self._class(type(kind))  # its properties are those of the class
@@ -410,7 +419,7 @@ class _Walk:
 _READ = table({
     "list": _Walk._items, "dict": _Walk._table, "set": _Walk._members, "fixed": _Walk._fixed,
     "fields": _Walk._fields, "contents": _Walk._contents, "attributes": _Walk._attributes_of,
-    "slots": _Walk._slots, "class": lambda walk, value, name: walk._class(value),
+    "slots": _Walk._slots, "class": _Walk._type,
 })  # fmt: skip
 
 __all__ = ["named", "state_reads"]

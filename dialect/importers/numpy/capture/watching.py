@@ -43,6 +43,11 @@ if TYPE_CHECKING:
 _OWN, _UNIT, _LIBRARY, _USERS = range(4)  # whose code a file holds
 _NUMPY = os.path.dirname(np.__file__) + "/"
 _FAR = 100  # frames between a C call and the user's code that are looked at
+# Files of what the user's code calls in the place of builtins.
+_BETWEEN = tuple(f"numpy/{name}.py" for name in (
+    "handlers/python_numbers", "python/pausing", "source/source", "tracing/types_seen",
+    "world/substitutes",
+))  # fmt: skip
 _WRITES = {
     "STORE_GLOBAL": "the global variable", "DELETE_GLOBAL": "the global variable",
     "STORE_DEREF": "the variable of an enclosing function",
@@ -325,6 +330,7 @@ def _owner_of(file: str) -> int:
 def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
     """Whose code a frame runs, and that of the frames that have called it.
 
+    What the user's code calls in place of builtins is left out: it calls what these would.
     The last one is the first, from here, that is no code of a package or of NumPy.
     """
     for _ in range(_FAR):
@@ -332,6 +338,9 @@ def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
             break
         file = frame.f_code.co_filename
         owner = _owner_of(file)
+        if owner is _OWN and file.endswith(_BETWEEN):
+            frame = frame.f_back
+            continue
         yield owner
         if owner in (_OWN, _USERS) or file.startswith("<frozen importlib"):
             return

@@ -270,6 +270,9 @@ class _Class(_Named):
         """What the class has there, or one that it is derived from."""
         return next((vars(cls)[key] for cls in target.__mro__ if key in vars(cls)), ABSENT)
 
+    def outline(self, target: Any) -> frozenset[str]:
+        return frozenset(key for key in vars(target) if not key.startswith("_abc_"))
+
 
 LIST, TABLE, MEMBERS, FIXED, FIELDS = _Items(), _Table(), _Members(), _Fixed(), _Fields()
 ATTRIBUTES, SLOTS, CONTENTS, CLASS = _Attributes(), _Slots(), _Contents(), _Class()

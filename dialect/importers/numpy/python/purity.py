@@ -55,7 +55,8 @@ _CLOCKS = frozenset({
     "fromtimestamp", "now", "today", "utcfromtimestamp", "utcnow", "timestamp",
 })  # fmt: skip
 _FILES = frozenset({"dump", "tofile"})
-_HIDDEN = frozenset({"cache_clear", "cache_info"})  # of what `functools.lru_cache` keeps
+# Methods that tell, or change, what nobody compares: of `functools.lru_cache`, and of classes.
+_HIDDEN = frozenset({"cache_clear", "cache_info", "__subclasses__"})
 # Modules written in Python that keep nothing which a result could depend on.
 _PYTHON = frozenset({
     "abc", "ast", "calendar", "cmath", "collections", "contextlib", "copy", "copyreg",
