@@ -433,4 +433,16 @@ TRACING_MUTATIONS = (
         "for k, v in held.items() if type(v) is np.ndarray]",
         ("executor/functions/test_kept_by_packages.py::test_effects_of_code_of_packages",),
     ),
+    Mutation(
+        "emitted code gives what stands for objects", "executor/dispatch/leaves/leaf.py",
+        "w.object(static_of(spec))", "w.object(spec[2])",
+        ("executor/functions/test_functions_in_objects.py"
+         "::test_results_are_the_objects_themselves",),
+    ),
+    Mutation(
+        "keys of dicts are what stands for objects", "dialect/importers/numpy/world/shadows.py",
+        "return self.original(plain_key(key))", "return plain_key(key)",
+        ("executor/functions/test_functions_in_objects.py"
+         "::test_keys_are_the_objects_themselves",),
+    ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ....dialect.importers.numpy.tracing.containers import list_of_rows
-from ....dialect.importers.numpy.tracing.pytree import LEAF
+from ....dialect.importers.numpy.tracing.pytree import LEAF, static_of
 from ....dialect.ir.symbolic import Dimension, Sym
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
@@ -248,7 +248,7 @@ class LeafWriter(HostSteps):
         """A new reference to an object of this structure; the leaf still owns the arrays."""
         w = self.w
         if spec[0] in ("leaf", "static"):
-            found = next(arrays) if spec[0] == "leaf" else w.object(spec[2])
+            found = next(arrays) if spec[0] == "leaf" else w.object(static_of(spec))
             w.call("Py_IncRef", "void", f"ptr {found}")
             return found
         kind, meta, items = spec

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import operator
 import os
 import time
 import types
@@ -228,3 +229,47 @@ def test_stores_keep_functions():
         f.wait()
         assert (held.zeros, held.act, held.lib) == (np.zeros, double, np)
     assert f.state().counters["python_calls"] == 0
+
+
+def test_results_are_the_objects_themselves():
+    """In emitted code, too, whatever stands for them in a trace and in the structure of results."""
+    held = Net()
+    f = pf.jit(lambda x: (held, double, held.act, held.xp, held.zeros, [time.time, len], x + 1))
+    for _ in range(5):
+        found = f(X)
+        f.wait()
+        assert all(map(operator.is_, found, (held, double, double, np, np.zeros)))
+        assert all(map(operator.is_, found[5], (time.time, len)))
+    assert f.state().emitted
+
+
+def test_keys_are_the_objects_themselves():
+    held, table = Net(), {double: 1.0}
+
+    def plain(x):
+        table[held.act] = x.sum()
+        table[held] = table[held, "gain"] = held.gain
+        return x * table[double]
+
+    f = pf.jit(plain)
+    for k in range(4):
+        np.testing.assert_array_equal(f(X + k), (X + k) * (X + k).sum())
+        f.wait()
+        first, second, (third, _) = table
+        assert (first, second, third) == (double, held, held)
+
+
+def test_what_is_stored_are_the_objects_themselves():
+    held = Net()
+
+    def plain(x):
+        held.lib, held.zeros, held.act = time.time, [np.ones, len], (shift, print)
+        return x * held.gain
+
+    f = pf.jit(plain)
+    for _ in range(4):
+        held.lib = held.zeros = held.act = None
+        np.testing.assert_array_equal(f(X), X * 3.0)
+        f.wait()
+        found = (held.lib, *held.zeros, *held.act)
+        assert all(map(operator.is_, found, (time.time, np.ones, len, shift, print)))

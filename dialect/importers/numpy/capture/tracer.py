@@ -34,6 +34,7 @@ from ..world.journal import Journal, holds_tracer
 from ..world.places import MISSING, Place, StateRead
 from ..world.shadows import Shadows
 from ..world.stores import Store
+from ..world.substitutes import original_of
 from .scope import Scope
 from .state import named, state_reads
 from .watching import Watch
@@ -551,8 +552,7 @@ def _results(
     out_tree = _with_arrays(out_tree, out_leaves)
     for store in stores:
         store.tree = store.tree and _with_arrays(store.tree, store.leaves)
-    if shadows is not None:
-        out_tree = out_tree.with_statics(shadows.original)
+    out_tree = out_tree.with_statics(original_of if shadows is None else shadows.original)
     for static in out_tree.statics():
         if holds_tracer(static):
             raise trace_error(

@@ -44,7 +44,7 @@ from .hidden import Hidden, is_hidden
 from .journal import holds_tracer
 from .places import ALL, Key, Node, Place
 from .stores import Entry, Store
-from .substitutes import substitute
+from .substitutes import original_of, substitute
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -187,7 +187,8 @@ class Shadows:
 
     def original(self, value: Any) -> Any:
         """The object whose shadow this is, or the value itself."""
-        return self._originals.get(id(value), value)
+        found = self._originals.get(id(value), _MISSING)
+        return original_of(value) if found is _MISSING else found
 
     def _enter(self, value: Any, shadow: Any) -> Any:
         self._made[id(value)] = value, shadow
@@ -318,24 +319,32 @@ class Shadows:
         if is_kept and facet is not MEMBERS and type(entry.shadow) is not deque:
             for key, value in found.items():
                 if key not in held or value is not held[key]:
-                    at = plain_key(key)
+                    at = self._key(key)
                     place = Place(facet, entry.original, at, entry.name + facet.label(at))
                     yield self._store(place, value, key not in held)
         elif facet.step == "item" and type(entry.original) is Node:
-            items = {plain_key(key): x for key, x in found.items()}
+            items = {self._key(key): x for key, x in found.items()}
             whole = [*items.values()] if facet is LIST else items
             yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
         else:
             raise unrepeatable(entry.name)
 
+    def _key(self, key: Any) -> Any:
+        """A key as calls have it: the object itself in the place of its shadow."""
+        if type(key) in (tuple, frozenset):
+            return type(key)(map(self._key, key))
+        return self.original(plain_key(key))
+
     def _store(self, place: Place, value: Any, is_new: bool) -> Store:
         """That the function assigns a value; raises TraceError for what no graph can make anew."""
-        if id(value) in self._originals:
-            return Store(place, None, is_new, kept=self.original(value))
+        original = self.original(value)
+        if original is not value or id(value) in self._originals:
+            return Store(place, None, is_new, kept=original)
         try:
             leaves, tree = flatten(value, self.whole)
         except ProfuseError:
             raise unrepeatable(place.name) from None
+        tree = tree.with_statics(self.original)
         for static in tree.statics():
             if not isinstance(static, _CONSTANTS) or holds_tracer(static):
                 raise unrepeatable(place.name)

@@ -118,6 +118,21 @@ def substitute(value: Any) -> Any:
     return _refuser(value, *why)
 
 
+def original_of(value: Any) -> Any:
+    """What a substitute stands for; the value itself if it is none."""
+    if type(value) is Module:
+        return value.__dict__["__profuse_real__"]
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str) and BUILTINS.get(name) is value:
+        return getattr(builtins, name)
+    wrapped = value
+    while type(wrapped) is types.FunctionType:
+        wrapped = getattr(wrapped, "__wrapped__", None)
+        if wrapped is not None and substitute(wrapped) is value:
+            return wrapped
+    return value
+
+
 def _has_substitutes(module: types.ModuleType) -> bool:
     """True for a module that may have functions which act on the outside of the program."""
     name = module.__name__
@@ -330,4 +345,4 @@ BUILTINS["range"] = traced_range
 for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
     _builtin(_made.__name__.removeprefix("traced_"))(_made)
 
-__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "substitute", "unknown"]
+__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "original_of", "substitute", "unknown"]
