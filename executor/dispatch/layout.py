@@ -46,9 +46,10 @@ _PYTHON_API = (
     "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble", "PyFunction_GetCode",
     "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyLong_FromSsize_t", "PyMethod_Function", "PyMethod_Self",
-    "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall", "PyObject_VectorcallMethod",
-    "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem", "PyTuple_New",
-    "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef", "Py_IncRef",
+    "PyObject_CallNoArgs", "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall",
+    "PyObject_VectorcallMethod", "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem",
+    "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef",
+    "Py_IncRef",
 )  # fmt: skip
 
 

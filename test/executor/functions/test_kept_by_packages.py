@@ -29,6 +29,7 @@ def compared(make, changes, python=None):
         f.wait()
     if python is not None:
         assert (f.state().counters["python_calls"] > 0) == python
+        assert f.state().emitted or python
     return mine, theirs
 
 
