@@ -153,6 +153,7 @@ OPTIONS = {
     "saved": "where is looked first",
     "unsupported": "what becomes of calls without a graph",
     "gradients": "the pipeline keeps more, and a profile's key has it beside the arguments",
+    "noted": "a profile's key has it beside the arguments",
 }
 
 
