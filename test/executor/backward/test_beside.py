@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.backward import making
+from profuse.executor.backward import beside, making
 from profuse.executor.settings import events
 
 
@@ -123,14 +123,16 @@ def test_a_compiler_of_the_users_is_given_the_first_run():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_captures_by_itself():
+def test_a_forked_child_captures_by_itself(monkeypatch):
     """Also where its parent was about to capture the same run."""
     w, x = leaf(3, 2), np.ones((4, 3))
+    monkeypatch.setattr(beside, "_PAUSE", 0.5)  # the parent is about to, until the fork
     run(w, x)
     child = os.fork()
     if child == 0:
         status = 1
         try:
+            beside._PAUSE = 0.0
             before = pf.compiled_autograd.state().hits
             for _ in range(4):
                 run(w, x)
