@@ -156,7 +156,7 @@ def main(mutations: Sequence[Mutation]) -> int:
         "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
     )
     arguments = parser.parse_args()
-    names, begun = arguments.names, time.perf_counter()
+    names = arguments.names
     run: Status = corpus_status if arguments.selfcheck else pytest_status
     mutations = of_cpu_lowering(mutations) if arguments.selfcheck else mutations
     chosen = [m for m in mutations if not names or any(n in m.name for n in names)]
@@ -170,6 +170,7 @@ def main(mutations: Sequence[Mutation]) -> int:
         if run(trees[0], every, _TIMEOUT * max(1, len(chosen))) != 0:
             print("something fails, or is gone, without any mutation:", *every, file=sys.stderr)
             return 1
+        begun = time.perf_counter()
         waiting = iter(chosen)
         outcomes: list[str] = []
 
