@@ -20,7 +20,7 @@ from ....dataclass import dataclass
 from ..python.instances import kept
 from ..python.objects import TABLE
 from ..python.pausing import apart
-from ..python.purity import CODE, is_pure_class
+from ..python.purity import CACHED, CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_class, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
@@ -52,7 +52,6 @@ _OF_NO_CODE = frozenset({
 })  # fmt: skip
 # Names that are no variables of the user's; C code that imports asks for the last.
 _PROVIDED = frozenset({CALLEE, SOURCE, IS, "__builtins__"})
-_Cached = type(functools.lru_cache(lambda: None))
 
 
 class Globals(dict):
@@ -145,7 +144,7 @@ class Scope:
             return value
         if kind is types.FunctionType:
             return self.function(value)
-        if kind is types.MethodType or kind is functools.partial or kind is _Cached:
+        if kind is types.MethodType or kind is functools.partial or kind is CACHED:
             return self.callee(value, called=False)
         found = substitute(value)
         if found is value and isinstance(value, type):
@@ -177,7 +176,7 @@ class Scope:
                 made = functools.partial(function, *args, **named)
                 made.__dict__.update(vars(value))
                 return made
-        elif kind is _Cached:
+        elif kind is CACHED:
             return self._cached(value)
         elif called and isinstance(value, type):
             return conversion(value) if value in _NUMBERS else self._constructor(value)

@@ -57,7 +57,6 @@ _STORES = frozenset(
     number for name, number in dis.opmap.items()
     if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 )  # fmt: skip
-_Cached = type(functools.lru_cache(lambda: None))
 _ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
 
@@ -261,7 +260,7 @@ class Watch:
             raise hidden_error(name, kind)
         if shadows is not None and shadows.follows(value):
             self._unshadowed = self._unshadowed or name
-        if type(value) is _Cached:
+        if type(value) is purity.CACHED:
             raise world_error(
                 f"{name} keeps its results, and code that Python calls may ask for them",
                 f"call what it wraps: {name}.__wrapped__",

@@ -25,6 +25,7 @@ from .instances import HEAP_TYPE
 _Any = TypeVar("_Any")
 _IMMUTABLE = 1 << 8  # in `__flags__` of classes that C code makes at run time
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+CACHED = type(functools.lru_cache(lambda: None))  # the class of what keeps its results
 # What modules of packages hold, and nobody binds anew.
 CODE = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, np.ufunc)
 # Modules of C functions that are pure, but for those named here.
@@ -235,7 +236,7 @@ def name_of(function: Any) -> str:
 
 
 __all__ = [
-    "BOUND", "CODE", "bound_to", "c_base", "forget", "is_made_by_python", "is_of_numpys",
+    "BOUND", "CACHED", "CODE", "bound_to", "c_base", "forget", "is_made_by_python", "is_of_numpys",
     "is_of_pythons", "is_pure_call", "is_pure_class", "is_pure_module", "is_python_state",
     "is_value", "name_of", "pure",
 ]  # fmt: skip
