@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Some environments set it; each process then compiles all modules that it imports. Empty is as not set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-all test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
+.PHONY: help setup run test test-all test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients peers memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -19,9 +19,10 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP) ## make the virtual environment and install
 
-run: $(STAMP) ## classify scikit-learn's digits through all tiers, train a network on them, and one on text
+run: $(STAMP) ## classify scikit-learn's digits through all tiers, train two networks on them, and one on text
 	$(BIN)/python examples/digits.py
 	$(BIN)/python examples/digits_train.py
+	$(BIN)/python examples/digits_conv.py
 	$(BIN)/python examples/chars.py
 
 lint: $(STAMP) ## ruff: lint and format check
@@ -49,7 +50,7 @@ check: lint types ## everything static
 
 # One file or two of each part, chosen to be quick and to notice most of what breaks.
 QUICK := test/test_import.py test/dialect/test_types.py test/dialect/test_guards.py \
-	test/dialect/test_pipeline.py test/dialect/importers/test_trace.py test/executor/tiers/test_tiers.py \
+	test/dialect/test_pipeline.py test/dialect/importers/capture/test_trace.py test/executor/tiers/test_tiers.py \
 	test/executor/explain/test_explain.py test/executor/settings/test_settings.py \
 	test/tools/test_requirements.py
 quick: check quick-tests ## lint, types and a chosen set of tests, in under a minute
@@ -57,7 +58,7 @@ quick: check quick-tests ## lint, types and a chosen set of tests, in under a mi
 quick-tests: $(STAMP) ## these tests alone
 	$(PYTEST) $(QUICK)
 	$(BIN)/lit -q -j2 test/dialect/passes/cleanup/cse.mlir \
-		test/dialect/passes/speculate/insert-guards.mlir test/lowering/loops.mlir
+		test/dialect/passes/speculate/insert-guards.mlir test/lowering/emit/loops.mlir
 
 # Anything that the generator warns about, such as a link that leads nowhere, is an error.
 docs: $(STAMP) ## the site, in build/docs/html
@@ -90,6 +91,17 @@ fuzz-gradients: $(STAMP) ## gradients of PROGRAMS random functions, in all ways 
 # is not installed is skipped.
 peers-gradients: $(STAMP) ## gradients against JAX and torch's operator database, where installed
 	EVERY_CASE=1 $(BIN)/python -m pytest -rs test/peers
+
+# The default run passes without these packages, and skips the tests that need them. Installed into the same
+# environment; torch is pinned to a build for CPUs, as a range may bring several GB.
+PEERS := $(VENV)/.peers
+$(PEERS): $(STAMP) .ci/peers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/peers.txt
+	touch $(PEERS)
+
+peers: $(PEERS) ## tests against torch, ONNX and JAX, which are installed for them
+	$(PYTEST) test/peers test/dialect/importers/foreign test/executor/exchange
+	$(PYTEST) test/docs -k "torch.md or sources.md"
 
 memcheck: $(STAMP) ## calls in emitted code under valgrind, where that is installed
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --quiet --error-exitcode=9 \

@@ -28,7 +28,7 @@ HEAD = """# Accuracy of elementary functions
 
 `bench/accuracy.py` writes this page. Largest errors found, in units in the last place of the result
 (0.5 is the least that is possible), of the inline expansions in `lowering/math/`; and the bounds,
-which `math.ULP_BOUNDS` states and `test/lowering/test_math.py` tests on samples. Subnormal results
+which `math.ULP_BOUNDS` states and `test/lowering/math/test_math.py` tests on samples. Subnormal results
 count by the least subnormal number. The bounds hold on targets with fused multiply-add; without it
 errors may be half a unit larger.
 
@@ -70,8 +70,7 @@ def row(name: str, stride: int) -> str:
         if dtype is np.float32 and name not in samples.BINARY:
             worst, at = every(name, stride)
         else:
-            arrays = samples.binary_samples(dtype) if name in samples.BINARY else (
-                [samples.unary_samples(dtype)])  # fmt: skip
+            arrays = samples.binary_samples(dtype) if name in samples.BINARY else ([samples.unary_samples(dtype)])
             worst, at = largest(samples.kernel(name, dtype), name, list(arrays))
         cells += [f"{worst:.3f}", at, str(bound)]
         print(*cells, flush=True)
@@ -85,8 +84,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = [row(name, given.stride) for name in given.only or math.EXPANSIONS]
     if not given.only:
-        what = "every argument" if given.stride == 1 else (
-            f"every {given.stride}th of all bit patterns")  # fmt: skip
+        what = "every argument" if given.stride == 1 else (f"every {given.stride}th of all bit patterns")
         PAGE.write_text(HEAD.format(f32=what) + TABLE + "\n".join(rows) + "\n", "utf-8")
 
 

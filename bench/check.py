@@ -1,4 +1,4 @@
-"""What checking new kernels costs: milliseconds per kernel, and its share of compiling.
+"""The cost of checking new kernels: milliseconds per kernel, and its share of compiling.
 
 Each function of the benchmark cases is compiled with the default budget, static and dynamic, in
 this process, with the compiler loaded. The start of a process with and without checks is
@@ -37,10 +37,15 @@ def measure(fn, args: tuple, behavior: str) -> list[dict]:
     for made in f.state().specializations:
         check = made.stages.get("check", 0.0)
         rest = sum(made.stages.values()) - check
-        rows.append({
-            "function": fn.__name__, "behavior": behavior, "check_ms": check * 1e3,
-            "rest_ms": rest * 1e3, "checked": made.checked,
-        })  # fmt: skip
+        rows.append(
+            {
+                "function": fn.__name__,
+                "behavior": behavior,
+                "check_ms": check * 1e3,
+                "rest_ms": rest * 1e3,
+                "checked": made.checked,
+            }
+        )
     return rows
 
 

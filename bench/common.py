@@ -1,4 +1,4 @@
-"""What the benchmarks share: a timed call, and what figures depend on besides the code."""
+"""The helpers that the benchmarks share: a timed call, and what figures depend on besides the code."""
 
 from __future__ import annotations
 
@@ -53,11 +53,7 @@ def revision() -> str:
 
     def git(*command: str) -> str:
         return subprocess.run(
-            ["git", *command],
-            cwd=Path(__file__).parents[1],
-            capture_output=True,
-            text=True,
-            check=False,
+            ["git", *command], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
         ).stdout
 
     commit, changes = git("rev-parse", "--short", "HEAD").strip(), git("diff", "HEAD", "--", *CODE)
@@ -72,7 +68,7 @@ def _command() -> str:
 
 
 def environment() -> dict[str, str]:
-    """What the figures depend on besides the code."""
+    """The environment on which the figures depend besides the code."""
     versions = {}
     for name in ("profuse", "numpy", "numexpr", "numba", "autograd", "jax", "torch"):
         try:

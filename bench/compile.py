@@ -41,11 +41,13 @@ KINDS = ("cold", "warm")
 def environment(folder: Path) -> dict[str, str]:
     """One thread, and compiled code in a folder."""
     return systems.environment([min(os.sched_getaffinity(0))]) | {
-        "PROFUSE_CACHE": "on", "XDG_CACHE_HOME": str(folder),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder), "JAX_COMPILATION_CACHE_DIR": str(folder),
+        "PROFUSE_CACHE": "on",
+        "XDG_CACHE_HOME": str(folder),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder),
+        "JAX_COMPILATION_CACHE_DIR": str(folder),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }  # fmt: skip
+    }
 
 
 def one_process(system: str, names: list[str], folder: Path) -> dict[str, Any]:
@@ -55,9 +57,7 @@ def one_process(system: str, names: list[str], folder: Path) -> dict[str, Any]:
     try:
         for name in (FIRST, *names):
             try:
-                answer = worker.ask(
-                    "prepare", kernel=name, dtype="f32", size=list(SIZE), exact=None
-                )
+                answer = worker.ask("prepare", kernel=name, dtype="f32", size=list(SIZE), exact=None)
             except WorkerError as error:
                 found[name] = {"skipped": str(error)}
                 continue
@@ -77,9 +77,7 @@ def measure(names: list[str], used: list[str], rounds: int) -> list[dict[str, An
             with tempfile.TemporaryDirectory() as folder:
                 for kind in KINDS:
                     for name, row in one_process(system, names, Path(folder)).items():
-                        rows.append({
-                            "round": number, "system": system, "kind": kind, "kernel": name, **row,
-                        })  # fmt: skip
+                        rows.append({"round": number, "system": system, "kind": kind, "kernel": name, **row})
     return rows
 
 
@@ -115,18 +113,16 @@ def show(rows: list[dict[str, Any]], names: list[str], used: list[str]) -> None:
             each = [sum(stage.values()) * 1e3 for r in of for stage in r["stages"]]
             if each:
                 low, middle, high = np.percentile(each, [25, 50, 75])
-                print(f"{system}, {kind}, all stages with the check: median {middle:.1f} ms "
-                      f"[{low:.1f}-{high:.1f}] of {len(each)} compiles")  # fmt: skip
-    for name, reason in sorted({
-        (f"{r['system']}, {r['kernel']}", r["skipped"]) for r in rows if "skipped" in r
-    }):  # fmt: skip
+                print(
+                    f"{system}, {kind}, all stages with the check: median {middle:.1f} ms "
+                    f"[{low:.1f}-{high:.1f}] of {len(each)} compiles"
+                )
+    for name, reason in sorted({(f"{r['system']}, {r['kernel']}", r["skipped"]) for r in rows if "skipped" in r}):
         print(f"{name}: {reason}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--systems", nargs="+", default=list(COMPARED), choices=COMPARED)
     parser.add_argument("--rounds", type=int)

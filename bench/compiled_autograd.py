@@ -68,7 +68,7 @@ def ours(nodes: int) -> dict[str, Run]:
 
 
 def network(width: int, *, hooked: bool) -> Callable[[], Any]:
-    """What computes the loss of a network of three layers, of leaves without gradients."""
+    """The function that computes the loss of a network of three layers, of leaves without gradients."""
     import profuse as pf
 
     rng = np.random.default_rng(0)
@@ -96,7 +96,7 @@ def hook(leaves: list[Any]) -> None:
 
 
 def hooked_chain(count: int) -> Callable[[], Any]:
-    """What computes a chain that has a leaf, with two hooks, in each of its steps."""
+    """The function that computes a chain that has a leaf, with two hooks, in each of its steps."""
     import profuse as pf
 
     leaves = [pf.array(np.full((4, 4), 0.5), requires_grad=True) for _ in range(count)]
@@ -113,12 +113,12 @@ def hooked_chain(count: int) -> Callable[[], Any]:
 
 
 def in_turn(graphs: int) -> list[Callable[[], Any]]:
-    """What computes chains of so many lengths."""
+    """The functions that compute chains of so many lengths."""
     return [ours(17 + 2 * k)["tape"][0] for k in range(graphs)]
 
 
 def programs() -> dict[str, list[Callable[[], Any]]]:
-    """What is run in turn, by name."""
+    """The programs that are run in turn, by name."""
     widths = {f"width {n}": [network(n, hooked=False)] for n in (16, 64, 256)}
     hooked = {f"width {n}, hooks": [network(n, hooked=True)] for n in (16, 64)}
     chains = {f"{n} leaves, hooks": [hooked_chain(n)] for n in (10, 50)}
@@ -145,9 +145,8 @@ def measure_program(forwards: list[Callable[[], Any]], rounds: int) -> dict[str,
             timed(forward, captured=True)
             pf.compiled_autograd.wait()
     pairs = [
-        (timed(forward, captured=False), timed(forward, captured=True))
-        for _ in range(rounds) for forward in forwards
-    ]  # fmt: skip
+        (timed(forward, captured=False), timed(forward, captured=True)) for _ in range(rounds) for forward in forwards
+    ]
     tape, captured = (statistics.median(times) for times in zip(*pairs, strict=True))
     ratio = statistics.median(b / a for a, b in pairs)
     return {"tape": tape, "captured": captured, "captured / tape": ratio}
@@ -199,10 +198,7 @@ def torchs(nodes: int, inductor: bool) -> dict[str, Run]:
         with compiled_autograd._enable(compiler, dynamic=False):
             loss.backward()
 
-    return {
-        "torch": (forward, lambda loss: loss.backward()),
-        "torch captured": (forward, captured),
-    }
+    return {"torch": (forward, lambda loss: loss.backward()), "torch captured": (forward, captured)}
 
 
 def measure(nodes: int, rounds: int, *, alone: bool, inductor: bool) -> dict[str, Any]:
@@ -227,9 +223,7 @@ def measure(nodes: int, rounds: int, *, alone: bool, inductor: bool) -> dict[str
     for _ in range(rounds):
         for name, (forward, backward) in runs.items():
             loss = forward()
-            taken[name].append(
-                timed_by_cpu(lambda loss=loss, backward=backward: backward(loss)) * 1e6
-            )
+            taken[name].append(timed_by_cpu(lambda loss=loss, backward=backward: backward(loss)) * 1e6)
     pairs = zip(taken["tape"], taken["captured"], strict=True)
     return {
         "nodes": nodes,

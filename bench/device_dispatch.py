@@ -1,4 +1,4 @@
-"""What a guarded launch on torch tensors costs the host, without a GPU: all but the driver's part.
+"""The time that a guarded launch on torch tensors costs the host, without a GPU: all but the driver's part.
 
 Tensors are torch's CPU tensors, in place of a GPU's, and what stands for `cuLaunchKernel` returns
 at once; all else is what runs for a GPU: reading tensors, guards, the choice of the kernel, its
@@ -23,9 +23,10 @@ import numpy as np  # isort: skip
 import profuse as pf  # isort: skip
 import torch  # isort: skip
 from profuse.executor.cuda.exchange import dlpack_exchange as exchange, libraries  # isort: skip
+from profuse.executor.exchange import dlpack, host_tensors  # isort: skip
 from profuse.executor.cuda.nvidia.driver import using  # isort: skip
-from profuse.executor.cuda.nvidia.driver_api import Direct, Node  # isort: skip
-from profuse.executor.cuda.exchange.libraries import Place, Torch  # isort: skip
+from profuse.executor.cuda.nvidia.driver_api import Direct, LaunchNode  # isort: skip
+from profuse.executor.cuda.exchange.libraries import DeviceMemory, Torch  # isort: skip
 from profuse.lowering.cpu.codegen import PLAIN, object_code  # isort: skip
 from profuse.lowering.cpu.loader import load_code  # isort: skip
 from profuse.lowering.target import host_target  # isort: skip
@@ -59,7 +60,7 @@ class NoDriver:
     def function(self, module: object, name: str) -> object:
         return object()
 
-    def launch(self, device: int, node: Node, stream: int) -> None:
+    def launch(self, device: int, node: LaunchNode, stream: int) -> None:
         pass
 
     def direct(self, device: int) -> Direct:
@@ -72,20 +73,25 @@ class NoDriver:
 class CpuTorch(Torch):
     """Takes torch's CPU tensors for those of device 0."""
 
-    def place(self, array: torch.Tensor) -> Place:
+    def place(self, array: torch.Tensor) -> DeviceMemory:
         on_device = array.is_cuda, array.requires_grad, array.is_neg(), array.device.index
         assert on_device == (False, False, False, None)
         dtype = self._numpy(array.dtype)
         strides = tuple(s * dtype.itemsize for s in array.stride())
-        return Place(0, array.data_ptr(), tuple(array.shape), strides, dtype, None, array)
+        return DeviceMemory(0, array.data_ptr(), tuple(array.shape), strides, dtype, None, array)
 
     def exchange(self) -> exchange.Exchange:
         describe, stream = exchange.functions_of(torch.Tensor)
         return exchange.Exchange(
-            torch.Tensor, describe, stream, torch.empty_strided, ("dtype", "device"),
+            torch.Tensor,
+            describe,
+            stream,
+            torch.empty_strided,
+            ("dtype", "device"),
             lambda dtype, index: (self._torch(dtype), torch.device("cpu")),
-            false=("requires_grad",), negative=("is_neg",),
-        )  # fmt: skip
+            false=("requires_grad",),
+            negative=("is_neg",),
+        )
 
     def stream(self, index: int) -> int:
         return 1
@@ -94,7 +100,7 @@ class CpuTorch(Torch):
         made = torch.empty(shape, dtype=self._torch(dtype), device="cpu")
         return made, made.data_ptr()
 
-    def to_host(self, place: Place, stream: int) -> np.ndarray:
+    def to_host(self, place: DeviceMemory, stream: int) -> np.ndarray:
         return place.holder.numpy()
 
     def from_host(self, array: np.ndarray, index: int, stream: int):
@@ -116,7 +122,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--json")
     args = parser.parse_args()
-    exchange.CUDA = CPU
+    dlpack.CUDA, host_tensors.CPU = CPU, -1  # no tensor is one of the host
     libraries._SPECIAL["torch"] = CpuTorch
     x, b = torch.rand(64, 64), torch.rand(64)
     with using(NoDriver()):

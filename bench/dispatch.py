@@ -1,4 +1,4 @@
-"""What a call costs: 4x4 float32 arrays, two or dicts of them, for next to no arithmetic.
+"""The time of a call: 4x4 float32 arrays, two or dicts of them, for next to no arithmetic.
 
 A training step is a loss and its gradients: by a jitted function and ``backward``, by the tape
 without a jitted function, by `pf.value_and_grad`, and by the peers.
@@ -108,10 +108,7 @@ def systems(fn: Callable, args: tuple) -> dict[str, Callable[[], object]]:
 def training(args: tuple) -> dict[str, Callable[[], object]]:
     """Per installed system, a call that computes `loss` and its gradients."""
     x, y = (pf.array(a, requires_grad=True) for a in args)
-    f, both = (
-        pf.jit(lambda x, y: loss(np, x, y)),
-        pf.value_and_grad(lambda x, y: loss(np, x, y), wrt=(0, 1)),
-    )
+    f, both = (pf.jit(lambda x, y: loss(np, x, y)), pf.value_and_grad(lambda x, y: loss(np, x, y), wrt=(0, 1)))
     both.warmup(*args)
 
     def taped(fn: Callable) -> tuple:

@@ -1,4 +1,4 @@
-"""What kernels that compute the bits of NumPy cost (``PROFUSE_EXACT``, docs/settings.md).
+"""The price of kernels that compute the bits of NumPy (``PROFUSE_EXACT``, docs/settings.md).
 
 Each kernel is jitted twice, with ``exact`` on and off, and called in turn with NumPy, on one core,
 in CPU time, so that other programs count little. Told are the medians of exact over usual, and of
@@ -28,9 +28,19 @@ from common import processor, timed_by_cpu, write_results
 from suite import Size, case
 
 NAMES = (
-    "gelu_bias", "softmax", "masked_softmax", "layernorm", "rmsnorm", "cross_entropy", "column_sum",
-    "swiglu", "adam", "polynomial", "linear_relu", "minmax_scaled",
-)  # fmt: skip
+    "gelu_bias",
+    "softmax",
+    "masked_softmax",
+    "layernorm",
+    "rmsnorm",
+    "cross_entropy",
+    "column_sum",
+    "swiglu",
+    "adam",
+    "polynomial",
+    "linear_relu",
+    "minmax_scaled",
+)
 TRAINING = Path(__file__).parents[1] / "examples" / "chars.py"
 
 
@@ -63,13 +73,15 @@ def kernel_costs(name: str, rows: int, rounds: int) -> dict[str, Any]:
         ratios.append(taken[1] / taken[0])
         gains.append(taken[2] / taken[1])
     return {
-        "name": name, "exact / usual": statistics.median(ratios),
-        "NumPy / exact": statistics.median(gains), "left to NumPy": left,
-    }  # fmt: skip
+        "name": name,
+        "exact / usual": statistics.median(ratios),
+        "NumPy / exact": statistics.median(gains),
+        "left to NumPy": left,
+    }
 
 
 def step_seconds(exact: bool, steps: int) -> list[float]:
-    """What steps of the training example take once all is compiled."""
+    """The seconds that steps of the training example take once all is compiled."""
     import profuse as pf
 
     spec = importlib.util.spec_from_file_location(f"chars_{exact}", TRAINING)

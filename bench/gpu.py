@@ -111,10 +111,7 @@ def torch_versions(torch: Any) -> dict[str, Callable]:
     def linear(x: Tensor, w: Tensor, b: Tensor):
         return x @ w + b
 
-    found = (
-        gelu_bias, softmax, masked_softmax, layernorm, rmsnorm, cross_entropy, column_sum, swiglu,
-        adam,
-    )  # fmt: skip
+    found = (gelu_bias, softmax, masked_softmax, layernorm, rmsnorm, cross_entropy, column_sum, swiglu, adam)
     return {fn.__name__: fn for fn in found} | {"linear": linear, "linear_f16": linear}
 
 
@@ -183,19 +180,14 @@ def systems(name: str, fn: Callable, machine: Machine, args: tuple, small: tuple
 
     plain.__name__ = name
     ours = pf.jit(plain, background=False)  # the compile is part of what is measured
-    on_torch: dict[str, Callable] = {
-        "ours": ours, "torch": eager, "torch.compile": torch.compile(eager),
-    }  # fmt: skip
+    on_torch: dict[str, Callable] = {"ours": ours, "torch": eager, "torch.compile": torch.compile(eager)}
     made = {
-        label: warm(System(lambda f=f: f(*args), lambda f=f: f(*small), machine.wait))
-        for label, f in on_torch.items()
+        label: warm(System(lambda f=f: f(*args), lambda f=f: f(*small), machine.wait)) for label, f in on_torch.items()
     }
     # The fuser that reads TorchScript on GPUs (NNC); it is off by default in some versions.
     with torch.jit.fuser("fuser1"):
         script = torch.jit.script(eager)
-        made["TorchScript"] = warm(
-            System(lambda: script(*args), lambda: script(*small), machine.wait), 4
-        )
+        made["TorchScript"] = warm(System(lambda: script(*args), lambda: script(*small), machine.wait), 4)
     made |= jax_system(fn, args, small)
     counters = ours.state().counters
     if counters["device_fallbacks"] or counters["compile_failures"]:
@@ -216,12 +208,8 @@ def jax_system(fn: Callable, args: tuple, small: tuple) -> dict[str, System]:
         return {}
     jax.config.update("jax_default_matmul_precision", "highest")
     jitted = jax.jit(lambda *arrays: fn(jnp, *arrays))
-    large, little = (
-        [jax.device_put(a.cpu().numpy(), gpu) for a in arrays] for arrays in (args, small)
-    )
-    system = System(
-        lambda: jitted(*large), lambda: jitted(*little), jax.block_until_ready, by_clock=True
-    )
+    large, little = ([jax.device_put(a.cpu().numpy(), gpu) for a in arrays] for arrays in (args, small))
+    system = System(lambda: jitted(*large), lambda: jitted(*little), jax.block_until_ready, by_clock=True)
     return {"jax": warm(system)}
 
 
@@ -248,9 +236,7 @@ def measure(name: str, machine: Machine, fn: Callable, host: tuple, rounds: int)
     for _ in range(rounds):
         copies.append(machine.seconds(copy, CALLS))
         for system in made.values():
-            seconds = (
-                by_clock(system, CALLS) if system.by_clock else machine.seconds(system.call, CALLS)
-            )
+            seconds = by_clock(system, CALLS) if system.by_clock else machine.seconds(system.call, CALLS)
             system.times.append(seconds)
     mine = np.array(made["ours"].times)
     return {
@@ -260,11 +246,12 @@ def measure(name: str, machine: Machine, fn: Callable, host: tuple, rounds: int)
         "copy_gb_per_second": float(moved // 2 * 2 / np.median(copies) / 1e9),
         "ratios": {
             label: np.percentile(np.array(s.times) / mine, [25, 50, 75]).tolist()
-            for label, s in made.items() if label != "ours"
+            for label, s in made.items()
+            if label != "ours"
         },
         "host_microseconds": {label: host_cost(s) * 1e6 for label, s in made.items()},
         "first_calls_ms": {label: s.first_seconds * 1e3 for label, s in made.items()},
-    }  # fmt: skip
+    }
 
 
 def host_cost(system: System) -> float:
@@ -294,7 +281,7 @@ def show(row: dict[str, Any]) -> None:
 
 
 def obstacle() -> str:
-    """Why there is nothing to measure here; "" = there is."""
+    """The reason why there is nothing to measure here; "" = there is."""
     from profuse.executor.cuda.nvidia.driver import unavailable
 
     reason = unavailable("cuda:0")

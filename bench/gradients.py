@@ -31,7 +31,7 @@ SIZES = ("1024x1024", "64x256", "4x4")
 
 @dataclass(frozen=True)
 class Aim:
-    """What the ratio of two systems should be: time of ``over`` by time of ``under``."""
+    """An aim for the ratio of two systems: time of ``over`` by time of ``under``."""
 
     kernels: tuple[str, ...]
     size: str

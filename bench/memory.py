@@ -1,4 +1,4 @@
-"""What memory of calls costs: a chain of groups, results in new and in given arrays, donation.
+"""The memory of calls: a chain of groups, results in new and in given arrays, donation.
 
 Per size: microseconds per call, and what NumPy has had of memory at once, in arrays of that size.
 
@@ -33,7 +33,7 @@ def step(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def calls(n: int) -> dict[str, Callable[[], object]]:
-    """What is measured, ready to be called."""
+    """The calls that are measured."""
     x, y, out = (np.ones((n, n), np.float32) for _ in range(3))
     new, given = pf.jit(step, background=False), pf.jit(step, donate="x", background=False)
     made = {}

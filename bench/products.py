@@ -39,11 +39,25 @@ import scipy_openblas32  # noqa: E402
 from common import timed, timed_by_cpu, write_results  # noqa: E402
 
 SIZES = (  # rows, multiplications per element, columns
-    (1000, 1200, 1100), (800, 900, 850), (512, 512, 512), (257, 300, 311), (300, 300, 300),
-    (999, 1001, 1003), (2000, 300, 700), (4000, 64, 64), (200, 2000, 200), (128, 1024, 4096),
-    (64, 256, 256), (49, 400, 900), (40, 700, 1501), (32, 1024, 2048), (8, 1024, 4096),
-    (1, 2000, 3000), (3000, 2000, 1), (100, 100, 100),
-)  # fmt: skip
+    (1000, 1200, 1100),
+    (800, 900, 850),
+    (512, 512, 512),
+    (257, 300, 311),
+    (300, 300, 300),
+    (999, 1001, 1003),
+    (2000, 300, 700),
+    (4000, 64, 64),
+    (200, 2000, 200),
+    (128, 1024, 4096),
+    (64, 256, 256),
+    (49, 400, 900),
+    (40, 700, 1501),
+    (32, 1024, 2048),
+    (8, 1024, 4096),
+    (1, 2000, 3000),
+    (3000, 2000, 1),
+    (100, 100, 100),
+)
 DTYPES = {"f64": np.float64, "f32": np.float32}
 FORMS: dict[str, Callable[..., np.ndarray]] = {
     "product": lambda a, b, c: a @ b,
@@ -90,9 +104,21 @@ def one_call(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
         out = np.empty((rows, columns), a.dtype)
         left, right, result = (ctypes.c_void_p(x.ctypes.data) for x in (a, b, out))
         function(
-            _ROW_MAJOR, _AS_IS, _AS_IS, rows, columns, shared, number(1), left, shared, right,
-            columns, number(0), result, columns,
-        )  # fmt: skip
+            _ROW_MAJOR,
+            _AS_IS,
+            _AS_IS,
+            rows,
+            columns,
+            shared,
+            number(1),
+            left,
+            shared,
+            right,
+            columns,
+            number(0),
+            result,
+            columns,
+        )
         return out
 
     return call
@@ -117,9 +143,8 @@ def measured(name: str, form: str, dtype: str, sizes: tuple[int, int, int], roun
     times = [[clock(way) for way in ways] for _ in range(rounds)]
     least = [min(column) for column in zip(*times, strict=True)]
     return Row(
-        name, least[0], least[1], least[2] if len(least) > 2 else None,
-        statistics.median(t[1] / t[0] for t in times),
-    )  # fmt: skip
+        name, least[0], least[1], least[2] if len(least) > 2 else None, statistics.median(t[1] / t[0] for t in times)
+    )
 
 
 def rows_of(only: str, rounds: int) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What `jit` adds to calls that stay Python's, by what they are given and why they stay.
+"""The time that `jit` adds to calls that stay Python's, by what they are given and why they stay.
 
 A call of each function alone and of the jitted one are timed in turn, a round of calls of each; the
 difference is what the jitted one adds. Functions do next to nothing, so that it can be seen.
@@ -77,10 +77,7 @@ CASES: dict[str, tuple[Callable, Callable[[], Iterator]]] = {
     "an effect, keywords": (timing, lambda: same(x=X)),
     "formats an element": (formatting, lambda: same(X)),
     "formats a number": (naming, lambda: same(X, 3)),
-    "formats a number of a dict": (
-        lambda x: {f"{x['n']}": x["x"]},
-        lambda: same({"x": X, "n": 3}),
-    ),
+    "formats a number of a dict": (lambda x: {f"{x['n']}": x["x"]}, lambda: same({"x": X, "n": 3})),
     "formats sizes": (lambda x: f"{x.shape}", lambda: same(X)),
     "formats a sum": (lambda x: f"{x.sum():.3f}", lambda: same(X)),
     "formats all": (lambda x: f"{x}", lambda: same(X[:2])),
@@ -118,10 +115,7 @@ CASES: dict[str, tuple[Callable, Callable[[], Iterator]]] = {
     "lists of other lengths": (timing, lambda: new(lambda k: ([1.0] * (k % 50),))),
     "a list of 1000 numbers": (first, lambda: same([0.5] * 1000)),
     "a set": (timing, lambda: same({1, 2})),
-    "new dates": (
-        timing,
-        lambda: new(lambda k: (datetime.date.fromordinal(k % 999 + 1),)),
-    ),
+    "new dates": (timing, lambda: new(lambda k: (datetime.date.fromordinal(k % 999 + 1),))),
     "new paths": (timing, lambda: new(lambda k: (pathlib.PurePath(f"f{k}"),))),
     "fractions": (timing, lambda: new(lambda k: (fractions.Fraction(k, 7),))),
     "a generator of numbers": (timing, lambda: new(lambda k: (iter([1.0]),))),
@@ -170,9 +164,7 @@ def main() -> None:
     parser.add_argument("--json")
     args = parser.parse_args()
     print(f"{processor()}, one core of {os.cpu_count()}, ns per call")
-    print(
-        f"{'':<36}{'alone':>9}{'added':>9}{'from':>9}{'to':>9}{'Python':>8}{'looks':>8}{'traced':>8}"
-    )
+    print(f"{'':<36}{'alone':>9}{'added':>9}{'from':>9}{'to':>9}{'Python':>8}{'looks':>8}{'traced':>8}")
     gc.disable()
     rows = {}
     for name in CASES:
@@ -182,8 +174,9 @@ def main() -> None:
         told = (f"{row[k]:>9.0f}" for k in ("alone_ns", "added_ns", "low_ns", "high_ns"))
         print(
             f"{name:<36}" + "".join(told) + f"{row['python']:>8.0%}",
-            f"{row['looks']:>7.0f}{row['traced']:>8.0f}", flush=True,
-        )  # fmt: skip
+            f"{row['looks']:>7.0f}{row['traced']:>8.0f}",
+            flush=True,
+        )
         gc.collect()
     write_results(args.json, calls=rows)
 

@@ -56,9 +56,7 @@ class Block:
 BLOCKS = (
     Block("README.md", "kernels", blocks.kernels),
     Block(
-        "docs/measurements.md",
-        "gradients",
-        lambda found: blocks.gradients(found, judged(list(found["rows"].values()))),
+        "docs/measurements.md", "gradients", lambda found: blocks.gradients(found, judged(list(found["rows"].values())))
     ),
     Block("docs/measurements.md", "gradients-bytes", blocks.gradient_bytes),
     Block("docs/measurements.md", "programs", program_tables.programs),
@@ -66,9 +64,7 @@ BLOCKS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     given = parser.parse_args()
     if given.check:

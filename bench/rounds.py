@@ -1,4 +1,4 @@
-"""What a round of a loop takes, against a call of the same body: a loop should not cost a program.
+"""The time that a round of a loop takes, against a call of the same body: a loop should not cost a program.
 
 Each function of `bench/suite` becomes a step, whose result is its first argument with a little of
 what the function computes of it. The step is jitted by itself, and called from Python as often as a
@@ -64,7 +64,7 @@ def linked(start: Any, result: Any, share: float) -> Any:
 
 
 def _spreads(shape: tuple[int, ...], over: tuple[int, ...]) -> bool:
-    """Whether NumPy broadcasts a shape to another one."""
+    """True if NumPy broadcasts a shape to another one."""
     try:
         return np.broadcast_shapes(shape, over) == over
     except ValueError:
@@ -111,17 +111,22 @@ def measured(case: Case, rounds: int) -> dict[str, Any]:
     after = loop.state().counters
     gained = {name: after[name] - before[name] for name in ("kernel_launches", "python_calls")}
     return {
-        "kernel": case.kernel.name, "dtype": case.dtype, "size": case.size.name, "n": n,
+        "kernel": case.kernel.name,
+        "dtype": case.dtype,
+        "size": case.size.name,
+        "n": n,
         "loop": statistics.median(a for a, _ in pairs),
         "calls": statistics.median(b for _, b in pairs),
-        "ratio": statistics.quantiles((a / b for a, b in pairs), n=4), "error": error,
-        "launches": gained["kernel_launches"] / rounds, "python": gained["python_calls"] / rounds,
+        "ratio": statistics.quantiles((a / b for a, b in pairs), n=4),
+        "error": error,
+        "launches": gained["kernel_launches"] / rounds,
+        "python": gained["python_calls"] / rounds,
         "reasons": sorted(set(loop.state().reasons)),
-    }  # fmt: skip
+    }
 
 
 def way(row: dict[str, Any]) -> str:
-    """What runs the rounds of a loop."""
+    """The function that runs the rounds of a loop."""
     if row["python"]:
         return f"Python in {row['python']:.0%} of the calls"
     if row["launches"] <= 1:
@@ -141,7 +146,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What all rows say together; the worst come first."""
+    """The summary of all rows; the worst come first."""
     if not rows:
         yield "No function has this name."
         return

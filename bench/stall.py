@@ -1,4 +1,4 @@
-"""How long a caller is stalled while a system compiles: 30 calls, new sizes at every third.
+"""The time that a caller is stalled while a system compiles: 30 calls, new sizes at every third.
 
 For each call: its time, divided by what the same system takes for these sizes without compiling
 (Profuse: op by op; the others: eagerly). The figure of a run is the slowest call's ratio; each run
@@ -42,7 +42,7 @@ System = tuple[Callable[..., Any], Callable[..., Any], Callable[[np.ndarray], An
 
 
 def small(lib, x, b):
-    """What every process compiles first."""
+    """The kernel that every process compiles first."""
     return lib.sqrt(x * x + b)
 
 

@@ -1,4 +1,4 @@
-"""What a new process waits for: cold, and with what earlier processes have left on disk.
+"""The time that a new process waits for: cold, and with what earlier processes have left on disk.
 
 Each run is a process of its own, timed from its start: until the system is imported, until the
 first call has returned, and until calls run the best code there will be, with the first call's own
@@ -90,7 +90,7 @@ _MODULE = {"jax.jit": "jax", "torch.compile": "torch"}
 
 
 def child(system: str) -> None:
-    """What a run does; it prints when each moment came, by the clock of its parent."""
+    """Run a system in a child process, and print when each moment came, by the clock of its parent."""
     found = {}
     SYSTEMS[system](lambda moment: found.__setitem__(moment, time.monotonic()))
     print(json.dumps(found))
@@ -98,15 +98,17 @@ def child(system: str) -> None:
 
 def run(system: str, folder: Path) -> dict[str, float]:
     env = os.environ | {
-        "BENCH_FOLDER": str(folder), "PROFUSE_CACHE": "on", "XDG_CACHE_HOME": str(folder),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder), "JAX_PLATFORMS": "cpu",
-    }  # fmt: skip
+        "BENCH_FOLDER": str(folder),
+        "PROFUSE_CACHE": "on",
+        "XDG_CACHE_HOME": str(folder),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder),
+        "JAX_PLATFORMS": "cpu",
+    }
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode beside them
     begun = time.monotonic()
     done = subprocess.run(
-        [sys.executable, __file__, "--child", system],
-        env=env, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, __file__, "--child", system], env=env, check=True, capture_output=True, text=True
+    )
     marks = json.loads(done.stdout.splitlines()[-1])
     seconds = {moment: marks[moment] - begun for moment in MOMENTS}
     return seconds | {"the first call itself": marks["first call"] - marks["imported"]}

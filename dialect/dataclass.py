@@ -22,9 +22,15 @@ _put = object.__setattr__  # stores attributes into frozen instances
 
 
 def _dataclass(
-    cls: type | None = None, /, *, eq: bool = True, frozen: bool = False, kw_only: bool = False,
-    repr: bool = True, slots: bool = False,
-) -> Any:  # fmt: skip
+    cls: type | None = None,
+    /,
+    *,
+    eq: bool = True,
+    frozen: bool = False,
+    kw_only: bool = False,
+    repr: bool = True,
+    slots: bool = False,
+) -> Any:
     """`dataclasses.dataclass`, with these of its options."""
 
     def made(cls: type) -> type:
@@ -32,9 +38,7 @@ def _dataclass(
         explicit_hash = not ("__hash__" not in own or (own["__hash__"] is None and "__eq__" in own))
         if cls.__doc__ is None:
             cls.__doc__ = cls.__name__  # the standard decorator would compute a signature
-        cls = dataclasses.dataclass(
-            init=False, repr=False, eq=False, kw_only=kw_only, slots=slots
-        )(cls)  # fmt: skip
+        cls = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only, slots=slots)(cls)
         fields = dataclasses.fields(cls)
         add = _Adder(cls)
         add("__init__", _later_init(cls, frozen))
@@ -154,9 +158,7 @@ def _repr_of(names: list[str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _refusing(
-    cls: type, names: frozenset[str], above: Callable[..., None], word: str
-) -> Callable[..., None]:
+def _refusing(cls: type, names: frozenset[str], above: Callable[..., None], word: str) -> Callable[..., None]:
     def refuse(self: Any, name: str, *value: Any) -> None:
         if type(self) is cls or name in names:
             raise dataclasses.FrozenInstanceError(f"cannot {word} field {name!r}")

@@ -44,8 +44,17 @@ class ProfuseError(Exception):
 
     def __init__(self, what: str, *, loc: Loc | None = None, hint: str | None = None) -> None:
         self.what, self.loc, self.hint = what, loc, hint
-        text = f"{loc}: {what}" if loc else what
-        super().__init__(f"{text}\n  hint: {hint}" if hint else text)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        text = f"{self.loc}: {self.what}" if self.loc else self.what
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+    def place(self, loc: Loc | None) -> None:
+        """Say where the error arose, unless it says so."""
+        if self.loc is None and loc is not None:
+            self.loc = loc
+            self.args = (self._text(),)
 
 
 class TraceError(ProfuseError, TypeError):
@@ -56,12 +65,14 @@ class TraceError(ProfuseError, TypeError):
     changed something that it could not give back what it held. ``of_contents`` is True if Python
     needs a number, or the truth of one, that contents of arrays decide; ``of_world`` if the
     function uses what is outside of the program, or may change unseen: no other trace would do.
+    ``library`` is the package of a function of C code that the trace would not call.
     """
 
     guards: Sequence[Any] = ()
     is_undone: bool = True
     of_contents: bool = False
     of_world: bool = False
+    library: str = ""
 
 
 class ShapeError(ProfuseError, ValueError):
@@ -94,6 +105,10 @@ class DivisionError(ProfuseError, ZeroDivisionError):
 
 class ArgumentError(ProfuseError, TypeError):
     """A call's arguments do not fit the function: arity, structure, or an unsupported object."""
+
+
+class ModelError(ProfuseError, RuntimeError):
+    """A model of another system raises an exception of its own, whose text this has."""
 
 
 class GradientError(ProfuseError, RuntimeError):

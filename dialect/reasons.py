@@ -1,4 +1,4 @@
-"""Why something is not fused, not compiled or slower than it might be: a value, worded last.
+"""Reasons why something is not fused, not compiled or slower than it might be: a value, worded last.
 
 A `Reason` is made where the decision is made, and travels as it is: through statistics of passes,
 results of compiles, the disk cache, the pipe to a worker, and executors. ``str(reason)`` puts it
@@ -18,10 +18,11 @@ from .errors import Loc, ProfuseError
 
 
 class Effect(Enum):
-    """What a reason has led to; the value stands in front of the words."""
+    """The effect of a reason; the value stands in front of the words."""
 
     NONE = ""
     NOT_FUSED = "refused"
+    LEFT = "left"  # to another fuser
     DISSOLVED = "dissolved"  # a group that was formed
     APART = "not part of a subgraph"
     STABLE_SIZES = "stable sizes stay literal"
@@ -29,12 +30,14 @@ class Effect(Enum):
     ASSUMED_SIZES = "sizes are guarded to fit as they have so far"
     WRITE_KEPT = "kept"  # an op that writes into an array
     GROUPS_APART = "kept apart"
+    LEFT_WHOLE = "stays whole"
+    RESULT_KEPT = "a group returns more than is asked for"
     LOOP_IN_PLAN = "a loop runs round by round"
     INTERPRETED = "group @{subject} is interpreted"
 
 
 class Kind(Enum):
-    """Why. The value names the kind in JSON; `_WORDS` words it."""
+    """The kind of a reason. The value names the kind in JSON; `_WORDS` words it."""
 
     # Of an op, before it is fused.
     NEVER_FUSED = "never-fused"
@@ -48,6 +51,8 @@ class Kind(Enum):
     UNKNOWN_OPERAND = "unknown-operand"
     VARYING_SIZE = "varying-size"
     DEVICES = "devices"
+    LEFT_TO_DEVICE_FUSER = "left-to-device-fuser"
+    OLD_DEVICE = "old-device"
     RUN_TIME_SIZES = "run-time-sizes"
     PYTHON_NUMBER = "python-number"
     NUMBER_COPIES = "number-copies"
@@ -60,18 +65,23 @@ class Kind(Enum):
     NO_LOWERING = "no-lowering"
     UNKNOWN_TYPE = "unknown-type"
     LISTS = "lists"
+    SPECULATED = "speculated"
     COMPLEX = "complex"
     PYTHON_RAISES = "python-raises"
     UNDEFINED = "undefined"
     UNPROVEN = "unproven"
+    SIZES_NOT_EXPRESSED = "sizes-not-expressed"
+    RESERVE_COMPUTED = "reserve-computed"
     # Of an op in a loop.
     SIZES_VARY = "sizes-vary"
     ROUNDS_APART = "rounds-apart"
     # Of a group.
     GROUP_LIMIT = "group-limit"
+    ROUND_LIMIT = "round-limit"
     NOT_GENERAL = "not-general"
     SIZES_WITHOUT_SYMBOLS = "sizes-without-symbols"
     UNOBSERVED = "unobserved"
+    UNPROFILED_VALUE = "unprofiled-value"
     NOT_DIFFERENTIATED = "not-differentiated"
     DIFFERENTIATED = "differentiated"
     # Of a write into an array.
@@ -88,6 +98,7 @@ class Kind(Enum):
     CHECK_CRASHED = "check-crashed"
     WORKER_LOST = "worker-lost"
     SLOWER = "slower"
+    FAILED_BEFORE = "failed-before"
     # Of a whole graph.
     UNPROFILED = "unprofiled"
     NOT_COMPILED = "not-compiled"
@@ -108,7 +119,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something was not done.
+    """A reason why something was not done.
 
     Attributes:
         kind: why.
@@ -166,21 +177,21 @@ class Reason:
             data[name] = getattr(self, name)
         loc = self.loc
         if loc is not None:
-            given = list(places)
-            data["loc"] = given.index(loc) if loc in given else [loc.file, loc.line, loc.col]
+            place_list = list(places)
+            data["loc"] = place_list.index(loc) if loc in place_list else [loc.file, loc.line, loc.col]
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any], places: Sequence[Loc] = ()) -> Reason:
-        """What `to_json` gave, with these places; raises LookupError, TypeError or ValueError."""
-        given, loc = dict(data), data.get("loc")
+        """The reason that `to_json` gave, with these places; raises LookupError, TypeError or ValueError."""
+        fields, loc = dict(data), data.get("loc")
         if isinstance(loc, int):
-            given["loc"] = places[loc]
+            fields["loc"] = places[loc]
         elif loc is not None:
             file, line, col = loc
-            given["loc"] = Loc(str(file), int(line), int(col))
-        given["kind"], given["effect"] = Kind(given["kind"]), Effect[given["effect"]]
-        return cls(**given)
+            fields["loc"] = Loc(str(file), int(line), int(col))
+        fields["kind"], fields["effect"] = Kind(fields["kind"]), Effect[fields["effect"]]
+        return cls(**fields)
 
 
 def summed(reasons: Iterable[Reason]) -> list[Reason]:
@@ -193,17 +204,19 @@ def summed(reasons: Iterable[Reason]) -> list[Reason]:
 
 
 _COUNTED = (
-    Effect.NOT_FUSED, Effect.DISSOLVED, Effect.APART, Effect.STABLE_SIZES, Effect.CONSTANT_SIZES,
-    Effect.ASSUMED_SIZES, Effect.WRITE_KEPT, Effect.GROUPS_APART, Effect.LOOP_IN_PLAN,
-)  # fmt: skip
-# Kinds whose detail is what an error says: its place and its hint are part of the words.
-_OF_ERRORS = (
-    Kind.NOT_LOWERED,
-    Kind.WORKER_LOST,
-    Kind.NOT_COMPILED,
-    Kind.AS_IMPORTED,
-    Kind.NO_GRAPH,
+    Effect.NOT_FUSED,
+    Effect.LEFT,
+    Effect.DISSOLVED,
+    Effect.APART,
+    Effect.STABLE_SIZES,
+    Effect.CONSTANT_SIZES,
+    Effect.ASSUMED_SIZES,
+    Effect.WRITE_KEPT,
+    Effect.GROUPS_APART,
+    Effect.LOOP_IN_PLAN,
 )
+# Kinds whose detail is what an error says: its place and its hint are part of the words.
+_OF_ERRORS = (Kind.NOT_LOWERED, Kind.WORKER_LOST, Kind.NOT_COMPILED, Kind.AS_IMPORTED, Kind.NO_GRAPH)
 _WORDS = {
     Kind.NEVER_FUSED: "is never fused",
     Kind.INEXACT: "a kernel may round otherwise than NumPy does, which exact=True rules out",
@@ -216,6 +229,8 @@ _WORDS = {
     Kind.UNKNOWN_OPERAND: "type of operand {operand} is not known",
     Kind.VARYING_SIZE: "size of operand {operand} varies",
     Kind.DEVICES: "operands are on different devices: {detail}",
+    Kind.LEFT_TO_DEVICE_FUSER: "the fuser of device groups takes it",
+    Kind.OLD_DEVICE: "its device computes nothing but elementwise ops in groups",
     Kind.RUN_TIME_SIZES: "result sizes depend on run-time values",
     Kind.PYTHON_NUMBER: "computes a Python number",
     Kind.NUMBER_COPIES: "numbers that are used too often to be copied",
@@ -227,15 +242,20 @@ _WORDS = {
     Kind.NO_LOWERING: "has no lowering",
     Kind.UNKNOWN_TYPE: "type is not known",
     Kind.LISTS: "lists are not lowered",
+    Kind.SPECULATED: "stands for a value of the run, which no guard has compared yet",
     Kind.COMPLEX: "complex is not lowered",
     Kind.PYTHON_RAISES: "Python raises {detail}, a kernel cannot",
     Kind.UNDEFINED: "NumPy leaves {detail} undefined",
     Kind.UNPROVEN: "{detail}",
+    Kind.SIZES_NOT_EXPRESSED: "the sizes of its results do not follow from those of its operands alone",
+    Kind.RESERVE_COMPUTED: "its reserve is computed in the group",
     Kind.SIZES_VARY: "sizes of its arrays vary",
     Kind.ROUNDS_APART: "kernels of each round are estimated to save {detail} µs of it",
     Kind.GROUP_LIMIT: "groups of more than {detail} ops together",
+    Kind.ROUND_LIMIT: "groups still changed after as many rounds as there are ops",
     Kind.NOT_GENERAL: "operand types cannot be generalised",
     Kind.SIZES_WITHOUT_SYMBOLS: "sizes do not follow from the operands' symbols",
+    Kind.UNPROFILED_VALUE: "{detail}: no group is made for one value of it",
     Kind.UNOBSERVED: "what it reads was never observed: its ops are differentiated one by one",
     Kind.NOT_DIFFERENTIATED: "{detail}: its ops are differentiated one by one",
     Kind.DIFFERENTIATED: "{detail}",
@@ -250,11 +270,9 @@ _WORDS = {
     Kind.WRONG_KERNEL: "its kernel is wrong: {detail}",
     Kind.CHECK_CRASHED: "the check of its kernel crashed: {detail}",
     Kind.WORKER_LOST: "{detail}",
+    Kind.FAILED_BEFORE: "a group with the same kernel has failed: {detail}",
     Kind.SLOWER: "its kernel is slower than NumPy: {detail}",
-    Kind.UNPROFILED: (
-        "no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op "
-        "by op"
-    ),
+    Kind.UNPROFILED: ("no run is profiled (profiled_runs=0), so that no type is known: what needs types runs op by op"),
     Kind.NOT_COMPILED: "not compiled{subject}: {detail}",
     Kind.AS_IMPORTED: "runs as it was imported: {detail}",
     Kind.IN_PROCESS: "compiled in this process: {detail}",

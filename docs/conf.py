@@ -38,11 +38,7 @@ _FILE = re.compile(r"<!-- (\w+\.md) -->")
 _MODULES = "<!-- modules -->"
 _ROOMS = ("dialect", "lowering", "executor", "tools")
 # Files beside docs/ that are pages of the site as well.
-_PAGES = {
-    "README.md": "index.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
-}
+_PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 
 def from_root(text: str) -> str:

@@ -126,19 +126,23 @@ def initial(rng):
     p = {
         "characters": normal(len(VOCABULARY), WIDTH, scale=0.1),
         "positions": normal(LENGTH, WIDTH, scale=0.1),
-        "head": {
-            "gain": full(1, WIDTH), "bias": full(0, WIDTH), "out": normal(WIDTH, len(VOCABULARY)),
-        },
-    }  # fmt: skip
+        "head": {"gain": full(1, WIDTH), "bias": full(0, WIDTH), "out": normal(WIDTH, len(VOCABULARY))},
+    }
     for k in range(LAYERS):
         p[f"block{k}"] = {
-            "gain0": full(1, WIDTH), "bias0": full(0, WIDTH),
-            "query": normal(WIDTH, WIDTH), "key": normal(WIDTH, WIDTH),
-            "value": normal(WIDTH, WIDTH), "mix": normal(WIDTH, WIDTH),
-            "gain1": full(1, WIDTH), "bias1": full(0, WIDTH),
-            "up": normal(WIDTH, 4 * WIDTH), "up_bias": full(0, 4 * WIDTH),
-            "down": normal(4 * WIDTH, WIDTH), "down_bias": full(0, WIDTH),
-        }  # fmt: skip
+            "gain0": full(1, WIDTH),
+            "bias0": full(0, WIDTH),
+            "query": normal(WIDTH, WIDTH),
+            "key": normal(WIDTH, WIDTH),
+            "value": normal(WIDTH, WIDTH),
+            "mix": normal(WIDTH, WIDTH),
+            "gain1": full(1, WIDTH),
+            "bias1": full(0, WIDTH),
+            "up": normal(WIDTH, 4 * WIDTH),
+            "up_bias": full(0, 4 * WIDTH),
+            "down": normal(4 * WIDTH, WIDTH),
+            "down_bias": full(0, WIDTH),
+        }
     return p
 
 
@@ -173,9 +177,7 @@ class Trainer:
 
     def __init__(self, rng):
         self.p = initial(rng)
-        self.first, self.second = (
-            [np.zeros_like(x.data) for x in leaves(self.p)] for _ in range(2)
-        )
+        self.first, self.second = ([np.zeros_like(x.data) for x in leaves(self.p)] for _ in range(2))
         self.count = 0
         self.seconds = []
 
@@ -267,9 +269,11 @@ def main():
     data = encoded(text())
     held = len(data) // 10
     trainer, losses = train(data[:-held], options.steps, rng)
-    print(f"{len(data)} characters of text, {sum(x.size for x in leaves(trainer.p))} parameters;"
-          f" loss {losses[0]:.3f} at first, {np.mean(losses[-20:]):.3f} at the end,"
-          f" {test_loss(trainer.p, data[-held:], rng):.3f} on text that is held back")  # fmt: skip
+    print(
+        f"{len(data)} characters of text, {sum(x.size for x in leaves(trainer.p))} parameters;"
+        f" loss {losses[0]:.3f} at first, {np.mean(losses[-20:]):.3f} at the end,"
+        f" {test_loss(trainer.p, data[-held:], rng):.3f} on text that is held back"
+    )
     print(sample(trainer.p, "The ", options.characters, rng))
     draw(losses)
     parts = np.median(trainer.seconds[-100:], axis=0) * 1e3  # without the steps that compile
@@ -310,8 +314,10 @@ def compare(trainer, characters, targets):
             taken[name].append((time.perf_counter() - start) / STEPS)
     for name, seconds in taken.items():
         ratio = statistics.median(b / a for a, b in zip(taken["Profuse"], seconds, strict=True))
-        print(f"  a step of {characters.size} characters with {name}: {min(seconds) * 1e3:.2f} ms"
-              f" at best, {ratio:.2f} times Profuse's")  # fmt: skip
+        print(
+            f"  a step of {characters.size} characters with {name}: {min(seconds) * 1e3:.2f} ms"
+            f" at best, {ratio:.2f} times Profuse's"
+        )
     if len(calls) == 1:
         print("  (pip install torch to compare)")
 

@@ -67,11 +67,15 @@ def fit(images, labels, seed=0):
         return (rng.standard_normal(shape) * scale).astype(np.float32)
 
     p = {
-        "w0": normal(64, WIDTH, scale=64**-0.5), "b0": normal(WIDTH, scale=0.1),
-        "gain0": np.ones(WIDTH, np.float32), "bias0": np.zeros(WIDTH, np.float32),
-        "w1": normal(WIDTH, WIDTH, scale=WIDTH**-0.5), "b1": normal(WIDTH, scale=0.1),
-        "gain1": np.ones(WIDTH, np.float32), "bias1": np.zeros(WIDTH, np.float32),
-    }  # fmt: skip
+        "w0": normal(64, WIDTH, scale=64**-0.5),
+        "b0": normal(WIDTH, scale=0.1),
+        "gain0": np.ones(WIDTH, np.float32),
+        "bias0": np.zeros(WIDTH, np.float32),
+        "w1": normal(WIDTH, WIDTH, scale=WIDTH**-0.5),
+        "b1": normal(WIDTH, scale=0.1),
+        "gain1": np.ones(WIDTH, np.float32),
+        "bias1": np.zeros(WIDTH, np.float32),
+    }
     h = features(p, images).astype(np.float64)
     h1 = np.concatenate([h, np.ones((len(h), 1))], axis=1)
     target = np.eye(10)[labels] * 8.0 - 4.0
@@ -114,14 +118,10 @@ def main():
         correct += int((scores.argmax(-1) == labels[part]).sum())
         state = fused.state()
         misses = state.counters["guard_misses"] - before["guard_misses"]
-        happened = [
-            f"{e.kind}:{e.details['tier']}" if "tier" in e.details else e.kind
-            for e in pf.events()[seen:]
-        ]
+        happened = [f"{e.kind}:{e.details['tier']}" if "tier" in e.details else e.kind for e in pf.events()[seen:]]
         happened += [f"guard-miss x{misses}"] if misses else []
         print(
-            f"{call:>4} {len(scores):>5} {state.tier:<10} {ours * 1e3:>8.2f} {plain * 1e3:>9.2f}"
-            f"  {' '.join(happened)}"
+            f"{call:>4} {len(scores):>5} {state.tier:<10} {ours * 1e3:>8.2f} {plain * 1e3:>9.2f}  {' '.join(happened)}"
         )
         fused.wait()  # in place of the other work between batches: compiles land meanwhile
 

@@ -115,8 +115,9 @@ def main():
     state, losses = train(images[TEST:], labels[TEST:], epochs, rng)
     right = (logits(state[0], images[:TEST]).argmax(-1) == labels[:TEST]).mean()
     counters = step.state().counters
-    print(f"test accuracy {right:.1%}; {counters['compiles']} compiles,"
-          f" {counters['kernel_launches']} launches of kernels")  # fmt: skip
+    print(
+        f"test accuracy {right:.1%}; {counters['compiles']} compiles, {counters['kernel_launches']} launches of kernels"
+    )
     draw(losses, right)
     compare(state, images[:BATCH], labels[:BATCH])
     if epochs >= 40 and right < 0.97:
@@ -154,8 +155,9 @@ def compare(state, x, labels):
             taken[name].append((time.perf_counter() - start) / STEPS)
     for name, seconds in taken.items():
         ratio = statistics.median(b / a for a, b in zip(taken["Profuse"], seconds, strict=True))
-        print(f"  a step of {len(x)} images with {name}: {min(seconds) * 1e3:.3f} ms at best,"
-              f" {ratio:.2f} times Profuse's")  # fmt: skip
+        print(
+            f"  a step of {len(x)} images with {name}: {min(seconds) * 1e3:.3f} ms at best, {ratio:.2f} times Profuse's"
+        )
     if len(calls) == 1:
         print("  (pip install jax, or torch, to compare)")
 

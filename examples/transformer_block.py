@@ -58,10 +58,15 @@ def weights(seed=0):
     square = {name: normal(MODEL, MODEL) for name in ("wq", "wk", "wv", "wo")}
     ones, zeros = np.ones(MODEL, np.float32), np.zeros(MODEL, np.float32)
     return square | {
-        "w0": normal(MODEL, HIDDEN), "b0": np.zeros(HIDDEN, np.float32),
-        "w1": normal(HIDDEN, MODEL), "b1": zeros,
-        "gain0": ones, "bias0": zeros, "gain1": ones, "bias1": zeros,
-    }  # fmt: skip
+        "w0": normal(MODEL, HIDDEN),
+        "b0": np.zeros(HIDDEN, np.float32),
+        "w1": normal(HIDDEN, MODEL),
+        "b1": zeros,
+        "gain0": ones,
+        "bias0": zeros,
+        "gain1": ones,
+        "bias1": zeros,
+    }
 
 
 def main():

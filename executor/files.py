@@ -112,17 +112,17 @@ def opened_if_ours(path: Path) -> BinaryIO:
     return file
 
 
-def who_else_writes(found: os.stat_result) -> str:
+def who_else_writes(status: os.stat_result) -> str:
     """How others than this user and root could write a file or folder, in words; "" = they cannot.
 
-    ``found``: what `os.stat` says of it.
+    ``status``: what `os.stat` says of it.
     """
     if os.name != "posix":
         return ""
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"belongs to another user (uid {found.st_uid})"
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user (uid {status.st_uid})"
+    if status.st_mode & stat.S_IWOTH:
         return "can be written by every user"
-    if found.st_mode & stat.S_IWGRP:
-        return f"can be written by its group (gid {found.st_gid})"
+    if status.st_mode & stat.S_IWGRP:
+        return f"can be written by its group (gid {status.st_gid})"
     return ""

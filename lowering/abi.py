@@ -1,4 +1,4 @@
-"""What a caller must know to call a kernel: plain values that cross processes and live in caches.
+"""The facts that a caller must know to call a kernel: plain values that cross processes and live in caches.
 
 A kernel is one symbol ``void entry(int64_t *slots)``.  Slots, in order:
 
@@ -73,7 +73,7 @@ class KernelABI:
     ends_early: bool = False
 
     def sizes(self, read: Callable[[int, int], Size]) -> dict[str, Size]:
-        """What each size symbol stands for; ``read(input, axis)`` is a size, or what tells one."""
+        """The meaning of each size symbol; ``read(input, axis)`` is a size, or what tells one."""
         return {name: read(k, axis) // times for name, (k, axis, times) in self.symbols.items()}
 
     def workspace_size(self, sizes: dict[str, int]) -> int:
@@ -141,13 +141,8 @@ class KernelArtifact:
     @classmethod
     def from_header(cls, data: dict[str, Any], object: bytes) -> KernelArtifact:
         """The artifact of a `header` and its object code."""
-        kept = {key: value for key, value in data.items() if key not in ("abi", "one_thread")}
-        return cls(
-            object=object,
-            abi=abi_from_json(data["abi"]),
-            one_thread=tuple(data.get("one_thread", ())),
-            **kept,
-        )
+        rest = {key: value for key, value in data.items() if key not in ("abi", "one_thread")}
+        return cls(object=object, abi=abi_from_json(data["abi"]), one_thread=tuple(data.get("one_thread", ())), **rest)
 
     def to_json(self) -> str:
         """JSON text; inverse of `from_json`."""
@@ -182,7 +177,7 @@ def abi_from_json(data: dict[str, Any]) -> KernelABI:
         symbols={name: (index, axis, times) for name, index, axis, times in data["symbols"]},
         strides=tuple((index, axis) for index, axis in data["strides"]),
         workspace=data["workspace"],
-        in_place=tuple((output, given) for output, given in data["in_place"]),
+        in_place=tuple((output, input_) for output, input_ in data["in_place"]),
         restores=data.get("restores", False),
         ends_early=data.get("ends_early", False),
     )
@@ -195,9 +190,7 @@ def _spec_to_json(spec: TensorSpec) -> list:
 
 def _spec_from_json(data: list) -> TensorSpec:
     kind, dtype, dims, strides = data
-    return TensorSpec(
-        kind, dtype, tuple(dims), strides if isinstance(strides, str) else tuple(strides)
-    )
+    return TensorSpec(kind, dtype, tuple(dims), strides if isinstance(strides, str) else tuple(strides))
 
 
 def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tuple[int, int, int]]:
@@ -205,13 +198,13 @@ def size_bindings(specs: list[TensorSpec], symbols: list[str]) -> dict[str, tupl
 
     Raises LoweringError for a symbol of which no size is a multiple.
     """
-    found: dict[str, tuple[int, int, int]] = {}
+    bindings: dict[str, tuple[int, int, int]] = {}
     for number, spec in enumerate(specs):
         for axis, dim in enumerate(spec.dims):
             name, times = multiple_of(parse_dim(dim)) or ("", 0)
-            if name and times < found.get(name, (0, 0, inf))[2]:
-                found[name] = (number, axis, times)
+            if name and times < bindings.get(name, (0, 0, inf))[2]:
+                bindings[name] = (number, axis, times)
     for name in symbols:
-        if name not in found:
+        if name not in bindings:
             raise LoweringError(f"size symbol {name} is not the size of any argument")
-    return {name: found[name] for name in symbols}
+    return {name: bindings[name] for name in symbols}

@@ -12,18 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ctypes import (
-    POINTER,
-    byref,
-    c_char,
-    c_char_p,
-    c_int,
-    c_size_t,
-    c_uint,
-    c_uint8,
-    c_uint64,
-    c_void_p,
-)
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint8, c_uint64, c_void_p
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -46,52 +35,74 @@ _BACK_ENDS = {"x86_64": "X86", "aarch64": "AArch64", "arm64": "AArch64"}
 
 _p = c_void_p
 _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result's type first
-    "LLVMContextCreate": (_p,), "LLVMContextDispose": (None, _p),
+    "LLVMContextCreate": (_p,),
+    "LLVMContextDispose": (None, _p),
     "LLVMContextSetDiagnosticHandler": (None, _p, _p, _p),
-    "LLVMGetDiagInfoDescription": (_p, _p), "LLVMGetDiagInfoSeverity": (c_int, _p),
+    "LLVMGetDiagInfoDescription": (_p, _p),
+    "LLVMGetDiagInfoSeverity": (c_int, _p),
     "LLVMCreateMemoryBufferWithMemoryRangeCopy": (_p, c_char_p, c_size_t, c_char_p),
     "LLVMParseIRInContext": (c_int, _p, _p, POINTER(_p), POINTER(_p)),
-    "LLVMDisposeModule": (None, _p), "LLVMDisposeMessage": (None, _p),
-    "LLVMSetTarget": (None, _p, c_char_p), "LLVMSetModuleDataLayout": (None, _p, _p),
+    "LLVMDisposeModule": (None, _p),
+    "LLVMDisposeMessage": (None, _p),
+    "LLVMSetTarget": (None, _p, c_char_p),
+    "LLVMSetModuleDataLayout": (None, _p, _p),
     "LLVMPrintModuleToString": (_p, _p),
-    "LLVMGetDefaultTargetTriple": (_p,), "LLVMGetHostCPUName": (_p,),
+    "LLVMGetDefaultTargetTriple": (_p,),
+    "LLVMGetHostCPUName": (_p,),
     "LLVMGetHostCPUFeatures": (_p,),
     "LLVMGetTargetFromTriple": (c_int, c_char_p, POINTER(_p), POINTER(_p)),
     "LLVMCreateTargetMachine": (_p, _p, c_char_p, c_char_p, c_char_p, c_int, c_int, c_int),
     "LLVMDisposeTargetMachine": (None, _p),
-    "LLVMCreateTargetDataLayout": (_p, _p), "LLVMDisposeTargetData": (None, _p),
-    "LLVMCreatePassBuilderOptions": (_p,), "LLVMDisposePassBuilderOptions": (None, _p),
+    "LLVMCreateTargetDataLayout": (_p, _p),
+    "LLVMDisposeTargetData": (None, _p),
+    "LLVMCreatePassBuilderOptions": (_p,),
+    "LLVMDisposePassBuilderOptions": (None, _p),
     "LLVMRunPasses": (_p, _p, c_char_p, _p, _p),
     "LLVMParseCommandLineOptions": (None, c_int, POINTER(c_char_p), c_char_p),
-    "LLVMGetErrorMessage": (_p, _p), "LLVMDisposeErrorMessage": (None, _p),
+    "LLVMGetErrorMessage": (_p, _p),
+    "LLVMDisposeErrorMessage": (None, _p),
     "LLVMTargetMachineEmitToMemoryBuffer": (c_int, _p, _p, c_int, POINTER(_p), POINTER(_p)),
-    "LLVMGetBufferStart": (_p, _p), "LLVMGetBufferSize": (c_size_t, _p),
+    "LLVMGetBufferStart": (_p, _p),
+    "LLVMGetBufferSize": (c_size_t, _p),
     "LLVMDisposeMemoryBuffer": (None, _p),
-    "LLVMGetFirstFunction": (_p, _p), "LLVMGetNextFunction": (_p, _p),
+    "LLVMGetFirstFunction": (_p, _p),
+    "LLVMGetNextFunction": (_p, _p),
     "LLVMGetValueName2": (_p, _p, POINTER(c_size_t)),
-    "LLVMGetFirstUse": (_p, _p), "LLVMGetNextUse": (_p, _p), "LLVMGetUser": (_p, _p),
-    "LLVMGetOperand": (_p, _p, c_uint), "LLVMTypeOf": (_p, _p),
-    "LLVMGetVectorSize": (c_uint, _p), "LLVMGetElementType": (_p, _p),
-    "LLVMIsConstant": (c_int, _p), "LLVMGetAggregateElement": (_p, _p, c_uint),
-    "LLVMIsAConstantInt": (_p, _p), "LLVMConstIntGetZExtValue": (c_uint64, _p),
-    "LLVMInt64TypeInContext": (_p, _p), "LLVMConstInt": (_p, _p, c_uint64, c_int),
-    "LLVMCreateBuilderInContext": (_p, _p), "LLVMDisposeBuilder": (None, _p),
+    "LLVMGetFirstUse": (_p, _p),
+    "LLVMGetNextUse": (_p, _p),
+    "LLVMGetUser": (_p, _p),
+    "LLVMGetOperand": (_p, _p, c_uint),
+    "LLVMTypeOf": (_p, _p),
+    "LLVMGetVectorSize": (c_uint, _p),
+    "LLVMGetElementType": (_p, _p),
+    "LLVMIsConstant": (c_int, _p),
+    "LLVMGetAggregateElement": (_p, _p, c_uint),
+    "LLVMIsAConstantInt": (_p, _p),
+    "LLVMConstIntGetZExtValue": (c_uint64, _p),
+    "LLVMInt64TypeInContext": (_p, _p),
+    "LLVMConstInt": (_p, _p, c_uint64, c_int),
+    "LLVMCreateBuilderInContext": (_p, _p),
+    "LLVMDisposeBuilder": (None, _p),
     "LLVMPositionBuilderBefore": (None, _p, _p),
     "LLVMBuildExtractElement": (_p, _p, _p, _p, c_char_p),
     "LLVMBuildInBoundsGEP2": (_p, _p, _p, _p, POINTER(_p), c_uint, c_char_p),
-    "LLVMBuildStore": (_p, _p, _p, _p), "LLVMSetAlignment": (None, _p, c_uint),
+    "LLVMBuildStore": (_p, _p, _p, _p),
+    "LLVMSetAlignment": (None, _p, c_uint),
     "LLVMInstructionEraseFromParent": (None, _p),
-    "LLVMOrcCreateLLJIT": (_p, POINTER(_p), _p), "LLVMOrcDisposeLLJIT": (_p, _p),
-    "LLVMOrcLLJITGetExecutionSession": (_p, _p), "LLVMOrcLLJITGetMainJITDylib": (_p, _p),
+    "LLVMOrcCreateLLJIT": (_p, POINTER(_p), _p),
+    "LLVMOrcDisposeLLJIT": (_p, _p),
+    "LLVMOrcLLJITGetExecutionSession": (_p, _p),
+    "LLVMOrcLLJITGetMainJITDylib": (_p, _p),
     "LLVMOrcExecutionSessionSetErrorReporter": (None, _p, _p, _p),
     "LLVMOrcLLJITGetGlobalPrefix": (c_char, _p),
     "LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess": (_p, POINTER(_p), c_char, _p, _p),
     "LLVMOrcJITDylibAddGenerator": (None, _p, _p),
     "LLVMOrcLLJITMangleAndIntern": (_p, _p, c_char_p),
-    "LLVMOrcAbsoluteSymbols": (_p, _p, c_size_t), "LLVMOrcJITDylibDefine": (_p, _p, _p),
+    "LLVMOrcAbsoluteSymbols": (_p, _p, c_size_t),
+    "LLVMOrcJITDylibDefine": (_p, _p, _p),
     "LLVMOrcLLJITAddObjectFile": (_p, _p, _p, _p),
     "LLVMOrcLLJITLookup": (_p, _p, POINTER(c_uint64), c_char_p),
-}  # fmt: skip
+}
 _EXPORTED = 1  # LLVMJITSymbolGenericFlagsExported
 _HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
@@ -106,9 +117,7 @@ def _library() -> Any:
     try:
         library = ctypes.CDLL(next(filter(os.path.exists, paths), _FILE))
     except OSError as error:
-        raise LoweringError(
-            f"LLVM's library cannot be loaded: {error}", hint=f"pip install {_DISTRIBUTION}"
-        ) from error
+        raise LoweringError(f"LLVM's library cannot be loaded: {error}", hint=f"pip install {_DISTRIBUTION}") from error
     for name, (result, *arguments) in _SIGNATURES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -127,13 +136,13 @@ def _initialise(architecture: str) -> None:
 
 def _text(address: int | None, free: Callable[[int | None], object]) -> str:
     """The text at an address that LLVM has returned, which is freed."""
-    found = ctypes.string_at(address).decode(errors="replace") if address else ""
+    text = ctypes.string_at(address).decode(errors="replace") if address else ""
     free(address)
-    return found
+    return text
 
 
 def _message(error: int | None) -> str:
-    """What an LLVMErrorRef says, "" for none; the error is freed."""
+    """The text that an LLVMErrorRef says, "" for none; the error is freed."""
     if not error:
         return ""
     api = _library()
@@ -143,8 +152,8 @@ def _message(error: int | None) -> str:
 def host() -> tuple[str, str, str]:
     """Triple, name and features of the CPU this process runs on, as LLVM calls them."""
     api = _library()
-    asked = (api.LLVMGetDefaultTargetTriple, api.LLVMGetHostCPUName, api.LLVMGetHostCPUFeatures)
-    triple, cpu, features = (_text(ask(), api.LLVMDisposeMessage) for ask in asked)
+    getters = (api.LLVMGetDefaultTargetTriple, api.LLVMGetHostCPUName, api.LLVMGetHostCPUFeatures)
+    triple, cpu, features = (_text(ask(), api.LLVMDisposeMessage) for ask in getters)
     return triple, cpu, ",".join(sorted(features.split(","), key=lambda f: f[1:]))
 
 
@@ -181,7 +190,7 @@ def _set(options: Sequence[str], value: str) -> None:
         _library().LLVMParseCommandLineOptions(len(texts), array, b"")
 
 
-class Module:
+class LLVMModule:
     """A module of LLVM IR that is compiled for a target. Use it in a ``with`` statement.
 
     Raises LoweringError for an unknown target, and InternalError for IR that LLVM refuses.
@@ -202,13 +211,12 @@ class Module:
             self.close()
             raise
 
-    def __enter__(self) -> Module:
+    def __enter__(self) -> LLVMModule:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -225,9 +233,7 @@ class Module:
         """
         options = self._api.LLVMCreatePassBuilderOptions()
         with code_generation(*flags):
-            failed = self._api.LLVMRunPasses(
-                self._module, pipeline.encode(), self._machine, options
-            )
+            failed = self._api.LLVMRunPasses(self._module, pipeline.encode(), self._machine, options)
         self._api.LLVMDisposePassBuilderOptions(options)
         self._check(_message(failed), "LLVM cannot optimise the generated IR")
 
@@ -243,14 +249,14 @@ class Module:
         return _text(self._api.LLVMPrintModuleToString(self._module), self._api.LLVMDisposeMessage)
 
     def _target_machine(self, target: Target) -> int:
-        found, said = c_void_p(), c_void_p()
+        target_ref, said = c_void_p(), c_void_p()
         _initialise(target.triple.split("-")[0])
         triple = target.triple.encode()
-        if self._api.LLVMGetTargetFromTriple(triple, byref(found), byref(said)):
+        if self._api.LLVMGetTargetFromTriple(triple, byref(target_ref), byref(said)):
             why = _text(said.value, self._api.LLVMDisposeMessage)
             raise LoweringError(f"no code generator for {target.triple}: {why}")
         machine: int = self._api.LLVMCreateTargetMachine(
-            found, triple, target.cpu.encode(), target.features.encode(), LEVEL, _PIC, _SMALL
+            target_ref, triple, target.cpu.encode(), target.features.encode(), LEVEL, _PIC, _SMALL
         )
         return machine
 
@@ -280,29 +286,23 @@ class Module:
 
     def _calls_of(self, prefix: bytes) -> list[int]:
         """The calls of functions whose names begin so."""
-        api, found = self._api, []
+        api, calls = self._api, []
         function, length = api.LLVMGetFirstFunction(self._module), c_size_t()
         while function:
             name = api.LLVMGetValueName2(function, byref(length))
             if ctypes.string_at(name, length.value).startswith(prefix):
                 use = api.LLVMGetFirstUse(function)
                 while use:
-                    found.append(api.LLVMGetUser(use))
+                    calls.append(api.LLVMGetUser(use))
                     use = api.LLVMGetNextUse(use)
             function = api.LLVMGetNextFunction(function)
-        return found
+        return calls
 
     def _lanes(self, mask: int) -> list[int]:
         """The lanes of a constant mask that are not known to be off."""
         api = self._api
-        bits = [
-            api.LLVMGetAggregateElement(mask, k)
-            for k in range(api.LLVMGetVectorSize(api.LLVMTypeOf(mask)))
-        ]
-        return [
-            k for k, bit in enumerate(bits)
-            if not api.LLVMIsAConstantInt(bit) or api.LLVMConstIntGetZExtValue(bit)
-        ]  # fmt: skip
+        bits = [api.LLVMGetAggregateElement(mask, k) for k in range(api.LLVMGetVectorSize(api.LLVMTypeOf(mask)))]
+        return [k for k, bit in enumerate(bits) if not api.LLVMIsAConstantInt(bit) or api.LLVMConstIntGetZExtValue(bit)]
 
     def _store_lane(self, masked: int, lane: int) -> None:
         api = self._api
@@ -311,9 +311,9 @@ class Module:
         index = api.LLVMConstInt(api.LLVMInt64TypeInContext(self._context), lane, 0)
         builder = api.LLVMCreateBuilderInContext(self._context)
         api.LLVMPositionBuilderBefore(builder, masked)
-        taken = api.LLVMBuildExtractElement(builder, value, index, b"")
+        scalar = api.LLVMBuildExtractElement(builder, value, index, b"")
         place = api.LLVMBuildInBoundsGEP2(builder, element, pointer, byref(c_void_p(index)), 1, b"")
-        api.LLVMSetAlignment(api.LLVMBuildStore(builder, taken, place), 1)
+        api.LLVMSetAlignment(api.LLVMBuildStore(builder, scalar, place), 1)
         api.LLVMDisposeBuilder(builder)
         api.LLVMInstructionEraseFromParent(masked)
 
@@ -327,9 +327,9 @@ class Module:
         why = _text(said.value, self._api.LLVMDisposeMessage) if failed else ""
         self._check(why, "LLVM cannot generate code")
         size = self._api.LLVMGetBufferSize(buffer)
-        found = ctypes.string_at(self._api.LLVMGetBufferStart(buffer), size)
+        code = ctypes.string_at(self._api.LLVMGetBufferStart(buffer), size)
         self._api.LLVMDisposeMemoryBuffer(buffer)
-        return found
+        return code
 
     def _note(self, diagnostic: int, _: int) -> None:
         if self._api.LLVMGetDiagInfoSeverity(diagnostic) == _ERROR:
@@ -337,9 +337,9 @@ class Module:
             self._errors.append(_text(text, self._api.LLVMDisposeMessage))
 
     def _check(self, said: str, what: str) -> None:
-        found = [*([said] if said else []), *self._errors]
-        if found:
-            raise InternalError(f"{what}: {'; '.join(found)}")
+        messages = [*([said] if said else []), *self._errors]
+        if messages:
+            raise InternalError(f"{what}: {'; '.join(messages)}")
 
 
 class _Symbol(ctypes.Structure):
@@ -348,7 +348,7 @@ class _Symbol(ctypes.Structure):
     _fields_ = [("name", c_void_p), ("address", c_uint64), ("flags", c_uint8), ("target", c_uint8)]
 
 
-class Linked:
+class LinkedCode:
     """Object code in this process, by LLVM's linker; valid for as long as this object is alive.
 
     Args:
@@ -389,10 +389,10 @@ class Linked:
         self.symbols = {name: self._address(name) for name in wanted}
 
     def _address(self, name: str) -> int:
-        found = c_uint64()
-        failed = self._api.LLVMOrcLLJITLookup(self._jit, byref(found), name.encode())
+        address = c_uint64()
+        failed = self._api.LLVMOrcLLJITLookup(self._jit, byref(address), name.encode())
         _raise(failed, self._said)
-        return found.value
+        return address.value
 
     def __del__(self) -> None:
         if self._jit:

@@ -1,4 +1,4 @@
-"""Which processor a fusion function is for, by the devices of its arguments."""
+"""The processor that a fusion function is for, by the devices of its arguments."""
 
 from __future__ import annotations
 
@@ -23,17 +23,12 @@ def device_of_function(function: Program, home: str = HOST) -> str:
 
     ``home``: the device for a function none of whose arguments names one.
     """
-    found = devices_of(function.type_of(value) for value in function.inputs)
-    return next(iter(sorted(found, reverse=True)), home)
+    devices = devices_of(function.type_of(value) for value in function.inputs)
+    return next(iter(sorted(devices, reverse=True)), home)
 
 
 def compile_for(
-    function: Program,
-    target: Target,
-    *,
-    keep_stages: bool = False,
-    in_place: bool = False,
-    exact: bool = False,
+    function: Program, target: Target, *, keep_stages: bool = False, in_place: bool = False, exact: bool = False
 ) -> KernelArtifact | GpuArtifact:
     """Compile one fusion function for the processor that its arguments are on.
 
@@ -44,13 +39,11 @@ def compile_for(
     """
     home = GPU if target.gpu else HOST
     if not device_of_function(function, home).startswith(GPU):
-        from .cpu.stages import compile_program
+        from .cpu.cpu_stages import compile_program
 
-        return compile_program(
-            function, target, keep_stages=keep_stages, in_place=in_place, exact=exact
-        )
+        return compile_program(function, target, keep_stages=keep_stages, in_place=in_place, exact=exact)
     if not target.gpu:
         raise LoweringError(NO_GPU)
-    from .gpu.stages import compile_image
+    from .gpu.gpu_stages import compile_image
 
     return compile_image(function, target.gpu, target.gpu_image, keep_stages=keep_stages)

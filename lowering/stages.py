@@ -1,6 +1,6 @@
 """The way of a kernel: one ordered table of stages per target, and one runner for all tables.
 
-`cpu.stages.STAGES` and `gpu.stages.STAGES` are the tables. The text of each stage can be kept, and
+`cpu.cpu_stages.STAGES` and `gpu.gpu_stages.STAGES` are the tables. The text of each stage can be kept, and
 compiling can start from the text of any stage that can be read.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Compile:
+class KernelCompile:
     """The compile of one fusion function.
 
     Attributes:
@@ -69,9 +69,7 @@ class Stage:
     text: Callable[[Any], str] | None = str
 
 
-def run(
-    table: Sequence[Stage], value: Any, compile_: Compile, *, at: str = "", until: str = ""
-) -> Any:
+def run(table: Sequence[Stage], value: Any, compile_: KernelCompile, *, at: str = "", until: str = "") -> Any:
     """Run the stages of a table; returns the value of the last one.
 
     Args:
@@ -99,10 +97,10 @@ def read(table: Sequence[Stage], stage: str, text: str) -> Any:
 
     Raises LoweringError for a stage at which compiling cannot start, IRError for invalid text.
     """
-    for known in table:
-        if known.name == stage and known.read is not None:
-            return known.read(text)
-    raise _unknown(stage, [known.name for known in table if known.read is not None])
+    for entry in table:
+        if entry.name == stage and entry.read is not None:
+            return entry.read(text)
+    raise _unknown(stage, [entry.name for entry in table if entry.read is not None])
 
 
 def run_passes(pipeline: str, module: ir.Module, failure: str) -> None:
@@ -121,14 +119,14 @@ def run_passes(pipeline: str, module: ir.Module, failure: str) -> None:
         raise LoweringError(f"{failure}: {first_diagnostic(error)[0]}") from error
 
 
-def _unknown(stage: str, known: Sequence[str]) -> LoweringError:
-    return LoweringError(f"there is no stage {stage!r} here", hint=f"use one of {', '.join(known)}")
+def _unknown(stage: str, names: Sequence[str]) -> LoweringError:
+    return LoweringError(f"there is no stage {stage!r} here", hint=f"use one of {', '.join(names)}")
 
 
 # --- the stages that all targets share --------------------------------------------------------
 
 
-def _to_linalg(function: Program, compile_: Compile) -> ir.Module:
+def _to_linalg(function: Program, compile_: KernelCompile) -> ir.Module:
     from .linalg.to_linalg import to_linalg
 
     with compile_.timed("linalg"):

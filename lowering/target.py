@@ -12,9 +12,16 @@ _FAST_SUBNORMALS = ("znver", "btver", "bdver", "amdfam")
 # Intel's CPUs whose gathers leak data: microcode has them wait, 50 cycles for 8 numbers, where as
 # many loads take 10. Hypervisors hide that from what the system tells of weaknesses.
 _SLOW_GATHERS = (
-    "skylake", "skylake-avx512", "cascadelake", "cooperlake", "cannonlake", "icelake-client",
-    "icelake-server", "tigerlake", "rocketlake",
-)  # fmt: skip
+    "skylake",
+    "skylake-avx512",
+    "cascadelake",
+    "cooperlake",
+    "cannonlake",
+    "icelake-client",
+    "icelake-server",
+    "tigerlake",
+    "rocketlake",
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,7 @@ class Target:
         cpu: LLVM CPU name, e.g. ``"znver4"``.
         features: LLVM feature string, e.g. ``"+avx2,+fma"``.
         gpu: chip for functions whose tensors are on a device, e.g. ``"sm_90"``; "" = no GPU.
-        gpu_image: the stage of `lowering.gpu.stages` whose result the GPU's driver loads.
+        gpu_image: the stage of `lowering.gpu.gpu_stages` whose result the GPU's driver loads.
     """
 
     triple: str
@@ -51,8 +58,8 @@ class Target:
     @property
     def machine(self) -> Target:
         """The target without a preferred vector width."""
-        kept = (f for f in self.features.split(",") if f[1:] != _PREFERENCE)
-        return replace(self, features=",".join(kept))
+        features = (f for f in self.features.split(",") if f[1:] != _PREFERENCE)
+        return replace(self, features=",".join(features))
 
     def without_slow_gathers(self) -> Target:
         """The target with single loads in place of gathers, where those take longer."""

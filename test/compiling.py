@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import profuse.executor.compile.compiler as compiler
+from profuse.executor.compile.cache.cache_key import key_of, obstacle
 from profuse.executor.compile.cache.codec import from_sections, to_sections
-from profuse.executor.compile.cache.key import key_of, obstacle
-from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.cache.source_locations import SourceLocations
 from profuse.executor.compile.request import CompileRequest, CompileResult
+from profuse.executor.dispatch import loaded_dispatcher
 from profuse.executor.files import replacing
 from profuse.lowering import libllvm
 from profuse.lowering.cpu import codegen
@@ -37,16 +38,16 @@ _NO_OPTIMISATION = 0  # LLVMCodeGenLevelNone
 
 @contextmanager
 def quick_code(wanted: bool = True) -> Iterator[None]:
-    """Kernels are generated without optimisation in this ``with`` block, in this process."""
+    """Kernels and code of calls are generated without optimisation in this ``with`` block, in this process."""
     if not wanted:
         yield
         return
-    before = libllvm.LEVEL, codegen.pipeline_of
-    libllvm.LEVEL, codegen.pipeline_of = _NO_OPTIMISATION, lambda text: _NO_PASSES
+    before = libllvm.LEVEL, codegen.pipeline_of, loaded_dispatcher.PASSES
+    libllvm.LEVEL, codegen.pipeline_of, loaded_dispatcher.PASSES = _NO_OPTIMISATION, lambda text: _NO_PASSES, _NO_PASSES
     try:
         yield
     finally:
-        libllvm.LEVEL, codegen.pipeline_of = before
+        libllvm.LEVEL, codegen.pipeline_of, loaded_dispatcher.PASSES = before
 
 
 class Memo:
@@ -70,12 +71,10 @@ class Memo:
         finally:
             compiler.compile_graph = before
 
-    def _compiled(
-        self, compile_: Any, request: CompileRequest, *args: Any, **options: Any
-    ) -> CompileResult:
+    def _compiled(self, compile_: Any, request: CompileRequest, *args: Any, **options: Any) -> CompileResult:
         if args or options or request.keep_stages or request.repro_dir or obstacle(request):
             return compile_(request, *args, **options)
-        places = Places.of(request.ir)
+        places = SourceLocations.of(request.ir)
         path = self.folder / self._name(request, places)
         try:
             sections = pickle.loads(path.read_bytes())
@@ -89,9 +88,15 @@ class Memo:
             self._keep(path, to_sections(result, places.listed))
         return result
 
-    def _name(self, request: CompileRequest, places: Places) -> str:
-        parts = (key_of(request, places).digest, request.check_ms, request.check_bytes,
-                 request.pinned, request.name, libllvm.LEVEL)  # fmt: skip
+    def _name(self, request: CompileRequest, places: SourceLocations) -> str:
+        parts = (
+            key_of(request, places).digest,
+            request.check_ms,
+            request.check_bytes,
+            request.pinned,
+            request.name,
+            libllvm.LEVEL,
+        )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def _keep(self, path: Path, sections: dict[str, bytes]) -> None:

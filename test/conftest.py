@@ -8,12 +8,12 @@ import queue
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
-from every_case import EVERY_CASE
+from every_case import EVERY_CASE, named_cases, sampled
 
 # In the environment, so that it holds for the processes that tests start, too.
 os.environ["PROFUSE_CACHE"] = "off"
@@ -36,9 +36,7 @@ if os.environ.get("PYTHONDONTWRITEBYTECODE") != "mutated":
 _MEMO = "PYTEST_PROFUSE_MEMO"  # the folder of the session, for xdist's workers
 
 # How long drawing examples takes depends on the machine, and on what else it does.
-hypothesis.settings.register_profile(
-    "profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
+hypothesis.settings.register_profile("profuse", suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("profuse")
 
 
@@ -52,9 +50,7 @@ def queues_are_pure() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--part", metavar="SEED/N", help="run an N-th of the tests, another one by another seed"
-    )
+    parser.addoption("--part", metavar="SEED/N", help="run an N-th of the tests, another one by another seed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,33 +62,44 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: os.environ.pop(_MEMO))
 
 
-# Folders of which all tests are marked so, see compiling.py.
+# Folders of which all tests are marked so, those inside included; see compiling.py.
 _MARKED = {
     "lowering": ("optimised",),
     "fuzz": ("optimised",),
-    "executor/loops": ("optimised",),
+    "executor/functions/loops": ("optimised",),
+    "executor/dispatch": ("optimised",),  # code of calls as users get it
     "executor/compile": ("compiles",),
 }
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks the tests of folders, takes the part that is asked for, and begins with long tests.
+    """Marks the tests of folders, takes samples, or the part that is asked for, and begins with long tests.
 
     A process that has a long test left when the others have run out of tests is waited for.
     """
     root = Path(__file__).parent
     for item in items:
-        folder = item.path.parent.relative_to(root).as_posix()
-        for mark in _MARKED.get(folder, ()):
+        folders = [path.as_posix() for path in item.path.relative_to(root).parents]
+        for mark in (mark for folder in folders for mark in _MARKED.get(folder, ())):
             item.add_marker(mark)
+    if not EVERY_CASE:
+        chosen = sampled(items, named_cases())
+        _keep(config, items, lambda item: item in chosen)
     if part := config.getoption("--part"):
         seed, _, parts = part.rpartition("/")
-        kept = [i for i in items if zlib.crc32(f"{seed} {i.nodeid}".encode()) % int(parts) == 0]
-        taken = set(kept)
-        config.hook.pytest_deselected(items=[i for i in items if i not in taken])
-        items[:] = kept
+        _keep(config, items, lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()) % int(parts) == 0)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], is_kept: Callable[[pytest.Item], bool]) -> None:
+    """Leave out other tests, and have pytest tell how many."""
+    kept, others = [], []
+    for item in items:
+        (kept if is_kept(item) else others).append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+    items[:] = kept
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -156,10 +163,10 @@ def no_failed_check(request: pytest.FixtureRequest, no_earlier_events: None):
 @pytest.fixture
 def own_functions(monkeypatch: pytest.MonkeyPatch):
     """Reports show the functions of this test alone: thousands of earlier ones may be alive."""
-    from profuse.executor.observe import registry
+    from profuse.executor.observe import live_functions
 
-    functions = registry.functions
-    last = max(map(registry.number_of, functions()), default=0)
+    functions = live_functions.functions
+    last = max(map(live_functions.number_of, functions()), default=0)
     monkeypatch.setattr(
-        registry, "functions", lambda: [f for f in functions() if registry.number_of(f) > last]
+        live_functions, "functions", lambda: [f for f in functions() if live_functions.number_of(f) > last]
     )

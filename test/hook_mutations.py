@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation_runner import Mutation
 
 _CONTRACT = "executor/backward/test_one_contract.py"
-_CALLS = "executor/tape/calls.py"
+_CALLS = "executor/tape/hook_calls.py"
 _ORDER = "dialect/analysis/backward_order.py"
 _ORDERED = "dialect/test_backward_order.py"
 _WATCH = "executor/backward/watch.py"
@@ -42,20 +42,20 @@ HOOK_MUTATIONS = (
     Mutation(
         "arrays of the tape that hooks return flow on",
         _CALLS,
-        "if type(new) is Array and type(given) is not Array:",
+        "if type(new) is Array and type(view) is not Array:",
         "if False:",
         (_CONTRACT,),
     ),
     Mutation(
         "None from a rule is no gradient on the tape",
-        "executor/tape/custom.py",
+        "executor/tape/custom_functions.py",
         "_zeros(edge) if g is None else _as_array(g)",
         "None if g is None else _as_array(g)",
         (_CONTRACT,),
     ),
     Mutation(
         "None from a rule is no gradient in functions that run op by op",
-        "executor/tape/builder.py",
+        "executor/tape/eager_builder.py",
         "return np.zeros(x.shape, x.dtype)[()] if self.wanted[index] else None",
         "return None",
         ("executor/tape/test_fuzzed.py",),
@@ -81,16 +81,10 @@ HOOK_MUTATIONS = (
         "        return\n",
         (_CONTRACT,),
     ),
-    Mutation(
-        "hooks may not write to what nobody needs any more",
-        _WATCH,
-        "k >= start and ",
-        "",
-        (_CONTRACT,),
-    ),
+    Mutation("hooks may not write to what nobody needs any more", _WATCH, "k >= start and ", "", (_CONTRACT,)),
     Mutation(
         "scopes in hooks have an effect while a run is eager",
-        "executor/backward/run.py",
+        "executor/backward/captured_run.py",
         "    STATE.running += 1\n    try:\n        return run(",
         "    try:\n        return run(",
         (_CONTRACT,),
@@ -98,15 +92,15 @@ HOOK_MUTATIONS = (
     Mutation(
         "compilers have their backward runs captured",
         "executor/backward/making.py",
-        "    with _apart():\n        run = compiler(made)\n",
-        "    run = compiler(made)\n",
+        "    with _apart():\n        run = compiler(graph)\n",
+        "    run = compiler(graph)\n",
         (_CONTRACT + "::test_a_compiler_that_runs_backwards_has_its_run_eager",),
     ),
     Mutation(
         "nodes that are called as they are capture for no reason",
         "executor/backward/making.py",
-        "if (found := cache.find(walk, pattern)) is not None:",
-        "if (found := None) is not None:",
+        "if (variant := cache.find(walk, pattern)) is not None:",
+        "if (variant := None) is not None:",
         ("executor/backward/test_compilers.py",),
     ),
     Mutation(
@@ -133,8 +127,8 @@ HOOK_MUTATIONS = (
     Mutation(
         "of results without gradient mode the temporaries are among them",
         "executor/plans/differentiable.py",
-        "return found[0] if self.real == 1 else found[: self.real]",
-        "return found[0] if self.real == 1 else found",
+        "return outputs[0] if self.real == 1 else outputs[: self.real]",
+        "return outputs[0] if self.real == 1 else outputs",
         (
             "executor/plans/test_differentiable.py::"
             "test_without_gradient_mode_there_are_as_many_results_as_the_function_has",

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 from profuse.dialect.importers.numpy.python import purity
-from profuse.dialect.ops.control_flow import effects
+from profuse.dialect.ops.control_flow import effect_ops
 from profuse.executor.compile import worker
 from profuse.executor.compile.proof import measure
 from profuse.executor.cuda.exchange import libraries
 from profuse.executor.cuda.nvidia import cublaslt
-from profuse.executor.dispatch import entry as entries
 from profuse.executor.dispatch import layout
+from profuse.executor.dispatch import loaded_dispatcher as entries
 from profuse.executor.interpret.record import Record
 from profuse.executor.memory import thread_block
 from profuse.executor.observe import perfetto, timeline
@@ -91,17 +91,17 @@ def options_of(f: Any) -> Any:
 
 def locks(f: Any) -> tuple[Any, ...]:
     """The locks of a function of one graph: that of its executor, and its own."""
-    return executor_of(f)._lock, f._lock
+    return executor_of(f)._lock, f._graphs.lock
 
 
 def graph_count(f: Any) -> int:
     """Graphs that a function keeps."""
-    return len(f._variants)
+    return len(f._graphs.variants)
 
 
 def plain_graph_count(f: Any) -> int:
     """Of these, the ones whose arguments are their own leaves."""
-    return len(f._flat)
+    return len(f._graphs.flat)
 
 
 # --- executors ---------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def emitted_call(f: Any) -> Callable[..., Any]:
 
 def entry_of(f: Any, *, into: bool = False) -> Any:
     """The emitted code of a function's calls, or of those of `into`."""
-    return (f._writer if into else f._dispatcher).entry
+    return (f._emission.writer if into else f._emission.dispatcher).entry
 
 
 def emitted_hits(f: Any, *, into: bool = False) -> int:
@@ -155,7 +155,7 @@ def emitted_hits(f: Any, *, into: bool = False) -> int:
 
 def reverse_hits(f: Any) -> int:
     """Runs of reverse halves that emitted code has answered so far."""
-    entries = [pull.dispatcher.entry for pull in f._pulls()]
+    entries = [pull.dispatcher.entry for pull in f._emission.pulls()]
     return sum(e.read(cells.hits) for e in entries if e is not None for cells in e.cells)
 
 
@@ -290,7 +290,7 @@ def forget_libraries(monkeypatch: Any) -> None:
 
 def forget_printed(monkeypatch: Any) -> None:
     """As if nothing that prints once had printed yet."""
-    monkeypatch.setattr(effects, "_printed", set())
+    monkeypatch.setattr(effect_ops, "_printed", set())
 
 
 def forget_strategy(monkeypatch: Any) -> None:

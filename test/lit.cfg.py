@@ -59,9 +59,7 @@ config.environment["PROFUSE_CACHE"] = "off"  # noqa: F821
 
 config.substitutions.append(("%{python}", _prepared("python")))  # noqa: F821
 _environment = {**os.environ, **config.environment}  # noqa: F821
-_server = subprocess.Popen(
-    [sys.executable, _program, _socket, "--serve"], stdin=subprocess.PIPE, env=_environment
-)
+_server = subprocess.Popen([sys.executable, _program, _socket, "--serve"], stdin=subprocess.PIPE, env=_environment)
 while not os.path.exists(_socket) and _server.poll() is None:
     time.sleep(0.01)
 

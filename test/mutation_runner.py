@@ -69,13 +69,15 @@ def corpus_status(tree: Path, _tests: tuple[str, ...], seconds: float = _TIMEOUT
 def _status(tree: Path, arguments: list[str], seconds: float) -> int | None:
     # Bytecode of a file that changes within a second would be taken for that of the next change;
     # conftest.py knows this value.
-    environment = os.environ | {
-        "PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "mutated",
-    }  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(tree.parent), "PYTHONDONTWRITEBYTECODE": "mutated"}
     process = subprocess.Popen(
-        [sys.executable, *arguments], cwd=tree, env=environment, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, *arguments],
+        cwd=tree,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -89,16 +91,14 @@ def _status(tree: Path, arguments: list[str], seconds: float) -> int | None:
 def of_cpu_lowering(mutations: Sequence[Mutation]) -> list[Mutation]:
     """Faults that the check of new kernels has to notice."""
     known = [
-        m for m in mutations
-        if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/")
-        and m.name not in NOT_SHOWN
-    ]  # fmt: skip
+        m
+        for m in mutations
+        if m.file.startswith("lowering/") and not m.file.startswith("lowering/gpu/") and m.name not in NOT_SHOWN
+    ]
     return [*known, *(Mutation(*fault[:4], (), fault[4:]) for fault in FAULTS)]
 
 
-def try_out(
-    mutation: Mutation, tree: Path, seconds: float = _TIMEOUT, run: Status = pytest_status
-) -> str:
+def try_out(mutation: Mutation, tree: Path, seconds: float = _TIMEOUT, run: Status = pytest_status) -> str:
     """``"caught"``, ``"NOT CAUGHT"``, ``"TIMED OUT"``, or why it could not be tried.
 
     Tests that hang say nothing of what they would have found: a fault that shows as a hang has
@@ -129,9 +129,7 @@ def try_out(
 def revision(root: Path = ROOT) -> str:
     """Text that differs from commit to commit: the commit, or without git a digest of the list."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True
-        )
+        done = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True)
         if done.returncode == 0:
             return done.stdout.strip()
     except OSError:
@@ -152,9 +150,7 @@ def main(mutations: Sequence[Mutation]) -> int:
     parser.add_argument("--sample", action="store_true", help="quick ones of a tenth, by commit")
     parser.add_argument("--seconds", type=float, help="begin no further mutation after so many")
     parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
-    parser.add_argument(
-        "--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice"
-    )
+    parser.add_argument("--selfcheck", action="store_true", help="faults of lowering, which kernels' checks notice")
     arguments = parser.parse_args()
     names = arguments.names
     run: Status = corpus_status if arguments.selfcheck else pytest_status

@@ -76,8 +76,13 @@ def elementwise(x):
 
 
 FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
-    (softmax, (F, ROW)), (layernorm, (F, ROW)), (columns, (F,)), (columns, (WIDE,)),
-    (softmax, (LONG, LONG[0])), (attention, (BATCH, BATCH)), (chained, (D,)),
+    (softmax, (F, ROW)),
+    (layernorm, (F, ROW)),
+    (columns, (F,)),
+    (columns, (WIDE,)),
+    (softmax, (LONG, LONG[0])),
+    (attention, (BATCH, BATCH)),
+    (chained, (D,)),
     (reversed_attention, (BATCH, BATCH)),
     (lambda x, w, b: np.maximum(x @ w + b, 0), (F, F.T.copy(), np.ones(6, np.float32))),
     (lambda x: np.tanh(x[::2, ::-1]).T + 1, (D,)),
@@ -89,7 +94,9 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     (lambda x, i: x[i] * 2, (D, ROWS)),
     (lambda x, i: ADD(x * 2, x[i] + 1, i, axes=(0,)), (F, ROWS)),
     (lambda x, n: x[n] + 1, (D, 2)),
-    (integers, (P, P + 1)), (elementwise, (F,)), (elementwise, (D,)),
+    (integers, (P, P + 1)),
+    (elementwise, (F,)),
+    (elementwise, (D,)),
     (lambda x: (np.cumsum(x, axis=0), x.argmax(axis=1), x.min()), (D,)),
     (lambda x: (x.argmax(axis=1), (x * x[::-1]).argmin(axis=1)), (TIES,)),
     (lambda x: np.tanh(x.astype(np.float16)).sum(axis=1), (F,)),
@@ -104,12 +111,10 @@ FUNCTIONS: tuple[tuple[Callable, tuple], ...] = (
     # Several chunks, where sizes are symbolic.
     (lambda x: x.sum(axis=0), (TALL,)),
     (lambda x: x @ np.ones((4, 3)), (TALL,)),
-    (lambda x: np.exp(x) - x, (F,)), (lambda x: (x >> 1).astype(np.int32), (np.arange(9),)),
-)  # fmt: skip
-DONATING = (
-    (lambda x: x[::-1] * 2 + x, (D.copy(),)),
-    (lambda x: np.tanh(x) + 1, (D.copy(),)),
-)  # fmt: skip
+    (lambda x: np.exp(x) - x, (F,)),
+    (lambda x: (x >> 1).astype(np.int32), (np.arange(9),)),
+)
+DONATING = ((lambda x: x[::-1] * 2 + x, (D.copy(),)), (lambda x: np.tanh(x) + 1, (D.copy(),)))
 
 
 def main() -> int:
@@ -127,8 +132,11 @@ def main() -> int:
                     bad += state.counters["check_failures"]
                     print(f"{strategy[0][0]} {number} {fn.__name__}:", *state.reasons)
                 elif not state.counters["kernels_checked"]:
-                    print(f"{strategy[0][0]} {number} {fn.__name__} is not checked:",
-                          *(s.checked for s in state.specializations), *state.reasons)  # fmt: skip
+                    print(
+                        f"{strategy[0][0]} {number} {fn.__name__} is not checked:",
+                        *(s.checked for s in state.specializations),
+                        *state.reasons,
+                    )
     print(f"{bad} checks failed")
     return 1 if bad else 0
 

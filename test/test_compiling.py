@@ -4,8 +4,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from compiling import Memo, quick_code
+from profuse.dialect.pipeline.options import PipelineOptions
 from profuse.executor.compile.compiler import compile_cached
-from profuse.executor.compile.request import CompileRequest, optimizing_pipeline
+from profuse.executor.compile.request import CompileRequest
 from profuse.executor.settings.events import Counters
 from profuse.lowering.target import host_target
 
@@ -54,9 +55,7 @@ def test_what_is_not_plain_is_compiled_anew(tmp_path):
         made, found = (compile_cached(request, Counters()) for _ in range(2))
     assert memo.hits == 1
     assert (found.ir, found.trace, found.checks) == (made.ir, made.trace, made.checks)
-    assert {n: k.object for n, k in found.kernels.items()} == {
-        n: k.object for n, k in made.kernels.items()
-    }
+    assert {n: k.object for n, k in found.kernels.items()} == {n: k.object for n, k in made.kernels.items()}
 
 
 @pytest.mark.skipif(not host_target().triple.startswith("x86"), reason="names of x86's registers")
@@ -81,4 +80,4 @@ def _request(**options) -> CompileRequest:
       }
     }
     """  # noqa: E501
-    return CompileRequest(ir, optimizing_pipeline("static", 1, 128, 128), None, name="f", **options)
+    return CompileRequest(ir, PipelineOptions().optimizing(), None, name="f", **options)

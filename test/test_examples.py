@@ -82,9 +82,7 @@ def test_gradients_on_the_tape_are_those_of_the_traced_loss(chars, data):
         pairs = zip(chars.leaves(trainer.p), chars.leaves(wanted), strict=True)
         for x, gradient in pairs:
             assert x.grad.dtype == np.float32 and x.grad.shape == x.shape
-            np.testing.assert_allclose(
-                x.grad, gradient, rtol=1e-4, atol=1e-5 * np.abs(gradient).max()
-            )
+            np.testing.assert_allclose(x.grad, gradient, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
             x.grad = None
         trainer.step(characters, targets, 1e-3)
         launches.append(counted(chars, "kernel_launches"))

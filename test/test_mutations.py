@@ -30,9 +30,7 @@ def test_every_mutation_can_be_tried():
             path = ROOT / file
             if not path.exists() or path.read_text("utf-8").count(old) != 1:
                 stale.append(f"{m.name}: {file}")
-        stale += [
-            f"{m.name}: {t}" for t in m.tests if not (ROOT / "test" / t.split("::")[0]).exists()
-        ]
+        stale += [f"{m.name}: {t}" for t in m.tests if not (ROOT / "test" / t.split("::")[0]).exists()]
     assert not stale
 
 
@@ -54,10 +52,7 @@ def tree(tmp_path):
         (mutation("seconds = 0", "seconds = 60", hangs=True), "caught"),
         (mutation("value = 1", "value = 2", hangs=True), "caught"),
         (mutation("unused = 0", "", also=(("module.py", "value = 1", ""),)), "caught"),
-        (
-            mutation("unused = 0", "", also=(("module.py", "no", ""),)),
-            "STALE: its text occurs 0 times in module.py",
-        ),
+        (mutation("unused = 0", "", also=(("module.py", "no", ""),)), "STALE: its text occurs 0 times in module.py"),
         (mutation("= 0", "= 1"), "STALE: its text occurs 2 times in module.py"),
     ],
 )

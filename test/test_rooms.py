@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("dialect", "lowering", "executor", "tools")
 ONE_ROOM = {"tools"}  # packages that are not divided
+_FOLDERS = re.compile(r"^\* `(?P<room>[\w.]+)`: (?P<folders>.+)$")
 _LINE = re.compile(r"^\d+\. `(?P<room>[\w.]+)`: (?P<sentence>.+)$")
 
 Imports = Mapping[str, Mapping[str, str]]  # module -> module that it imports -> file:line
@@ -107,6 +108,37 @@ def upward(imports: Imports, order: list[str]) -> list[str]:
     return wrong
 
 
+def folders_on_the_page(root: Path) -> dict[str, list[str]]:
+    """The folders inside each room in the order of docs/architecture.md, lowest first."""
+    page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("\n### Folders inside rooms\n")[2].partition("\n## ")[0]
+    lines = filter(None, map(_FOLDERS.match, section.splitlines()))
+    return {line["room"]: line["folders"].replace("`", "").split(", ") for line in lines}
+
+
+def siblings(modules: Mapping[str, Path]) -> dict[str, set[str]]:
+    """The folders inside each folder below a package that has two or more."""
+    inner: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        room, _, folder = package.rpartition(".")
+        if "." in room:
+            inner.setdefault(room, set()).add(folder)
+    return {room: folders for room, folders in inner.items() if len(folders) > 1}
+
+
+def out_of_order(imports: Imports, folders: Mapping[str, list[str]]) -> list[str]:
+    """Imports of a folder that stands behind the importing one in the same room, in words."""
+    wrong = []
+    for module, targets in imports.items():
+        for target, where in targets.items():
+            for room, order in folders.items():
+                ends = [m.removeprefix(room + ".").split(".")[0] for m in (module, target) if m.startswith(room + ".")]
+                if len(ends) == 2 and set(ends) <= set(order) and order.index(ends[1]) > order.index(ends[0]):
+                    wrong.append(f"{where}: {module} imports {target}")
+    return wrong
+
+
 def circles(imports: Imports) -> list[str]:
     """For each set of modules that import each other, a shortest circle, in words."""
     found: list[str] = []
@@ -149,6 +181,13 @@ def test_no_room_imports_a_higher_one(imports):
     assert not wrong, "\n".join(wrong)
 
 
+def test_folders_inside_rooms_are_in_their_order(imports):
+    folders = folders_on_the_page(ROOT)
+    assert {room: set(order) for room, order in folders.items()} == siblings(modules(ROOT))
+    wrong = out_of_order(imports, folders)
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_imports_go_in_a_circle(imports):
     found = circles(imports)
     assert not found, "\n".join(found)
@@ -176,9 +215,7 @@ def small(tmp_path):
     files = {
         "dialect/__init__.py": "",
         "dialect/low.py": "def f():\n    from .high import g\n",
-        "dialect/high.py": (
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import low\n"
-        ),
+        "dialect/high.py": ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import low\n"),
         "lowering/one.py": "import profuse.lowering.two\n",
         "lowering/two.py": "try:\n    from profuse.lowering import one\nfinally:\n    pass\n",
     }
@@ -210,4 +247,12 @@ def test_a_folder_with_a_line_of_its_own_is_a_room_inside_a_room():
     assert upward(imports, list(listed)) == [
         "loops.py:1: dialect.importers.numpy.source.loops (dialect.importers.numpy.source) "
         "imports dialect.importers.mlir_text (dialect.importers)"
+    ]
+
+
+def test_an_import_of_a_folder_that_stands_behind_is_found():
+    imports = {"lowering.gpu.kernels.a": {"lowering.gpu.loops.b": "a.py:1", "lowering.gpu.c": "a.py:2"}}
+    assert not out_of_order(imports, {"lowering.gpu": ["loops", "kernels"]})
+    assert out_of_order(imports, {"lowering.gpu": ["kernels", "loops"]}) == [
+        "a.py:1: lowering.gpu.kernels.a imports lowering.gpu.loops.b"
     ]

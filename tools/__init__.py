@@ -1,1 +1,1 @@
-"""What runs from a shell: `profuse-opt`, `profuse-run`, the cache, the report of a run."""
+"""Commands of the shell: `profuse-opt`, `profuse-run`, the cache, the report of a run."""

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ..dialect.errors import ArgumentError, FileError, ProfuseError
+from ..executor.compile.cache.cache_key import outdated
 from ..executor.compile.cache.codec import check_entry
 from ..executor.compile.cache.entry import CorruptEntry, Header
 from ..executor.compile.cache.folder import UnusableCache, check_folder, default_root
-from ..executor.compile.cache.key import outdated
 from ..executor.compile.cache.profiles import is_profile
 from ..executor.compile.cache.store import Evicted, File, Store
 from ..executor.settings.knobs import knobs
@@ -48,21 +48,20 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="one JSON object instead of text")
 
     def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, parents=[common], help=text, description=text)
-        made.set_defaults(run=run)
-        return made
+        parser = commands.add_parser(name, parents=[common], help=text, description=text)
+        parser.set_defaults(run=run)
+        return parser
 
     command("list", _list, "entries, the latest used first")
     verify = command("verify", _verify, "read every entry; exit status 1 if one is corrupt")
     verify.add_argument("--delete", action="store_true", help="delete what is corrupt")
     prune = command("prune", _prune, "delete what was not used for longest")
+    prune.add_argument("--bytes", metavar="N", help="keep so much: 1000, 64K, 20M, 1G (default: the knob)")
     prune.add_argument(
-        "--bytes", metavar="N", help="keep so much: 1000, 64K, 20M, 1G (default: the knob)"
-    )
-    prune.add_argument(
-        "--outdated", action="store_true",
+        "--outdated",
+        action="store_true",
         help="first delete what other versions of profuse or its packages have stored",
-    )  # fmt: skip
+    )
     command("clear", _clear, "delete every entry")
     return parser
 
@@ -76,7 +75,7 @@ def _store(folder: str | None) -> Store:
 
 
 def _unused(store: Store) -> str:
-    """Why no process of this user would use the folder; "" = they would."""
+    """The reason why no process of this user would use the folder; "" = they would."""
     try:
         check_folder(store.folder, may_close=False)
     except FileNotFoundError:
@@ -90,16 +89,14 @@ def _list(args: argparse.Namespace, store: Store) -> int:
     rows = [_row(file, header) for file, header in store.headers()]
     total = sum(row["bytes"] for row in rows)
     if args.json:
-        print(json.dumps({
-            "folder": str(store.root), "unused": _unused(store), "bytes": total, "entries": rows,
-        }))  # fmt: skip
+        print(json.dumps({"folder": str(store.root), "unused": _unused(store), "bytes": total, "entries": rows}))
         return 0
     for row in rows:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
+        last_use = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["used"]))
         kernels = f"{row['kernels']} kernel{'s' * (row['kernels'] != 1)}"
         holds = "profile" if row["holds"] == "profile" else kernels
         print(
-            f"{row['entry'][:12]}  {used}  {size(row['bytes']):>9}  {holds:<10}  "
+            f"{row['entry'][:12]}  {last_use}  {size(row['bytes']):>9}  {holds:<10}  "
             f"{row['function']}  {_state(row) or row['checked']}".rstrip()
         )
     print(f"{_count(len(rows))}, {size(total)} of {size(knobs.cache_bytes)}, in {store.root}")
@@ -116,15 +113,17 @@ def _say_unused(store: Store) -> None:
 def _row(file: File, header: Header | CorruptEntry) -> dict[str, Any]:
     row: dict[str, Any] = {"entry": file.digest, "bytes": file.size, "used": file.used / 1e9}
     if isinstance(header, CorruptEntry):
-        return row | {
-            "function": "", "holds": "", "kernels": 0, "corrupt": str(header), "outdated": [],
-            "checked": "",
-        }  # fmt: skip
+        return row | {"function": "", "holds": "", "kernels": 0, "corrupt": str(header), "outdated": [], "checked": ""}
     return row | {
-        "function": header.label, "holds": "profile" if is_profile(header.key) else "compile",
-        "kernels": header.kernels, "created": header.created, "checked": header.checked,
-        "corrupt": "", "outdated": outdated(header.key), "key": header.key.parts,
-    }  # fmt: skip
+        "function": header.label,
+        "holds": "profile" if is_profile(header.key) else "compile",
+        "kernels": header.kernels,
+        "created": header.created,
+        "checked": header.checked,
+        "corrupt": "",
+        "outdated": outdated(header.key),
+        "key": header.key.parts,
+    }
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -149,10 +148,17 @@ def _verify(args: argparse.Namespace, store: Store) -> int:
             deleted = args.delete and store.remove(file.path)
             bad.append({"entry": file.digest, "why": str(error), "deleted": deleted})
     if args.json:
-        print(json.dumps({
-            "folder": str(store.root), "unused": _unused(store), "checked": len(files),
-            "corrupt": bad, "kernels": kernels,
-        }))  # fmt: skip
+        print(
+            json.dumps(
+                {
+                    "folder": str(store.root),
+                    "unused": _unused(store),
+                    "checked": len(files),
+                    "corrupt": bad,
+                    "kernels": kernels,
+                }
+            )
+        )
     else:
         for row in bad:
             end = " (deleted)" if row["deleted"] else ""
@@ -195,10 +201,10 @@ def _report(args: argparse.Namespace, store: Store, gone: Evicted) -> int:
 
 
 def _bytes(text: str) -> int:
-    found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
-    if not found:
+    match = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
+    if not match:
         raise ArgumentError(f"{text!r} is no number of bytes", hint="write 1000, 64K, 20M or 1G")
-    return int(found[1]) * UNITS[found[2]]
+    return int(match[1]) * UNITS[match[2]]
 
 
 def _count(entries: int) -> str:

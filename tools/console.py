@@ -1,4 +1,4 @@
-"""What all command-line tools do around their work."""
+"""The frame of all command-line tools around their work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tool(name: str, *errors: type[Exception]) -> Callable[[Main], Main]:
     with status 1 and says nothing, not even at exit.
     """
 
-    told: tuple[type[Exception], ...] = (ProfuseError, UsersError, *errors)
+    expected: tuple[type[Exception], ...] = (ProfuseError, UsersError, *errors)
 
     def decorate(main: Main) -> Main:
         @functools.wraps(main)
@@ -42,7 +42,7 @@ def tool(name: str, *errors: type[Exception]) -> Callable[[Main], Main]:
                 # Python writes what is left in its buffer when it ends; there it has a reader.
                 with contextlib.suppress(OSError, ValueError):
                     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            except told as error:
+            except expected as error:
                 print(f"{name}: error: {error}", file=sys.stderr)
             return 1
 

@@ -11,24 +11,22 @@ from collections.abc import Callable
 
 from ..dialect.errors import IRError, Loc
 
-_COMMENT = re.compile(
-    r"//\s*expected-error(?:@(?P<where>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
-)
+_COMMENT = re.compile(r"//\s*expected-error(?:@(?P<where>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}")
 _OFFSETS = {"above": -1, "below": 1}
 
 
 def expected_errors(text: str) -> list[tuple[int, str]]:
     """(line, text) of every comment; line 0 = an error without a position."""
-    found = []
+    errors = []
     for number, line in enumerate(text.splitlines(), start=1):
         for comment in _COMMENT.finditer(line):
             where = comment["where"]
             if where == "unknown":
-                found.append((0, comment["text"]))
+                errors.append((0, comment["text"]))
             else:
                 offset = _OFFSETS[where] if where in _OFFSETS else int(where or 0)
-                found.append((number + offset, comment["text"]))
-    return found
+                errors.append((number + offset, comment["text"]))
+    return errors
 
 
 def compare(text: str, name: str, errors: Callable[[], list[tuple[str, str]]]) -> None:
@@ -42,8 +40,7 @@ def compare(text: str, name: str, errors: Callable[[], list[tuple[str, str]]]) -
             complaints.append((position or name, f"unexpected error: {message}"))
         else:
             missing.remove(match)
-    complaints += [(f"{name}:{line}", f"expected error {want!r} was not produced")
-                   for line, want in missing]  # fmt: skip
+    complaints += [(f"{name}:{line}", f"expected error {want!r} was not produced") for line, want in missing]
     if complaints:
         (position, first), *more = complaints
         rest = [f"{where}: {what}" for where, what in more]
@@ -51,10 +48,10 @@ def compare(text: str, name: str, errors: Callable[[], list[tuple[str, str]]]) -
 
 
 def _line(position: str) -> int:
-    found = re.search(r":(\d+)(?::\d+)?$", position)
-    return int(found[1]) if found else 0
+    match = re.search(r":(\d+)(?::\d+)?$", position)
+    return int(match[1]) if match else 0
 
 
 def _loc(position: str) -> Loc | None:
-    found = re.fullmatch(r"(.*?):(\d+)(?::(\d+))?", position)
-    return Loc(found[1], int(found[2]), int(found[3] or 0)) if found else None
+    match = re.fullmatch(r"(.*?):(\d+)(?::(\d+))?", position)
+    return Loc(match[1], int(match[2]), int(match[3] or 0)) if match else None

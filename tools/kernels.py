@@ -1,4 +1,4 @@
-"""What `profuse-opt --emit` prints of GPU kernels: PTX, or what ptxas says that they need."""
+"""The output of `profuse-opt --emit` for GPU kernels: PTX, or what ptxas says that they need."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def kernels_text(module: ir.Module, form: str) -> str:
 
     kernels = [op for op in walk(module) if op.name == "gpu.module" and "targets" in op.attributes]
     if not kernels:
-        raise PipelineError(
-            f"no kernels to print as {form}", hint="run a pipeline that ends in gpu-to-nvvm"
-        )
+        raise PipelineError(f"no kernels to print as {form}", hint="run a pipeline that ends in gpu-to-nvvm")
     return "".join(_text(op, form) for op in kernels)
 
 
@@ -42,7 +40,9 @@ def _text(kernels: ir.Operation, form: str) -> str:
         return ptx
     chip = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
     assert chip is not None
-    lines = [f"{name} {chip[1]}: {need.registers} registers, {need.spilled} bytes spilled, "
-             f"{need.stack} bytes of stack, {need.shared} bytes shared\n"
-             for name, need in sorted(assemble(ptx, chip[1]).usage.items())]  # fmt: skip
+    lines = [
+        f"{name} {chip[1]}: {need.registers} registers, {need.spilled} bytes spilled, "
+        f"{need.stack} bytes of stack, {need.shared} bytes shared\n"
+        for name, need in sorted(assemble(ptx, chip[1]).usage.items())
+    ]
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""What ``profuse-opt --list-ops`` and ``--list-passes`` print."""
+"""The output of ``profuse-opt --list-ops`` and ``--list-passes``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from ..dialect.ir.op import OPS, Op
 def ops_text() -> str:
     """Support matrix: a line per op with its family and what it declares."""
     from ..dialect import ops  # noqa: F401  (defining the classes fills the table)
-    from ..dialect.ops import backward  # noqa: F401
+    from ..dialect.ops import backward, nn  # noqa: F401
 
-    rows: list[tuple[str, ...]] = [
-        ("op", "family", "fusion", "infer", "evaluate", "lower", "gradient")
-    ]
+    rows: list[tuple[str, ...]] = [("op", "family", "fusion", "infer", "evaluate", "lower", "gradient")]
     for name, cls in sorted(OPS.items()):
         family = cls.__mro__[1].__name__.lstrip("_")
         marks = [
@@ -43,7 +41,7 @@ def passes_text() -> str:
     """Our passes with their options and first line of help, then named pipelines."""
     from ..dialect.passes import load_passes
     from ..dialect.passes.base import PASSES
-    from ..dialect.pipeline.run import PIPELINES
+    from ..dialect.pipeline.execution import PIPELINES
     from ..dialect.pipeline.syntax import option_help
 
     load_passes()

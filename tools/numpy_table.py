@@ -1,4 +1,4 @@
-"""What becomes of each function of NumPy in a graph: ``docs/numpy.md``, made from the registries.
+"""The treatment of each function of NumPy in a graph: ``docs/numpy.md``, made from the registries.
 
 ``--write`` makes the page anew; without it the page is compared with what would be written. Exit
 status 1 = it is not current.
@@ -15,17 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..dialect.importers.numpy.capture import tracer as _tables  # noqa: F401 - fills the tables
-from ..dialect.importers.numpy.tracing.handler_tables import (
-    COMPOSED,
-    CREATION,
-    FUNCTIONS,
-    METHODS,
-    UFUNCS,
-    load_all,
-)
+from ..dialect.importers.numpy.tracing.handler_tables import COMPOSED, CREATION, FUNCTIONS, METHODS, UFUNCS, load_all
 from ..dialect.ir.gradients import rule_of
 from ..dialect.ir.op import op_named
-from ..dialect.ops.host.gradients import gradient_of
+from ..dialect.ops.host.host_gradients import gradient_of
 from ..dialect.ops.host.rule import name_of_function, rule_named, rules
 
 _PAGE = Path("docs/numpy.md")
@@ -54,7 +47,7 @@ no arrays (`np.hanning`, `np.finfo`) run while a function is traced and are not 
 
 
 def status(function: Any, name: str) -> tuple[str, str]:
-    """What becomes of a function, and whether it has a gradient.
+    """The treatment of a function, and a word on its gradient.
 
     ``name``: by which creation functions are known.
     """
@@ -82,7 +75,7 @@ def _of_host(name: str) -> str:
 
 
 def method_status(name: str) -> tuple[str, str]:
-    """What becomes of an ndarray method, and whether it has a gradient."""
+    """The treatment of an ndarray method, and a word on its gradient."""
     handler = METHODS.get(name)
     if handler is None or handler.__name__ == "_mutating":
         return PYTHON, "-"
@@ -98,16 +91,16 @@ def functions() -> Iterator[tuple[str, Any, str]]:
     yield f"np.lib.stride_tricks.{name}", getattr(np.lib.stride_tricks, name), name
     for prefix, module in (("np", np), ("np.linalg", np.linalg), ("np.fft", np.fft)):
         for name in sorted(dir(module)):
-            found = getattr(module, name)
-            if not name.startswith("_") and _is_of_arrays(found, name):
-                yield f"{prefix}.{name}", found, name
+            function = getattr(module, name)
+            if not name.startswith("_") and _is_of_arrays(function, name):
+                yield f"{prefix}.{name}", function, name
 
 
-def _is_of_arrays(found: Any, name: str) -> bool:
-    if isinstance(found, type) or not callable(found):
+def _is_of_arrays(function: Any, name: str) -> bool:
+    if isinstance(function, type) or not callable(function):
         return False
-    dispatches = isinstance(found, np.ufunc) or hasattr(found, "_implementation")
-    return dispatches or (name in CREATION and getattr(np, name) is found)
+    dispatches = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
+    return dispatches or (name in CREATION and getattr(np, name) is function)
 
 
 def methods() -> Iterator[str]:
@@ -120,15 +113,14 @@ def methods() -> Iterator[str]:
 def page_text() -> str:
     """The page for the NumPy that is installed."""
     load_all()
-    rows = [f"| `{shown}` | {' | '.join(status(found, name))} |" for shown, found, name in
-            functions()]  # fmt: skip
+    rows = [f"| `{shown}` | {' | '.join(status(function, name))} |" for shown, function, name in functions()]
     rows += [f"| `ndarray.{name}` | {' | '.join(method_status(name))} |" for name in methods()]
     rows.append(f"| `x[mask]` | {HOST} | {_of_host('numpy.ndarray.__getitem__')} |")
     return _PREFACE + "\n".join(rows) + "\n"
 
 
 def counted(count: Callable[[str], int]) -> str:
-    """How many functions are of each kind."""
+    """The number of functions of each kind."""
     return ", ".join(f"{count(kind)} {kind}" for kind in (NATIVE, HOST, PYTHON))
 
 

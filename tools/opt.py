@@ -39,23 +39,47 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="profuse-opt", description=__doc__)
     add = parser.add_argument
     add("file", nargs="?", default="-", help="IR text; - = standard input (the default)")
-    add("-p", "--pipeline", "--pass-pipeline", dest="pipeline", default="", metavar="PIPELINE",
-        help="passes to run, e.g. 'dce,form-fusions{min-size=2},canonicalize'")  # fmt: skip
-    add("--load", action="append", default=[], metavar="MODULE",
-        help="import a Python module that registers passes; may be repeated")  # fmt: skip
+    add(
+        "-p",
+        "--pipeline",
+        "--pass-pipeline",
+        dest="pipeline",
+        default="",
+        metavar="PIPELINE",
+        help="passes to run, e.g. 'dce,form-fusions{min-size=2},canonicalize'",
+    )
+    add(
+        "--load",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a Python module that registers passes; may be repeated",
+    )
+    add(
+        "--import",
+        dest="source",
+        metavar="INPUTS",
+        help="FILE is of another system, as ONNX; print its graph for such arguments: 'f32[1,8], i64[2]'",
+    )
     add("-o", dest="output", default="-", metavar="FILE", help="write the result to FILE")
-    add("--emit", choices=FORMS, default="ir",
-        help="print IR, or PTX of the kernels, or what ptxas says that they need")  # fmt: skip
+    add(
+        "--emit", choices=FORMS, default="ir", help="print IR, or PTX of the kernels, or what ptxas says that they need"
+    )
     add("--split-input-file", action="store_true", help=f"process parts between '{SPLIT}' alone")
-    add("--verify-diagnostics", action="store_true",
-        help="expect exactly the errors that '// expected-error' comments name")  # fmt: skip
+    add(
+        "--verify-diagnostics",
+        action="store_true",
+        help="expect exactly the errors that '// expected-error' comments name",
+    )
     add("--no-verify", action="store_true", help="do not check the meaning of the IR")
     add("--verify-each", action="store_true", help="check the meaning after every pass")
     add("--print-ir-after-all", action="store_true", help="print IR to stderr after every pass")
-    add("--print-ir-at-boundaries", action="store_true",
-        help="print IR to stderr between passes, with the names of both neighbours")  # fmt: skip
-    add("--trace-passes", action="store_true",
-        help="print the names of the passes in order to stderr, one a line")  # fmt: skip
+    add(
+        "--print-ir-at-boundaries",
+        action="store_true",
+        help="print IR to stderr between passes, with the names of both neighbours",
+    )
+    add("--trace-passes", action="store_true", help="print the names of the passes in order to stderr, one a line")
     add("--print-locations", action="store_true", help="print the locations of ops")
     add("--stats", action="store_true", help="print what passes counted, and times, to stderr")
     add("--list-passes", action="store_true", help="print passes and named pipelines")
@@ -68,7 +92,7 @@ def _run(options: argparse.Namespace) -> str:
     if options.pipeline or options.list_passes:
         # Passes of other rooms register themselves on import, as those of `dialect.passes` do.
         from ..dialect.autodiff import passes as _  # noqa: F401
-        from ..lowering.gpu import passes  # noqa: F401
+        from ..lowering.gpu import gpu_passes  # noqa: F401
         from ..lowering.linalg import to_linalg_pass  # noqa: F401
     for name in options.load:
         imported(name, "PYTHONPATH says where modules are looked for")
@@ -84,10 +108,10 @@ def _run(options: argparse.Namespace) -> str:
         from ..dialect.mlir.irdl import irdl_text
 
         return irdl_text()
-    from ..dialect.pipeline.run import parse_pipeline
+    from ..dialect.pipeline.execution import parse_pipeline
 
     parse_pipeline(options.pipeline)  # a misspelt command is reported before any IR is looked at
-    text, name = _read(options.file)
+    text, name = _read(options.file) if options.source is None else _imported(options.file, options.source)
     outputs = [_process(part, name, options) for part in _parts(text, options.split_input_file)]
     return f"{SPLIT}\n".join(outputs)
 
@@ -101,6 +125,21 @@ def _read(path: str) -> tuple[str, str]:
         return sys.stdin.buffer.read().decode("utf-8"), "<stdin>"
     except UnicodeDecodeError as error:
         raise FileError(f"<stdin> is not UTF-8 text (byte {error.start})") from None
+
+
+def _imported(path: str, inputs: str) -> tuple[str, str]:
+    """The graph of a file of another system, recorded for arguments that descriptions tell."""
+    import re
+
+    import numpy as np
+
+    from ..executor.arguments.array_spec import parse_spec
+    from ..executor.functions.load import load
+
+    rng = np.random.default_rng(0)
+    function = load(path, background=False)
+    function(*(parse_spec(part).sample(rng) for part in re.findall(r"[^\s,\[\]]+\[[^\]]*\]", inputs)))
+    return function.ir("graph"), path
 
 
 def _write(path: str, text: str) -> None:
@@ -147,7 +186,7 @@ def _load(text: str, name: str, options: argparse.Namespace) -> ir.Module:
 
 
 def _passes(module: ir.Module, options: argparse.Namespace) -> None:
-    from ..dialect.pipeline.run import run_pipeline
+    from ..dialect.pipeline.execution import run_pipeline
 
     timings: dict[str, float] | None = {} if options.stats else None
     trace: list[str] = []
@@ -190,9 +229,9 @@ def _errors(text: str, name: str, options: argparse.Namespace) -> list[tuple[str
     try:
         module = parse_module(text, name, verify=False)
         if not options.no_verify:
-            found = verify_module(module, name)
-            if found:
-                return [(str(d.loc or ""), d.message) for d in found]
+            complaints = verify_module(module, name)
+            if complaints:
+                return [(str(d.loc or ""), d.message) for d in complaints]
         _passes(module, options)
     except ProfuseError as error:
         return [(str(error.loc or ""), error.what)]

@@ -1,6 +1,6 @@
 """``profuse-run``: run a graph through its tiers and say what happened.
 
-The graph is a ``.mlir`` file or ``module:function`` (plain NumPy code); inputs are ``.npy`` files,
+The graph is a file that `profuse.load` takes, or ``module:function`` (plain NumPy code); inputs are ``.npy`` files,
 Python numbers, or descriptions such as ``f32[4,8]`` for which arrays are generated.
 """
 
@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ..dialect.errors import ArgumentError, ProfuseError
-from ..dialect.importers.numpy.tracing.pytree import flatten
 from ..dialect.ir.types import ScalarType, TensorType
+from ..dialect.trees.pytree import flatten
 from ..executor.arguments.array_spec import load_npy, parse_spec
 from ..executor.arguments.array_spec import spec as make_spec
-from ..executor.functions.base import GraphFunction
-from ..executor.functions.graph_function import LoadedFunction
-from ..executor.functions.jit import JitFunction, jit
+from ..executor.functions.function import GraphFunction
+from ..executor.functions.jit import jit
 from ..executor.functions.load import load
+from ..executor.functions.mlir_source import MlirSource
 from ..executor.settings.knobs import knobs
 from .console import tool
 from .user_code import UsersError, imported
@@ -42,14 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="profuse-run", description=__doc__)
-    parser.add_argument("graph", help="file.mlir or module:function")
+    parser.add_argument("graph", help="a file (.mlir, .onnx …) or module:function")
     parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="INPUT",
-        help="f32[4,8], file.npy, or a number; once per argument",
-    )  # fmt: skip
-    parser.add_argument(
-        "--calls", type=_at_least(1), default=3, help="how often to call (default 3)"
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="INPUT",
+        help="f32[4,8], file.npy, a number, or JSON: true, a list, a text, null; once per argument",
     )
+    parser.add_argument("--calls", type=_at_least(1), default=3, help="how often to call (default 3)")
     parser.add_argument("--seed", type=_at_least(0), default=0, help="seed of generated inputs")
     parser.add_argument("--strategy", help="e.g. static:2,dynamic:10")
     parser.add_argument("--device", help="cuda or cuda:1: copy inputs there at every call")
@@ -107,14 +111,21 @@ def _call(function: GraphFunction, inputs: list[Any]) -> Any:
 def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict]) -> int:
     state = function.state()
     if args.json:
-        print(json.dumps({
-            "graph": args.graph, "calls": rows, "tier": state.tier,
-            "remaining_depth": state.remaining_depth, "counters": dict(state.counters),
-            "specializations": [asdict(s) for s in state.specializations],
-            "reasons": list(state.reasons),
-            **({"ir": function.ir(args.ir)} if args.ir else {}),
-            **({"explain": function.explain()} if args.explain else {}),
-        }))  # fmt: skip
+        print(
+            json.dumps(
+                {
+                    "graph": args.graph,
+                    "calls": rows,
+                    "tier": state.tier,
+                    "remaining_depth": state.remaining_depth,
+                    "counters": dict(state.counters),
+                    "specializations": [asdict(s) for s in state.specializations],
+                    "reasons": list(state.reasons),
+                    **({"ir": function.ir(args.ir)} if args.ir else {}),
+                    **({"explain": function.explain()} if args.explain else {}),
+                }
+            )
+        )
     else:
         if args.explain:
             print(function.explain())
@@ -127,7 +138,7 @@ def _finish(args: argparse.Namespace, function: GraphFunction, rows: list[dict])
 
 
 def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None) -> GraphFunction:
-    if name.endswith(".mlir"):
+    if name.endswith(".mlir") or os.path.isfile(name):
         return load(name, strategy=strategy, background=False, device=device)
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
@@ -139,14 +150,14 @@ def _load(name: str, strategy: list[tuple[str, int]] | None, device: str | None)
     if module_name.endswith(".py"):
         hint = f"name the module, not its file: {name.replace('.py:', ':').replace('/', '.')}"
     sys.path.insert(0, "")
-    found: Any = imported(module_name, hint)
+    target: Any = imported(module_name, hint)
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise ArgumentError(f"module {module_name} has no function {attribute!r}")
-        found = getattr(found, part)
-    if isinstance(found, JitFunction):
-        return found
-    return jit(found, strategy=strategy, background=False, device=device, unsupported="raise")
+        target = getattr(target, part)
+    if isinstance(target, GraphFunction):
+        return target
+    return jit(target, strategy=strategy, background=False, device=device, unsupported="raise")
 
 
 def _strategy(text: str | None) -> list[tuple[str, int]] | None:
@@ -165,7 +176,7 @@ def _inputs(args: argparse.Namespace, function: GraphFunction) -> list[Any]:
     rng = np.random.default_rng(args.seed)
     if args.input:
         return [_input(text, rng) for text in args.input]
-    if not isinstance(function, LoadedFunction):
+    if not isinstance(function._source, MlirSource):
         return []
     main = function.module.main
     return [_from_type(main.type_of(v), k, rng) for k, v in enumerate(main.inputs)]
@@ -179,12 +190,22 @@ def _input(text: str, rng: np.random.Generator) -> Any:
             return number(text)
         except ValueError:
             continue
+    if text in ("true", "false", "null") or text[:1] in ("[", '"'):
+        return _json(text)
     try:
         return parse_spec(text).sample(rng)
     except (MemoryError, ValueError) as error:  # ValueError: beyond what can be addressed
         if isinstance(error, ProfuseError):
             raise
         raise ArgumentError(f"{text} cannot be made: {error}", hint="give smaller sizes") from None
+
+
+def _json(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"{text} is no JSON: {error}") from None
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _from_type(type_: Any, index: int, rng: np.random.Generator) -> Any:
@@ -201,17 +222,16 @@ def _from_type(type_: Any, index: int, rng: np.random.Generator) -> Any:
 def _reference(function: GraphFunction, inputs: list[Any]) -> Any:
     """The same call on tier 0: a fresh function with optimisation off."""
     with knobs.override(optimize=False):
-        if isinstance(function, LoadedFunction):
-            return LoadedFunction(function.module, function._options)(*inputs)
-        assert isinstance(function, JitFunction)
-        plain: Callable[..., Any] = jit(function._fn, background=False, unsupported="raise")
+        if isinstance(function._source, MlirSource):
+            return copy(function)(*inputs)
+        plain: Callable[..., Any] = jit(function._source.fn, background=False, unsupported="raise")
         return plain(*inputs)
 
 
-def _error(found: Any, expected: Any) -> float:
+def _error(result: Any, expected: Any) -> float:
     """Largest error relative to the largest magnitude, over all leaves."""
     worst = 0.0
-    for a, b in zip(flatten(found)[0], flatten(expected)[0], strict=True):
+    for a, b in zip(flatten(result)[0], flatten(expected)[0], strict=True):
         x, y = np.asarray(a, np.complex128), np.asarray(b, np.complex128)
         if x.shape != y.shape:
             return float("inf")

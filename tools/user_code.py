@@ -14,17 +14,17 @@ _OURS = tuple(str(_PACKAGE / part) for part in ("dialect", "executor", "lowering
 
 
 class UsersError(Exception):
-    """What the user's own code has raised: the message is its traceback, without our frames."""
+    """An error that the user's own code has raised: the message is its traceback, without our frames."""
 
     def __init__(self, doing: str, error: BaseException) -> None:
-        told = traceback.TracebackException.from_exception(error)
+        report = traceback.TracebackException.from_exception(error)
         frames = [
-            frame for frame in told.stack
-            if not frame.filename.startswith((*_OURS, "<frozen importlib"))
-            and frame.filename != importlib.__file__
-        ]  # fmt: skip
-        told.stack = traceback.StackSummary.from_list(frames)
-        super().__init__(f"{doing} raised\n{''.join(told.format(chain=False)).rstrip()}")
+            frame
+            for frame in report.stack
+            if not frame.filename.startswith((*_OURS, "<frozen importlib")) and frame.filename != importlib.__file__
+        ]
+        report.stack = traceback.StackSummary.from_list(frames)
+        super().__init__(f"{doing} raised\n{''.join(report.format(chain=False)).rstrip()}")
 
 
 def imported(name: str, hint: str | None = None) -> ModuleType:

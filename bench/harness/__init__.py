@@ -1,1 +1,1 @@
-"""How kernels are measured: systems in processes of their own, timed in turn, and told."""
+"""The harness of kernels: systems in processes of their own, timed in turn, and told."""

@@ -22,7 +22,7 @@ APART = 1.5  # third quartile of a ratio over the first, from which on the machi
 
 
 def place(page: str, name: str) -> re.Match[str]:
-    """Where a block stands in the text of a page; raises LookupError if it has no place."""
+    """The place of a block in the text of a page; raises LookupError if it has no place."""
     begin, end = (re.escape(mark) for mark in marks(name))
     found = re.search(f"(?<={begin}\n).*?(?=\n{end})", page, re.DOTALL)
     if found is None:
@@ -70,8 +70,10 @@ def kernels(found: dict[str, Any]) -> str:
     if all(best):
         means = " | ".join(_ratio(tables.geomean(b)) for b in best)
         slower = " | ".join(f"{sum(x < 1 for x in b)} of {len(b)}" for b in best)
-        lines += [f"| the better of JAX and torch.compile | {means} |",
-                  f"| kernels in which that one is faster than Profuse | {slower} |"]  # fmt: skip
+        lines += [
+            f"| the better of JAX and torch.compile | {means} |",
+            f"| kernels in which that one is faster than Profuse | {slower} |",
+        ]
     for n in cores:
         of = sorted((r for r in _of(rows, n) if r.get("ratios")), key=tables.worst)
         worst, better = of[:WORST], of[WORST:][-BEST:]
@@ -91,8 +93,7 @@ def gradients(found: dict[str, Any], aims: Iterable[str]) -> str:
     for size, n in sorted({(r["size"], r["threads"]) for r in rows}):
         of = [r for r in _of(rows, n) if r["size"] == size and r.get("ratios")]
         head = f"{_size(size)}, {_cores(n)}"
-        lines += ["", f"| {head} | µs | {' | '.join(map(_named, systems))} |",
-                  _rule(len(systems) + 1)]  # fmt: skip
+        lines += ["", f"| {head} | µs | {' | '.join(map(_named, systems))} |", _rule(len(systems) + 1)]
         for row in sorted(of, key=tables.worst, reverse=True):
             lines.append(_line(row, systems, _microseconds(row)))
     lines += ["", "Aims:", "", *(f"* {line}" for line in aims)]
@@ -100,7 +101,7 @@ def gradients(found: dict[str, Any], aims: Iterable[str]) -> str:
 
 
 def gradient_bytes(found: dict[str, Any]) -> str:
-    """What `bench/gradients.py --bytes` has written, and what is said of its aims."""
+    """The table that `bench/gradients.py --bytes` has measured, and its aims."""
     rows = found["rows"]
     budgets = next(iter(rows.values()))["budgets"]
     heads = " | ".join(f"budget {b:g}" for b in budgets)
@@ -147,9 +148,7 @@ def _microseconds(row: Row) -> str:
 
 
 def _geomean(rows: Iterable[Row], system: str) -> str:
-    return _ratio(
-        tables.geomean(r["ratios"][system][1] for r in rows if system in r.get("ratios", {}))
-    )
+    return _ratio(tables.geomean(r["ratios"][system][1] for r in rows if system in r.get("ratios", {})))
 
 
 def _line(row: Row, systems: Sequence[str], *more: str) -> str:
@@ -158,30 +157,24 @@ def _line(row: Row, systems: Sequence[str], *more: str) -> str:
 
 
 def _setting(found: dict[str, Any], rows: Sequence[Row]) -> str:
-    """What was measured on what."""
+    """A line on the machine and the measured functions."""
     where = found["environment"]
     peers = {s.partition(".")[0] for row in rows for s in row["tried"]}
     versions = [
-        f"{NAMES.get(name, name)} {where[name]}" for name in ("numpy", "jax", "torch", "autograd")
+        f"{NAMES.get(name, name)} {where[name]}"
+        for name in ("numpy", "jax", "torch", "autograd")
         if name in peers and name in where
-    ]  # fmt: skip
+    ]
     kernels = len({row["kernel"] for row in rows if row.get("ratios")})
     sizes = " and ".join(dict.fromkeys(_size(row["size"]) for row in rows))
-    return f"{kernels} functions on {sizes} float32, {where['processor']}, {where['date']}, " + (
-        ", ".join(versions)
-    )
+    return f"{kernels} functions on {sizes} float32, {where['processor']}, {where['date']}, " + (", ".join(versions))
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    """What is refused or computed by NumPy, and how steady the ratios are."""
+    """A line on what is refused or computed by NumPy, and how steady the ratios are."""
     refused = sorted({row["kernel"] for row in rows if "ours" in row["skipped"]})
-    parts = sorted({
-        row["kernel"] for row in rows
-        if any(row["steady"].get(s, {}).get("ops by NumPy") for s in OURS)
-    })  # fmt: skip
-    spread = [
-        q[2] / q[0] for row in rows for s, q in row.get("ratios", {}).items() if s not in OURS
-    ]
+    parts = sorted({row["kernel"] for row in rows if any(row["steady"].get(s, {}).get("ops by NumPy") for s in OURS)})
+    spread = [q[2] / q[0] for row in rows for s, q in row.get("ratios", {}).items() if s not in OURS]
     apart = sum(x > APART for x in spread)
     lines = []
     if refused:

@@ -1,4 +1,4 @@
-"""What gradients keep and take, in bytes: needs no time, and no quiet machine.
+"""The bytes that gradients keep and take: needs no time, and no quiet machine.
 
 *Kept* is what a forward half hands to the reverse one, beyond arguments. *Peak* is what NumPy has
 had of memory at once, in both halves, while they run op by op, arguments aside; the gradients that
@@ -101,7 +101,7 @@ def kept(case: Case, args: Arrays, budget: float) -> int:
 
 def taken(call: Callable[[], object]) -> int:
     """Bytes that NumPy has at once in a call, with nothing left over from earlier calls."""
-    output_pool.pool = output_pool.Pool()
+    output_pool.pool = output_pool.BlockPool()
     thread_block.release()
     tracemalloc.start()
     call()

@@ -1,4 +1,4 @@
-"""What the kernels call NumPy: one set of names, in NumPy, Profuse, JAX, torch and numexpr."""
+"""The names by which kernels call NumPy: one set of names, in NumPy, Profuse, JAX, torch and numexpr."""
 
 from __future__ import annotations
 
@@ -9,13 +9,61 @@ import numpy
 
 # Names that are the same everywhere but in torch.
 _NAMES = (
-    "abs", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arange", "arctanh", "argmax", "argmin", "astype", "bool", "clip", "concatenate", "cos", "cosh",
-    "cumsum", "exp", "exp2", "expm1", "flip", "float16", "float32", "float64", "int32", "int64",
-    "isfinite", "log", "log10", "log1p", "log2", "max", "maximum", "mean", "min", "minimum", "prod",
-    "reshape", "sin", "sinh", "sqrt", "stack", "sum", "take", "take_along_axis", "tan", "tanh",
-    "transpose", "uint8", "var", "where",
-)  # fmt: skip
+    "abs",
+    "all",
+    "any",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arange",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "astype",
+    "bool",
+    "clip",
+    "concatenate",
+    "cos",
+    "cosh",
+    "cumsum",
+    "exp",
+    "exp2",
+    "expm1",
+    "flip",
+    "float16",
+    "float32",
+    "float64",
+    "int32",
+    "int64",
+    "isfinite",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "prod",
+    "reshape",
+    "sin",
+    "sinh",
+    "sqrt",
+    "stack",
+    "sum",
+    "take",
+    "take_along_axis",
+    "tan",
+    "tanh",
+    "transpose",
+    "uint8",
+    "var",
+    "where",
+)
 
 
 def _scatter_add(x: Any, index: Any, y: Any) -> Any:
@@ -38,9 +86,7 @@ def profuse_library() -> SimpleNamespace:
     import profuse as pf
 
     shared = {name: getattr(numpy, name) for name in _NAMES}
-    return SimpleNamespace(
-        **shared, erf=pf.erf, scatter_add=_scatter_add, value_and_grad=pf.value_and_grad
-    )
+    return SimpleNamespace(**shared, erf=pf.erf, scatter_add=_scatter_add, value_and_grad=pf.value_and_grad)
 
 
 def tape_library() -> SimpleNamespace:
@@ -51,10 +97,7 @@ def tape_library() -> SimpleNamespace:
         places = (wrt,) if isinstance(wrt, int) else wrt
 
         def call(*args: Any) -> Any:
-            given = [
-                pf.array(a, copy=None, requires_grad=True) if k in places else a
-                for k, a in enumerate(args)
-            ]
+            given = [pf.array(a, copy=None, requires_grad=True) if k in places else a for k, a in enumerate(args)]
             value = loss(*given)
             found = pf.gradients(value, [given[k] for k in places])
             return numpy.asarray(value), found[0] if isinstance(wrt, int) else found
@@ -100,8 +143,19 @@ def torch_library(*, compiled: bool = False) -> SimpleNamespace:
     """torch's functions under NumPy's names; ``compiled``: for torch.compile."""
     import torch
 
-    other = ("astype", "cumsum", "flip", "max", "maximum", "min", "minimum", "take",
-             "take_along_axis", "transpose", "var")  # fmt: skip
+    other = (
+        "astype",
+        "cumsum",
+        "flip",
+        "max",
+        "maximum",
+        "min",
+        "minimum",
+        "take",
+        "take_along_axis",
+        "transpose",
+        "var",
+    )
     same = {name: getattr(torch, name) for name in (*_NAMES, "erf") if name not in other}
 
     def bounded(two: Any, bound: str) -> Any:
@@ -120,8 +174,7 @@ def torch_library(*, compiled: bool = False) -> SimpleNamespace:
         places = (wrt,) if isinstance(wrt, int) else wrt
 
         def call(*args: Any) -> Any:
-            given = [a.detach().requires_grad_(k in places) if a.is_floating_point() else a
-                     for k, a in enumerate(args)]  # fmt: skip
+            given = [a.detach().requires_grad_(k in places) if a.is_floating_point() else a for k, a in enumerate(args)]
             with torch.enable_grad():
                 value = loss(*given)
             found = torch.autograd.grad(value, [given[k] for k in places])
@@ -189,27 +242,30 @@ def joined(form: str, *operands: Any) -> Expression:
 
 
 for _method, _sign in {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
-}.items():  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}.items():
     _form = "({} " + _sign + " {})"
     setattr(Expression, f"__{_method}__", lambda a, b, form=_form: joined(form, a, b))
     setattr(Expression, f"__r{_method}__", lambda a, b, form=_form: joined(form, b, a))
-for _method, _sign in {
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}.items():
+for _method, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
     _form = "({} " + _sign + " {})"
     setattr(Expression, f"__{_method}__", lambda a, b, form=_form: joined(form, a, b))
 setattr(Expression, "__neg__", lambda a: joined("(-{})", a))  # noqa: B010 - beside the others
 
 
 def numexpr_library() -> SimpleNamespace:
-    """What numexpr has; all else raises."""
+    """The functions that numexpr has; all else raises."""
     one = {n: f"{n}({{}})" for n in ["abs", "cos", "exp", "log", "log1p", "sin", "sqrt", "tanh"]}
     two = {"maximum": "where(({0} > {1}), {0}, {1})", "minimum": "where(({0} < {1}), {0}, {1})"}
     forms = one | two | {"where": "where({}, {}, {})"}

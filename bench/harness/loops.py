@@ -144,7 +144,17 @@ def scatter_add(x: Any, index: Any, y: Any) -> Any:
 LOOPS = {
     fn.__name__: fn
     for fn in (
-        softmax, layernorm, rmsnorm, cross_entropy, row_sum, column_sum, max_and_argmax,
-        cumsum_rows, transposed_add, histogram, gather_rows, scatter_add,
+        softmax,
+        layernorm,
+        rmsnorm,
+        cross_entropy,
+        row_sum,
+        column_sum,
+        max_and_argmax,
+        cumsum_rows,
+        transposed_add,
+        histogram,
+        gather_rows,
+        scatter_add,
     )
-}  # fmt: skip
+}

@@ -17,14 +17,10 @@ from . import plot, session, systems, tables
 QUICK_ROUNDS, ROUNDS = 5, 30
 
 
-def options(
-    doc: str, group: str, sizes: Sequence[str], arguments: list[str] | None = None
-) -> argparse.Namespace:
-    """What the command line says; exits where it is wrong."""
+def options(doc: str, group: str, sizes: Sequence[str], arguments: list[str] | None = None) -> argparse.Namespace:
+    """The options of the command line; exits where it is wrong."""
     peers = systems.peers_of(group)
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [k.name for k in KERNELS.values() if k.group == group]
     parser.add_argument("--only", default="", metavar="REGEX", help="of 'kernel dtype'")
     parser.add_argument("--sizes", nargs="+", default=list(sizes), help="or ROWSxCOLUMNS")
@@ -76,9 +72,18 @@ def main(
     wanted = ["ours", *(() if given.no_dynamic else ("ours-dynamic",)), *given.peers]
     missing = {s: why for s in wanted if (why := systems.missing(s))}
     plan = session.Plan(
-        group, given.only, given.sizes, wanted, given.threads, given.dtypes, given.rounds,
-        given.budget, given.again, given.json, missing=missing,
-    )  # fmt: skip
+        group,
+        given.only,
+        given.sizes,
+        wanted,
+        given.threads,
+        given.dtypes,
+        given.rounds,
+        given.budget,
+        given.again,
+        given.json,
+        missing=missing,
+    )
     if given.show:
         plan.rows = json.loads(given.json.read_text("utf-8"))["rows"]
         conclude(list(plan.rows.values()), wanted, given.plot, verdict)
@@ -96,8 +101,10 @@ def main(
     keys = {session.key_of(c, t) for t in given.threads for c in session.cases(plan)}
     conclude([row for key, row in plan.rows.items() if key in keys], shown, given.plot, verdict)
     if left:
-        print(f"{left} rows were not measured within {given.budget:.0f} s; the same command with "
-              "the same --json FILE goes on")  # fmt: skip
+        print(
+            f"{left} rows were not measured within {given.budget:.0f} s; the same command with "
+            "the same --json FILE goes on"
+        )
 
 
 def conclude(

@@ -29,9 +29,7 @@ def draw(rows: Sequence[dict[str, Any]], path: str, threads: int, dtype: str = "
     order = [r["kernel"] for r in sorted(kept, key=worst)]
     names = list(dict.fromkeys(order))[::-1]
     height = 0.9 + 0.17 * len(names)
-    figure, axes = pyplot.subplots(
-        1, len(sizes), sharey=True, figsize=(2.6 + 2.8 * len(sizes), height), squeeze=False
-    )
+    figure, axes = pyplot.subplots(1, len(sizes), sharey=True, figsize=(2.6 + 2.8 * len(sizes), height), squeeze=False)
     for axis, size in zip(axes[0], sizes, strict=True):
         for row in (r for r in kept if r["size"] == size):
             y = names.index(row["kernel"])
@@ -48,17 +46,12 @@ def draw(rows: Sequence[dict[str, Any]], path: str, threads: int, dtype: str = "
         axis.tick_params(labelsize=7)
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(-0.7, len(names) - 0.3)
-    handles = [
-        pyplot.Line2D([], [], color=c, marker="o", markersize=4, label=s)
-        for s, c in _COLOURS.items()
-    ]
+    handles = [pyplot.Line2D([], [], color=c, marker="o", markersize=4, label=s) for s, c in _COLOURS.items()]
     figure.legend(handles=handles, loc="lower right", ncols=3, fontsize=8, frameon=False)
     plural = "s" if threads > 1 else ""
     figure.suptitle(
-        f"time of a peer / time of Profuse, {dtype}, {threads} thread{plural}; right of 1 Profuse "
-        "is faster",
-        fontsize=9,
-    )  # fmt: skip
+        f"time of a peer / time of Profuse, {dtype}, {threads} thread{plural}; right of 1 Profuse is faster", fontsize=9
+    )
     figure.tight_layout(rect=(0, 0.3 / height, 1, 1))
     figure.savefig(path, format="svg", metadata={"Date": None})
     pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""What pages say of `bench/programs`: means, and each row in which an aim is missed."""
+"""The tables of pages on `bench/programs`: means, and each row in which an aim is missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine reaches: bytes copied and floating-point operations, each second.
+"""The limits of the machine: bytes copied and floating-point operations, each second.
 
 Copies are measured on as many bytes as a kernel moves, so that they come from the same cache. The
 peak of arithmetic is that of a loop of fused multiply-adds on registers. A kernel's floating-point
@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 
 TRANSCENDENTAL = 12
-_TRANSCENDENTAL = {
-    "exp", "expm1", "log", "log1p", "tanh", "sin", "cos", "power", "erf", "arctan2", "logaddexp",
-}  # fmt: skip
+_TRANSCENDENTAL = {"exp", "expm1", "log", "log1p", "tanh", "sin", "cos", "power", "erf", "arctan2", "logaddexp"}
 _ROUNDS = 5
 
 
@@ -59,7 +57,7 @@ def _counted(x: Any) -> Any:
 
 
 def counted(fn: Callable, library: Any, args: tuple) -> tuple[Any, float]:
-    """What a kernel returns, and the floating-point operations that it took."""
+    """The result of a kernel, and the floating-point operations that it took."""
     Counted.total = 0.0
     with np.errstate(all="ignore"):
         found = fn(library, *map(_counted, args))
@@ -110,16 +108,13 @@ _STEPS = 1 << 20
 
 def _loop(kind: str, lanes: int, width: int) -> str:
     vector = f"<{lanes} x {kind}>"
-    phis = "\n".join(
-        f"  %a{k} = phi {vector} [ %start, %entry ], [ %b{k}, %loop ]" for k in range(_CHAINS)
-    )
+    phis = "\n".join(f"  %a{k} = phi {vector} [ %start, %entry ], [ %b{k}, %loop ]" for k in range(_CHAINS))
     steps = "\n".join(
         f"  %b{k} = call {vector} @llvm.fma.v{lanes}f{64 if kind == 'double' else 32}"
-        f"({vector} %a{k}, {vector} %x, {vector} %x)" for k in range(_CHAINS)
-    )  # fmt: skip
-    sums = "\n".join(
-        f"  %s{k} = fadd {vector} %{f's{k - 1}' if k else 'start'}, %b{k}" for k in range(_CHAINS)
+        f"({vector} %a{k}, {vector} %x, {vector} %x)"
+        for k in range(_CHAINS)
     )
+    sums = "\n".join(f"  %s{k} = fadd {vector} %{f's{k - 1}' if k else 'start'}, %b{k}" for k in range(_CHAINS))
     return f"""
 declare {vector} @llvm.fma.v{lanes}f{64 if kind == "double" else 32}({vector}, {vector}, {vector})
 define void @peak(ptr %p, i64 %n) "prefer-vector-width"="{width}" {{
@@ -175,6 +170,9 @@ class Machine:
         peak = peak_flops(dtype, self.threads)
         by_bytes, by_flops = moved / copied, flops / peak
         return {
-            "moved": moved, "flops": flops, "copy_bytes_per_second": copied,
-            "peak_flops_per_second": peak, "seconds": max(by_bytes, by_flops),
-        }  # fmt: skip
+            "moved": moved,
+            "flops": flops,
+            "copy_bytes_per_second": copied,
+            "peak_flops_per_second": peak,
+            "seconds": max(by_bytes, by_flops),
+        }

@@ -23,14 +23,12 @@ SLICE = 0.002  # seconds of calls that one system makes before it is the next on
 PAUSE = 0.02  # seconds before each turn of several threads: those of other systems spin until then
 WARM_LIMIT = 0.01  # seconds of a call from which on it is not made once more to warm the caches
 # What of the environment has to be the same for rows to stand in one table.
-SAME = (
-    "processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr", "autograd",
-)  # fmt: skip
+SAME = ("processor", "profuse", "revision", "numpy", "jax", "torch", "numba", "numexpr", "autograd")
 
 
 @dataclass
 class Plan:
-    """What is to be measured.
+    """The plan of what is to be measured.
 
     Attributes:
         group: of the kernels.
@@ -82,14 +80,12 @@ def cases(plan: Plan) -> Iterator[Case]:
         for kernel in KERNELS.values():
             for dtype in kernel.dtypes:
                 wanted = not plan.dtypes or dtype in plan.dtypes
-                if kernel.group == plan.group and wanted and re.search(
-                    plan.only, f"{kernel.name} {dtype}"
-                ):  # fmt: skip
+                if kernel.group == plan.group and wanted and re.search(plan.only, f"{kernel.name} {dtype}"):
                     yield Case(kernel, dtype, size)
 
 
 def key_of(case: Case, threads: int) -> str:
-    """What a row is found by in the file."""
+    """The key of a row in the file."""
     return f"{case.kernel.name}|{case.dtype}|{case.size.name}|{threads}"
 
 
@@ -102,8 +98,7 @@ def load(plan: Plan) -> None:
     differs = [name for name in SAME if found["environment"].get(name) != here.get(name)]
     if differs and not plan.again:
         raise ValueError(
-            f"{plan.path} was measured with another {', '.join(differs)}: name another file, or "
-            "give --again"
+            f"{plan.path} was measured with another {', '.join(differs)}: name another file, or give --again"
         )
     if not differs:
         plan.rows.update(found["rows"])
@@ -164,17 +159,21 @@ def measure(plan: Plan, tell: Callable[[dict[str, Any]], None]) -> int:
     return left
 
 
-def _row(
-    case: Case, workers: dict[str, Worker], machine: roofline.Machine, rounds: int
-) -> dict[str, Any]:
+def _row(case: Case, workers: dict[str, Worker], machine: roofline.Machine, rounds: int) -> dict[str, Any]:
     found, flops = roofline.counted(case.kernel.plain, libraries.numpy_library(), case.exact_args())
     exact = tuple(np.asarray(leaf) for leaf in leaves(found))
     del found
     row: dict[str, Any] = {
-        "kernel": case.kernel.name, "dtype": case.dtype, "size": case.size.name,
-        "shapes": [list(np.shape(a)) for a in case.args()], "threads": machine.threads,
-        "tried": list(workers), "skipped": {}, "compile_seconds": {}, "steady": {},
-    }  # fmt: skip
+        "kernel": case.kernel.name,
+        "dtype": case.dtype,
+        "size": case.size.name,
+        "shapes": [list(np.shape(a)) for a in case.args()],
+        "threads": machine.threads,
+        "tried": list(workers),
+        "skipped": {},
+        "compile_seconds": {},
+        "steady": {},
+    }
     ready: dict[str, tuple[Worker, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "exact.npz")
@@ -182,9 +181,8 @@ def _row(
         for name, worker in workers.items():
             try:
                 answer = worker.ask(
-                    "prepare", kernel=case.kernel.name, dtype=case.dtype, size=list(case.size),
-                    exact=str(path),
-                )  # fmt: skip
+                    "prepare", kernel=case.kernel.name, dtype=case.dtype, size=list(case.size), exact=str(path)
+                )
             except WorkerError as error:
                 row["skipped"][name] = str(error)
                 continue
@@ -198,11 +196,7 @@ def _row(
     row["seconds"] = {name: quartiles(values) for name, values in times.items()}
     if "ours" in times:
         mine = np.array(times["ours"])
-        row["ratios"] = {
-            name: quartiles(np.array(values) / mine)
-            for name, values in times.items()
-            if name != "ours"
-        }
+        row["ratios"] = {name: quartiles(np.array(values) / mine) for name, values in times.items() if name != "ours"}
     # Results in the dtype of the case take the bytes that are moved.
     narrow = leaves(_narrowed(case, exact))
     row["roof"] = machine.roof(case.moved(narrow), flops, case.dtype)
@@ -245,7 +239,7 @@ def quartiles(values: Sequence[float] | np.ndarray) -> list[float]:
 
 
 def headline(plan: Plan) -> str:
-    """What is measured, on what."""
+    """A line on the measured functions and the machine."""
     sizes = ", ".join(f"{s.name} {s.rows}x{s.columns}" for s in plan.sizes)
     threads = ", ".join(map(str, plan.threads))
     return f"{processor()}; sizes {sizes}; threads {threads}; {plan.rounds} rounds"

@@ -1,4 +1,4 @@
-"""What compiling a kernel takes, by stage: the graphs of `suite.SELECTION`, one after another.
+"""The time that compiling a kernel takes, by stage: the graphs of `suite.SELECTION`, one after another.
 
 Times are of the processor, not of the clock, so that what else the machine does matters little. A
 process compiles every graph once before it is measured. With another checkout of the package two
@@ -88,10 +88,13 @@ class Compiler:
         if folder is not None:
             environment["PYTHONPATH"] = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "harness.stages"], env=environment, text=True,
+            [sys.executable, "-m", "harness.stages"],
+            env=environment,
+            text=True,
             cwd=Path(__file__).parents[1],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def measure(self) -> dict[str, float]:
         """Milliseconds per graph, by stage and in total, of one more round."""

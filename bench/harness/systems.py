@@ -1,4 +1,4 @@
-"""What is compared: how each system runs a kernel, and with how many threads.
+"""The compared systems: how each runs a kernel, and with how many threads.
 
 A system is made once per process; `Prepared` is one kernel on its own kind of arrays.
 """
@@ -25,8 +25,14 @@ PEERS = ("numpy", "numexpr", "numba", "torch", "torch.compile", "jax")
 # For gradients: what is written by hand runs as ours, and in NumPy; the tape is ours as well.
 WITH_GRADIENTS = ("by-hand", "tape", "numpy", "autograd", "torch", "torch.compile", "jax")
 COMPILERS = ("torch.compile", "jax")  # which a geomean is taken against
-_MODULES = {"numexpr": "numexpr", "numba": "numba", "torch": "torch", "torch.compile": "torch",
-            "jax": "jax", "autograd": "autograd"}  # fmt: skip
+_MODULES = {
+    "numexpr": "numexpr",
+    "numba": "numba",
+    "torch": "torch",
+    "torch.compile": "torch",
+    "jax": "jax",
+    "autograd": "autograd",
+}
 
 
 def peers_of(group: str) -> tuple[str, ...]:
@@ -50,7 +56,7 @@ class Prepared:
 
 
 def missing(system: str) -> str:
-    """Why a system cannot be measured here; "" = it can."""
+    """The reason why a system cannot be measured here; "" = it can."""
     module = _MODULES.get(system)
     if module is not None and find_spec(module) is None:
         return f"{module} is not installed (pip install -e '.[bench]')"
@@ -119,9 +125,7 @@ def _profuse(strategy: str, *, by_hand: bool = False) -> Callable[[Case], Prepar
             names = {"kernel_launches": "kernels", "evaluated_ops": "ops by NumPy"}
             found = {word: state.counters[n] - before[n] for n, word in names.items()}
             stages = [dict(made.stages) for made in state.specializations]
-            return found | {
-                "reasons": list(state.reasons), "emitted": state.emitted, "stages": stages,
-            }  # fmt: skip
+            return found | {"reasons": list(state.reasons), "emitted": state.emitted, "stages": stages}
 
         return Prepared(partial(jitted, *args), leaves, steady)
 
@@ -136,10 +140,7 @@ def _jax(case: Case) -> Prepared:
     library, fn = libraries.jax_library(), case.kernel.fn
     jitted = jax.jit(lambda *arrays: fn(library, *arrays))
     args = [jax.device_put(np.ascontiguousarray(a) if a.ndim else a) for a in case.args()]
-    return Prepared(
-        lambda: jax.block_until_ready(jitted(*args)),
-        lambda out: tuple(map(np.asarray, leaves(out))),
-    )
+    return Prepared(lambda: jax.block_until_ready(jitted(*args)), lambda out: tuple(map(np.asarray, leaves(out))))
 
 
 def to_torch(a: np.ndarray) -> Any:
@@ -169,9 +170,7 @@ def _torch(*, compiled: bool) -> Callable[[Case], Prepared]:
         if compiled:
             torch._dynamo.reset()  # sizes of the kernel before are no reason to compile for any
             call = torch.compile(call, dynamic=False)
-        return Prepared(
-            partial(call, *args), lambda out: tuple(_from_torch(a) for a in leaves(out))
-        )
+        return Prepared(partial(call, *args), lambda out: tuple(_from_torch(a) for a in leaves(out)))
 
     return prepare
 
@@ -186,16 +185,13 @@ def _numexpr(case: Case) -> Prepared:
     if len(set(wanted)) > 1 or wanted[0].name not in ("float32", "float64", "int32", "int64"):
         raise NotImplementedError(f"numexpr has no {', '.join(sorted({d.name for d in wanted}))}")
     names = list(values)
-    found = leaves(case.kernel.fn(libraries.numexpr_library(), *(
-        libraries.Expression(name, values, kept[0].dtype) for name in names
-    )))  # fmt: skip
+    found = leaves(
+        case.kernel.fn(
+            libraries.numexpr_library(), *(libraries.Expression(name, values, kept[0].dtype) for name in names)
+        )
+    )
     texts = [expression.text for expression in found]
-    return Prepared(
-        lambda: tuple(
-            numexpr.evaluate(text, local_dict=values, global_dict={}) for text in texts
-        ),
-        leaves,
-    )  # fmt: skip
+    return Prepared(lambda: tuple(numexpr.evaluate(text, local_dict=values, global_dict={}) for text in texts), leaves)
 
 
 def _numba(case: Case) -> Prepared:
@@ -225,8 +221,15 @@ def without_library(fn: Callable) -> Callable:
 
 
 SYSTEMS: dict[str, Callable[[Case], Prepared]] = {
-    "ours": _profuse("static"), "ours-dynamic": _profuse("dynamic"), "numpy": _numpy,
-    "numexpr": _numexpr, "numba": _numba, "torch": _torch(compiled=False),
-    "torch.compile": _torch(compiled=True), "jax": _jax, "autograd": _autograd,
-    "by-hand": _profuse("static", by_hand=True), "tape": _tape,
-}  # fmt: skip
+    "ours": _profuse("static"),
+    "ours-dynamic": _profuse("dynamic"),
+    "numpy": _numpy,
+    "numexpr": _numexpr,
+    "numba": _numba,
+    "torch": _torch(compiled=False),
+    "torch.compile": _torch(compiled=True),
+    "jax": _jax,
+    "autograd": _autograd,
+    "by-hand": _profuse("static", by_hand=True),
+    "tape": _tape,
+}

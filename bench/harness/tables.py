@@ -1,4 +1,4 @@
-"""What was measured, in words and columns: a line a row, the table worst first, the geomean."""
+"""The tables of measurements: a line a row, the table worst first, the geomean."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mark(row: Row) -> str:
 
 
 def unfused(row: Row) -> str:
-    """How ours runs, where it is not one kernel or more alone."""
+    """Words on how ours runs, where it is not one kernel or more alone."""
     words = []
     for system in OURS:
         if system in row["skipped"]:
@@ -66,9 +66,8 @@ def line(row: Row, systems: Sequence[str]) -> str:
             continue
         q = row.get("ratios", {}).get(system)
         cells.append(f"{q[1]:8.2f} [{q[0]:5.2f}-{q[2]:5.2f}]" if q else f"{'-':>8}{'':14}")
-    return (
-        f"{mark(row):<3}{row['kernel']:<27}{row['dtype']:<5}{row['size']:<8}{row['threads']:>3}"
-        f"{time}" + "".join(cells)
+    return f"{mark(row):<3}{row['kernel']:<27}{row['dtype']:<5}{row['size']:<8}{row['threads']:>3}{time}" + "".join(
+        cells
     )
 
 

@@ -67,10 +67,14 @@ class Worker:
 
     def _start(self) -> subprocess.Popen:
         return subprocess.Popen(
-            [sys.executable, "-m", "harness.worker"], env=self._env, text=True,
-            cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "harness.worker"],
+            env=self._env,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=self._log,
-        )  # fmt: skip
+        )
 
     def _last_words(self) -> str:
         self._log.seek(0)
@@ -79,7 +83,7 @@ class Worker:
 
 
 class Served:
-    """What a worker holds: one kernel, prepared."""
+    """The contents of a worker: one kernel, prepared."""
 
     def __init__(self, system: str) -> None:
         self.system = system
@@ -113,10 +117,7 @@ class Served:
             if not error <= 1:
                 raise ArithmeticError(f"its error is {error:.3g} times what is tolerated")
         self.prepared = prepared
-        return {
-            "compile_seconds": first + sum(seconds) - WARM * usual, "usual": usual,
-            "steady": prepared.steady(),
-        }  # fmt: skip
+        return {"compile_seconds": first + sum(seconds) - WARM * usual, "usual": usual, "steady": prepared.steady()}
 
     def time(self, calls: int, warm: int) -> dict[str, Any]:
         """Seconds per call, after some that warm the caches."""

@@ -15,6 +15,15 @@ from . import fractals, images, language, learning, loops, particles, products, 
 from .program import PROGRAMS, Program  # noqa: E402
 
 __all__ = [
-    "PROGRAMS", "Program", "fractals", "images", "language", "learning", "loops", "particles",
-    "products", "signals", "stencils",
-]  # fmt: skip
+    "PROGRAMS",
+    "Program",
+    "fractals",
+    "images",
+    "language",
+    "learning",
+    "loops",
+    "particles",
+    "products",
+    "signals",
+    "stencils",
+]

@@ -48,7 +48,7 @@ LONGEST = 20.0  # seconds until a program is taken for one that stays where it i
 
 @dataclass
 class Row:
-    """What was measured of one program; ``kind``: ``loops`` over elements, or ``arrays``."""
+    """The measurements of one program; ``kind``: ``loops`` over elements, or ``arrays``."""
 
     name: str
     kind: str
@@ -68,7 +68,7 @@ class Row:
         return self.tier == "optimized" and self.python_ops * OP <= 0.1 * self.ours
 
     def figures(self) -> dict[str, object]:
-        """What is written to files: reasons name lines of this checkout."""
+        """The figures for files: reasons name lines of this checkout."""
         told = {k: v for k, v in vars(self).items() if k not in ("reasons", "numba_refusal")}
         return {**told, "native": self.is_native}
 
@@ -143,20 +143,24 @@ def measured(program: Program, rounds: int, peers: bool) -> Row:
     evaluated, before = jit.count("evaluated_ops"), jit.count("calls")
     times: list[list[float]] = []
     for _ in range(rounds):
-        times.append([
-            timed(lambda c=call, n=n: [c() for _ in range(n)]) / n
-            for call, n in zip(ways, calls, strict=True)
-        ])  # fmt: skip
+        times.append(
+            [timed(lambda c=call, n=n: [c() for _ in range(n)]) / n for call, n in zip(ways, calls, strict=True)]
+        )
     ratios = statistics.quantiles([t[0] / t[1] for t in times], n=4)
     done = max(jit.count("calls") - before, 1)
     return Row(
-        program.name, "loops" if ".loops." in program.prepare.__module__ else "arrays",
+        program.name,
+        "loops" if ".loops." in program.prepare.__module__ else "arrays",
         statistics.median(t[1] for t in times),
-        statistics.median(t[0] for t in times), tuple(ratios),  # type: ignore[arg-type]
-        statistics.median(t[2] / t[1] for t in times) if compiled is not None else None, refusal,
-        jit.tier, top, (jit.count("evaluated_ops") - evaluated) / done,
+        statistics.median(t[0] for t in times),
+        tuple(ratios),  # type: ignore[arg-type]
+        statistics.median(t[2] / t[1] for t in times) if compiled is not None else None,
+        refusal,
+        jit.tier,
+        top,
+        (jit.count("evaluated_ops") - evaluated) / done,
         [str(reason) for f in jit.made for reason in f.state().reasons],
-    )  # fmt: skip
+    )
 
 
 def line(row: Row) -> str:

@@ -68,10 +68,11 @@ def parameters(rng):
         {
             "mlp": {"c_fc": dense(WIDTH, 4 * WIDTH), "c_proj": dense(4 * WIDTH, WIDTH)},
             "attn": {"c_attn": dense(WIDTH, 3 * WIDTH), "c_proj": dense(WIDTH, WIDTH)},
-            "ln_1": norm(), "ln_2": norm(),
+            "ln_1": norm(),
+            "ln_2": norm(),
         }
         for _ in range(LAYERS)
-    ]  # fmt: skip
+    ]
     wte, wpe = rng.standard_normal((VOCABULARY, WIDTH)), rng.standard_normal((512, WIDTH))
     return {"wte": wte, "wpe": wpe, "blocks": blocks, "ln_f": norm()}
 

@@ -1,4 +1,4 @@
-"""What a program of this collection is."""
+"""A program of this collection."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ class Program:
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(
-    small: int, real: int, tolerance: float = 1e-9, name: str | None = None
-) -> Callable[[Callable], Callable]:
+def program(small: int, real: int, tolerance: float = 1e-9, name: str | None = None) -> Callable[[Callable], Callable]:
     """Enter the function that prepares a program; its name is the program's."""
 
     def enter(prepare: Callable) -> Callable:

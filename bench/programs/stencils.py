@@ -20,10 +20,7 @@ def heat(jit, n, rng):
 
 
 def laplacian(z):
-    return (
-        np.roll(z, 1, axis=0) + np.roll(z, -1, axis=0)
-        + np.roll(z, 1, axis=1) + np.roll(z, -1, axis=1) - 4 * z
-    )  # fmt: skip
+    return np.roll(z, 1, axis=0) + np.roll(z, -1, axis=0) + np.roll(z, 1, axis=1) + np.roll(z, -1, axis=1) - 4 * z
 
 
 def gray_scott_step(u, v, feed=0.037, kill=0.06, du=0.16, dv=0.08):
@@ -77,9 +74,8 @@ def wave(jit, n, rng):
 def pressure(p, b, dx, dy):
     pn = p.copy()
     p[1:-1, 1:-1] = (
-        (pn[1:-1, 2:] + pn[1:-1, :-2]) * dy**2 + (pn[2:, 1:-1] + pn[:-2, 1:-1]) * dx**2
-        - b[1:-1, 1:-1] * dx**2 * dy**2
-    ) / (2 * (dx**2 + dy**2))  # fmt: skip
+        (pn[1:-1, 2:] + pn[1:-1, :-2]) * dy**2 + (pn[2:, 1:-1] + pn[:-2, 1:-1]) * dx**2 - b[1:-1, 1:-1] * dx**2 * dy**2
+    ) / (2 * (dx**2 + dy**2))
     p[:, -1] = p[:, -2]
     p[0, :] = p[1, :]
     p[:, 0] = p[:, 1]

@@ -7,24 +7,21 @@ functions, for `bench/elementary.py`.
 
 from __future__ import annotations
 
-from . import (
-    elementary,
-    elementwise,
-    gradients,
-    layouts,
-    masked,
-    models,
-    products,
-    reductions,
-    training,
-)
+from . import elementary, elementwise, gradients, layouts, masked, models, products, reductions, training
 from .kernel import DTYPES, KERNELS, SIZES, TINY, Case, Kernel, Size, case, leaves
 
 # One of each kind, for benchmarks of something else than the kernels' speed.
 SELECTION = (
-    "gelu_bias", "softmax", "masked_softmax", "layernorm", "rmsnorm", "cross_entropy",
-    "column_sum", "swiglu", "adam",
-)  # fmt: skip
+    "gelu_bias",
+    "softmax",
+    "masked_softmax",
+    "layernorm",
+    "rmsnorm",
+    "cross_entropy",
+    "column_sum",
+    "swiglu",
+    "adam",
+)
 
 
 def selection(n: int) -> dict[str, tuple]:

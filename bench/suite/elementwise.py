@@ -75,11 +75,14 @@ def power(np, x, y):
 
 @kernel(
     lambda d, n, m: (
-        d.positive(n, m, low=50, high=150), d.positive(n, m, low=50, high=150),
-        d.positive(n, m, low=0.1, high=2), d.positive(n, m, low=0.1, high=0.5),
+        d.positive(n, m, low=50, high=150),
+        d.positive(n, m, low=50, high=150),
+        d.positive(n, m, low=0.1, high=2),
+        d.positive(n, m, low=0.1, high=0.5),
     ),
-    "f32 f64", tolerance=3e-5,
-)  # fmt: skip
+    "f32 f64",
+    tolerance=3e-5,
+)
 def black_scholes(np, spot, strike, years, volatility):
     spread = volatility * np.sqrt(years)
     d1 = (np.log(spot / strike) + (0.03 + 0.5 * volatility * volatility) * years) / spread

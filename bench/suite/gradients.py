@@ -93,8 +93,7 @@ def _layernorm_by_hand(np, x, g, b, c):
     return np.sum((h * g + b) * c), (dx, np.sum(c * h, axis=0), np.sum(c, axis=0))
 
 
-@gradient(lambda d, n, m: (d.normal(n, m), d.normal(m), d.normal(m), d.normal(n, m)),
-          by_hand=_layernorm_by_hand)  # fmt: skip
+@gradient(lambda d, n, m: (d.normal(n, m), d.normal(m), d.normal(m), d.normal(n, m)), by_hand=_layernorm_by_hand)
 def layernorm_gradient(np, x, g, b, c):
     return np.value_and_grad(partial(_loss(layernorm_of), np), (0, 1, 2))(x, g, b, c)
 
@@ -121,8 +120,7 @@ def _cross_entropy_by_hand(np, x, labels):
     return np.mean(np.log(total) + top - picked), (e / total - hot) * (1.0 / x.shape[0])
 
 
-@gradient(lambda d, n, m: (d.normal(n, m), d.integers(m, n, dtype=numpy.int64)),
-          by_hand=_cross_entropy_by_hand)  # fmt: skip
+@gradient(lambda d, n, m: (d.normal(n, m), d.integers(m, n, dtype=numpy.int64)), by_hand=_cross_entropy_by_hand)
 def cross_entropy_gradient(np, x, labels):
     return np.value_and_grad(partial(cross_entropy, np), 0)(x, labels)
 
@@ -139,8 +137,7 @@ def _adam_by_hand(np, p, x, y, m, v):
     return np.mean(r * r), adam(np, p, g, m, v)
 
 
-@gradient(lambda d, n, m: (*(d.normal(n, m) for _ in range(4)), d.normal(n, m) ** 2),
-          by_hand=_adam_by_hand)  # fmt: skip
+@gradient(lambda d, n, m: (*(d.normal(n, m) for _ in range(4)), d.normal(n, m) ** 2), by_hand=_adam_by_hand)
 def adam_gradient(np, p, x, y, m, v):
     """A step of Adam, with the gradient that it takes."""
     value, g = np.value_and_grad(partial(_fit, np), 0)(p, x, y)
@@ -151,9 +148,13 @@ def _block(d, n, m):
     """Parameters of two layers, the second of which undoes the first one's widening; rows."""
     width = min(m, 256)
     return (
-        d.weights(width, 4 * width), d.normal(4 * width), d.weights(4 * width, width),
-        d.normal(width), d.normal(n, width), d.normal(n, width),
-    )  # fmt: skip
+        d.weights(width, 4 * width),
+        d.normal(4 * width),
+        d.weights(4 * width, width),
+        d.normal(width),
+        d.normal(n, width),
+        d.normal(n, width),
+    )
 
 
 def _mlp(np, w0, b0, w1, b1, x):
@@ -166,9 +167,7 @@ def _mlp_by_hand(np, w0, b0, w1, b1, x, c):
     inner = 0.7978845608 * (1.0 + 0.134145 * u * u)
     a = 0.5 * u * (1.0 + t)
     du = (c @ w1.T) * (0.5 * (1.0 + t) + 0.5 * u * (1.0 - t * t) * inner)
-    return np.sum((a @ w1 + b1) * c), (
-        x.T @ du, np.sum(du, axis=0), a.T @ c, np.sum(c, axis=0), du @ w0.T,
-    )  # fmt: skip
+    return np.sum((a @ w1 + b1) * c), (x.T @ du, np.sum(du, axis=0), a.T @ c, np.sum(c, axis=0), du @ w0.T)
 
 
 @gradient(_block, by_hand=_mlp_by_hand)
@@ -199,14 +198,10 @@ def _layers_by_hand(np, w0, b0, w1, b1, w2, b2, x, y):
     d2 = r * (2.0 / (x.shape[0] * x.shape[1]))
     d1 = (d2 @ w2.T) * (1.0 - h1 * h1)
     d0 = (d1 @ w1.T) * (1.0 - h0 * h0)
-    return np.mean(r * r), (
-        x.T @ d0, np.sum(d0, axis=0), h0.T @ d1, np.sum(d1, axis=0), h1.T @ d2, np.sum(d2, axis=0),
-    )  # fmt: skip
+    return np.mean(r * r), (x.T @ d0, np.sum(d0, axis=0), h0.T @ d1, np.sum(d1, axis=0), h1.T @ d2, np.sum(d2, axis=0))
 
 
 @gradient(_layers, by_hand=_layers_by_hand)
 def mlp_gradient(np, w0, b0, w1, b1, w2, b2, x, y):
     """Of all parameters; on 64x256, what a step of a small model costs."""
-    return np.value_and_grad(partial(_fit_layers, np), (0, 1, 2, 3, 4, 5))(
-        w0, b0, w1, b1, w2, b2, x, y
-    )
+    return np.value_and_grad(partial(_fit_layers, np), (0, 1, 2, 3, 4, 5))(w0, b0, w1, b1, w2, b2, x, y)

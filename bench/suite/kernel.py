@@ -1,4 +1,4 @@
-"""What a kernel of the benchmarks is, and what it is measured on."""
+"""A kernel of the benchmarks, and what it is measured on."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ import ml_dtypes
 import numpy as np
 
 DTYPES: dict[str, Any] = {
-    "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-    "i64": np.int64, "i32": np.int32, "u8": np.uint8, "c64": np.complex64,
-}  # fmt: skip
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i64": np.int64,
+    "i32": np.int32,
+    "u8": np.uint8,
+    "c64": np.complex64,
+}
 # Errors relative to the largest element of the exact result. Integers have to be exact.
 TOLERANCES = {"f64": 1e-12, "f32": 1e-5, "f16": 1e-2, "bf16": 6e-2, "c64": 1e-5}
 
@@ -28,10 +34,7 @@ class Size(NamedTuple):
 
 
 # An array of float32 takes 64 KB, 2 MB and 32 MB.
-SIZES = {
-    size.name: size
-    for size in (Size("cache", 64, 256), Size("l3", 512, 1024), Size("memory", 4096, 2048))
-}
+SIZES = {size.name: size for size in (Size("cache", 64, 256), Size("l3", 512, 1024), Size("memory", 4096, 2048))}
 TINY = Size("tiny", 6, 24)
 
 
@@ -48,9 +51,7 @@ class Draw:
 
     def weights(self, *shape: int) -> np.ndarray:
         """Normal, divided by the root of the first axis, as of a layer's weights."""
-        return (self.rng.standard_normal(shape, np.float32) / math.sqrt(shape[-2])).astype(
-            self.dtype
-        )
+        return (self.rng.standard_normal(shape, np.float32) / math.sqrt(shape[-2])).astype(self.dtype)
 
     def positive(self, *shape: int, low: float = 0.5, high: float = 2.0) -> np.ndarray:
         """Uniform between two numbers."""
@@ -88,16 +89,14 @@ class Kernel:
 
     @property
     def plain(self) -> Callable[..., Any]:
-        """What computes the results in NumPy."""
+        """The function that computes the results in NumPy."""
         return self.by_hand or self.fn
 
 
 KERNELS: dict[str, Kernel] = {}
 
 
-def kernel(
-    make: Callable[[Draw, int, int], tuple], dtypes: str = "f32", **more: Any
-) -> Callable[[Callable], Callable]:
+def kernel(make: Callable[[Draw, int, int], tuple], dtypes: str = "f32", **more: Any) -> Callable[[Callable], Callable]:
     """Register a function by its name; ``dtypes`` are words."""
 
     def register(fn: Callable) -> Callable:

@@ -106,21 +106,24 @@ def concatenate_scaled(np, x, y):
     return np.concatenate([x * 2.0, y + 1.0], axis=1)
 
 
-@kernel(lambda d, n, m: (d.normal(4 * n, m), d.integers(4 * n, n, dtype=numpy.int64)),
-        "f32 f16", moved=_rows_moved)  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(4 * n, m), d.integers(4 * n, n, dtype=numpy.int64)), "f32 f16", moved=_rows_moved)
 def gather_rows(np, table, index):
     return np.take(table, index, axis=0)
 
 
-@kernel(lambda d, n, m: (d.normal(n, m), d.normal(n, m), d.integers(n, n, dtype=numpy.int64)),
-        moved=lambda args, results: _rows_moved(args, results) + args[1].nbytes)  # fmt: skip
+@kernel(
+    lambda d, n, m: (d.normal(n, m), d.normal(n, m), d.integers(n, n, dtype=numpy.int64)),
+    moved=lambda args, results: _rows_moved(args, results) + args[1].nbytes,
+)
 def embedding(np, table, positions, tokens):
     """Rows of a table, scaled, plus positions."""
     return np.take(table, tokens, axis=0) * 8.0 + positions
 
 
-@kernel(lambda d, n, m: (d.normal(n, m), d.integers(n, 4 * n, dtype=numpy.int64)),
-        moved=lambda args, results: 5 * results[0].nbytes)  # fmt: skip
+@kernel(
+    lambda d, n, m: (d.normal(n, m), d.integers(n, 4 * n, dtype=numpy.int64)),
+    moved=lambda args, results: 5 * results[0].nbytes,
+)
 def embedding_bag(np, table, tokens):
     """Mean of four rows each."""
     rows = np.take(table, tokens, axis=0)

@@ -41,9 +41,11 @@ _masked("argmax", lambda np, x: np.argmax(x, axis=-1), -math.inf)
 _masked("any", lambda np, x: np.any(x, axis=-1), 0.0)
 _masked("all", lambda np, x: np.all(x, axis=-1), 1.0)
 _masked(
-    "product", lambda np, x: np.prod(x, axis=-1), 1.0,
+    "product",
+    lambda np, x: np.prod(x, axis=-1),
+    1.0,
     lambda d, n, m: (d.positive(n, m, low=0.9, high=1.1), d.integers(2, n, m, dtype="bool")),
-)  # fmt: skip
+)
 for _name, _value, _reduced in (
     ("max", -math.inf, lambda np, x: np.max(x, axis=-1)),
     ("min", math.inf, lambda np, x: np.min(x, axis=-1)),

@@ -22,9 +22,14 @@ def _mlp(d, n, m):
     """Rows, three layers, and the class of each row."""
     width, classes = min(m, 1024), 16
     return (
-        d.normal(n, width), d.weights(width, width), d.normal(width), d.weights(width, width),
-        d.normal(width), d.weights(width, classes), d.normal(classes),
-    )  # fmt: skip
+        d.normal(n, width),
+        d.weights(width, width),
+        d.normal(width),
+        d.weights(width, width),
+        d.normal(width),
+        d.weights(width, classes),
+        d.normal(classes),
+    )
 
 
 def _mlp_logits(np, x, w0, b0, w1, b1, w2, b2):
@@ -46,10 +51,13 @@ def mlp_training(np, x, w0, b0, w1, b1, w2, b2, wanted):
     d1 = np.where(h1 > 0.0, d2 @ w2.T, 0.0 * h1)
     d0 = np.where(h0 > 0.0, d1 @ w1.T, 0.0 * h0)
     return (
-        w0 - RATE * (x.T @ d0), b0 - RATE * np.sum(d0, axis=0),
-        w1 - RATE * (h0.T @ d1), b1 - RATE * np.sum(d1, axis=0),
-        w2 - RATE * (h1.T @ d2), b2 - RATE * np.sum(d2, axis=0),
-    )  # fmt: skip
+        w0 - RATE * (x.T @ d0),
+        b0 - RATE * np.sum(d0, axis=0),
+        w1 - RATE * (h0.T @ d1),
+        b1 - RATE * np.sum(d1, axis=0),
+        w2 - RATE * (h1.T @ d2),
+        b2 - RATE * np.sum(d2, axis=0),
+    )
 
 
 def _block(d, n, m):
@@ -57,12 +65,21 @@ def _block(d, n, m):
     length, width = min(n, 1024), max(min(m, 512), 8)
     ones = numpy.ones(width, d.dtype)
     return (
-        d.normal(length, width), causal_mask(length, length, d.dtype),
-        ones, 0.1 * d.normal(width), d.weights(width, width), d.weights(width, width),
-        d.weights(width, width), d.weights(width, width),
-        ones.copy(), 0.1 * d.normal(width), d.weights(width, 4 * width),
-        0.1 * d.normal(4 * width), d.weights(4 * width, width), 0.1 * d.normal(width),
-    )  # fmt: skip
+        d.normal(length, width),
+        causal_mask(length, length, d.dtype),
+        ones,
+        0.1 * d.normal(width),
+        d.weights(width, width),
+        d.weights(width, width),
+        d.weights(width, width),
+        d.weights(width, width),
+        ones.copy(),
+        0.1 * d.normal(width),
+        d.weights(width, 4 * width),
+        0.1 * d.normal(4 * width),
+        d.weights(4 * width, width),
+        0.1 * d.normal(width),
+    )
 
 
 def _heads(np, y):
@@ -110,9 +127,19 @@ def transformer_training(np, x, mask, g0, c0, wq, wk, wv, wo, g1, c1, w0, b0, w1
     dv = _joined(np, np.transpose(p, (0, 2, 1)) @ dmixed)
     _, dg0, dc0 = layernorm_backward(np, x, dq @ wq.T + dk @ wk.T + dv @ wv.T, g0)
     gradients = (
-        dg0, dc0, n0.T @ dq, n0.T @ dk, n0.T @ dv, mixed.T @ dh, dg1, dc1, n1.T @ du,
-        np.sum(du, axis=0), a.T @ dy, np.sum(dy, axis=0),
-    )  # fmt: skip
+        dg0,
+        dc0,
+        n0.T @ dq,
+        n0.T @ dk,
+        n0.T @ dv,
+        mixed.T @ dh,
+        dg1,
+        dc1,
+        n1.T @ du,
+        np.sum(du, axis=0),
+        a.T @ dy,
+        np.sum(dy, axis=0),
+    )
     return tuple(w - RATE * g for w, g in zip(parameters, gradients, strict=True))
 
 
@@ -120,9 +147,13 @@ def _lstm(d, n, m):
     """Steps of (batch, inputs), the state, and weights of the four gates side by side."""
     batch, width, steps = min(n, 256), max(min(m // 2, 256), 4), 8 if n >= 64 else 2
     return (
-        d.normal(steps, batch, width), d.normal(batch, width), d.normal(batch, width),
-        d.weights(width, 4 * width), d.weights(width, 4 * width), d.normal(4 * width),
-    )  # fmt: skip
+        d.normal(steps, batch, width),
+        d.normal(batch, width),
+        d.normal(batch, width),
+        d.weights(width, 4 * width),
+        d.weights(width, 4 * width),
+        d.normal(4 * width),
+    )
 
 
 def _sigmoid(np, x):
@@ -161,9 +192,8 @@ def lstm_training(np, xs, h, c, w, r, b, wanted):
         h, c, (i, f, g, o, t) = kept[k]
         dc = dc + dh * o * (1.0 - t * t)
         dz = np.concatenate(
-            [dc * g * i * (1.0 - i), dc * c * f * (1.0 - f), dc * i * (1.0 - g * g),
-             dh * t * o * (1.0 - o)], axis=1,
-        )  # fmt: skip
+            [dc * g * i * (1.0 - i), dc * c * f * (1.0 - f), dc * i * (1.0 - g * g), dh * t * o * (1.0 - o)], axis=1
+        )
         dw, dr, db = dw + xs[k].T @ dz, dr + h.T @ dz, db + np.sum(dz, axis=0)
         dh, dc = dz @ r.T, dc * f
     return w - RATE * dw, r - RATE * dr, b - RATE * db

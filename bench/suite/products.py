@@ -16,9 +16,12 @@ def _layer(d, n, m):
 def _mlp(d, n, m):
     width = min(m, 256)
     return (
-        d.normal(n, width), d.weights(width, 4 * width), d.normal(4 * width),
-        d.weights(4 * width, width), d.normal(width),
-    )  # fmt: skip
+        d.normal(n, width),
+        d.weights(width, 4 * width),
+        d.normal(4 * width),
+        d.weights(4 * width, width),
+        d.normal(width),
+    )
 
 
 def _attention(d, n, m):
@@ -55,8 +58,7 @@ def mlp_block(np, x, w0, b0, w1, b1):
     return gelu(np, x @ w0 + b0) @ w1 + b1 + x
 
 
-@kernel(lambda d, n, m: (d.normal(max(n * m // 1024, 4), 16, 16),
-                         d.normal(max(n * m // 1024, 4), 16, 16)), "f32 f64")  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(max(n * m // 1024, 4), 16, 16), d.normal(max(n * m // 1024, 4), 16, 16)), "f32 f64")
 def small_batched_product(np, x, y):
     return x @ y * 0.5
 
@@ -68,16 +70,16 @@ def attention(np, q, k, v, mask):
     return softmax_of(np, scores) @ v
 
 
-@kernel(lambda d, n, m: (d.normal(min(n, 1024), min(m, 128)), d.normal(min(n, 1024), min(m, 128))),
-        tolerance=3e-5)  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(min(n, 1024), min(m, 128)), d.normal(min(n, 1024), min(m, 128))), tolerance=3e-5)
 def squared_distances(np, x, y):
     xx = np.sum(x * x, axis=1)[:, None]
     yy = np.sum(y * y, axis=1)[None, :]
     return np.maximum(xx + yy - 2.0 * (x @ y.T), 0.0)
 
 
-@kernel(lambda d, n, m: (d.normal(n, 4, max(m // 8, 1), 2), d.normal(n, 1, max(m // 8, 1)),
-                         d.normal(n, 1, max(m // 8, 1))))  # fmt: skip
+@kernel(
+    lambda d, n, m: (d.normal(n, 4, max(m // 8, 1), 2), d.normal(n, 1, max(m // 8, 1)), d.normal(n, 1, max(m // 8, 1)))
+)
 def rope(np, x, cos, sin):
     """Rotary positions on pairs of neighbours; (length, heads, pairs, 2)."""
     a, b = x[..., 0], x[..., 1]
@@ -85,11 +87,8 @@ def rope(np, x, cos, sin):
 
 
 @kernel(
-    lambda d, n, m: (
-        d.normal(n, 4, max(m // 8, 1) * 2),
-        d.normal(n, 1, max(m // 8, 1)), d.normal(n, 1, max(m // 8, 1)),
-    )
-)  # fmt: skip
+    lambda d, n, m: (d.normal(n, 4, max(m // 8, 1) * 2), d.normal(n, 1, max(m // 8, 1)), d.normal(n, 1, max(m // 8, 1)))
+)
 def rope_halves(np, x, cos, sin):
     """Rotary positions on the two halves of each head."""
     half = x.shape[-1] // 2

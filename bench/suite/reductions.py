@@ -16,7 +16,7 @@ def _norm(d, n, m):
 
 
 def causal_mask(rows: int, columns: int, dtype=numpy.float32) -> numpy.ndarray:
-    """What attention adds to its scores: -1e9 above the diagonal."""
+    """The mask that attention adds to its scores: -1e9 above the diagonal."""
     return numpy.triu(numpy.full((rows, columns), -1e9, dtype), 1)
 
 
@@ -117,16 +117,11 @@ def masked_softmax(np, x, mask):
 
 @kernel(lambda d, n, m: (d.normal(n, m), numpy.zeros((n, m), numpy.float32)))
 def unmasked_softmax(np, x, mask):
-    """What `masked_softmax` computes, with a mask of zeros: they should take as long."""
+    """The softmax that `masked_softmax` computes, with a mask of zeros: they should take as long."""
     return softmax_of(np, x * 0.125 + mask)
 
 
-@kernel(
-    lambda d, n, m: (
-        d.normal(4, max(n // 2, 3), max(m // 2, 3)),
-        causal_mask(max(n // 2, 3), max(m // 2, 3)),
-    )
-)
+@kernel(lambda d, n, m: (d.normal(4, max(n // 2, 3), max(m // 2, 3)), causal_mask(max(n // 2, 3), max(m // 2, 3))))
 def attention_scores(np, s, mask):
     """Scores of four heads, scaled, masked with -1e9, through softmax."""
     return softmax_of(np, s * 0.125 + mask)
@@ -175,7 +170,7 @@ def masked_mean(np, x, keep):
 
 @kernel(lambda d, n, m: (d.integers(8, n, m),), "i32")
 def histogram(np, x):
-    """How often each of eight numbers occurs."""
+    """The number of times that each of eight numbers occurs."""
     return np.stack([np.sum(np.astype(x == k, np.int64)) for k in range(8)])
 
 

@@ -28,8 +28,7 @@ def sgd_momentum(np, p, g, v):
     return p - 0.01 * v2, v2
 
 
-@kernel(lambda d, n, m: (d.normal(n, m), d.normal(n, m), d.normal(n, m), d.normal(n, m) ** 2),
-        "f32 f64")  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(n, m), d.normal(n, m), d.normal(n, m), d.normal(n, m) ** 2), "f32 f64")
 def adam(np, p, g, m, v):
     m2 = 0.9 * m + 0.1 * g
     v2 = 0.999 * v + 0.001 * g * g
@@ -98,8 +97,7 @@ def rmsnorm_backward(np, x, dy, g):
     return dx, np.sum(dy * x * s, axis=0)
 
 
-@kernel(lambda d, n, m: (d.normal(n, m), d.integers(m, n, 1, dtype=numpy.int64),
-                         numpy.arange(m)))  # fmt: skip
+@kernel(lambda d, n, m: (d.normal(n, m), d.integers(m, n, 1, dtype=numpy.int64), numpy.arange(m)))
 def cross_entropy_backward(np, x, labels, classes):
     """Of the mean loss, at the logits."""
     hot = np.where(labels == classes, 1.0, 0.0 * x)

@@ -1,1 +1,1 @@
-"""What holds of a program that does not run: which values share memory, and who writes it."""
+"""Analyses of programs that do not run: which values share memory, and who writes it."""

@@ -1,7 +1,7 @@
 """Alias analysis: which values may share memory, who writes it, and what may move past what.
 
 Works on blocks of `program.Instr`; values are whatever identifies them (integers in programs,
-`ir.Value` in the mirror that passes make of a function, see `mlir.memory`).
+`ir.Value` in the mirror that passes make of a function, see `mlir.aliases`).
 
 Memory is named by its *roots*: values whose op allocates it, or `OUTSIDE`, the memory of whoever
 calls (arguments may all share it). A view has the roots of what it views; a value that control
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from ..ir.op import Fusion
 from ..ir.program import Block, Instr
-from ..ir.types import ListType, ScalarType, TensorType, Type
+from ..ir.types import ListedType, ListType, ScalarType, TensorType, Type
 from ..ops.control_flow.control import ControlFlow, For, If, While
 from ..ops.create import Constant
-from ..ops.gradients import SumTo
+from ..ops.gradient_ops import SumTo
 from ..ops.indexing.scatter import Conform
 from ..ops.indexing.slicing import Pick
 from ..ops.queries import Dim, Size
@@ -59,9 +59,7 @@ class Aliases:
         shared: roots known from elsewhere, for a body that uses values from outside of it.
     """
 
-    def __init__(
-        self, body: Block, type_of: Callable[[Any], Type], shared: dict[Any, Roots] | None = None
-    ) -> None:
+    def __init__(self, body: Block, type_of: Callable[[Any], Type], shared: dict[Any, Roots] | None = None) -> None:
         self.body, self._type_of = body, type_of
         self.roots: dict[Any, Roots] = dict(shared or {})
         self.constants: set[Any] = set()
@@ -110,40 +108,56 @@ class Aliases:
             seen |= self.of(output)
         for instr in self.body.walk():
             if instr.op is None or instr.op is FallbackGraph:
-                for used in instr.operands:
-                    seen |= self.of(used)
+                for operand in instr.operands:
+                    seen |= self.of(operand)
         return bool(self.of(value) & seen)
 
-    def may_swap(self, one: Instr, two: Instr) -> bool:
-        """True if two neighbouring instructions may trade places (R3.17)."""
-        if set(one.results) & uses(two) or set(two.results) & uses(one):
-            return False
-        a, b = self.effects(one), self.effects(two)
-        if a.ordered and b.ordered:
-            return False
-        return not (a.writes & (b.reads | b.writes) or b.writes & a.reads)
+    def order(self, block: Block) -> Iterator[tuple[int, int]]:
+        """Pairs of instructions of a block, by number, of which the first must stay before the second (R3.17).
+
+        They are those that touch the same memory, one of them writing it, and those that have an
+        effect; what other pairs imply is left out, as is what follows from operands.
+        """
+        written = self.written()
+        readers: dict[Any, list[int]] = {}  # root -> those that have read it since it was written
+        writers: dict[Any, int] = {}
+        last: int | None = None
+        for n, instr in enumerate(block.instrs):
+            effects = self.effects(instr)
+            reads = effects.reads & written
+            before = {writers[root] for root in reads | effects.writes if root in writers}
+            for root in effects.writes:
+                before.update(readers.pop(root, ()))
+                writers[root] = n
+            for root in reads - effects.writes:
+                readers.setdefault(root, []).append(n)
+            if effects.ordered:
+                before.update([] if last is None else [last])
+                last = n
+            yield from ((k, n) for k in sorted(before))
 
     def effects(self, instr: Instr) -> Effects:
-        """What memory an instruction reads and writes."""
-        found = self._effects.get(id(instr))
-        if found is None:
-            found = self._effects[id(instr)] = self._effects_of(instr)
-        return found
+        """The memory that an instruction reads and writes."""
+        effects = self._effects.get(id(instr))
+        if effects is None:
+            effects = self._effects[id(instr)] = self._effects_of(instr)
+        return effects
 
     # --- how they are answered ----------------------------------------------------------------
 
     def _effects_of(self, instr: Instr) -> Effects:
-        used = frozenset().union(*map(self.of, instr.operands))
+        roots = frozenset().union(*map(self.of, instr.operands))
         if instr.op is None:
-            return Effects(used | {OUTSIDE}, used | {OUTSIDE}, True)
+            return Effects(roots | {OUTSIDE}, roots | {OUTSIDE}, True)
         if instr.blocks:
             inner = [self.effects(i) for block in instr.blocks for i in block.instrs]
             return Effects(
-                used.union(*(e.reads for e in inner)), NOTHING.union(*(e.writes for e in inner)),
+                roots.union(*(e.reads for e in inner)),
+                NOTHING.union(*(e.writes for e in inner)),
                 any(e.ordered for e in inner),
-            )  # fmt: skip
+            )
         writes = NOTHING.union(*(self.of(instr.operands[k]) for k in instr.op.writes))
-        reads = NOTHING if instr.op.fusion is Fusion.QUERY else used
+        reads = NOTHING if instr.op.fusion is Fusion.QUERY else roots
         return Effects(reads, writes, not instr.op.pure and not instr.op.writes)
 
     def _visit(self, block: Block) -> None:
@@ -153,9 +167,7 @@ class Aliases:
                 continue
             if instr.op is Constant:
                 self.constants.update(instr.results)
-            for result, roots in zip(instr.results, result_roots(
-                instr, self._type_of, self.of
-            ), strict=True):  # fmt: skip
+            for result, roots in zip(instr.results, result_roots(instr, self._type_of, self.of), strict=True):
                 self._grow(result, roots)
 
     def _flow(self, instr: Instr) -> None:
@@ -182,7 +194,7 @@ class Aliases:
             self._grow(target, self.of(source))
 
     def _grow(self, value: Any, roots: Roots) -> None:
-        if isinstance(self._type_of(value), ScalarType):
+        if isinstance(self._type_of(value), (ScalarType, ListedType)):
             roots = NOTHING
         old = self.roots.get(value)
         new = roots if old is None else old | roots
@@ -190,11 +202,9 @@ class Aliases:
             self.roots[value], self._changed = new, True
 
 
-def result_roots(
-    instr: Instr, type_of: Callable[[Any], Type], of: Callable[[Any], Roots]
-) -> tuple[Roots, ...]:
+def result_roots(instr: Instr, type_of: Callable[[Any], Type], of: Callable[[Any], Roots]) -> tuple[Roots, ...]:
     """Roots of each result of an instruction without blocks."""
-    found = []
+    by_result = []
     count = len(instr.operands)
     for index, result in enumerate(instr.results):
         type_ = type_of(result)
@@ -209,12 +219,12 @@ def result_roots(
             roots = NOTHING  # a NumPy scalar, which is a copy
         if not roots:
             roots = frozenset([result])
-        found.append(roots)
-    return tuple(found)
+        by_result.append(roots)
+    return tuple(by_result)
 
 
 def forbidden(aliases: Aliases, instr: Instr) -> str | None:
-    """Why an instruction must not write what it writes, or None."""
+    """The reason why an instruction must not write what it writes, or None."""
     roots = aliases.effects(instr).writes
     if OUTSIDE in roots:
         return "may write memory of an argument, which the caller still sees"
@@ -225,14 +235,14 @@ def forbidden(aliases: Aliases, instr: Instr) -> str | None:
 
 def uses(instr: Instr) -> set[Any]:
     """Every value that an instruction reads or hands on, those of nested blocks included."""
-    used = set(instr.operands)
+    values = set(instr.operands)
     for block in instr.blocks:
-        used.update(block.outputs)
+        values.update(block.outputs)
         for inner in block.walk():
-            used.update(inner.operands)
+            values.update(inner.operands)
             for nested in inner.blocks:
-                used.update(nested.outputs)
-    return used
+                values.update(nested.outputs)
+    return values
 
 
 def content_uses(instr: Instr) -> set[Any]:
@@ -244,7 +254,26 @@ def content_uses(instr: Instr) -> set[Any]:
     return uses(instr)
 
 
+def block_content_uses(body: Block) -> set[Any]:
+    """The values of which a function's body reads more than the shape.
+
+    A view reads elements where those of its result are read.
+    """
+    read = set(body.outputs)
+    for instr in reversed(body.instrs):
+        if instr.op.fusion is not Fusion.VIEW or not read.isdisjoint(instr.results):
+            read |= content_uses(instr)
+    return read
+
+
 __all__ = [
-    "OUTSIDE", "SHAPED_LIKE", "Aliases", "Effects", "content_uses", "forbidden", "result_roots",
+    "OUTSIDE",
+    "SHAPED_LIKE",
+    "Aliases",
+    "Effects",
+    "block_content_uses",
+    "content_uses",
+    "forbidden",
+    "result_roots",
     "uses",
-]  # fmt: skip
+]

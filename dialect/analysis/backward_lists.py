@@ -14,14 +14,7 @@ from ..dataclass import dataclass
 from ..errors import IRError
 from ..ir.program import Block, Instr, Module, Program
 from ..ir.types import TENSOR, ListType, TensorType, Type
-from ..ops.backward import (
-    AccumulateGrad,
-    CallBackward,
-    CallGradient,
-    CallHook,
-    FinalCallbacks,
-    ListGet,
-)
+from ..ops.backward import AccumulateGrad, CallBackward, CallGradient, CallHook, FinalCallbacks, ListGet
 from .renumber import renumbered
 
 INPUTS, SIZES, SCALARS, HOOKS, PACKED = range(5)
@@ -30,7 +23,7 @@ _ALSO = {"unpack_hook": (PACKED,), "post_acc_grad_hook": (INPUTS,)}  # the last 
 
 
 def slot_lists(instr: Instr) -> tuple[int, ...]:
-    """Which lists the ``slots`` of a call of code of users are numbers of."""
+    """The lists in which the ``slots`` of a call of users' code are numbers."""
     if instr.op is AccumulateGrad:
         return (INPUTS,)
     return HOOKS, *_ALSO.get(instr.attrs.get("hook_type", ""), ())
@@ -95,19 +88,17 @@ class _Lowering:
                 self.instrs.append(self._copied(instr, source, self.values))
         outputs = [self._value(v) for v in source.outputs] + [g for _, g in sums]
         self.program.body = Block(tuple(self.inputs), self.instrs, tuple(outputs))
-        return Lowered(
-            self.program, tuple(self.inputs.values()), tuple(leaf for leaf, _ in sums), self.frame
-        )
+        return Lowered(self.program, tuple(self.inputs.values()), tuple(leaf for leaf, _ in sums), self.frame)
 
     def _at_the_end(self) -> set[int]:
         """The accumulations that no code of users follows."""
-        found: set[int] = set()
+        accumulations: set[int] = set()
         for instr in reversed(self.source.body.instrs):
             if instr.op in _CALLS:
                 break
             if instr.op is AccumulateGrad:
-                found.add(id(instr))
-        return found
+                accumulations.add(id(instr))
+        return accumulations
 
     def _value(self, value: int) -> int:
         """The value that stands for one of the source; elements of lists become inputs."""
@@ -116,9 +107,9 @@ class _Lowering:
             if place[0] in (HOOKS, PACKED):
                 raise IRError("an element of hooks or packed_data is read by an op of arrays")
             type_ = self.source.type_of(value)
-            made = self.program.new_value(TENSOR if isinstance(type_, TensorType) else type_)
-            self.values[value] = made
-            self.inputs[made] = place
+            copy = self.program.new_value(TENSOR if isinstance(type_, TensorType) else type_)
+            self.values[value] = copy
+            self.inputs[copy] = place
         return self.values[value]
 
     def _slot(self, value: int, wanted: int) -> int:
@@ -129,17 +120,16 @@ class _Lowering:
 
     def _call(self, instr: Instr) -> None:
         """A call of code of users, which is found by its number from now on."""
-        hook, *given = instr.operands
+        hook, *args = instr.operands
         slots = [self._slot(hook, HOOKS)]
-        slots += [self._slot(given.pop(), which) for which in slot_lists(instr)[1:]]
-        operands = tuple(map(self._value, given))
+        slots += [self._slot(args.pop(), which) for which in slot_lists(instr)[1:]]
+        operands = tuple(map(self._value, args))
         results = tuple(self._fresh(v) for v in instr.results)
         self._append(instr.op, operands, results, instr, slots=tuple(slots))
 
     def _append(
-        self, op: type, operands: Sequence[int], results: Sequence[int], source: Instr,
-        slots: tuple[int, ...],
-    ) -> None:  # fmt: skip
+        self, op: type, operands: Sequence[int], results: Sequence[int], source: Instr, slots: tuple[int, ...]
+    ) -> None:
         attrs = {**source.attrs, "slots": slots}
         attrs.pop("origin", None)
         self.frame = True
@@ -157,8 +147,8 @@ class _Lowering:
             copied = self._copied(instr, callee, values)
             copied.loc = call.loc or copied.loc
             self.instrs.append(copied)
-        found = [values[v] for v in callee.outputs]
-        self.values.update(zip(call.results, found, strict=True))
+        outputs = [values[v] for v in callee.outputs]
+        self.values.update(zip(call.results, outputs, strict=True))
 
     def _copied(self, instr: Instr, source: Program, values: dict[int, int]) -> Instr:
         """An op with values of the program; those that are not known yet come from lists."""

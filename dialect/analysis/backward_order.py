@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import IRError
 from ..ir.program import Instr, Program
-from ..ops.backward import (
-    KEPT,
-    AccumulateGrad,
-    CallBackward,
-    CallHook,
-    FinalCallbacks,
-    ListGet,
-    ValidateGrads,
-)
+from ..ops.backward import KEPT, AccumulateGrad, CallBackward, CallHook, FinalCallbacks, ListGet, ValidateGrads
 from .tidy import is_pure
 
 Step = Callable[[Program, bool], int]
@@ -75,36 +67,36 @@ class _Order:
 
     def maker(self, value: int) -> Instr | None:
         """The op that computes a value; None for an element of a list, and for an input."""
-        made = self.defs.get(value)
-        return None if made is None or self.is_head(made) else made
+        instr = self.defs.get(value)
+        return None if instr is None or self.is_head(instr) else instr
 
     def is_head(self, instr: Instr) -> bool:
-        """Whether an op takes an element out of an input of the graph."""
+        """True if an op takes an element out of an input of the graph."""
         return instr.op is ListGet and instr.operands[0] in self.program.inputs
 
     def latest(self, values: Sequence[int]) -> Instr | None:
         """The last op that computes one of some values."""
-        made = [m for v in values if (m := self.maker(v)) is not None]
-        return max(made, key=self.at, default=None)
+        makers = [m for v in values if (m := self.maker(v)) is not None]
+        return max(makers, key=self.at, default=None)
 
     def users(self, values: Sequence[int]) -> list[Instr]:
         """The ops that read any of some values, in order."""
-        found = {id(i): i for v in values for i in self._users.get(v, ())}
-        return sorted(found.values(), key=self.at)
+        users = {id(i): i for v in values for i in self._users.get(v, ())}
+        return sorted(users.values(), key=self.at)
 
     def own(self, instr: Instr) -> list[Instr]:
         """The elements of lists that this op alone reads: its hook, and what that unpacks."""
-        found = []
+        heads = []
         for value in instr.operands:
-            made = self.defs.get(value)
+            head = self.defs.get(value)
             if (
-                made is not None
-                and self.is_head(made)
-                and made.operands[0] in self.program.inputs[3:]
+                head is not None
+                and self.is_head(head)
+                and head.operands[0] in self.program.inputs[3:]
                 and all(user is instr for user in self._users[value])
             ):
-                found.append(made)
-        return found
+                heads.append(head)
+        return heads
 
     def move_behind(self, instr: Instr, anchor: Instr) -> None:
         """Move an op up, with what is its own, immediately behind another one."""
@@ -118,7 +110,7 @@ class _Order:
         self._place(instr, anchor)
 
     def _may_pass(self, instr: Instr, before: Instr) -> bool:
-        """Whether an op may move in front of the one before it, where the order is kept."""
+        """True if an op may move in front of the one before it, where the order is kept."""
         if instr.op is CallHook:
             return self.is_head(before)
         return before.op not in _USERS_CODE
@@ -176,12 +168,12 @@ class _Order:
 
 def read_by(instr: Instr) -> set[int]:
     """The values that an op reads, in its blocks as well."""
-    found = set(instr.operands)
+    values = set(instr.operands)
     for block in instr.blocks:
-        found.update(block.outputs)
+        values.update(block.outputs)
         for inner in block.instrs:
-            found |= read_by(inner)
-    return found
+            values |= read_by(inner)
+    return values
 
 
 def _hooks(program: Program, kind: str) -> list[Instr]:
@@ -190,12 +182,12 @@ def _hooks(program: Program, kind: str) -> list[Instr]:
     return [call for call in calls if call.attrs["hook_type"] == kind]
 
 
-def _moved_up(program: Program, keep: bool, found: Sequence[tuple[Instr, Sequence[int]]]) -> int:
+def _moved_up(program: Program, keep: bool, moves: Sequence[tuple[Instr, Sequence[int]]]) -> int:
     """Move ops behind the last one that computes one of their values; how many have moved."""
-    if not found:
+    if not moves:
         return 0
     order = _Order(program, keep)
-    for instr, values in found:
+    for instr, values in moves:
         anchor = order.latest(values)
         if anchor is not None:
             order.move_behind(instr, anchor)
@@ -233,8 +225,8 @@ def move_pre_hooks(program: Program, keep_order: bool = False) -> int:
 
 def move_accumulations(program: Program, keep_order: bool = False) -> int:
     """Each accumulation behind the later of its leaf and its gradient (R4.36)."""
-    found = [instr for instr in program.body.instrs if instr.op is AccumulateGrad]
-    return _moved_up(program, keep_order, [(instr, instr.operands) for instr in found])
+    accumulations = [instr for instr in program.body.instrs if instr.op is AccumulateGrad]
+    return _moved_up(program, keep_order, [(instr, instr.operands) for instr in accumulations])
 
 
 def move_pre_hooks_late(program: Program, keep_order: bool = False) -> int:
@@ -256,9 +248,7 @@ def move_post_accumulate_hooks(program: Program, keep_order: bool = False) -> in
             anchors[leaf] = next(added, None)
         anchor = anchors[leaf]
         if anchor is None:
-            raise IRError(
-                "a post-accumulate hook is called on a leaf that accumulates nothing", loc=call.loc
-            )
+            raise IRError("a post-accumulate hook is called on a leaf that accumulates nothing", loc=call.loc)
         order.move_behind(call, anchor)
     return order.done()
 
@@ -274,22 +264,19 @@ def move_post_hooks(program: Program, keep_order: bool = False) -> int:
         return 0
     order = _Order(program, keep_order)
     for call in reversed(calls):
-        given = call.operands[1:]
-        found = [m for v in given if (m := order.maker(v)) is not None]
-        found += [
-            u for u in order.users(given)
-            if not (u.op is CallHook and u.attrs["hook_type"] == "post_hook")
-        ]  # fmt: skip
-        anchor = max(found, key=order.at, default=None)
+        values = call.operands[1:]
+        anchors = [m for v in values if (m := order.maker(v)) is not None]
+        anchors += [u for u in order.users(values) if not (u.op is CallHook and u.attrs["hook_type"] == "post_hook")]
+        anchor = max(anchors, key=order.at, default=None)
         if anchor is None or order.is_head(anchor):
             continue
         if anchor.op is AccumulateGrad:
             leaf = anchor.operands[0]
             hooks = [
-                u for u in order.users([leaf])
-                if u.op is CallHook and u.attrs["hook_type"] == "post_acc_grad_hook"
-                and u.operands[-1] == leaf
-            ]  # fmt: skip
+                u
+                for u in order.users([leaf])
+                if u.op is CallHook and u.attrs["hook_type"] == "post_acc_grad_hook" and u.operands[-1] == leaf
+            ]
             anchor = max([anchor, *hooks], key=order.at)
         order.move_behind(call, anchor)
     return order.done()
@@ -303,8 +290,8 @@ def fold_validation(program: Program, keep_order: bool = False) -> int:
     for instr in program.body.instrs:
         _rename(instr, stands)
         if instr.op is ValidateGrads:
-            wanted = instr.attrs["types"]
-            if all(program.type_of(v) == t for v, t in zip(instr.operands, wanted, strict=False)):
+            types = instr.attrs["types"]
+            if all(program.type_of(v) == t for v, t in zip(instr.operands, types, strict=False)):
                 stands |= dict(zip(instr.results, instr.operands, strict=False))
                 removed += 1
                 continue

@@ -32,12 +32,12 @@ def _merge_for(program: Program, loop: Instr) -> int:
     (body,) = loop.blocks
     inits = loop.operands[3:]
     index, *args = body.args
-    kept = _kept(inits, lambda same: [same.get(v, v) for v in body.outputs], args)
-    if len(set(kept)) == len(args):
+    representatives = _kept(inits, lambda same: [same.get(v, v) for v in body.outputs], args)
+    if len(set(representatives)) == len(args):
         return 0
-    first = sorted(set(kept))
-    _rename(program, args, kept)
-    _rename(program, loop.results, kept)
+    first = sorted(set(representatives))
+    _rename(program, args, representatives)
+    _rename(program, loop.results, representatives)
     loop.operands = (*loop.operands[:3], *(inits[k] for k in first))
     body.args = (index, *(args[k] for k in first))
     body.outputs = tuple(body.outputs[k] for k in first)
@@ -56,10 +56,10 @@ def _merge_while(program: Program, loop: Instr) -> int:
             inner[arg] = groups.setdefault(same.get(value, value), arg)
         return [inner.get(v, v) for v in after.outputs]
 
-    kept = _kept(loop.operands, outputs, before.args)
-    _rename(program, before.args, kept)
-    first = sorted(set(kept))
-    count = len(kept) - len(first)
+    representatives = _kept(loop.operands, outputs, before.args)
+    _rename(program, before.args, representatives)
+    first = sorted(set(representatives))
+    count = len(representatives) - len(first)
     loop.operands = tuple(loop.operands[k] for k in first)
     before.args = tuple(before.args[k] for k in first)
     after.outputs = tuple(after.outputs[k] for k in first)
@@ -84,17 +84,15 @@ def _kept(inits: Sequence[int], outputs: object, args: Sequence[int]) -> list[in
     while True:
         first = [classes.index(c) for c in classes]
         same = {arg: args[k] for arg, k in zip(args, first, strict=True)}
-        found = list(zip(first, outputs(same), strict=True))  # type: ignore[operator]
-        refined = [found.index(pair) for pair in found]
+        pairs = list(zip(first, outputs(same), strict=True))  # type: ignore[operator]
+        refined = [pairs.index(pair) for pair in pairs]
         if refined == first:
             return first
         classes = list(refined)
 
 
 def _rename(program: Program, values: Sequence[int], kept: Sequence[int]) -> None:
-    program.body.replace(
-        {v: values[k] for v, k in zip(values, kept, strict=True) if v != values[k]}
-    )
+    program.body.replace({v: values[k] for v, k in zip(values, kept, strict=True) if v != values[k]})
 
 
 __all__ = ["merge_carried"]

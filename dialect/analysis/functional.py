@@ -22,9 +22,7 @@ from ..reasons import Effect, Kind, Reason
 from .must_alias import Accesses
 
 
-def functionalize(
-    program: Program, *, at_run_time: Callable[[Instr], bool] | None = None
-) -> tuple[int, list[Reason]]:
+def functionalize(program: Program, *, at_run_time: Callable[[Instr], bool] | None = None) -> tuple[int, list[Reason]]:
     """Make in-place ops of a program pure, in place.
 
     ``at_run_time``: which of those at indices known only at run time, too: evaluated op by op, such
@@ -33,12 +31,12 @@ def functionalize(
     if not any(instr.op.writes for instr in program.body.walk()):
         return 0, []
     accesses = Accesses(program.body, program.type_of, at_run_time=at_run_time)
-    converter = _Converter(program, accesses)
+    converter = _Functionalizer(program, accesses)
     converter.block(program.body)
     return converter.made_pure, converter.kept
 
 
-class _Converter:
+class _Functionalizer:
     def __init__(self, program: Program, accesses: Accesses) -> None:
         self.program, self.accesses = program, accesses
         self.aliases = accesses.aliases
@@ -96,27 +94,25 @@ class _Converter:
         content = self.content[root]
         if not path:
             return content
-        found = self.cache.get((content, path))
-        if found is None:
+        view = self.cache.get((content, path))
+        if view is None:
             instr, index = self.accesses.views[path[-1]]
             base = self.view(root, path[:-1])
             operands = (base, *map(self.read, instr.operands[1:]))
             types = [self.program.type_of(r) for r in instr.results]
-            made = tuple(map(self.program.new_value, types))
-            self.out.append(Instr(instr.op, operands, made, instr.attrs, (), instr.loc))
-            for result, value in zip(instr.results, made, strict=True):
+            results = tuple(map(self.program.new_value, types))
+            self.out.append(Instr(instr.op, operands, results, instr.attrs, (), instr.loc))
+            for result, value in zip(instr.results, results, strict=True):
                 self.cache[content, (*path[:-1], result)] = value
-            found = made[index]
-        return found
+            view = results[index]
+        return view
 
     def write(self, instr: Instr) -> None:
         if not self.is_variable(instr.operands[0]):
             roots = self.aliases.effects(instr).writes
             reasons = [self.accesses.kept[r] for r in roots if r in self.accesses.kept]
             reason = reasons[0] if reasons else Reason(Kind.NOT_OWN_MEMORY)
-            self.kept.append(
-                replace(reason, op=instr.op.name, loc=instr.loc, effect=Effect.WRITE_KEPT)
-            )
+            self.kept.append(replace(reason, op=instr.op.name, loc=instr.loc, effect=Effect.WRITE_KEPT))
             instr.operands = tuple(map(self.read, instr.operands))
             self.out.append(instr)
             return
@@ -126,16 +122,16 @@ class _Converter:
         target, *others = map(self.read, instr.operands)
         value = instr.op.as_pure(self.emit, instr.attrs, target, *others)
         self.program.types[value] = self.program.type_of(target)
-        written = {path: value}
+        contents = {path: value}
         for end in range(len(path) - 1, -1, -1):
             value = self.put_back(root, path[: end + 1], value)
-            written[path[:end]] = value
+            contents[path[:end]] = value
         self.program.types[value] = self.program.type_of(root)
         self.content[root] = value
-        self.cache.update({(value, p): v for p, v in written.items()})
+        self.cache.update({(value, p): v for p, v in contents.items()})
 
     def put_back(self, root: int, path: tuple[int, ...], new: int) -> int:
-        """What the last view of ``path`` looks at, with the view's elements replaced."""
+        """The array that the last view of ``path`` looks at, with the view's elements replaced."""
         instr, index = self.accesses.views[path[-1]]
         base, type_ = self.view(root, path[:-1]), self.program.type_of(instr.operands[0])
         rank = type_.rank if isinstance(type_, TensorType) else None
@@ -146,18 +142,16 @@ class _Converter:
         attrs = instr.op.full_attrs(instr.attrs)
         return instr.op.put_back(self.emit, attrs, View(base, rank, new, operands, index, others))
 
-    def emit(
-        self, name: str, operands: Sequence[Any], attrs: Mapping[str, Any] | None = None
-    ) -> tuple[int, ...]:
+    def emit(self, name: str, operands: Sequence[Any], attrs: Mapping[str, Any] | None = None) -> tuple[int, ...]:
         """Append an op; types of its results follow from those of its operands."""
         op: type[Op] = op_named(name)
         attrs = dict(attrs or {})
         types = [self.program.type_of(o) for o in operands]
         try:
-            found = op.infer(types, op.full_attrs(attrs))
+            result_types = op.infer(types, op.full_attrs(attrs))
         except ProfuseError:
-            found = (TENSOR,) * len(op.results)  # where it runs is where the user must see it
-        results = tuple(map(self.program.new_value, found))
+            result_types = (TENSOR,) * len(op.results)  # where it runs is where the user must see it
+        results = tuple(map(self.program.new_value, result_types))
         self.out.append(Instr(op, tuple(operands), results, attrs, (), self.loc))
         return results
 

@@ -42,14 +42,14 @@ class _Flow:
 
     def levels(self, source: int, sink: int) -> dict[int, int]:
         """Distances from the source; empty if the sink cannot be reached."""
-        found, waiting = {source: 0}, deque([source])
+        levels, waiting = {source: 0}, deque([source])
         while waiting:
             node = waiting.popleft()
             for e in self.edges.get(node, ()):
-                if self.left[e] and self.ends[e] not in found:
-                    found[self.ends[e]] = found[node] + 1
+                if self.left[e] and self.ends[e] not in levels:
+                    levels[self.ends[e]] = levels[node] + 1
                     waiting.append(self.ends[e])
-        return found if sink in found else {}
+        return levels if sink in levels else {}
 
     def block(self, source: int, sink: int, levels: dict[int, int]) -> int:
         """Push flow along shortest paths until none is left; returns how much."""
@@ -90,14 +90,14 @@ class _Flow:
 
     def reaching(self, sink: int) -> set[int]:
         """The nodes from which the sink can be reached."""
-        found, waiting = {sink}, [sink]
+        nodes, waiting = {sink}, [sink]
         while waiting:
             for e in self.edges.get(waiting.pop(), ()):
                 start = self.ends[e]
-                if self.left[e ^ 1] and start not in found:
-                    found.add(start)
+                if self.left[e ^ 1] and start not in nodes:
+                    nodes.add(start)
                     waiting.append(start)
-        return found
+        return nodes
 
 
 __all__ = ["UNCUT", "minimum_cut"]

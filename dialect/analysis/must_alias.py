@@ -32,7 +32,7 @@ _KEEPS_ORDER = (Reshape, ExpandDims, Squeeze)
 _SIZES = (Constant, Dim, Size, Rank)  # ops whose results are as good as known
 
 
-class Access(NamedTuple):
+class ViewPath(NamedTuple):
     """Memory of ``root`` through view ops, each named by the result that it defined."""
 
     root: Any
@@ -48,7 +48,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spot:
-    """Where an op stands: its number in a walk over the body, and the loops around it."""
+    """The place where an op stands: its number in a walk over the body, and the loops around it."""
 
     time: int
     loops: tuple[int, ...]
@@ -77,15 +77,20 @@ class Accesses:
     """
 
     def __init__(
-        self, body: Block, type_of: Callable[[Any], Type], unordered: Collection[Any] = (),
-        raveled: Collection[Any] = (), copied: Mapping[Any, Any] = MappingProxyType({}), *,
+        self,
+        body: Block,
+        type_of: Callable[[Any], Type],
+        unordered: Collection[Any] = (),
+        raveled: Collection[Any] = (),
+        copied: Mapping[Any, Any] = MappingProxyType({}),
+        *,
         at_run_time: Callable[[Instr], bool] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.type_of = type_of
         self._at_run_time = at_run_time
         self._unordered, self._raveled = frozenset(unordered), frozenset(raveled)
         self.aliases = Aliases(body, type_of)
-        self.of: dict[Any, Access] = {}
+        self.of: dict[Any, ViewPath] = {}
         self.views: dict[Any, tuple[Instr, int]] = {}
         self.makers: dict[Any, Instr] = {r: i for i in body.walk() for r in i.results}
         self.kept: dict[Any, Reason] = {}
@@ -105,8 +110,8 @@ class Accesses:
         for copy in copied:
             if self.aliases.of(copy) == {copy}:
                 self._compare(copy, copied)
-        found = self.aliases.written() - {OUTSIDE} - self.aliases.constants
-        self.writable = frozenset(r for r in found if r not in self.kept)
+        roots = self.aliases.written() - {OUTSIDE} - self.aliases.constants
+        self.writable = frozenset(r for r in roots if r not in self.kept)
 
     # --- what accesses there are --------------------------------------------------------------
 
@@ -118,12 +123,12 @@ class Accesses:
             for index, result in enumerate(instr.results):
                 self._set([result], self._result(instr, index, result))
 
-    def _result(self, instr: Instr, index: int, result: Any) -> Access | None:
+    def _result(self, instr: Instr, index: int, result: Any) -> ViewPath | None:
         roots = self.aliases.of(result)
         if not roots or instr.op is None:
             return None
         if roots == {result}:
-            return Access(result)
+            return ViewPath(result)
         shared = instr.op.shared_operands(index, len(instr.operands))
         source = self.of.get(instr.operands[shared[0]]) if len(shared) == 1 else None
         if source is None or isinstance(self.type_of(result), ScalarType):
@@ -137,13 +142,13 @@ class Accesses:
         if self._may_be_scalar(instr, result):
             return None
         self.views[result] = (instr, index)
-        return Access(source.root, (*source.path, result))
+        return ViewPath(source.root, (*source.path, result))
 
     def _may_be_scalar(self, instr: Instr, result: Any) -> bool:
         """A pick of one element is a NumPy scalar, and thus a copy."""
         return instr.op is Pick and _rank(self.type_of(result)) is None
 
-    def _is_ordered(self, value: Any, access: Access, any_gaps: bool) -> bool:
+    def _is_ordered(self, value: Any, access: ViewPath, any_gaps: bool) -> bool:
         """True if a reshape of ``value`` certainly is a view: it is in C order, or has one axis.
 
         ``any_gaps``: one axis is enough, whatever lies between its elements.
@@ -152,10 +157,10 @@ class Accesses:
         if any_gaps and rank is not None and rank <= 1:
             return True
         root = _rank(self.type_of(access.root))
-        made = self.makers.get(access.root)
-        if access.root in self._unordered or made is None or made.op is None:
+        maker = self.makers.get(access.root)
+        if access.root in self._unordered or maker is None or maker.op is None:
             return False
-        if made.op not in _C_ORDER and (root is None or root > 1):
+        if maker.op not in _C_ORDER and (root is None or root > 1):
             return False
         return all(_keeps_order(self.views[step][0]) for step in access.path)
 
@@ -163,8 +168,8 @@ class Accesses:
         for block in instr.blocks:
             self._block(block)
         for result, *sides in zip(instr.results, *(b.outputs for b in instr.blocks), strict=True):
-            found = {self.of.get(v) for v in sides}
-            self._set([result], found.pop() if len(found) == 1 else None)
+            accesses = {self.of.get(v) for v in sides}
+            self._set([result], accesses.pop() if len(accesses) == 1 else None)
 
     def _for(self, instr: Instr) -> None:
         (body,) = instr.blocks
@@ -190,14 +195,14 @@ class Accesses:
                 break
         self._set(instr.results, *passed)
 
-    def _weaken(self, assumed: list[Access | None], outputs: Sequence[Any]) -> bool:
+    def _weaken(self, assumed: list[ViewPath | None], outputs: Sequence[Any]) -> bool:
         """Drop what a loop does not hand on as assumed; True if something was."""
         wrong = [k for k, v in enumerate(outputs) if assumed[k] and self.of.get(v) != assumed[k]]
         for k in wrong:
             assumed[k] = None
         return bool(wrong)
 
-    def _set(self, values: Sequence[Any], *accesses: Access | None) -> None:
+    def _set(self, values: Sequence[Any], *accesses: ViewPath | None) -> None:
         for value, access in zip(values, accesses, strict=True):
             self.of.pop(value, None)
             if access is not None:
@@ -254,7 +259,7 @@ class Accesses:
             self.kept.setdefault(root, reason)
 
     def _refusal(self, write: Instr) -> Reason | None:
-        """Why a write cannot become the making of a new value, or None."""
+        """The reason why a write cannot become the making of a new value, or None."""
         if write.op is None or write.op.writes != (0,):
             return Reason(Kind.UNKNOWN_WRITER)
         access = self.of.get(write.operands[0])
@@ -289,44 +294,42 @@ class Accesses:
 
     def _is_carried(self, root: Any, value: Any) -> bool:
         """True for what a loop hands on, and views of it: ``root`` from a round before."""
-        made, loops = self.makers.get(value), self._inside.get(value, ())
-        if made is None:
+        maker, loops = self.makers.get(value), self._inside.get(value, ())
+        if maker is None:
             return bool(loops) and loops[-1] in self._inside.get(root, ())
-        if made.op is None or made.blocks:
+        if maker.op is None or maker.blocks:
             return False
-        shared = made.op.shared_operands(made.results.index(value), len(made.operands))
-        viewed = [v for v in (made.operands[k] for k in shared) if root in self.aliases.of(v)]
+        shared = maker.op.shared_operands(maker.results.index(value), len(maker.operands))
+        viewed = [v for v in (maker.operands[k] for k in shared) if root in self.aliases.of(v)]
         return bool(viewed) and all(v not in self.of and self._is_carried(root, v) for v in viewed)
 
     def _uncertain_views(self, spot: _Spot, write: Instr) -> Iterator[Instr]:
         """Ops whose result may or may not see a write: those that copy where the layout asks."""
         roots = self.aliases.effects(write).writes
         for value, other in self._spots.items():
-            made = self.makers.get(value)
-            if made is None or made.op is None or not made.op.layout_decides:
+            maker = self.makers.get(value)
+            if maker is None or maker.op is None or not maker.op.layout_decides:
                 continue
             shared = self.aliases.of(value) & roots
             if shared and not all(self._is_past(r, spot, value, other) for r in shared):
-                yield made
+                yield maker
 
     # --- copies of what NumPy views -----------------------------------------------------------
 
     def _compare(self, copy: Any, copied: Mapping[Any, Any]) -> None:
         """Note the writes that NumPy's view would see or hand on, and ``copy`` does not."""
-        made, maker = self._made[copy], self.makers[copy]
+        start, maker = self._made[copy], self.makers[copy]
         viewed: set[Any] = set()
-        left = [copied[copy]]
-        while left:  # what is viewed may be such a copy itself
-            new = self.aliases.of(left.pop()) - viewed
+        waiting = [copied[copy]]
+        while waiting:  # what is viewed may be such a copy itself
+            new = self.aliases.of(waiting.pop()) - viewed
             viewed |= new
-            left += [copied[root] for root in new if root in copied]
+            waiting += [copied[root] for root in new if root in copied]
         uses = [(spot, v) for spot, v in self._uses if copy in self.aliases.of(v)]
         carried = any(v not in self._made for _, v in uses)  # from one round of a loop to the next
         for write, instr in self._writes:
             written = self.aliases.effects(instr).writes
-            if copy in written or (
-                viewed & written and any(_is_between(made, write, u, carried) for u, _ in uses)
-            ):
+            if copy in written or (viewed & written and any(_is_between(start, write, u, carried) for u, _ in uses)):
                 self.missed.append(Conflict(instr, maker))
 
 
@@ -334,12 +337,12 @@ def _rank(type_: Type) -> int | None:
     return type_.rank if isinstance(type_, TensorType) else None
 
 
-def _is_between(made: _Spot, write: _Spot, use: _Spot, carried: bool) -> bool:
+def _is_between(start: _Spot, write: _Spot, use: _Spot, carried: bool) -> bool:
     """True unless no write happens between the making of something and a use of it."""
     common = [loop for loop in write.loops if loop in use.loops]
-    if carried or any(loop not in made.loops for loop in common):
+    if carried or any(loop not in start.loops for loop in common):
         return bool(common) or write.time < use.time
-    return made.time < write.time < use.time
+    return start.time < write.time < use.time
 
 
 def _keeps_order(view: Instr) -> bool:
@@ -353,4 +356,4 @@ def _keeps_order(view: Instr) -> bool:
     return view.op in _KEEPS_ORDER
 
 
-__all__ = ["Access", "Accesses", "Conflict"]
+__all__ = ["Accesses", "Conflict", "ViewPath"]

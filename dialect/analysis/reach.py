@@ -1,4 +1,4 @@
-"""Which inputs of a program its values depend on, and through which of them gradients may flow."""
+"""The inputs on which values of a program depend, and those through which gradients may flow to them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ def _pass(instr: Instr, masks: dict[int, int], roots: dict[int, int], by_gradien
     writes = bool(op.writes) and not instr.blocks
     if by_gradients and op.no_gradient:
         return
-    read = [instr.operands[k] for k in op.writes] if writes and by_gradients else [
-        *instr.operands, *(v for block in instr.blocks for v in block.outputs)
-    ]  # fmt: skip
+    sources = (
+        [instr.operands[k] for k in op.writes]
+        if writes and by_gradients
+        else [*instr.operands, *(v for block in instr.blocks for v in block.outputs)]
+    )
     mask = 0
-    for v in read:
+    for v in sources:
         mask |= masks.get(v, 0) | (0 if by_gradients else masks.get(roots.get(v, v), 0))
     into = [*instr.results, *(v for block in instr.blocks for v in block.args)]
     if not by_gradients:

@@ -16,7 +16,7 @@ from ..ir.program import Block, Instr, Program
 from ..ops.backward import CallBackward, ValidateGrads
 from ..ops.control_flow.control import If
 from ..ops.create import Constant
-from ..ops.gradients import AnyNonzero, AutogradZero, Definedness
+from ..ops.gradient_ops import AnyNonzero, AutogradZero, Definedness
 from .backward_lists import slot_lists
 from .backward_order import read_by
 from .renumber import renumbered
@@ -64,34 +64,35 @@ def sections(program: Program, least: int = LEAST) -> list[Section]:
     reads = [read_by(i) for i in instrs]
     last = {v: k for k, values in enumerate(reads) for v in values}
     last |= dict.fromkeys(program.outputs, len(instrs))
-    found, start = [], 0
+    parts, start = [], 0
     for end in _ends(instrs, _undefined(program.body, set()), least):
-        found.append(_section(program, instrs[start:end], constants, last, end))
+        parts.append(_section(program, instrs[start:end], constants, last, end))
         start = end
-    return found
+    return parts
 
 
-def _undefined(block: Block, found: set[int]) -> set[int]:
+def _undefined(block: Block, values: set[int]) -> set[int]:
     """The values that may be undefined, or None, which gradients of users may return."""
     sure: dict[int, set[int]] = {}  # of a condition, what is defined where it holds
     for instr in block.instrs:
         for inner in instr.blocks:
-            _undefined(inner, found)
+            _undefined(inner, values)
         if issubclass(instr.op, Definedness):
             if instr.op is AnyNonzero and len(instr.operands) == 1:
                 sure[instr.results[0]] = {*instr.operands}
         elif instr.op is If and instr.operands[0] in sure:
             then, other = (inner.outputs for inner in instr.blocks)
             defined = sure[instr.operands[0]]
-            found.update(
-                r for r, x, y in zip(instr.results, then, other, strict=True)
-                if y in found or (x in found and x not in defined)
-            )  # fmt: skip
+            values.update(
+                r
+                for r, x, y in zip(instr.results, then, other, strict=True)
+                if y in values or (x in values and x not in defined)
+            )
         elif instr.op in (AutogradZero, CallBackward) or (
-            instr.op is not ValidateGrads and not found.isdisjoint(read_by(instr))
+            instr.op is not ValidateGrads and not values.isdisjoint(read_by(instr))
         ):
-            found.update(instr.results)
-    return found
+            values.update(instr.results)
+    return values
 
 
 def _ends(instrs: Sequence[Instr], undefined: Container[int], least: int) -> list[int]:
@@ -113,45 +114,44 @@ def _passing(instrs: Sequence[Instr], undefined: Container[int]) -> list[int]:
 
     Places of which no cut may be made have `_NEVER` or more.
     """
-    made = {r: k for k, i in enumerate(instrs) for r in i.results}
-    last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in made}
+    positions = {r: k for k, i in enumerate(instrs) for r in i.results}
+    last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in positions}
     changes = [0] * (len(instrs) + 2)
     for value, k in last.items():
         weight = _NEVER if value in undefined else 1
-        changes[made[value] + 1] += weight
+        changes[positions[value] + 1] += weight
         changes[k + 1] -= weight
-    found, count = [], 0
+    counts, count = [], 0
     for change in changes:
         count += change
-        found.append(count)
-    return found
+        counts.append(count)
+    return counts
 
 
 def _kinds(instrs: Sequence[Instr]) -> list[int]:
     """A number for each op: the same one for ops that are alike and read values as far in front."""
     at: dict[int, int] = {}  # of values, where they were last made or read
-    known: dict[Any, int] = {}
-    found = []
+    numbers: dict[Any, int] = {}
+    kinds = []
     for k, instr in enumerate(instrs):
         distances = tuple(k - at[v] if v in at else -1 for v in instr.operands)
         attrs = {name: value for name, value in instr.attrs.items() if name != "slots"}
         key = instr.op, repr(attrs), instr.loc, distances, len(instr.blocks)
-        found.append(known.setdefault(key, len(known)))
+        kinds.append(numbers.setdefault(key, len(numbers)))
         at.update(dict.fromkeys((*read_by(instr), *instr.results), k))
-    return found
+    return kinds
 
 
 def _section(
-    program: Program, instrs: Sequence[Instr], constants: dict[int, Instr], last: dict[int, int],
-    end: int,
-) -> Section:  # fmt: skip
-    made = Program(program.name)
+    program: Program, instrs: Sequence[Instr], constants: dict[int, Instr], last: dict[int, int], end: int
+) -> Section:
+    part = Program(program.name)
     values: dict[int, int] = {}
     inputs: dict[int, int] = {}
     into: list[Instr] = []
 
     def fresh(value: int) -> int:
-        values[value] = made.new_value(program.type_of(value))
+        values[value] = part.new_value(program.type_of(value))
         return values[value]
 
     def known(value: int) -> int:
@@ -169,21 +169,21 @@ def _section(
         into.append(copied)  # behind the constants that it reads
     own = [r for i in instrs for r in i.results]
     outputs = [v for v in own if last.get(v, -1) >= end]
-    made.body = Block(tuple(inputs.values()), into, tuple(values[v] for v in outputs))
+    part.body = Block(tuple(inputs.values()), into, tuple(values[v] for v in outputs))
     dying = tuple(v for v in inputs if last[v] < end)
-    return Section(made, tuple(inputs), tuple(outputs), dying, _own_slots(made))
+    return Section(part, tuple(inputs), tuple(outputs), dying, _own_slots(part))
 
 
 def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:
     """Number the ``slots`` anew, by list; what they have been."""
-    found: dict[int, dict[int, int]] = {}
+    by_list: dict[int, dict[int, int]] = {}
     for instr in program.body.walk():
         if instr.attrs.get("slots"):
             instr.attrs["slots"] = tuple(
-                (known := found.setdefault(which, {})).setdefault(k, len(known))
+                (numbers := by_list.setdefault(which, {})).setdefault(k, len(numbers))
                 for which, k in zip(slot_lists(instr), instr.attrs["slots"], strict=True)
             )
-    return {which: tuple(known) for which, known in found.items()}
+    return {which: tuple(numbers) for which, numbers in by_list.items()}
 
 
 __all__ = ["LEAST", "Section", "sections"]

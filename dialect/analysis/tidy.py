@@ -22,11 +22,11 @@ def tidied(program: Program) -> Program:
 
 def _fold_sizes(program: Program) -> None:
     """Read the sizes of arrays that are filled with a number from what these are made of."""
-    made = {r: i for i in program.body.instrs if i.op is Full for r in i.results}
+    fills = {r: i for i in program.body.instrs if i.op is Full for r in i.results}
     stands: dict[int, int] = {}
     for instr in program.body.instrs:
         _rename(instr, stands)
-        full = made.get(instr.operands[0]) if instr.op is Dim else None
+        full = fills.get(instr.operands[0]) if instr.op is Dim else None
         if full is None:
             continue
         shape, sizes = full.attrs["shape"], list(full.operands[1:])
@@ -40,13 +40,13 @@ def _fold_sizes(program: Program) -> None:
 
 def _merge(block: Block) -> None:
     """Read the first of equal constants, and of equal sizes, of the top block."""
-    known: dict[tuple[type[Op], object], int] = {}
+    firsts: dict[tuple[type[Op], object], int] = {}
     stands: dict[int, int] = {}
     for instr in block.instrs:
         _rename(instr, stands)
         if instr.op in (Constant, Dim):
             key = instr.op, (instr.operands, repr(sorted(instr.attrs.items())))
-            first = known.setdefault(key, instr.results[0])
+            first = firsts.setdefault(key, instr.results[0])
             if first != instr.results[0]:
                 stands[instr.results[0]] = first
     block.outputs = tuple(stands.get(v, v) for v in block.outputs)
@@ -76,7 +76,7 @@ def _sweep(block: Block, used: set[int]) -> None:
 
 
 def is_pure(instr: Instr) -> bool:
-    """Whether an op, with all in it, can be left out where nobody reads its results."""
+    """True if an op, with all in it, can be left out where nobody reads its results."""
     return instr.op.pure and all(is_pure(i) for block in instr.blocks for i in block.instrs)
 
 

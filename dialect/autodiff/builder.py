@@ -47,20 +47,18 @@ class TraceBuilder(GradientBuilder):
     def op(self, name: str, *operands: Any, **attrs: Any) -> Any:
         return operators.op(name, *operands, **attrs)
 
-    def pulled(
-        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
-    ) -> Sequence[Any]:
+    def pulled(self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]) -> Sequence[Any]:
         self.reruns = True
         # By name: that module makes builders.
         pullback = import_module(f"{__package__}.pullback")
-        found: Sequence[Any] = pullback.pulled_through(function, operands, gradients)
-        return found
+        results: Sequence[Any] = pullback.pulled_through(function, operands, gradients)
+        return results
 
     def value(self, number: int) -> Any:
-        """What a rule gets for a value of the graph: Python's number for a constant."""
-        made = self.rec.defs.get(number)
-        if made is not None and made.op is Constant and self._is_number(number):
-            return made.attrs["value"]
+        """The object that a rule gets for a value of the graph: Python's number for a constant."""
+        definition = self.rec.defs.get(number)
+        if definition is not None and definition.op is Constant and self._is_number(number):
+            return definition.attrs["value"]
         return operators.wrap(self.rec, number)
 
     def absorbing_product(self, g: Any, partial: Any) -> Any:
@@ -97,26 +95,25 @@ class TraceBuilder(GradientBuilder):
     def _found(self, value: int) -> tuple[Factor, ...]:
         for v in postorder([value], self._multiplied):
             if v not in self._factors:
-                made = self.rec.defs.get(v)
+                definition = self.rec.defs.get(v)
                 own: tuple[Factor, ...] = (v,)
-                if made is not None and made.op is Constant and self._is_number(v):
-                    own = (repr(made.attrs["value"]),)
-                found = tuple(f for o in self._multiplied(v) for f in self._factors[o])
-                self._factors[v] = found if 0 < len(found) <= _FACTORS else own
+                if definition is not None and definition.op is Constant and self._is_number(v):
+                    own = (repr(definition.attrs["value"]),)
+                factors = tuple(f for o in self._multiplied(v) for f in self._factors[o])
+                self._factors[v] = factors if 0 < len(factors) <= _FACTORS else own
         return self._factors[value]
 
     def _multiplied(self, value: int) -> tuple[int, ...]:
-        """What a multiplication has made a value of, whose factors are not known yet."""
-        made = self.rec.defs.get(value)
-        is_product = value not in self._factors and made is not None and made.op is Mul
-        return made.operands if is_product and made is not None else ()
+        """The operands of the multiplication that has made a value, if the value's factors are not known yet."""
+        definition = self.rec.defs.get(value)
+        is_product = value not in self._factors and definition is not None and definition.op is Mul
+        return definition.operands if is_product and definition is not None else ()
 
     def _is_number(self, value: int) -> bool:
         return isinstance(self.rec.hints[value], ScalarType)
 
     def same_shape(self, x: Any, y: Any) -> bool:
-        a, c = (self._shaped(v.value) if isinstance(v, (Traced, TracedScalar)) else None
-                for v in (x, y))  # fmt: skip
+        a, c = (self._shaped(v.value) if isinstance(v, (Traced, TracedScalar)) else None for v in (x, y))
         return a == c
 
     def _shaped(self, value: int) -> int | None:
@@ -134,37 +131,37 @@ class TraceBuilder(GradientBuilder):
         """The values that the shape of one follows from, if that is not known yet."""
         if value in self._shapes:
             return ()
-        made = self.rec.defs.get(value)
-        if made is not None and issubclass(made.op, Elementwise):
-            return made.operands
+        definition = self.rec.defs.get(value)
+        if definition is not None and issubclass(definition.op, Elementwise):
+            return definition.operands
         like = self._like(value)
         return () if like is None else (like,)
 
     def _like(self, value: int) -> int | None:
         """The value whose shape an op other than an elementwise one gives its result."""
-        made = self.rec.defs.get(value)
-        if made is None:
+        definition = self.rec.defs.get(value)
+        if definition is None:
             return self.rec.shaped.get(value)
-        if made.op in SHAPED_LIKE:
-            return made.operands[1]
-        return self._whole_shape(made) if made.op in (BroadcastTo, Full) else None
+        if definition.op in SHAPED_LIKE:
+            return definition.operands[1]
+        return self._whole_shape(definition) if definition.op in (BroadcastTo, Full) else None
 
     def _find(self, value: int) -> int | None:
-        made = self.rec.defs.get(value)
-        if made is None or not issubclass(made.op, Elementwise):
+        definition = self.rec.defs.get(value)
+        if definition is None or not issubclass(definition.op, Elementwise):
             like = self._like(value)
             return value if like is None else self._shaped(like)
-        shaped = {s for v in made.operands if (s := self._shaped(v)) is not None}
+        shaped = {s for v in definition.operands if (s := self._shaped(v)) is not None}
         for one in shaped:
             if all(self._is_broadcast(other, one) for other in shaped if other != one):
                 return one
         return value
 
-    def _whole_shape(self, made: Instr) -> int | None:
+    def _whole_shape(self, definition: Instr) -> int | None:
         """The value all of whose sizes, in order, an op was given, and no others."""
-        if any(d != DYNAMIC for d in made.attrs["shape"]):  # (2, *x.shape) is not that of x
+        if any(d != DYNAMIC for d in definition.attrs["shape"]):  # (2, *x.shape) is not that of x
             return None
-        sizes = [self.rec.defs.get(v) for v in made.operands[1:]]
+        sizes = [self.rec.defs.get(v) for v in definition.operands[1:]]
         if any(s is None or s.op is not Dim or s.attrs["axis"] != k for k, s in enumerate(sizes)):
             return None
         arrays = {s.operands[0] for s in sizes if s is not None}
@@ -173,15 +170,22 @@ class TraceBuilder(GradientBuilder):
 
     def _is_broadcast(self, value: int, to: int) -> bool:
         """True if an elementwise op with a result of the shape of ``to`` has read ``value``."""
-        left, seen = [to], {to}
-        while left:
-            made = self.rec.defs.get(left.pop())
-            if made is None or not issubclass(made.op, Elementwise):
+        waiting, seen = [to], {to}
+        while waiting:
+            definition = self.rec.defs.get(waiting.pop())
+            if definition is None or not issubclass(definition.op, Elementwise):
                 continue
-            shaped = {s for v in made.operands if (s := self._shaped(v)) is not None}
+            shaped = {s for v in definition.operands if (s := self._shaped(v)) is not None}
             if value in shaped:
                 return True
             # Values are numbered as they are made: what is older has not read this one.
-            left.extend(s for s in shaped - seen if s > value)
+            waiting.extend(s for s in shaped - seen if s > value)
             seen |= shaped
         return False
+
+
+class NodeRuleBuilder(TraceBuilder):
+    """Records the rule of a node of the tape: what a rule of users leaves out is zeros there (R2.27)."""
+
+    def nothing(self, index: int, x: Any) -> Any:
+        return np.zeros_like(x) if self.wanted[index] else None

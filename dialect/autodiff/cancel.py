@@ -35,7 +35,7 @@ _SUMS = (Sum, Mean)
 
 @dataclass(frozen=True)
 class _Form:
-    """How a value depends on m: ``x - k m`` or ``x exp(-k m)``.
+    """The way in which a value depends on m: ``x - k m`` or ``x exp(-k m)``.
 
     Attributes:
         kind: SHIFT or SCALE.
@@ -54,23 +54,23 @@ class _Unknown(Exception):
 
 def cancelling(rec: Recorder, instrs: Sequence[Instr], outputs: Iterable[int]) -> set[int]:
     """The maxima and minima among the results of ``instrs`` that ``outputs`` do not depend on."""
-    found = set()
-    wanted = set(outputs)
+    extrema = set()
+    targets = set(outputs)
     for start, instr in enumerate(instrs):
-        if instr.op in (Max, Min) and _cancels(rec, instr, instrs[start + 1 :], wanted):
-            found.add(instr.results[0])
-    return found
+        if instr.op in (Max, Min) and _cancels(rec, instr, instrs[start + 1 :], targets):
+            extrema.add(instr.results[0])
+    return extrema
 
 
-def _cancels(rec: Recorder, made: Instr, after: Sequence[Instr], wanted: set[int]) -> bool:
-    (m,) = made.results
-    attrs = made.op.full_attrs(made.attrs)
-    rank = len(rec.shape(made.operands[0]))
+def _cancels(rec: Recorder, extremum: Instr, after: Sequence[Instr], targets: set[int]) -> bool:
+    (m,) = extremum.results
+    attrs = extremum.op.full_attrs(extremum.attrs)
+    rank = len(rec.shape(extremum.operands[0]))
     gone = reduced_axes(attrs["axes"], rank)
-    kept = [None if a in gone else a for a in range(rank)]
+    axes = [None if a in gone else a for a in range(rank)]
     if not attrs["keepdims"]:
-        kept = [a for a in kept if a is not None]
-    forms = {m: _Form(SHIFT, -1, tuple(kept))}
+        axes = [a for a in axes if a is not None]
+    forms = {m: _Form(SHIFT, -1, tuple(axes))}
     subtracted = False
     for instr in after:
         if not forms.keys() & set(instr.operands):
@@ -84,13 +84,13 @@ def _cancels(rec: Recorder, made: Instr, after: Sequence[Instr], wanted: set[int
             return False
         if form is not None:
             forms[instr.results[0]] = form
-    return subtracted and not forms.keys() & wanted
+    return subtracted and not forms.keys() & targets
 
 
 def _form(rec: Recorder, instr: Instr, forms: dict[int, _Form]) -> _Form | None:
     """The form of a result, None if it is free of m; raises _Unknown."""
-    op, given = instr.op, [forms.get(v) for v in instr.operands]
-    first = given[0]
+    op, of_operands = instr.op, [forms.get(v) for v in instr.operands]
+    first = of_operands[0]
     if instr.blocks or len(instr.results) != 1 or rec.dtype(instr.results[0]).kind not in "fV":
         raise _Unknown  # what is rounded to an integer is no difference any more
     if issubclass(op, _SUMS) and not issubclass(op, Var):
@@ -99,7 +99,7 @@ def _form(rec: Recorder, instr: Instr, forms: dict[int, _Form]) -> _Form | None:
         return _viewed(rec, instr, first)
     if not issubclass(op, Elementwise):
         raise _Unknown
-    axes = _aligned(rec, instr, given)
+    axes = _aligned(rec, instr, of_operands)
     if op in (Positive, Cast) and first is not None:
         return _Form(first.kind, first.k, axes)
     if op is Neg and first is not None and first.kind == SHIFT:
@@ -109,40 +109,38 @@ def _form(rec: Recorder, instr: Instr, forms: dict[int, _Form]) -> _Form | None:
     if op is Log and first is not None and first.kind == SCALE:
         return _Form(SHIFT, first.k, axes)
     if op in (Add, Sub):
-        return _combined(SHIFT, given, op is Sub, axes)
+        return _combined(SHIFT, of_operands, op is Sub, axes)
     if op in (Mul, Div):
-        return _combined(SCALE, given, op is Div, axes)
+        return _combined(SCALE, of_operands, op is Div, axes)
     raise _Unknown
 
 
-def _combined(
-    kind: str, given: Sequence[_Form | None], less: bool, axes: tuple[int | None, ...]
-) -> _Form | None:
+def _combined(kind: str, of_operands: Sequence[_Form | None], less: bool, axes: tuple[int | None, ...]) -> _Form | None:
     """Of a sum of shifts, or a product of scales; ``less``: of a difference, or a quotient."""
-    if any(f is not None and f.kind != kind for f in given):
+    if any(f is not None and f.kind != kind for f in of_operands):
         raise _Unknown
-    a, b = (0 if f is None else f.k for f in given)
+    a, b = (0 if f is None else f.k for f in of_operands)
     k = a - b if less else a + b
     return _Form(kind, k, axes) if k else None
 
 
-def _aligned(rec: Recorder, instr: Instr, given: Sequence[_Form | None]) -> tuple[int | None, ...]:
+def _aligned(rec: Recorder, instr: Instr, of_operands: Sequence[_Form | None]) -> tuple[int | None, ...]:
     """The axes of m along those of an elementwise result, on which all operands must agree."""
     rank = max(_rank(rec, v) for v in instr.operands)
-    found: list[int | None] = [None] * rank
-    for form in given:
+    axes: list[int | None] = [None] * rank
+    for form in of_operands:
         if form is None:
             continue
         extra = rank - len(form.axes)
         for axis, of_m in enumerate(form.axes, extra):
             if of_m is not None:
-                if found[axis] not in (None, of_m):
+                if axes[axis] not in (None, of_m):
                     raise _Unknown
-                found[axis] = of_m
-    varying = [[a for a in f.axes if a is not None] for f in given if f is not None]
-    if any(sorted(v) != sorted(a for a in found if a is not None) for v in varying):
+                axes[axis] = of_m
+    varying = [[a for a in f.axes if a is not None] for f in of_operands if f is not None]
+    if any(sorted(v) != sorted(a for a in axes if a is not None) for v in varying):
         raise _Unknown
-    return tuple(found)
+    return tuple(axes)
 
 
 def _rank(rec: Recorder, value: int) -> int:

@@ -18,7 +18,7 @@ from ..ir.types import ScalarType
 from ..ops.elementwise.binary import Add, Div, Mul, Sub
 from ..ops.elementwise.families import Elementwise
 from ..ops.elementwise.unary import Neg, Positive
-from ..ops.gradients import SumTo
+from ..ops.gradient_ops import SumTo
 from ..ops.manipulation.shape import BroadcastTo, ExpandDims
 from ..ops.reductions.moments import Mean
 from ..ops.reductions.reduce import Reduction, reduced_axes
@@ -52,18 +52,18 @@ def gradient_of_mean(b: TraceBuilder, instr: Instr, position: int, g: Any) -> An
     axes = _averaged(rec, instr.operands[1 - position], mean)
     assert axes is not None
     terms = list(_terms(b, g.value, instr.results[0]))
-    left = [(v, negated) for v, negated in terms if not _sums_to_zero(rec, v, axes)]
-    if len(left) == len(terms):
+    remaining = [(v, negated) for v, negated in terms if not _sums_to_zero(rec, v, axes)]
+    if len(remaining) == len(terms):
         total = g if position == 0 else -g
     else:
-        made = rec.defs[mean]
+        definition = rec.defs[mean]
         rec.remark(
-            f"{len(terms) - len(left)} of {len(terms)} terms of the gradient of the mean at "
-            f"{made.loc} are left out: they are multiples of what the mean is subtracted from, and "
+            f"{len(terms) - len(remaining)} of {len(terms)} terms of the gradient of the mean at "
+            f"{definition.loc} are left out: they are multiples of what the mean is subtracted from, and "
             "sum to 0"
         )
         total = None
-        for v, negated in left:
+        for v, negated in remaining:
             term = b.value(v)
             less = negated != (position == 1)
             if total is None:
@@ -75,15 +75,15 @@ def gradient_of_mean(b: TraceBuilder, instr: Instr, position: int, g: Any) -> An
 
 def _averaged(rec: Recorder, x: int, mean: int) -> Axes | None:
     """The axes along which one value is the mean of another, with which it is aligned."""
-    made = rec.defs.get(mean)
+    definition = rec.defs.get(mean)
     expanded = None
-    if made is not None and made.op is ExpandDims:
+    if definition is not None and definition.op is ExpandDims:
         rank = len(rec.shape(mean))
-        expanded = set(normalize_axes(made.attrs["axes"], rank))
-        made = rec.defs.get(made.operands[0])
-    if made is None or made.op is not Mean or made.operands[0] != x:
+        expanded = set(normalize_axes(definition.attrs["axes"], rank))
+        definition = rec.defs.get(definition.operands[0])
+    if definition is None or definition.op is not Mean or definition.operands[0] != x:
         return None
-    attrs = made.op.full_attrs(made.attrs)
+    attrs = definition.op.full_attrs(definition.attrs)
     rank = len(rec.shape(x))
     axes = set(reduced_axes(attrs["axes"], rank))
     if expanded is None and not attrs["keepdims"]:
@@ -96,44 +96,44 @@ def _averaged(rec: Recorder, x: int, mean: int) -> Axes | None:
 def _terms(b: TraceBuilder, value: int, whole: int) -> Iterator[tuple[int, bool]]:
     """The values of the shape of ``whole`` that ``value`` is a sum of, and which are negated."""
     shape = b.value(whole)
-    left = [(value, False)]
-    while left:
-        v, negated = left.pop()
-        made = b.rec.defs.get(v)
-        parts = made.operands if made is not None and made.op in (Add, Sub, Neg) else ()
-        if made is None or not parts or not all(b.same_shape(b.value(p), shape) for p in parts):
+    waiting = [(value, False)]
+    while waiting:
+        v, negated = waiting.pop()
+        instr = b.rec.defs.get(v)
+        parts = instr.operands if instr is not None and instr.op in (Add, Sub, Neg) else ()
+        if instr is None or not parts or not all(b.same_shape(b.value(p), shape) for p in parts):
             yield v, negated
             continue
-        left.extend(
-            (p, negated != (made.op is Neg or (made.op is Sub and k == 1)))
+        waiting.extend(
+            (p, negated != (instr.op is Neg or (instr.op is Sub and k == 1)))
             for k, p in reversed(list(enumerate(parts)))
         )
 
 
 def _sums_to_zero(rec: Recorder, value: int, axes: Axes) -> bool:
-    """Whether the sum of a value along axes is zero but for rounding."""
-    found: dict[int, Axes | None] = {}  # the axes along which a value sums to zero
+    """True if the sum of a value along axes is zero but for rounding."""
+    zero_axes: dict[int, Axes | None] = {}  # the axes along which a value sums to zero
 
     def needs(v: int) -> tuple[int, ...]:
-        made = rec.defs.get(v)
-        return made.operands if made is not None and made.op in _SCALED else ()
+        definition = rec.defs.get(v)
+        return definition.operands if definition is not None and definition.op in _SCALED else ()
 
     for v in postorder([value], needs):
-        made = rec.defs.get(v)
-        found[v] = None
-        if made is None:
+        definition = rec.defs.get(v)
+        zero_axes[v] = None
+        if definition is None:
             continue
-        if made.op is Sub and (k := subtracted_mean(rec, made)) is not None:
-            found[v] = _averaged(rec, made.operands[1 - k], made.operands[k])
-        elif made.op in (Neg, Positive, SumTo):
-            found[v] = found[made.operands[0]]
-        elif made.op in (Mul, Div):
-            a, c = made.operands
-            for centred, factor in ((a, c), (c, a)) if made.op is Mul else ((a, c),):
-                zero = found[centred]
+        if definition.op is Sub and (k := subtracted_mean(rec, definition)) is not None:
+            zero_axes[v] = _averaged(rec, definition.operands[1 - k], definition.operands[k])
+        elif definition.op in (Neg, Positive, SumTo):
+            zero_axes[v] = zero_axes[definition.operands[0]]
+        elif definition.op in (Mul, Div):
+            a, c = definition.operands
+            for centred, factor in ((a, c), (c, a)) if definition.op is Mul else ((a, c),):
+                zero = zero_axes[centred]
                 if zero is not None and zero <= _constant_axes(rec, factor, zero):
-                    found[v] = zero
-    zero = found[value]
+                    zero_axes[v] = zero
+    zero = zero_axes[value]
     return zero is not None and zero <= axes
 
 
@@ -143,34 +143,34 @@ def _constant_axes(rec: Recorder, value: int, wanted: Axes) -> Axes:
     unit: dict[int, Axes] = {}  # those of them that have size 1, and are not broadcast
 
     def needs(v: int) -> tuple[int, ...]:
-        made = rec.defs.get(v)
-        if made is None or not issubclass(made.op, (Elementwise, SumTo, BroadcastTo)):
+        definition = rec.defs.get(v)
+        if definition is None or not issubclass(definition.op, (Elementwise, SumTo, BroadcastTo)):
             return ()
-        return made.operands[-1:] if made.op is SumTo else made.operands
+        return definition.operands[-1:] if definition.op is SumTo else definition.operands
 
     for v in postorder([value], needs):
-        made = rec.defs.get(v)
+        definition = rec.defs.get(v)
         rank = 0 if isinstance(rec.hints[v], ScalarType) else len(rec.shape(v))
         missing = frozenset(a for a in wanted if a < -rank)
         constant[v] = unit[v] = missing
-        if made is None or not rank:
+        if definition is None or not rank:
             continue
-        if made.op is SumTo:  # it has the shape of its second operand
-            constant[v] = unit[v] = missing | unit[made.operands[1]]
-        elif made.op is BroadcastTo:
-            constant[v] = missing | constant[made.operands[0]]
-        elif issubclass(made.op, Elementwise):
-            constant[v] = wanted.intersection(*(constant[o] for o in made.operands))
-            unit[v] = wanted.intersection(*(unit[o] for o in made.operands))
-        elif made.op is ExpandDims or issubclass(made.op, Reduction):
-            constant[v] = unit[v] = missing | wanted & _made_of_size_one(made, rank)
+        if definition.op is SumTo:  # it has the shape of its second operand
+            constant[v] = unit[v] = missing | unit[definition.operands[1]]
+        elif definition.op is BroadcastTo:
+            constant[v] = missing | constant[definition.operands[0]]
+        elif issubclass(definition.op, Elementwise):
+            constant[v] = wanted.intersection(*(constant[o] for o in definition.operands))
+            unit[v] = wanted.intersection(*(unit[o] for o in definition.operands))
+        elif definition.op is ExpandDims or issubclass(definition.op, Reduction):
+            constant[v] = unit[v] = missing | wanted & _made_of_size_one(definition, rank)
     return constant[value]
 
 
-def _made_of_size_one(made: Instr, rank: int) -> Axes:
+def _made_of_size_one(instr: Instr, rank: int) -> Axes:
     """The axes of size 1 that an op adds or keeps in its result."""
-    attrs = made.op.full_attrs(made.attrs)
-    if made.op is ExpandDims:
+    attrs = instr.op.full_attrs(instr.attrs)
+    if instr.op is ExpandDims:
         axes = normalize_axes(attrs["axes"], rank)
     else:
         axes = reduced_axes(attrs["axes"], rank) if attrs["keepdims"] else ()

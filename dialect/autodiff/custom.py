@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..errors import ArgumentError
 from ..importers.numpy.python.users_code import wraps
 from ..importers.numpy.tracing.current import current, evaluator, trace_error, user_loc
 from ..importers.numpy.tracing.operators import as_value, op, wrap
-from ..importers.numpy.tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..importers.numpy.tracing.recorder import Recorder
+from ..importers.numpy.world.own_draws import keys_again, noted_keys
 from ..ir.program import Block
 from ..ops.create import Constant
-from ..ops.gradients import CustomRule, key_of
-from .functional import joined, variable
+from ..ops.gradient_ops import CustomRule, key_of
+from ..trees.pytree import TreeDef, flatten, leaves_like, unflatten
+from .derived_functions import joined, variable
 from .pullback import pulled_in_trace
 from .rerun import values_read
 
@@ -48,27 +50,28 @@ class CustomVjp:
         # What the function reads from elsewhere is told from its arguments by these values.
         leaves = [variable(rec, leaf) for leaf in leaves]
         apart = Block()
-        with rec.nested(apart):
-            given = rec.callee(self.forward)(*unflatten(tree, leaves))
-            result, saved = pair(given, self.__name__)
-            kept, saved_tree = flatten(saved)
-            found, result_tree = flatten(result)
-            apart.outputs = tuple(as_value(rec, leaf) for leaf in (*kept, *found))
+        with rec.nested(apart), rec.draws.once(apart):
+            outcome = rec.callee(self.forward)(*unflatten(tree, leaves))
+            result, saved = pair(outcome, self.__name__)
+            saved_leaves, saved_tree = flatten(saved)
+            result_leaves, result_tree = flatten(result)
+            apart.outputs = tuple(as_value(rec, leaf) for leaf in (*saved_leaves, *result_leaves))
         self._check(rec, apart, leaves)
         outputs = [wrap(rec, v) for v in joined(rec, apart)]
-        kept, found = outputs[: len(kept)], outputs[len(kept) :]
+        saved_leaves, result_leaves = outputs[: len(saved_leaves)], outputs[len(saved_leaves) :]
         rule = CustomRule(
             f"{self.__module__}.{self.__qualname__}",
-            _Pull(self, tree, saved_tree, result_tree), (tree, saved_tree, result_tree),
+            _Pull(self, tree, saved_tree, result_tree),
+            (tree, saved_tree, result_tree),
             self.forward_mode,
-        )  # fmt: skip
-        return unflatten(result_tree, _results(rec, rule, leaves, kept, found))
+        )
+        return unflatten(result_tree, _results(rec, rule, leaves, saved_leaves, result_leaves))
 
     def _check(self, rec: Recorder, apart: Block, leaves: Sequence[Any]) -> None:
         """Raise TraceError if the function reads what may have a gradient, and was not given."""
         own = {as_value(rec, leaf) for leaf in leaves}
-        read = (v for v in values_read(apart) if v not in own and rec.dtype(v).kind in "fcV")
-        if any(v not in rec.captures.inputs and not _is_constant(rec, v) for v in read):
+        captured = (v for v in values_read(apart) if v not in own and rec.dtype(v).kind in "fcV")
+        if any(v not in rec.captures.inputs and not _is_constant(rec, v) for v in captured):
             raise trace_error(
                 f"{self.__name__} reads a traced array that it is not given",
                 "pass it as an argument, so that it gets its gradient",
@@ -95,34 +98,37 @@ class Checkpoint(CustomVjp):
 
     def _forward(self, *args: Any) -> Any:
         rec = current()
-        fn = self.fn if rec is None else rec.callee(self.fn)
-        return fn(*args), args
+        if rec is None:
+            return self.fn(*args), (args, [])
+        with rec.draws.refused(), noted_keys() as keys:
+            return rec.callee(self.fn)(*args), (args, keys)
 
     def _backward(self, saved: Any, gradient: Any) -> Any:
-        tape = evaluator() if current() is None else None
-        if tape is not None:  # a trace that is run op by op there
-            return tape.call_again(self.fn, saved, gradient)
-        return pulled_in_trace(self.fn, saved)[1](gradient)
+        (args, keys), rec = saved, current()
+        tape = evaluator() if rec is None else None
+        with keys_again(keys):
+            if tape is not None:  # a trace that is run op by op there
+                return tape.call_again(self.fn, args, gradient)
+            with nullcontext() if rec is None else rec.draws.refused():
+                return pulled_in_trace(self.fn, args)[1](gradient)
 
 
 def _is_constant(rec: Recorder, value: int) -> bool:
-    made = rec.defs.get(value)
-    return made is not None and made.op is Constant
+    definition = rec.defs.get(value)
+    return definition is not None and definition.op is Constant
 
 
 def _results(
-    rec: Recorder, rule: CustomRule, leaves: Sequence[Any], kept: Sequence[Any],
-    found: Sequence[Any],
-) -> list[Any]:  # fmt: skip
+    rec: Recorder, rule: CustomRule, leaves: Sequence[Any], kept: Sequence[Any], results: Sequence[Any]
+) -> list[Any]:
     """The results of a function as those of its rule; integers have no gradient."""
-    groups = [[as_value(rec, leaf) for leaf in group] for group in (leaves, kept, found)]
+    groups = [[as_value(rec, leaf) for leaf in group] for group in (leaves, kept, results)]
     operands = [wrap(rec, v) for group in groups for v in group]
     attrs = {"inputs": len(leaves), "saved": len(kept), "key": key_of(rule)}
     return [
-        op("custom_result", *operands, index=k, **attrs)
-        if rec.dtype(v).kind in "fcV" else wrap(rec, v)
+        op("custom_result", *operands, index=k, **attrs) if rec.dtype(v).kind in "fcV" else wrap(rec, v)
         for k, v in enumerate(groups[2])
-    ]  # fmt: skip
+    ]
 
 
 class _Pull:
@@ -145,48 +151,50 @@ class _Pull:
         gradient = unflatten(result, list(gradients))
         # On the tape, outside of traces, the function computes with arrays at once.
         backward = self.custom.backward if rec is None else rec.callee(self.custom.backward)
-        found = backward(unflatten(saved_tree, list(saved)), gradient)
+        grads = backward(unflatten(saved_tree, list(saved)), gradient)
         return [
             x if x is None or rec is None else wrap(rec, as_value(rec, x))
-            for x in checked_gradients(self.custom, found, args)
+            for x in checked_gradients(self.custom, grads, args)
         ]
 
 
-def checked_gradients(custom: CustomVjp, found: Any, args: TreeDef) -> list[Any]:
-    """What ``backward`` has returned, one for each leaf of the arguments.
+def checked_gradients(custom: CustomVjp, grads: Any, args: TreeDef) -> list[Any]:
+    """The gradients that ``backward`` has returned, one for each leaf of the arguments.
 
     What is no tuple counts as the gradient of the only argument (R4.22). Raises ArgumentError for
     something else.
     """
     name, trees = custom.__name__, args.spec[2]
-    if type(found) is not tuple and len(trees) == 1:
-        found = (found,)
-    if type(found) is not tuple or len(found) != len(trees):
+    if type(grads) is not tuple and len(trees) == 1:
+        grads = (grads,)
+    if type(grads) is not tuple or len(grads) != len(trees):
         raise ArgumentError(
-            f"backward of {name} must return a tuple of {len(trees)} gradients, one for each "
-            "argument", loc=user_loc(), hint="write None for an argument without gradient",
-        )  # fmt: skip
+            f"backward of {name} must return a tuple of {len(trees)} gradients, one for each argument",
+            loc=user_loc(),
+            hint="write None for an argument without gradient",
+        )
     leaves: list[Any] = []
-    for g, spec in zip(found, trees, strict=True):
-        given = leaves_like(TreeDef(spec, len(TreeDef(spec, 0).paths())), g)
-        if given is None:
+    for g, spec in zip(grads, trees, strict=True):
+        part = leaves_like(TreeDef(spec, len(TreeDef(spec, 0).paths())), g)
+        if part is None:
             raise ArgumentError(
-                f"backward of {name} returns a gradient of another structure than its "
-                f"argument: {flatten(g)[1]}", loc=user_loc(),
+                f"backward of {name} returns a gradient of another structure than its argument: {flatten(g)[1]}",
+                loc=user_loc(),
                 hint="return one array for each array of the argument",
-            )  # fmt: skip
-        leaves += given
+            )
+        leaves += part
     return leaves
 
 
-def pair(found: Any, name: str) -> tuple[Any, Any]:
-    """What ``forward`` has returned; raises ArgumentError for something else than a pair."""
-    if type(found) is not tuple or len(found) != 2:
+def pair(outcome: Any, name: str) -> tuple[Any, Any]:
+    """The pair that ``forward`` has returned; raises ArgumentError for something else than a pair."""
+    if type(outcome) is not tuple or len(outcome) != 2:
         raise ArgumentError(
             f"forward of {name} must return a pair: its result, and what backward needs",
-            loc=user_loc(), hint="return y, (x, y)",
-        )  # fmt: skip
-    return found
+            loc=user_loc(),
+            hint="return y, (x, y)",
+        )
+    return outcome
 
 
 __all__ = ["Checkpoint", "CustomVjp", "checked_gradients", "pair"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InternalError, IRError
 from ..importers.numpy.capture.inline import inline_program
-from ..importers.numpy.capture.scope import Scope
+from ..importers.numpy.capture.scope import TraceScope
 from ..importers.numpy.tracing.current import recording
 from ..importers.numpy.tracing.operators import as_value, wrap
 from ..importers.numpy.tracing.recorder import Recorder
@@ -16,8 +16,8 @@ from ..importers.numpy.world.journal import Journal
 from ..ir.program import Block, Program
 from ..ir.types import ScalarType, TensorType, Type
 from ..ops.speculation import Gradient
-from .blocks import pull_back_blocks
-from .functional import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
+from .derived_functions import given_gradient, gradient_or_zeros, is_float, joined, reverse_half
+from .gradient_blocks import pull_back_blocks
 from .residuals import residuals
 from .sweep import flowing_into, pull_back
 
@@ -36,18 +36,17 @@ def differentiate(program: Program, wrt: Sequence[int] | None = None) -> Program
     Raises IRError for inputs of unknown types and for what ``wrt`` names without being a float
     input; TraceError, at its line, for an instruction that has no gradient.
     """
-    made = _Forward(program, wrt, differentiate.__code__)
-    with recording(made.rec):
-        given = [given_gradient(made.rec, v) for v in made.float_outputs]
-        pairs = [(v, wrap(made.rec, g)) for v, g in zip(made.float_outputs, given, strict=True)]
-        found = made.gradients(pairs)
-    return made.program((*made.inputs, *given), (*made.outputs, *found))
+    half = _Forward(program, wrt, differentiate.__code__)
+    with recording(half.rec):
+        seeds = [given_gradient(half.rec, v) for v in half.float_outputs]
+        pairs = [(v, wrap(half.rec, g)) for v, g in zip(half.float_outputs, seeds, strict=True)]
+        gradients = half.gradients(pairs)
+    return half.program((*half.inputs, *seeds), (*half.outputs, *gradients))
 
 
 def split(
-    program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0,
-    loop_bytes: int | None = None,
-) -> Gradient:  # fmt: skip
+    program: Program, wrt: Sequence[int] | None = None, budget: float = 1.0, loop_bytes: int | None = None
+) -> Gradient:
     """A program and its gradients as two programs, between which few bytes pass (R2.29).
 
     Inputs and outputs are in memory in any case, so they rather than other values are captured.
@@ -56,28 +55,33 @@ def split(
     it returns (R2.30). ``budget`` is that of `residuals`, and ``loop_bytes`` what the gradient
     of a loop may keep of its rounds; other arguments and errors are those of `differentiate`.
     """
-    made = _Forward(program, wrt, split.__code__)
-    made.rec.loop_bytes = loop_bytes
-    made.leave_independent()
-    with recording(made.rec):
-        apart = reverse_half(made.rec, made.float_outputs, made.flowing)
-        in_memory = {*made.inputs, *made.outputs}
-        kept = set(residuals(made.rec, apart, (), in_memory, budget, made.inputs).kept)
-        computed = [r for instr in made.rec.blocks[-1].instrs for r in instr.results]
-    inputs = [k for k, v in enumerate(made.inputs) if v in kept]
+    half = _Forward(program, wrt, split.__code__)
+    half.rec.loop_bytes = loop_bytes
+    half.leave_independent()
+    with recording(half.rec):
+        apart = reverse_half(half.rec, half.float_outputs, half.flowing)
+        in_memory = {*half.inputs, *half.outputs}
+        kept = set(residuals(half.rec, apart, (), in_memory, budget, half.inputs).kept)
+        computed = [r for instr in half.rec.blocks[-1].instrs for r in instr.results]
+    inputs = [k for k, v in enumerate(half.inputs) if v in kept]
     own = [v for v in computed if v in kept]  # in topological order
-    outputs = (*made.outputs, *(v for v in own if v not in made.outputs))
+    outputs = (*half.outputs, *(v for v in own if v not in half.outputs))
     captured = sorted(map(outputs.index, own))
     body = Block(
-        (*apart.args, *(made.inputs[k] for k in inputs), *(outputs[k] for k in captured)),
-        apart.instrs, apart.outputs,
-    )  # fmt: skip
-    forward = made.program(made.inputs, outputs)
+        (*apart.args, *(half.inputs[k] for k in inputs), *(outputs[k] for k in captured)), apart.instrs, apart.outputs
+    )
+    forward = half.program(half.inputs, outputs)
     reverse = Program(f"{program.name}_reverse", body, forward.types, forward.count)
     return Gradient(
-        forward, reverse, len(made.outputs), tuple(made.floats), tuple(inputs), tuple(captured),
-        tuple(made.reached), tuple(made.rec.remarks),
-    )  # fmt: skip
+        forward,
+        reverse,
+        len(half.outputs),
+        tuple(half.floats),
+        tuple(inputs),
+        tuple(captured),
+        tuple(half.reached),
+        tuple(half.rec.remarks),
+    )
 
 
 class _Forward:
@@ -99,7 +103,7 @@ class _Forward:
         types = [_known(program, k) for k in range(len(program.inputs))]
         self.rec = rec = Recorder(program.name, ())
         rec.entry, rec.journal = entry, Journal()
-        rec.scope = Scope(rec, differentiate)
+        rec.scope = TraceScope(rec, differentiate)
         rec.sizes_hold = True
         with recording(rec):
             self.inputs = [rec.new_value(t) for t in types]
@@ -119,8 +123,8 @@ class _Forward:
 
     def leave_independent(self) -> None:
         """Have the float outputs that no chosen input flows into count as none."""
-        wanted = [self.inputs[k] for k in self.chosen]
-        active = flowing_into(self.rec, self.instrs, wanted)
+        inputs = [self.inputs[k] for k in self.chosen]
+        active = flowing_into(self.rec, self.instrs, inputs)
         self.floats = [k for k in self.floats if self.outputs[k] in active]
 
     @property
@@ -131,28 +135,25 @@ class _Forward:
     def gradients(self, pairs: list[tuple[int, Any]]) -> list[int]:
         """Record the gradients of the chosen inputs, from outputs with theirs."""
         rec = self.rec
-        wanted = [self.inputs[k] for k in self.chosen]
-        found = pull_back(rec, self.instrs, pairs, wanted)
-        return [
-            gradient_or_zeros(rec, wrap(rec, v), g).value
-            for v, g in zip(wanted, found, strict=True)
-        ]
+        inputs = [self.inputs[k] for k in self.chosen]
+        gradients = pull_back(rec, self.instrs, pairs, inputs)
+        return [gradient_or_zeros(rec, wrap(rec, v), g).value for v, g in zip(inputs, gradients, strict=True)]
 
     def flowing(self, pairs: list[tuple[int, Any]]) -> list[int]:
         """Record the gradients of those of the chosen inputs that gradients flow into."""
         rec = self.rec
-        wanted = [self.inputs[k] for k in self.chosen]
+        inputs = [self.inputs[k] for k in self.chosen]
         if len(pairs) == 1:
-            pulled = pull_back(rec, self.instrs, pairs, wanted)
-            found = [None if g is None else as_value(rec, g) for g in pulled]
+            pulled = pull_back(rec, self.instrs, pairs, inputs)
+            gradients = [None if g is None else as_value(rec, g) for g in pulled]
         else:
-            given = [(v, as_value(rec, g)) for v, g in pairs]
-            found = pull_back_blocks(rec, self.instrs, given, wanted)
-        self.reached = [k for k, g in zip(self.chosen, found, strict=True) if g is not None]
-        return [g for g in found if g is not None]
+            by_value = [(v, as_value(rec, g)) for v, g in pairs]
+            gradients = pull_back_blocks(rec, self.instrs, by_value, inputs)
+        self.reached = [k for k, g in zip(self.chosen, gradients, strict=True) if g is not None]
+        return [g for g in gradients if g is not None]
 
     def program(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Program:
-        """What has been recorded. Nothing more can be recorded then."""
+        """The recorded program. Nothing more can be recorded then."""
         rec = self.rec
         if rec.captures.known:
             raise InternalError(f"a gradient in @{rec.program.name} reads an array of its own")
@@ -164,13 +165,13 @@ class _Forward:
 
 def _known(program: Program, position: int) -> Type:
     """The type of an input; raises IRError if it has no dtype or rank."""
-    found = _bare(program.type_of(program.inputs[position]))
-    if isinstance(found, TensorType) and (found.dtype is None or found.shape is None):
+    type_ = _bare(program.type_of(program.inputs[position]))
+    if isinstance(type_, TensorType) and (type_.dtype is None or type_.shape is None):
         raise IRError(
-            f"input {position} of @{program.name} is {found}: gradients need its dtype and rank",
+            f"input {position} of @{program.name} is {type_}: gradients need its dtype and rank",
             hint="write them into its type, as in tensor<?x4xf32>",
         )
-    return found
+    return type_
 
 
 def _bare(type_: Type) -> Type:

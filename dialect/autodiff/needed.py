@@ -1,4 +1,4 @@
-"""What of recorded instructions anything depends on; the rest is removed.
+"""The recorded instructions that anything depends on; the rest is removed.
 
 An instruction may be asked for what it computes, or for the shape of that alone, which may follow
 from the shapes of what it reads. A loop carries what its results depend on, and no more.
@@ -104,7 +104,7 @@ class Needed:
         self.contents.update(carried if removes else (carried[k] for k in kept))
 
     def _inside(self, instr: Instr, kept: set[int], removes: bool) -> Needed:
-        """What the blocks of a loop need where it carries some of its values on."""
+        """The values that the blocks of a loop need where it carries some of its values on."""
         inside = Needed(self.rec, ())
         for block in reversed(instr.blocks):
             first = len(block.outputs) - len(instr.results)  # the condition comes before

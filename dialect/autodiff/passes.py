@@ -24,11 +24,11 @@ from ..mlir.rewrite import (
     types_of,
     walk,
 )
-from ..mlir.values import main_functions, map_types
+from ..mlir.typed_values import main_functions, map_types
 from ..ops.speculation import DiffGraph
 from ..passes.base import Pass, register_pass
-from ..passes.speculate.alternatives import callee_of, put_back
-from ..passes.speculate.remove_profiling import remove_observers
+from ..passes.cleanup.remove_profiling import remove_observers
+from ..passes.partition.alternatives import callee_of, put_back
 from ..profiling.observers import erased
 from ..reasons import Effect, Kind, Reason
 from .differentiate import differentiate, split
@@ -91,10 +91,11 @@ class DifferentiateDiffGraphs(Pass):
         try:
             halves = split(program, _wanted(program), self.budget / 100, self.loop_bytes)
         except ProfuseError as error:
-            self.note(Reason(
-                Kind.NOT_DIFFERENTIATED, short_name(op), detail=error.what, loc=error.loc,
-                effect=Effect.DISSOLVED,
-            ))  # fmt: skip
+            self.note(
+                Reason(
+                    Kind.NOT_DIFFERENTIATED, short_name(op), detail=error.what, loc=error.loc, effect=Effect.DISSOLVED
+                )
+            )
             map_types(callee, erased)
             put_back(op, callee)
             self.count("dissolved")
@@ -107,8 +108,8 @@ class DifferentiateDiffGraphs(Pass):
                 types = {value: erased(type_) for value, type_ in part.types.items()}
                 add_program(module, Program(names[-1], part.body, types, part.count))
             bare = types_of(op.results)
-            made = create(DiffGraph, list(op.operands), halves.pack(*names), bare, op, op.location)
-            replace(op, list(made.results))
+            graph = create(DiffGraph, list(op.operands), halves.pack(*names), bare, op, op.location)
+            replace(op, list(graph.results))
             self.count("differentiated")
         callee.erase()
 
@@ -117,7 +118,7 @@ def _wanted(program: Program) -> list[int]:
     """The inputs that gradients are needed for, as far as their types tell."""
     types = [program.type_of(v) for v in program.inputs]
     return [
-        k for k, t in enumerate(types)
-        if isinstance(t, TensorType) and t.requires_grad is not False
-        and t.dtype is not None and t.dtype.kind in "fc"
-    ]  # fmt: skip
+        k
+        for k, t in enumerate(types)
+        if isinstance(t, TensorType) and t.requires_grad is not False and t.dtype is not None and t.dtype.kind in "fc"
+    ]

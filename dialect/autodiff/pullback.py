@@ -9,13 +9,15 @@ from ..errors import ArgumentError
 from ..importers.numpy.capture.inline import inline_program
 from ..importers.numpy.python.users_code import wraps
 from ..importers.numpy.tracing.current import user_loc
+from ..importers.numpy.tracing.mutation import memory_of
 from ..importers.numpy.tracing.operators import as_value, op, recorder_of, wrap
-from ..importers.numpy.tracing.pytree import TreeDef, flatten, leaves_like, unflatten
 from ..importers.numpy.tracing.recorder import Recorder
+from ..importers.numpy.tracing.traced import Traced
 from ..ir.dtypes import dtype_of
 from ..ir.program import Block, Program
 from ..ir.types import TensorType
-from .functional import Recorded, outside, reverse_half, trace_in_progress
+from ..trees.pytree import TreeDef, flatten, leaves_like, unflatten
+from .derived_functions import Recorded, outside, reverse_half, trace_in_progress
 from .residuals import residuals
 
 
@@ -28,12 +30,15 @@ class Pullback:
         tree: the structure of the arguments' gradients.
         result: the structure of the result.
         floats: which leaves of the result are floats.
+        borrowed: where the caller finds the last of the saved values, which it has itself: the number of an
+            argument, or of a leaf of the result as its complement (``~number``).
     """
 
     def __init__(
-        self, program: Program, tree: TreeDef, result: TreeDef, floats: Sequence[int]
+        self, program: Program, tree: TreeDef, result: TreeDef, floats: Sequence[int], borrowed: Sequence[int] = ()
     ) -> None:
         self.program, self.tree, self.result, self.floats = program, tree, result, tuple(floats)
+        self.borrowed = tuple(borrowed)
 
 
 class Forward:
@@ -43,39 +48,62 @@ class Forward:
         fn: the function.
         wrt: the positions of arguments that the pullback has gradients for; None = all.
         budget: which part of what its pullback would keep it may keep, as of `residuals`.
+        borrows: the caller keeps arguments and results itself where the pullback needs them, and sees to it that
+            nobody writes to them; each argument is one array, and so is each leaf of the result.
     """
 
     only_traced: ClassVar[bool] = True
 
-    def __init__(self, fn: Callable, wrt: Sequence[int] | None = None, budget: float = 1.0) -> None:
+    def __init__(
+        self, fn: Callable, wrt: Sequence[int] | None = None, budget: float = 1.0, borrows: bool = False
+    ) -> None:
         wraps(self, fn)
-        self.fn, self.wrt, self.budget = fn, wrt, budget
+        self.fn, self.wrt, self.budget, self.borrows = fn, wrt, budget, borrows
 
     def __call__(self, *args: Any) -> Any:
         rec = trace_in_progress()
         wrt = range(len(args)) if self.wrt is None else self.wrt
-        made = Recorded(rec, self.fn, args, {}, wrt)
-        floats = [k for k, v in enumerate(made.outputs) if rec.dtype(v).kind in "fcV"]
+        recorded = Recorded(rec, self.fn, args, {}, wrt)
+        floats = [k for k, v in enumerate(recorded.outputs) if rec.dtype(v).kind in "fcV"]
         tree: Any = None
 
         def gradients(pairs: list[tuple[int, Any]]) -> list[int]:
             nonlocal tree
-            leaves, tree = flatten(tuple(made.gradients(pairs)))
+            leaves, tree = flatten(tuple(recorded.gradients(pairs)))
             return [as_value(rec, leaf) for leaf in leaves]
 
-        apart = reverse_half(rec, [made.outputs[k] for k in floats], gradients)
-        inputs = [v for v in made.inputs if v is not None]
-        kept = residuals(rec, apart, inputs, budget=self.budget).kept
-        body = Block((*kept, *apart.args), apart.instrs, apart.outputs)
+        apart = reverse_half(rec, [recorded.outputs[k] for k in floats], gradients)
+        inputs = [v for v in recorded.inputs if v is not None]
+        # What the caller keeps costs nothing, and an array tells a kernel more than its sizes as numbers do.
+        places = _places(rec, args, wrt, recorded) if self.borrows else {}
+        kept = residuals(rec, apart, inputs, in_memory=places, budget=self.budget, shaped=places).kept
+        borrowed = [v for v in kept if v in places]
+        kept = [v for v in kept if v not in places]
+        body = Block((*kept, *borrowed, *apart.args), apart.instrs, apart.outputs)
         program = Program("pullback", body, dict(rec.hints), rec.program.count)
-        token = Pullback(program, tree, made.tree, floats)
-        return made.result, [_own(rec, v) for v in kept], token
+        token = Pullback(program, tree, recorded.tree, floats, [places[v] for v in borrowed])
+        if self.borrows:
+            return recorded.result, [_unshared(rec, v) for v in kept], token
+        return recorded.result, [_own(rec, v) for v in kept], token
+
+
+def _places(rec: Recorder, args: Sequence[Any], wrt: Sequence[int], recorded: Recorded) -> dict[int, int]:
+    """Where a caller finds values: see `Pullback.borrowed`."""
+    places = {v: ~k for k, v in enumerate(recorded.outputs) if isinstance(rec.hints[v], TensorType)}
+    inputs = {k: as_value(rec, x) for k, x in enumerate(args) if isinstance(x, Traced)}
+    inputs.update((k, v) for k, v in zip(wrt, recorded.inputs, strict=True) if v is not None)
+    return {**places, **{v: k for k, v in inputs.items()}}
+
+
+def _unshared(rec: Recorder, value: int) -> Any:
+    """A value of which nobody else has the memory, which is copied only where that is not known."""
+    return wrap(rec, value) if memory_of(rec, value) == value else _own(rec, value)
 
 
 def _own(rec: Recorder, value: int) -> Any:
     """A value as the pullback keeps it: the user may write to results, and to what they view."""
-    kept = wrap(rec, value)
-    return op("copy", kept) if isinstance(rec.hints[value], TensorType) else kept
+    own = wrap(rec, value)
+    return op("copy", own) if isinstance(rec.hints[value], TensorType) else own
 
 
 class _Backward:
@@ -98,19 +126,18 @@ def checked(gradient: Any, result: Any) -> list[Any]:
 
     Raises ArgumentError for a gradient of another structure or of other shapes.
     """
-    wanted, wanted_tree = flatten(result)
-    leaves = leaves_like(wanted_tree, gradient)
+    result_leaves, result_tree = flatten(result)
+    leaves = leaves_like(result_tree, gradient)
     if leaves is None:
         raise ArgumentError(
-            "the gradient has another structure than the result: "
-            f"{flatten(gradient)[1]}, not {wanted_tree}",
-            loc=user_loc(), hint="give an array for each array, or None for zeros",
-        )  # fmt: skip
-    for given, like in zip(leaves, wanted, strict=True):
-        if given is not None and _shape(given) != _shape(like):
+            f"the gradient has another structure than the result: {flatten(gradient)[1]}, not {result_tree}",
+            loc=user_loc(),
+            hint="give an array for each array, or None for zeros",
+        )
+    for leaf, like in zip(leaves, result_leaves, strict=True):
+        if leaf is not None and _shape(leaf) != _shape(like):
             raise ArgumentError(
-                f"the gradient of a result of shape {_shape(like)} has shape {_shape(given)}",
-                loc=user_loc(),
+                f"the gradient of a result of shape {_shape(like)} has shape {_shape(leaf)}", loc=user_loc()
             )
     return leaves
 
@@ -121,29 +148,24 @@ def _shape(x: Any) -> Any:
 
 def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[Any], Any]]:
     """The result of ``fn``, and its pullback, where both join the trace in progress."""
-    made = Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args)))
-    result = made.result
-    rec = made.rec
-    return (
-        outside(rec, result),
-        lambda gradient: outside(rec, _pulled(made, checked(gradient, result))),
-    )
+    recorded = Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args)))
+    result = recorded.result
+    rec = recorded.rec
+    return (outside(rec, result), lambda gradient: outside(rec, _pulled(recorded, checked(gradient, result))))
 
 
-def pulled_through(
-    fn: Callable, args: Sequence[Any], gradients: Sequence[Any]
-) -> tuple[Any, ...]:  # fmt: skip
+def pulled_through(fn: Callable, args: Sequence[Any], gradients: Sequence[Any]) -> tuple[Any, ...]:
     """The gradients of the arguments of ``fn``, from one for each leaf of its result, or None."""
     return _pulled(Recorded(trace_in_progress(), fn, tuple(args), {}, range(len(args))), gradients)
 
 
-def _pulled(made: Recorded, gradients: Sequence[Any]) -> tuple[Any, ...]:
+def _pulled(recorded: Recorded, gradients: Sequence[Any]) -> tuple[Any, ...]:
     pairs = [
-        (v, op("cast", g, dtype=dtype_of(made.rec.dtype(v))))
-        for v, g in zip(made.outputs, gradients, strict=True)
-        if g is not None and made.rec.dtype(v).kind in "fcV"
-    ]  # fmt: skip
-    return tuple(made.gradients(pairs))
+        (v, op("cast", g, dtype=dtype_of(recorded.rec.dtype(v))))
+        for v, g in zip(recorded.outputs, gradients, strict=True)
+        if g is not None and recorded.rec.dtype(v).kind in "fcV"
+    ]
+    return tuple(recorded.gradients(pairs))
 
 
 __all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace", "pulled_through"]

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..errors import ProfuseError
-from ..importers.numpy.capture.scope import Scope
+from ..importers.numpy.capture.scope import TraceScope
 from ..importers.numpy.tracing.current import recording
-from ..importers.numpy.tracing.leaves import NUMBERS
 from ..importers.numpy.tracing.operators import wrap
 from ..importers.numpy.tracing.recorder import Recorder
 from ..importers.numpy.world.journal import Journal
@@ -23,7 +22,8 @@ from ..ir.op import Op
 from ..ir.program import Instr
 from ..ir.types import ScalarType, Type, type_of
 from ..ops.elementwise.families import Elementwise
-from .builder import TraceBuilder
+from ..trees.leaves import NUMBERS
+from .builder import NodeRuleBuilder, TraceBuilder
 from .needed import contents_read
 from .rules import pulled
 
@@ -32,7 +32,7 @@ Reads = tuple[frozenset[int], frozenset[int]]  # operands, results
 
 @dataclass(frozen=True)
 class RecordedRule:
-    """What a rule does for given operands, as instructions.
+    """The record of what a rule does for given operands, as instructions.
 
     Attributes:
         rec: what it was recorded by; has the types of values.
@@ -54,7 +54,7 @@ class RecordedRule:
 
     @property
     def reads(self) -> Reads:
-        """Which operands and which results the gradients depend on; all, where that is unknown."""
+        """The operands and the results that the gradients depend on; all, where that is unknown."""
         if self.found is None:
             return frozenset(range(len(self.operands))), frozenset(range(len(self.results)))
         read = {g.value for g in self.found if hasattr(g, "value")}
@@ -65,9 +65,14 @@ class RecordedRule:
 
 
 def record_rule(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
-    *, exact: bool = False, any_number: bool = False,
-) -> RecordedRule:  # fmt: skip
+    op: type[Op],
+    attrs: Mapping[str, Any],
+    operands: Sequence[Any],
+    wanted: Sequence[bool],
+    *,
+    exact: bool = False,
+    any_number: bool = False,
+) -> RecordedRule:
     """Record the gradients of the ``wanted`` operands of an op.
 
     Args:
@@ -81,26 +86,30 @@ def record_rule(
     Raises TraceError for an op that has no gradient.
     """
     rec = Recorder("rule", [_like(x) for x in operands if type(x) not in NUMBERS])
-    rec.journal, rec.scope, rec.entry = Journal(), Scope(rec, record_rule), record_rule.__code__
+    rec.journal, rec.scope, rec.entry = Journal(), TraceScope(rec, record_rule), record_rule.__code__
     rec.sizes_hold = exact
     with recording(rec):
         arrays = iter(rec.inputs)
         values = tuple(
-            next(arrays) if type(x) not in NUMBERS
-            else rec.new_value(_number(x)) if any_number
+            next(arrays)
+            if type(x) not in NUMBERS
+            else rec.new_value(_number(x))
+            if any_number
             else rec.constant(x if exact else _general(op, x))
             for x in operands
-        )  # fmt: skip
+        )
         results = rec.emit(op, values, attrs)
         ys = [wrap(rec, v) for v in results]
         b = _EachProduct(rec) if exact else TraceBuilder(rec)
         b.wanted = wanted
-        gs = [b.op("positive", y) if _is_float(y) else None for y in ys]
+        gs = [
+            b.op("positive", y) if rec.is_float(v) and _is_float(y) else None for v, y in zip(results, ys, strict=True)
+        ]
         start = len(rec.program.body.instrs)
-        given = tuple(None if g is None else g.value for g in gs)
-        nothing = RecordedRule(rec, values, results, given, None)
+        seeds = tuple(None if g is None else g.value for g in gs)
+        nothing = RecordedRule(rec, values, results, seeds, None)
         try:
-            found = tuple(pulled(b, op, attrs, [b.value(v) for v in values], ys, gs))
+            gradients = tuple(pulled(b, op, attrs, [b.value(v) for v in values], ys, gs))
         except ProfuseError:
             if any_number:
                 return nothing
@@ -109,20 +118,18 @@ def record_rule(
             return nothing
     if rec.numbers.guards and (any_number or not exact):  # else they hold by the sizes
         return nothing
-    live = {g.value for g in found if hasattr(g, "value")}
+    live = {g.value for g in gradients if hasattr(g, "value")}
     instrs: list[Instr] = []
     for instr in reversed(rec.program.body.instrs[start:]):
         if not live.isdisjoint(instr.results):
             live.update(contents_read(instr))
             instrs.append(instr)
     instrs.reverse()
-    return RecordedRule(rec, values, results, given, found, tuple(instrs), b.reruns)
+    return RecordedRule(rec, values, results, seeds, gradients, tuple(instrs), b.reruns)
 
 
-def reads_of(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool]
-) -> Reads:
-    """Which operands and which results the gradients of the ``wanted`` operands depend on.
+def reads_of(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool]) -> Reads:
+    """The operands and the results that the gradients of the ``wanted`` operands depend on.
 
     Arguments and errors are those of `record_rule`. All of them, where recording the rule fails or
     depends on sizes.
@@ -130,7 +137,7 @@ def reads_of(
     return record_rule(op, attrs, operands, wanted).reads
 
 
-class _EachProduct(TraceBuilder):
+class _EachProduct(NodeRuleBuilder):
     """Multiplies in the order in which a rule does, so that results are the same bits."""
 
     def product(self, g: Any, partial: Any) -> Any:
@@ -149,8 +156,8 @@ def _like(x: Any) -> np.ndarray:
 
 def _number(x: Any) -> Type:
     """The type of a number whose value is not known."""
-    found = type_of(x)
-    return ScalarType(found.dtype) if isinstance(found, ScalarType) else found
+    type_ = type_of(x)
+    return ScalarType(type_.dtype) if isinstance(type_, ScalarType) else type_
 
 
 def _general(op: type[Op], number: Any) -> Any:

@@ -22,9 +22,9 @@ def values_read(*blocks: Block) -> dict[int, None]:
     every = list(_nested(blocks))
     inner = {v for b in every for v in b.args}
     inner |= {r for b in every for i in b.instrs for r in i.results}
-    read = [o for b in every for i in b.instrs for o in i.operands]
-    read += [o for b in every for o in b.outputs]
-    return dict.fromkeys(v for v in read if v not in inner)
+    uses = [o for b in every for i in b.instrs for o in i.operands]
+    uses += [o for b in every for o in b.outputs]
+    return dict.fromkeys(v for v in uses if v not in inner)
 
 
 def _nested(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -34,9 +34,7 @@ def _nested(blocks: Iterable[Block]) -> Iterator[Block]:
             yield from _nested(instr.blocks)
 
 
-def rerun(
-    rec: Recorder, block: Block, args: Sequence[int]
-) -> tuple[tuple[int, ...], Sequence[Instr]]:
+def rerun(rec: Recorder, block: Block, args: Sequence[int]) -> tuple[tuple[int, ...], Sequence[Instr]]:
     """Record a block on other arguments; returns its outputs and its instructions."""
     start = len(rec.blocks[-1].instrs)
     outputs = inline_block(rec, block, args)

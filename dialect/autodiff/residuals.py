@@ -1,4 +1,4 @@
-"""Which values a pullback is given, and which it computes again: a minimum cut in bytes moved.
+"""The values that a pullback is given, and those that it computes again: a minimum cut in bytes moved.
 
 A value that is kept is written by the forward half and read by the reverse one; a value that is
 computed again costs no memory where it fuses with what reads it. So only elementwise ops and views
@@ -31,7 +31,7 @@ from ..ir.types import TensorType
 from ..ops.create import Constant, Full
 from ..ops.elementwise.compare import Eq, Ne
 from ..ops.elementwise.families import Compare
-from ..ops.gradients import CustomResult
+from ..ops.gradient_ops import CustomResult
 from ..ops.linalg.contract import Matmul
 from ..ops.manipulation.shape import BroadcastTo
 from ..ops.queries import Dim, Size
@@ -48,7 +48,7 @@ _FREE = (Constant, Full, Dim, Size)  # made of numbers alone, or of shapes
 
 @dataclass(frozen=True)
 class Residuals:
-    """What passes from a forward half to a reverse one.
+    """The values that pass from a forward half to a reverse one.
 
     Attributes:
         kept: the values that are kept.
@@ -63,9 +63,13 @@ class Residuals:
 
 
 def residuals(
-    rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int] = (),
-    budget: float = 1.0, shaped: Collection[int] = (),
-) -> Residuals:  # fmt: skip
+    rec: Recorder,
+    reverse: Block,
+    variables: Collection[int],
+    in_memory: Collection[int] = (),
+    budget: float = 1.0,
+    shaped: Collection[int] = (),
+) -> Residuals:
     """The values to keep for a reverse half, which computes others from them.
 
     The reverse half is changed: it computes these where it first reads them, and may read sizes in
@@ -89,21 +93,22 @@ def residuals(
         if best.bytes <= most:
             break
         allowed.append(value)
-        found = cut.residuals(allowed)
-        best = found if found.bytes < best.bytes else best
+        candidate = cut.residuals(allowed)
+        best = candidate if candidate.bytes < best.bytes else best
     best = _of_shapes(rec, best, shaped)
     _compute(reverse, best.again)
     return best
 
 
-def _of_shapes(rec: Recorder, found: Residuals, shaped: Collection[int]) -> Residuals:
+def _of_shapes(rec: Recorder, cut: Residuals, shaped: Collection[int]) -> Residuals:
     """The same with some of the arrays whose sizes are kept in place of the sizes."""
     sizes = {
-        v: made for v in found.kept
-        if (made := rec.defs.get(v)) is not None and made.op is Dim and made.operands[0] in shaped
-    }  # fmt: skip
-    kept = [made.operands[0] if (made := sizes.get(v)) is not None else v for v in found.kept]
-    return Residuals(list(dict.fromkeys(kept)), [*sizes.values(), *found.again], found.bytes)
+        v: instr
+        for v in cut.kept
+        if (instr := rec.defs.get(v)) is not None and instr.op is Dim and instr.operands[0] in shaped
+    }
+    values = [instr.operands[0] if (instr := sizes.get(v)) is not None else v for v in cut.kept]
+    return Residuals(list(dict.fromkeys(values)), [*sizes.values(), *cut.again], cut.bytes)
 
 
 def _compute(reverse: Block, again: Sequence[Instr]) -> None:
@@ -121,8 +126,8 @@ def _compute(reverse: Block, again: Sequence[Instr]) -> None:
     def place(wanted: Iterable[int]) -> None:
         for value in postorder(wanted, lambda v: makers[v].operands if v in makers else ()):
             if value in makers:
-                made = makers[value]
-                for instr in (made, *(s for r in made.results for s in sizes.get(r, ()))):
+                maker = makers[value]
+                for instr in (maker, *(s for r in maker.results for s in sizes.get(r, ()))):
                     instrs.append(instr)
                     for r in instr.results:
                         del makers[r]
@@ -137,9 +142,7 @@ def _compute(reverse: Block, again: Sequence[Instr]) -> None:
 class _Cut:
     """The graph that is cut: of the values that a reverse half may be computed from."""
 
-    def __init__(
-        self, rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int]
-    ) -> None:
+    def __init__(self, rec: Recorder, reverse: Block, variables: Collection[int], in_memory: Collection[int]) -> None:
         self.rec, self.in_memory = rec, in_memory
         self.fixed = {*variables, *_compared(reverse)}
         self.uncounted = {*variables, *in_memory}
@@ -149,20 +152,17 @@ class _Cut:
         """The minimum cut where costly ops may be computed again of which results are allowed."""
 
         def remade(value: int) -> Instr | None:
-            made = None if value in self.fixed else _remade(self.rec, value)
-            return made if made is None or value in allowed or _is_cheap(made) else None
+            instr = None if value in self.fixed else _remade(self.rec, value)
+            return instr if instr is None or value in allowed or _is_cheap(instr) else None
 
         def operands(value: int) -> Sequence[int]:
-            made = remade(value)
-            return () if made is None else made.operands
+            instr = remade(value)
+            return () if instr is None else instr.operands
 
         seen = list(postorder(self.read, operands))
         edges = [(_out(v), _SINK, UNCUT) for v in self.read]
         for value in seen:
-            cost = (
-                self._memory(value) if allowed
-                else _cost(self.rec, value, value in self.in_memory)
-            )  # fmt: skip
+            cost = self._memory(value) if allowed else _cost(self.rec, value, value in self.in_memory)
             edges.append((_in(value), _out(value), cost))
             if remade(value) is None:
                 edges.append((_SOURCE, _in(value), UNCUT))
@@ -171,39 +171,39 @@ class _Cut:
         kept = {v: None for v in seen if _out(v) in later and _in(v) not in later}
         again: dict[int, Instr] = {}
         for value in postorder(self.read, lambda v: () if v in kept else operands(v)):
-            made = None if value in kept else remade(value)
-            if made is not None:
-                again[id(made)] = made
+            instr = None if value in kept else remade(value)
+            if instr is not None:
+                again[id(instr)] = instr
         bytes_ = sum(_bytes(self.rec, v) for v in kept if v not in self.uncounted)
         return Residuals(list(kept), list(again.values()), bytes_)
 
     def _memory(self, value: int) -> int:
-        """What keeping a value costs where memory is short.
+        """The price of keeping a value where memory is short.
 
         A value that the reverse half reads is there at some time even if it is computed again; what
         it would be computed from takes memory beside it.
         """
         if value in self.uncounted:
             return 1
-        taken = max(_bytes(self.rec, value), 1)
-        return 16 * taken if value in self.read else 17 * taken
+        size = max(_bytes(self.rec, value), 1)
+        return 16 * size if value in self.read else 17 * size
 
     def costly(self) -> list[int]:
         """The values that a budget lets be computed again, in the order in which it does."""
-        found = {}
+        ratios = {}
 
         def operands(value: int) -> Sequence[int]:
-            made = None if value in self.fixed else _remade(self.rec, value)
-            return () if made is None else made.operands
+            instr = None if value in self.fixed else _remade(self.rec, value)
+            return () if instr is None else instr.operands
 
         for value in postorder(self.read, operands):
-            made = None if value in self.fixed else _remade(self.rec, value)
-            if made is not None and not _is_cheap(made):
-                found[value] = _operations(self.rec, made) / max(_bytes(self.rec, value), 1)
+            instr = None if value in self.fixed else _remade(self.rec, value)
+            if instr is not None and not _is_cheap(instr):
+                ratios[value] = _operations(self.rec, instr) / max(_bytes(self.rec, value), 1)
         # Of equal ones every second one goes first, then of the others again: those that are kept
         # are evenly spread, so that few values are computed again at a time.
-        places = {v: k for k, v in enumerate(found, 1)}
-        return sorted(found, key=lambda v: (found[v], places[v] & -places[v]))
+        places = {v: k for k, v in enumerate(ratios, 1)}
+        return sorted(ratios, key=lambda v: (ratios[v], places[v] & -places[v]))
 
 
 def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
@@ -213,13 +213,13 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
     others = {v for i in instrs for v in (i.operands[:1] if _is_like(i) else i.operands)}
     others |= {v for i in instrs for block in i.blocks for v in block.outputs}
     shapes -= others.union(reverse.outputs)
-    zeros, made = {}, Block()
+    zeros, zeros_block = {}, Block()
     for value in values_read(reverse):
         hint = rec.hints[value]
         if value in shapes and isinstance(hint, TensorType):
             rank = len(rec.shape(value))
             sizes = [_size(rec, value, axis) for axis in range(rank)]
-            with rec.nested(made):
+            with rec.nested(zeros_block):
                 (zero,) = rec.emit(Constant, [], {"value": np.zeros((), rec.dtype(value))})
                 attrs = {"shape": (DYNAMIC,) * rank}
                 zeros[value] = rec.emit(BroadcastTo, [zero, *sizes], attrs)[0]
@@ -227,7 +227,7 @@ def _read_sizes_alone(rec: Recorder, reverse: Block) -> None:
         if _is_like(instr):
             x, like = instr.operands
             instr.operands = (x, zeros.get(like, like))
-    _compute(reverse, made.instrs)
+    _compute(reverse, zeros_block.instrs)
 
 
 def _size(rec: Recorder, value: int, axis: int) -> int:
@@ -235,25 +235,25 @@ def _size(rec: Recorder, value: int, axis: int) -> int:
 
     It is taken as soon as that is there: at the end of the half, it would keep the array alive.
     """
-    while (made := rec.defs.get(value)) is not None:
-        ranks = [len(rec.shape(v)) for v in made.operands if isinstance(rec.hints[v], TensorType)]
-        attrs = made.op.full_attrs(made.attrs)
-        if made.op is Matmul and ranks == [2, 2]:
-            value = made.operands[axis]
-        elif issubclass(made.op, Reduction) and not attrs["keepdims"]:
+    while (definition := rec.defs.get(value)) is not None:
+        ranks = [len(rec.shape(v)) for v in definition.operands if isinstance(rec.hints[v], TensorType)]
+        attrs = definition.op.full_attrs(definition.attrs)
+        if definition.op is Matmul and ranks == [2, 2]:
+            value = definition.operands[axis]
+        elif issubclass(definition.op, Reduction) and not attrs["keepdims"]:
             reduced = reduced_axes(attrs["axes"], ranks[0])
             axis = [k for k in range(ranks[0]) if k not in reduced][axis]
-            (value,) = made.operands
+            (value,) = definition.operands
         else:
             break
     instrs = rec.blocks[-1].instrs
     end = len(instrs)
     size = rec.dim(value, axis)
-    taken = instrs[end:]
-    place = next((k for k, instr in enumerate(instrs) if instr is made), None)
-    if taken and place is not None:
+    moved = instrs[end:]
+    place = next((k for k, instr in enumerate(instrs) if instr is definition), None)
+    if moved and place is not None:
         instrs[end:] = []
-        instrs[place + 1 : place + 1] = taken
+        instrs[place + 1 : place + 1] = moved
     return size
 
 
@@ -276,31 +276,31 @@ def _compared(block: Block) -> set[int]:
 
 def _remade(rec: Recorder, value: int) -> Instr | None:
     """The instruction that computes a value, if it can do so again."""
-    made = rec.defs.get(value)
-    if made is None or made.blocks or made.op.writes or made.op.foreign:
+    definition = rec.defs.get(value)
+    if definition is None or definition.blocks or definition.op.writes or definition.op.foreign:
         return None
-    if issubclass(made.op, (CustomResult, Compare)):
+    if issubclass(definition.op, (CustomResult, Compare)):
         return None
-    costly = made.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION)
-    return made if costly or _is_cheap(made) else None
+    costly = definition.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION)
+    return definition if costly or _is_cheap(definition) else None
 
 
-def _is_cheap(made: Instr) -> bool:
-    """Whether an instruction costs no memory where it runs again."""
-    return issubclass(made.op, _FREE) or made.op.fusion in (Fusion.POINTWISE, Fusion.VIEW)
+def _is_cheap(instr: Instr) -> bool:
+    """True if an instruction costs no memory where it runs again."""
+    return issubclass(instr.op, _FREE) or instr.op.fusion in (Fusion.POINTWISE, Fusion.VIEW)
 
 
 def _cost(rec: Recorder, value: int, is_written: bool) -> int:
     """Bytes that keeping a value moves: it is read again, and written unless it is in memory."""
     if not isinstance(rec.hints[value], TensorType):
         return 8
-    made = rec.defs.get(value)
-    is_written |= made is not None and made.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
+    definition = rec.defs.get(value)
+    is_written |= definition is not None and definition.op.fusion in (Fusion.CONTRACTION, Fusion.NONE)
     return max(_bytes(rec, value), 1) * (1 if is_written else 2)
 
 
 def _bytes(rec: Recorder, value: int) -> int:
-    """What a value takes, with `_TYPICAL` for sizes that are not known."""
+    """The bytes that a value takes, with `_TYPICAL` for sizes that are not known."""
     hint = rec.hints[value]
     if not isinstance(hint, TensorType):
         return 8
@@ -313,13 +313,13 @@ def _elements(rec: Recorder, value: int) -> int:
     return prod(d if isinstance(d, int) else _TYPICAL for d in shape)
 
 
-def _operations(rec: Recorder, made: Instr) -> float:
+def _operations(rec: Recorder, instr: Instr) -> float:
     """About how many operations an instruction takes."""
-    largest = max((_elements(rec, v) for v in (*made.operands, *made.results)), default=1)
-    if made.op.fusion is not Fusion.CONTRACTION:
+    largest = max((_elements(rec, v) for v in (*instr.operands, *instr.results)), default=1)
+    if instr.op.fusion is not Fusion.CONTRACTION:
         return largest
     # Of matrices, (m, k) by (k, n): the root of mk * kn * mn is mkn.
-    return 2 * prod(float(_elements(rec, v)) for v in (*made.operands, *made.results)) ** 0.5
+    return 2 * prod(float(_elements(rec, v)) for v in (*instr.operands, *instr.results)) ** 0.5
 
 
 __all__ = ["Residuals", "residuals"]

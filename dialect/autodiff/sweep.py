@@ -14,7 +14,7 @@ from ..ir.gradients import times
 from ..ir.op import EACH, Op
 from ..ir.program import Instr
 from ..ops.control_flow.control import ControlFlow
-from ..ops.gradients import CustomResult
+from ..ops.gradient_ops import CustomResult
 from .builder import TraceBuilder
 from .cancel import cancelling
 from .centred import gradient_of_mean, subtracted_mean
@@ -23,9 +23,8 @@ from .rules import partials_of, pulled, refused, stated_rule
 
 
 def pull_back(
-    rec: Recorder, instrs: Sequence[Instr], gradients: Iterable[tuple[int, Any]],
-    wanted: Sequence[int],
-) -> list[Any]:  # fmt: skip
+    rec: Recorder, instrs: Sequence[Instr], gradients: Iterable[tuple[int, Any]], wanted: Sequence[int]
+) -> list[Any]:
     """The gradients of ``wanted`` values, from those of values that ``instrs`` compute.
 
     ``gradients``: pairs of a value and a gradient, None for 0; those of one value add up.
@@ -34,41 +33,37 @@ def pull_back(
     TraceError for an instruction that has no gradient yet, at its line.
     """
     b = TraceBuilder(rec)
-    found: dict[int, Any] = {}
+    sums: dict[int, Any] = {}
     for value, g in gradients:
         if g is not None:
-            _add(found, value, g)
-    active = active_values(rec, instrs, found, wanted)
+            _add(sums, value, g)
+    active = active_values(rec, instrs, sums, wanted)
     for instr in reversed(instrs):
-        gs = [found.pop(r, None) if r in active else None for r in instr.results]
+        gs = [sums.pop(r, None) if r in active else None for r in instr.results]
         if any(g is not None for g in gs):
             with rec.at(instr.loc):
                 for value, g in contributions(b, instr, gs, active):
-                    _add(found, value, g)
-    return [found.get(v) for v in wanted]
+                    _add(sums, value, g)
+    return [sums.get(v) for v in wanted]
 
 
-def active_values(
-    rec: Recorder, instrs: Sequence[Instr], found: Mapping[int, Any], wanted: Sequence[int]
-) -> set[int]:
+def active_values(rec: Recorder, instrs: Sequence[Instr], grads: Mapping[int, Any], wanted: Sequence[int]) -> set[int]:
     """The values that have gradients; what provably cancels has none, which is remarked.
 
-    ``found``: the gradients of values that are given.
+    ``grads``: the gradients of values that are given.
     """
-    still = cancelling(rec, instrs, found)
+    still = cancelling(rec, instrs, grads)
     for value in still:
-        made = rec.defs[value]
+        definition = rec.defs[value]
         rec.remark(
-            f"the gradient of the {made.op.name} at {made.loc} is left out: the results do not "
+            f"the gradient of the {definition.op.name} at {definition.loc} is left out: the results do not "
             "depend on what is subtracted there"
         )
     return flowing_into(rec, instrs, wanted) - still
 
 
-def contributions(
-    b: TraceBuilder, instr: Instr, gs: Sequence[Any], active: set[int]
-) -> Iterator[tuple[int, Any]]:
-    """What one instruction adds to the gradients of active values that it reads.
+def contributions(b: TraceBuilder, instr: Instr, gs: Sequence[Any], active: set[int]) -> Iterator[tuple[int, Any]]:
+    """The terms that one instruction adds to the gradients of active values that it reads.
 
     ``gs``: the gradients of its results, None for 0.
     """
@@ -85,14 +80,14 @@ def contributions(
 
 
 def _pulled_in_short(b: TraceBuilder, instr: Instr, gs: Sequence[Any]) -> Sequence[Any]:
-    """What `pulled` gives, without what is known to sum to zero."""
+    """The result of `pulled`, without what is known to sum to zero."""
     mean = subtracted_mean(b.rec, instr)
     if mean is None or not b.wants(mean):
         return pulled(b, *_parts(b, instr), gs)
-    b.wanted = [wanted and k != mean for k, wanted in enumerate(b.wanted)]
-    found = list(pulled(b, *_parts(b, instr), gs))
-    found[mean] = gradient_of_mean(b, instr, mean, gs[0])
-    return found
+    b.wanted = [flag and k != mean for k, flag in enumerate(b.wanted)]
+    gradients = list(pulled(b, *_parts(b, instr), gs))
+    gradients[mean] = gradient_of_mean(b, instr, mean, gs[0])
+    return gradients
 
 
 def push_forward(
@@ -103,46 +98,44 @@ def push_forward(
     None = the value does not depend on them. Raises TraceError as `pull_back` does.
     """
     b = TraceBuilder(rec)
-    found = dict(tangents)
+    all_tangents = dict(tangents)
     wild: set[int] = set()  # values whose tangents may be infinite or NaN where they are finite
     for instr in instrs:
         is_wild = not wild.isdisjoint(instr.operands)
         if is_wild or any(i.op.singular for i in (instr, *_inside(instr))):
             wild.update(instr.results)
         if issubclass(instr.op, ControlFlow):
-            if not found.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
+            if not all_tangents.keys().isdisjoint((*instr.operands, *values_read(*instr.blocks))):
                 from .flow import push_flow
 
                 with rec.at(instr.loc):
-                    moved = push_flow(rec, instr, found, functools.partial(push_forward, rec))
-                _note(found, instr.results, moved)
+                    moved = push_flow(rec, instr, all_tangents, functools.partial(push_forward, rec))
+                _note(all_tangents, instr.results, moved)
             continue
-        given = [found.get(v) for v in instr.operands]
-        if all(t is None for t in given) or not _is_differentiable(rec, instr):
+        operand_tangents = [all_tangents.get(v) for v in instr.operands]
+        if all(t is None for t in operand_tangents) or not _is_differentiable(rec, instr):
             continue
-        b.wanted = [t is not None for t in given]
+        b.wanted = [t is not None for t in operand_tangents]
         with rec.at(instr.loc):
-            _note(found, instr.results, _pushed(b, instr, given, is_wild))
-    return [found.get(v) for v in wanted]
+            _note(all_tangents, instr.results, _pushed(b, instr, operand_tangents, is_wild))
+    return [all_tangents.get(v) for v in wanted]
 
 
-def _note(found: dict[int, Any], results: Sequence[int], tangents: Sequence[Any]) -> None:
+def _note(all_tangents: dict[int, Any], results: Sequence[int], tangents: Sequence[Any]) -> None:
     """Keep the tangents of results that have one."""
     pairs = zip(results, tangents, strict=True)
-    found.update((v, t) for v, t in pairs if t is not None)
+    all_tangents.update((v, t) for v, t in pairs if t is not None)
 
 
-def _add(found: dict[int, Any], value: int, g: Any) -> None:
-    found[value] = found[value] + g if value in found else g
+def _add(sums: dict[int, Any], value: int, g: Any) -> None:
+    sums[value] = sums[value] + g if value in sums else g
 
 
 def flowing_into(rec: Recorder, instrs: Sequence[Instr], wanted: Sequence[int]) -> set[int]:
     """The values that gradients flow through on their way to the wanted ones."""
     active = set(wanted)
     for instr in instrs:
-        read = (
-            instr.operands if not instr.blocks else (*instr.operands, *values_read(*instr.blocks))
-        )
+        read = instr.operands if not instr.blocks else (*instr.operands, *values_read(*instr.blocks))
         if not active.isdisjoint(read) and _is_differentiable(rec, instr):
             active |= {r for r in instr.results if rec.is_float(r)}
     return active
@@ -170,27 +163,22 @@ def _pushed(b: TraceBuilder, instr: Instr, ts: Sequence[Any], is_wild: bool) -> 
         parts, multiply = partials_of(b, op, xs, ys[0])
         if is_wild and not op.singular:
             multiply = lambda t, partial: b.absorbing_product(partial, t)  # noqa: E731
-        terms = [
-            times(p, t, multiply)
-            for p, t in zip(parts, ts, strict=True) if p is not None and t is not None
-        ]  # fmt: skip
+        terms = [times(p, t, multiply) for p, t in zip(parts, ts, strict=True) if p is not None and t is not None]
         return (_summed(b, terms, ys[0]),)
     if rule == "linear":
         sets = [tuple(range(len(xs)))] if op.linear is EACH else op.linear
         terms = []
         for operands in sets:
             if any(ts[k] is not None for k in operands):
-                given = list(xs)
+                args = list(xs)
                 for k in operands:
-                    given[k] = np.zeros_like(xs[k]) if ts[k] is None else ts[k]
-                terms.append(b.op(op.name, *given, **attrs))
+                    args[k] = np.zeros_like(xs[k]) if ts[k] is None else ts[k]
+                terms.append(b.op(op.name, *args, **attrs))
         return (_summed(b, terms, ys[0]),)
     if issubclass(op, CustomResult):
         if op.rule(attrs).forward_mode:
             return (ts[op.chosen(attrs)],)
-        raise trace_error(
-            "a function with its own gradient has no forward mode", "use pf.grad or pf.vjp"
-        )
+        raise trace_error("a function with its own gradient has no forward mode", "use pf.grad or pf.vjp")
     if rule == "vjp":
         return _pushed_by_transposing(b, instr, ts)
     raise refused(op)
@@ -200,15 +188,17 @@ def _pushed_by_transposing(b: TraceBuilder, instr: Instr, ts: Sequence[Any]) -> 
     """Tangents by a rule for gradients: these are linear in what they are made from."""
     op, attrs, xs, ys = _parts(b, instr)
     rec = b.rec
-    wanted = list(b.wanted)
-    dummies = [b.op("copy", np.zeros_like(y)) for y in ys]
+    previous = list(b.wanted)
+    dummies = [
+        b.op("copy", np.zeros_like(y)) if rec.is_float(v) else None for v, y in zip(instr.results, ys, strict=True)
+    ]
     start = len(rec.blocks[-1].instrs)
-    found = op.vjp(b, attrs, xs, ys, dummies)
+    gradients = op.vjp(b, attrs, xs, ys, dummies)
     linear = rec.blocks[-1].instrs[start:]
-    given = [(g.value, t) for g, t in zip(found, ts, strict=False) if g is not None]
-    tangents = pull_back(rec, linear, given, [d.value for d in dummies])
-    b.wanted = wanted
-    return tangents
+    pairs = [(g.value, t) for g, t in zip(gradients, ts, strict=False) if g is not None]
+    tangents = iter(pull_back(rec, linear, pairs, [d.value for d in dummies if d is not None]))
+    b.wanted = previous
+    return [None if d is None else next(tangents) for d in dummies]
 
 
 def _parts(b: TraceBuilder, instr: Instr) -> tuple[type[Op], dict[str, Any], list, list]:

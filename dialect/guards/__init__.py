@@ -1,1 +1,1 @@
-"""What a guard checks of values: their types, sizes that are related, gradient mode."""
+"""Checks of a guard: the types of values, sizes that are related, gradient mode."""

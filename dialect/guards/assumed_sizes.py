@@ -5,11 +5,13 @@ A dynamic guard checks what is assumed, so that a wrong assumption costs a miss 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import gcd
+from typing import Any
 
 from ..ir.size_algebra import symbol_name
-from ..ir.symbolic import Dim, Monomial, Sym, evaluate, symbol, terms_of
+from ..ir.symbolic import Dim, Monomial, Sym, evaluate, make_dim, symbol, terms_of
 
 
 def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim] | None:
@@ -23,7 +25,7 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
             that is new is added.
     """
     for size in sizes:
-        for name, times in _divided(size):
+        for name, times in divided_symbols(size):
             if name in observed and observed[name] % times == 0:
                 fresh = f"k{len(observed)}"
                 observed[fresh] = observed[name] // times
@@ -33,6 +35,7 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
             return None
     except (KeyError, ZeroDivisionError):  # no size was observed that tells
         return None
+    sizes = _without_common_factors(*sizes)
     for size, other in (sizes, sizes[::-1]):
         equal = symbol_name(size)
         if equal is not None and not (isinstance(other, Sym) and equal in other.symbols):
@@ -40,26 +43,53 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
     return None
 
 
-def _divided(size: Dim) -> Iterator[tuple[str, int]]:
+def _without_common_factors(size: Dim, other: Dim) -> tuple[Dim, Dim]:
+    """Two sizes that are equal where these are: ``s0`` and ``2*s1`` for ``9*s0*s2 + s0`` and ``18*s1*s2 + 2*s1``.
+
+    What is multiplied may be 0 only where both are, so nothing is lost.
+    """
+    (first, rest), (second, other_rest) = map(_factored, (size, other))
+    if rest != other_rest:
+        return size, other
+    common, shared = gcd(first[1], second[1]), list((Counter(first[0]) & Counter(second[0])).elements())
+    parts = [(_without(mono, shared) or (), coef // common) for mono, coef in (first, second)]
+    return make_dim(dict(parts[:1])), make_dim(dict(parts[1:]))
+
+
+def _factored(size: Dim) -> tuple[tuple[Monomial, int], Dim]:
+    """The factor that all terms of a size have in common, and what is left without it."""
+    terms = list(terms_of(size))
+    factors, number = Counter(terms[0][0]) if terms else Counter(), 0
+    for mono, coef in terms:
+        factors &= Counter(mono)
+        number = gcd(number, coef)
+    if not number:
+        return ((), 1), size
+    shared = tuple(factors.elements())
+    rest = {_without(mono, shared) or (): coef // number for mono, coef in terms}
+    return (shared, number), make_dim(rest)
+
+
+def divided_symbols(size: Dim) -> Iterator[tuple[str, int]]:
     """Symbols that are divided by literals in a size, which need not divide them."""
     for mono, _ in terms_of(size):
         for atom in mono:
             if not isinstance(atom, tuple):
                 continue
             op, numerator, denominator = atom
-            yield from _divided(numerator)
-            yield from _divided(denominator)
+            yield from divided_symbols(numerator)
+            yield from divided_symbols(denominator)
             if op not in ("//", "%") or len(terms_of(denominator)) != 1:
                 continue
             ((common, times),) = terms_of(denominator)
             for factors, coef in terms_of(numerator):
                 rest = _without(factors, common)
-                needed = times // gcd(times, coef)
-                if needed > 1 and rest is not None and len(rest) == 1 and isinstance(rest[0], str):
-                    yield rest[0], needed
+                factor = times // gcd(times, coef)
+                if factor > 1 and rest:  # one factor of a product that is a multiple will do: the last axis first
+                    yield from ((name, factor) for name in reversed(rest) if isinstance(name, str))
 
 
-def _without(factors: Monomial, common: Monomial) -> Monomial | None:
+def _without(factors: Monomial, common: Sequence[Any]) -> Monomial | None:
     """The factors that are left without the common ones; None if some of these are missing."""
     rest = list(factors)
     for atom in common:

@@ -12,9 +12,10 @@ from typing import Any, Union
 
 from ..dataclass import dataclass
 from ..ir.gradient_mode import gradients
-from ..ir.symbolic import evaluate
-from ..ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
-from .checks import LIST, TENSOR_WORDS, UNDEFINED, Check, Kind, checks_of, table
+from ..ir.symbolic import dim_text, evaluate
+from ..ir.types import Type, contiguous_strides
+from .checks import ALL_FREE, UNDEFINED, Check, Kind, checks_of, described, table
+from .free_sizes import FreeSizes, axis_of
 from .relaxed import layout_mismatch
 from .seen import Seen, seen_type
 
@@ -41,9 +42,12 @@ def check_types(types: Sequence[Type], values: Sequence[object]) -> bool:
     return len(types) == len(values) and holds(checks_of(types), values)
 
 
-def fits_relaxed(types: Sequence[Type], values: Sequence[object]) -> bool:
-    """True if every value fits its type but for sizes; an undefined tensor never does (R3.42)."""
-    return len(types) == len(values) and holds(checks_of(types, relaxed=True), values)
+def fits_relaxed(types: Sequence[Type], values: Sequence[object], free: FreeSizes = ALL_FREE) -> bool:
+    """True if every value fits its type but for sizes, which fit each other (R3.42, A6).
+
+    An undefined tensor never does. ``free``: what is asked of sizes.
+    """
+    return len(types) == len(values) and holds(checks_of(types, relaxed=True, free=free), values)
 
 
 def flags_fit(types: Sequence[Type], values: Sequence[object]) -> bool:
@@ -55,13 +59,13 @@ def flags_fit(types: Sequence[Type], values: Sequence[object]) -> bool:
 
 
 def flags_hold(checks: Sequence[Check], values: Sequence[object]) -> bool:
-    """Whether values pass all checks, of which flags hold whatever gradient mode is (R1.39)."""
+    """True if values pass all checks, of which flags hold whatever gradient mode is (R1.39)."""
     with gradients(on=True):
         return holds(checks, values)
 
 
 def holds(checks: Sequence[Check], values: Sequence[object]) -> bool:
-    """Whether values pass all checks."""
+    """True if values pass all checks."""
     failed = _failed(checks, lambda operand: seen_type(values[operand]), None)
     return next(failed, None) is None
 
@@ -73,6 +77,7 @@ def mismatches(
     *,
     relaxed: bool = False,
     flags: bool = False,
+    free: FreeSizes = ALL_FREE,
 ) -> list[Mismatch]:
     """All checks that fail, in order of the operands (R1.39, R1.40, R3.42); [] = the guard passes.
 
@@ -81,15 +86,14 @@ def mismatches(
         labels: what the user calls the operands; default ``operand 0``, ``operand 1``, …
         relaxed: as the relaxed guard compares.
         flags: as the guard of a differentiated graph compares.
+        free: what the relaxed guard asks of sizes (A6).
     """
-    checks = checks_of(expected, relaxed=relaxed, flags=flags)
+    checks = checks_of(expected, relaxed=relaxed, flags=flags, free=free)
     return sorted(_failed(checks, seen.__getitem__, labels), key=lambda m: m.operand)
 
 
-def _failed(
-    checks: Sequence[Check], seen: Callable[[int], Seen], labels: Sequence[str] | None
-) -> Iterator[Mismatch]:
-    state = _State(labels.__getitem__ if labels else "operand {}".format)
+def _failed(checks: Sequence[Check], seen: Callable[[int], Seen], labels: Sequence[str] | None) -> Iterator[Mismatch]:
+    state = _CheckState(labels.__getitem__ if labels else "operand {}".format)
     operand, got = -1, None
     ended = set()  # operands of which nothing more can be said
     for check in checks:
@@ -111,57 +115,53 @@ def _failed(
 
 
 @dataclass(frozen=True)
-class _State:
-    """What earlier checks of a guard have found: sizes of symbols, and failures by operand."""
+class _CheckState:
+    """The facts that earlier checks of a guard have found: sizes of symbols, and failures by operand."""
 
     label: Callable[[int], str]
     symbols: dict[str, tuple[int, Check]] = field(default_factory=dict)
     found: set[tuple[int, str]] = field(default_factory=set)
 
 
-_Compare = Callable[[Check, Any, _State], Union[str, None]]
+_Compare = Callable[[Check, Any, _CheckState], Union[str, None]]
 
 
 # --- what is compared, per kind: None where it holds, else why not -----------------------------
 
 
 def _described(got: Any) -> str:
-    if isinstance(got, TensorType):
-        return TENSOR_WORDS
-    if isinstance(got, ScalarType):
-        return f"a Python {got.dtype}"
-    if got is None or isinstance(got, ListType):
-        return UNDEFINED if got is None else LIST
-    return f"a {got.__name__}"
+    if got is None:
+        return UNDEFINED
+    return f"a {got.__name__}" if isinstance(got, type) else described(got)
 
 
-def _object(check: Check, got: Any, _: _State) -> str | None:
-    found = _described(got)
-    return None if found in check.wanted else f"is {found}, specialised for {check.wanted[-1]}"
+def _object(check: Check, got: Any, _: _CheckState) -> str | None:
+    words = _described(got)
+    return None if words in check.wanted else f"is {words}, specialised for {check.wanted[-1]}"
 
 
-def _dtype(check: Check, got: Any, _: _State) -> str | None:
+def _dtype(check: Check, got: Any, _: _CheckState) -> str | None:
     foreign = getattr(got, "is_foreign", False)
     if check.wanted in (None, got.dtype) and not foreign:
         return None
-    found = f"{getattr(got, 'other', '') or got.dtype}{' in foreign byte order' if foreign else ''}"
-    return f"dtype is {found}, specialised for {check.wanted or 'native byte order'}"
+    dtype = f"{getattr(got, 'other', '') or got.dtype}{' in foreign byte order' if foreign else ''}"
+    return f"dtype is {dtype}, specialised for {check.wanted or 'native byte order'}"
 
 
 def _differs(words: str, read: Callable[[Any, Check], object]) -> _Compare:
     """A comparison of what ``read`` finds with what is wanted."""
 
-    def compare(check: Check, got: Any, _: _State) -> str | None:
-        found = read(got, check)
-        if found == check.wanted:
+    def compare(check: Check, got: Any, _: _CheckState) -> str | None:
+        value = read(got, check)
+        if value == check.wanted:
             return None
-        text = f"{words.format(check.axis)} {found}, specialised for {check.wanted}"
-        return text.lower() if isinstance(found, bool) else text
+        text = f"{words.format(check.axis)} {value}, specialised for {check.wanted}"
+        return text.lower() if isinstance(value, bool) else text
 
     return compare
 
 
-def _symbol(check: Check, got: Any, state: _State) -> str | None:
+def _symbol(check: Check, got: Any, state: _CheckState) -> str | None:
     size = got.shape[check.axis]
     if size == 0:
         return None  # which is not positive, and says so
@@ -179,68 +179,86 @@ def _symbol(check: Check, got: Any, state: _State) -> str | None:
     return f"{text} be {bound * times}, as {place} is {bound * before}"
 
 
-def _expression(check: Check, got: Any, state: _State) -> str | None:
+def _expression(check: Check, got: Any, state: _CheckState) -> str | None:
     size = got.shape[check.axis]
-    found = f"{_SIZE.format(check.axis)} {size}"
+    text = f"{_SIZE.format(check.axis)} {size}"
     try:
-        wanted = evaluate(check.wanted, {name: n for name, (n, _) in state.symbols.items()})
+        expected = evaluate(check.wanted, {name: n for name, (n, _) in state.symbols.items()})
     except (KeyError, ZeroDivisionError):
         # Its symbol has failed itself, and has been told of, or stands nowhere by itself.
-        unknown = f"{found}, and nothing tells what {check.wanted} stands for"
+        unknown = f"{text}, and nothing tells what {check.wanted} stands for"
         return None if state.found else unknown
-    return None if size in (wanted, 0) else f"{found}, must be {check.wanted} = {wanted}"
+    return None if size in (expected, 0) else f"{text}, must be {check.wanted} = {expected}"
 
 
-def _stride(check: Check, got: Any, _: _State) -> str | None:
+def _fit(check: Check, _: Any, state: _CheckState) -> str | None:
+    sides = check.wanted
+    places = {
+        name: f"dimension {axis} of {state.label(operand)}"
+        for side in sides
+        for name in getattr(side, "symbols", ())
+        for operand, axis in [axis_of(name)]
+    }
+    words = " must be ".join(f"{dim_text(side, places.__getitem__)}" for side in sides)
+    try:
+        values = [evaluate(side, {name: n for name, (n, _) in state.symbols.items()}) for side in sides]
+    except (KeyError, ZeroDivisionError):
+        return None if state.found else f"nothing tells whether {words}"
+    return None if values[0] == values[1] else f"sizes do not fit: {words}, they are {values[0]} and {values[1]}"
+
+
+def _stride(check: Check, got: Any, _: _CheckState) -> str | None:
     if got.shape[check.axis] == 1 or 0 in got.shape:
         return None  # no address depends on this stride
     steps = got.strides if isinstance(got.strides, tuple) else contiguous_strides(got.shape)
     step, where = steps[check.axis], f"stride of dimension {check.axis} is"
     if step is None:
         return f"{where} no multiple of the item size"
-    return (
-        None if check.wanted in (None, step) else f"{where} {step}, specialised for {check.wanted}"
-    )
+    return None if check.wanted in (None, step) else f"{where} {step}, specialised for {check.wanted}"
 
 
 _SIZE = "size of dimension {} is"
 _size = _differs(_SIZE, lambda got, check: got.shape[check.axis])
-_COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table({
-    "object": ("object", _object),
-    "dtype": ("dtype", _dtype),
-    "device": ("device", _differs("is on", lambda got, _: got.device)),
-    "requires_grad": (
-        "requires-grad", _differs("requires_grad is", lambda got, _: bool(got.requires_grad)),
-    ),
-    "rank": ("rank", _differs("rank is", lambda got, _: len(got.shape))),
-    "size": ("size", _size),
-    "positive": ("empty", lambda check, got, _: (
-        None if got.shape[check.axis] else
-        f"{_SIZE.format(check.axis)} 0, specialised for sizes of at least 1"
-    )),
-    "symbol": ("equal-sizes", _symbol),
-    "expression": ("equal-sizes", _expression),
-    "single": ("relaxed", lambda check, got, state: (
-        None if got.shape[check.axis] not in (0, 1) and check.wanted not in (0, 1)
-        else _size(check, got, state)
-    )),
-    "aligned": ("layout", lambda _, got, __: (
-        f"data is not aligned to {got.misaligned} bytes" if getattr(got, "misaligned", 0) else None
-    )),
-    "contiguous": ("layout", lambda _, got, __: (
-        None if got.strides == "contiguous" or 0 in got.shape
-        else "is not contiguous, specialised for contiguous"
-    )),
-    "stride": ("layout", _stride),
-    "order": ("relaxed", lambda check, got, _: layout_mismatch(check.wanted, got)),
-})  # fmt: skip
+_COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table(
+    {
+        "object": ("object", _object),
+        "dtype": ("dtype", _dtype),
+        "device": ("device", _differs("is on", lambda got, _: got.device)),
+        "requires_grad": ("requires-grad", _differs("requires_grad is", lambda got, _: bool(got.requires_grad))),
+        "rank": ("rank", _differs("rank is", lambda got, _: len(got.shape))),
+        "size": ("size", _size),
+        "positive": (
+            "empty",
+            lambda check, got, _: (
+                None if got.shape[check.axis] else f"{_SIZE.format(check.axis)} 0, specialised for sizes of at least 1"
+            ),
+        ),
+        "symbol": ("equal-sizes", _symbol),
+        "expression": ("equal-sizes", _expression),
+        "single": (
+            "relaxed",
+            lambda check, got, state: (
+                None if got.shape[check.axis] not in (0, 1) and check.wanted not in (0, 1) else _size(check, got, state)
+            ),
+        ),
+        "aligned": (
+            "layout",
+            lambda _, got, __: (
+                f"data is not aligned to {got.misaligned} bytes" if getattr(got, "misaligned", 0) else None
+            ),
+        ),
+        "contiguous": (
+            "layout",
+            lambda _, got, __: (
+                None
+                if got.strides == "contiguous" or 0 in got.shape
+                else "is not contiguous, specialised for contiguous"
+            ),
+        ),
+        "stride": ("layout", _stride),
+        "order": ("relaxed", lambda check, got, _: layout_mismatch(check.wanted, got)),
+        "fit": ("equal-sizes", _fit),
+    }
+)
 
-__all__ = [
-    "Mismatch",
-    "check_types",
-    "fits_relaxed",
-    "flags_fit",
-    "flags_hold",
-    "holds",
-    "mismatches",
-]
+__all__ = ["Mismatch", "check_types", "fits_relaxed", "flags_fit", "flags_hold", "holds", "mismatches"]

@@ -10,8 +10,8 @@ from ..ir.program import Module
 from ..mlir.decode import decode_module
 from ..mlir.parse import parse_module
 from ..mlir.rewrite import walk
-from ..ops.gradients import GradOf
-from ..pipeline.run import run_pipeline
+from ..ops.gradient_ops import GradOf
+from ..pipeline.execution import run_pipeline
 
 _LOWERED_FIRST = {"func.call", GradOf.full_name()}
 
@@ -24,8 +24,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise FileError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise FileError(
-            f"{os.fspath(path)} is not UTF-8 text (byte {error.start})",
-            hint="save the file as UTF-8; MLIR bytecode is not read here",
+            f"{os.fspath(path)} is not UTF-8 text (byte {error.start})", hint="save the file as UTF-8"
         ) from None
 
 

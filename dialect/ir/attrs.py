@@ -19,14 +19,14 @@ from ..dataclass import dataclass
 from ..errors import IRError
 from .dtypes import F32, NUMBERS, DType, dtype_of, dtype_of_mlir
 from .dtypes import F64 as FLOAT64
-from .types import ScalarType, TensorType, Type, type_from_mlir, type_to_mlir
+from .types import ScalarType, TensorType, Type, listed_type, type_from_mlir, type_to_mlir
 
 DYNAMIC = -(2**63)  # in I64_ARRAY: "the value is the next dynamic operand", MLIR's own convention
 
 
 @dataclass(frozen=True)
 class AttrKind:
-    """How one kind of attribute is written, read back, checked.
+    """A kind of attribute: how it is written, read back, checked.
 
     Attributes:
         name: for messages and docs.
@@ -102,6 +102,9 @@ def scalar_text(value: bool | int | float | complex) -> str:
 
 
 def _value_text(value: Any) -> str:
+    listed = listed_type(value)
+    if listed is not None:
+        return "unit" if value is None else _LISTED_KINDS[listed.kind].text(value)
     if isinstance(value, NUMBERS) and not isinstance(value, np.generic):
         return scalar_text(value)
     array = np.asarray(value)
@@ -109,8 +112,12 @@ def _value_text(value: Any) -> str:
 
 
 def _decode_value(attr: Any) -> Any:
-    """A constant's value: Python number or ndarray."""
+    """A constant's value: a Python number, an ndarray, a tuple of ints or bools, a string, or None."""
     kind = type(attr).__name__
+    if kind == "UnitAttr":
+        return None
+    if kind in _LISTED_CLASSES:
+        return _LISTED_CLASSES[kind].decode(attr)
     if kind == "BoolAttr":
         return bool(attr.value)
     if kind == "IntegerAttr":
@@ -128,10 +135,10 @@ def _decode_value(attr: Any) -> Any:
 
 def decode_dense(attr: Any) -> np.ndarray:
     """ndarray of a dense elements attribute (any dtype of the table)."""
-    found = type_from_mlir(str(attr.type))
-    if not isinstance(found, TensorType) or found.dtype is None or found.shape is None:
+    type_ = type_from_mlir(str(attr.type))
+    if not isinstance(type_, TensorType) or type_.dtype is None or type_.shape is None:
         raise IRError(f"constant of type {attr.type} is not a ranked tensor")
-    shape, dtype = tuple(int(d) for d in found.shape), found.dtype  # type: ignore[arg-type]
+    shape, dtype = tuple(int(d) for d in type_.shape), type_.dtype  # type: ignore[arg-type]
     if 0 in shape:
         return np.empty(shape, dtype.numpy)
     if dtype.bits == 16 and dtype.kind == "f":
@@ -190,6 +197,9 @@ def _value_to_json(value: Any) -> Any:
         return ["float", _float_to_json(value)]
     if type(value) is complex:
         return ["complex", _float_to_json(value.real), _float_to_json(value.imag)]
+    listed = listed_type(value)
+    if listed is not None:
+        return ["none"] if value is None else [listed.kind, _LISTED_KINDS[listed.kind].to_json(value)]
     array = np.asarray(value)
     raw = base64.b64encode(array.tobytes()).decode()
     return ["array", dtype_of(array.dtype).mlir, list(array.shape), raw]
@@ -204,6 +214,12 @@ def _value_from_json(data: Any) -> Any:
     if kind == "complex":
         real, imag = rest
         return complex(_float_from_json(real), _float_from_json(imag))
+    if kind == "none":
+        if rest:
+            raise ValueError(f"None has no value {rest}")
+        return None
+    if kind in _LISTED_KINDS:
+        return _LISTED_KINDS[kind].from_json(*rest)
     if kind != "array":
         raise ValueError(f"a constant cannot be of kind {kind!r}")
     dtype, shape, raw = rest
@@ -229,58 +245,93 @@ def _tuple_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple]:
 _INT, _BOOL, _STR = map(_exactly, (int, bool, str))
 
 I64 = AttrKind(
-    "integer", 'irdl.base "#builtin.integer"', lambda v: f"{int(v)} : i64", lambda a: int(a.value),
-    int, _INT,
-)  # fmt: skip
+    "integer", 'irdl.base "#builtin.integer"', lambda v: f"{int(v)} : i64", lambda a: int(a.value), int, _INT
+)
 BOOL = AttrKind(
-    "bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).lower(),
-    lambda a: bool(a.value), bool, _BOOL,
-)  # fmt: skip
+    "bool", 'irdl.base "#builtin.integer"', lambda v: str(bool(v)).lower(), lambda a: bool(a.value), bool, _BOOL
+)
 F64 = AttrKind(
-    "float", 'irdl.base "#builtin.float"', lambda v: f"{_float_text(v)} : f64",
-    lambda a: float(a.value), _float_to_json, _float_from_json,
-)  # fmt: skip
-STR = AttrKind(
-    "string", 'irdl.base "#builtin.string"', quoted, lambda a: str(a.value), str, _STR
-)  # fmt: skip
+    "float",
+    'irdl.base "#builtin.float"',
+    lambda v: f"{_float_text(v)} : f64",
+    lambda a: float(a.value),
+    _float_to_json,
+    _float_from_json,
+)
+STR = AttrKind("string", 'irdl.base "#builtin.string"', quoted, lambda a: str(a.value), str, _STR)
 I64_ARRAY = AttrKind(
-    "integer array", 'irdl.base "#builtin.dense_array"',
+    "integer array",
+    'irdl.base "#builtin.dense_array"',
     lambda v: f"array<i64: {', '.join(str(int(x)) for x in v)}>" if len(v) else "array<i64>",
-    lambda a: tuple(int(x) for x in a), lambda v: [int(x) for x in v], _tuple_of(_INT),
-)  # fmt: skip
+    lambda a: tuple(int(x) for x in a),
+    lambda v: [int(x) for x in v],
+    _tuple_of(_INT),
+)
+I64_ARRAYS = AttrKind(
+    "array of integer arrays",
+    'irdl.base "#builtin.array"',
+    lambda v: "[" + ", ".join(map(I64_ARRAY.text, v)) + "]",
+    lambda a: tuple(map(I64_ARRAY.decode, a)),
+    lambda v: [I64_ARRAY.to_json(x) for x in v],
+    _tuple_of(_tuple_of(_INT)),
+)
 BOOL_ARRAY = AttrKind(
-    "bool array", 'irdl.base "#builtin.dense_array"',
+    "bool array",
+    'irdl.base "#builtin.dense_array"',
     lambda v: f"array<i1: {', '.join(str(bool(x)).lower() for x in v)}>" if len(v) else "array<i1>",
-    lambda a: tuple(bool(x) for x in a), lambda v: [bool(x) for x in v], _tuple_of(_BOOL),
-)  # fmt: skip
-SYMBOL = AttrKind(
-    "symbol", 'irdl.base "#builtin.symbol_ref"', lambda v: f"@{v}", lambda a: str(a.value),
-    str, _STR,
-)  # fmt: skip
+    lambda a: tuple(bool(x) for x in a),
+    lambda v: [bool(x) for x in v],
+    _tuple_of(_BOOL),
+)
+SYMBOL = AttrKind("symbol", 'irdl.base "#builtin.symbol_ref"', lambda v: f"@{v}", lambda a: str(a.value), str, _STR)
 DTYPE = AttrKind(
-    "dtype", 'irdl.base "#builtin.type"', _scalar_dtype_text,
-    lambda a: dtype_of_mlir(str(a.value)), _scalar_dtype_text, dtype_of_mlir,
-)  # fmt: skip
-TYPE = AttrKind(
-    "type", 'irdl.base "#builtin.type"', type_to_mlir, _decode_type, type_to_mlir, type_from_mlir
-)  # fmt: skip
+    "dtype",
+    'irdl.base "#builtin.type"',
+    _scalar_dtype_text,
+    lambda a: dtype_of_mlir(str(a.value)),
+    _scalar_dtype_text,
+    dtype_of_mlir,
+)
+TYPE = AttrKind("type", 'irdl.base "#builtin.type"', type_to_mlir, _decode_type, type_to_mlir, type_from_mlir)
 TYPES = AttrKind(
-    "type array", 'irdl.base "#builtin.array"',
+    "type array",
+    'irdl.base "#builtin.array"',
     lambda v: "[" + ", ".join(map(type_to_mlir, v)) + "]",
     lambda a: tuple(type_from_mlir(str(t.value)) for t in a),
-    lambda v: [type_to_mlir(t) for t in v], _tuple_of(type_from_mlir),
-)  # fmt: skip
-STR_ARRAY = AttrKind(
-    "string array", 'irdl.base "#builtin.array"',
-    lambda v: "[" + ", ".join(STR.text(x) for x in v) + "]",
-    lambda a: tuple(str(x.value) for x in a), list, _tuple_of(_STR),
-)  # fmt: skip
-VALUE = AttrKind(
-    "constant value", "irdl.any", _value_text, _decode_value, _value_to_json, _value_from_json
+    lambda v: [type_to_mlir(t) for t in v],
+    _tuple_of(type_from_mlir),
 )
+STR_ARRAY = AttrKind(
+    "string array",
+    'irdl.base "#builtin.array"',
+    lambda v: "[" + ", ".join(STR.text(x) for x in v) + "]",
+    lambda a: tuple(str(x.value) for x in a),
+    list,
+    _tuple_of(_STR),
+)
+_LISTED_KINDS = {"ints": I64_ARRAY, "bools": BOOL_ARRAY, "str": STR}
+_LISTED_CLASSES = {"DenseI64ArrayAttr": I64_ARRAY, "DenseBoolArrayAttr": BOOL_ARRAY, "StringAttr": STR}
+VALUE = AttrKind("constant value", "irdl.any", _value_text, _decode_value, _value_to_json, _value_from_json)
 
 __all__ = [
-    "BOOL", "BOOL_ARRAY", "DTYPE", "DYNAMIC", "F64", "I64", "I64_ARRAY", "STR", "STR_ARRAY",
-    "SYMBOL", "TYPE", "TYPES", "VALUE", "AttrKind", "ScalarType", "decode_dense", "dense_text",
-    "quoted", "scalar_text",
-]  # fmt: skip
+    "BOOL",
+    "BOOL_ARRAY",
+    "DTYPE",
+    "DYNAMIC",
+    "F64",
+    "I64",
+    "I64_ARRAY",
+    "I64_ARRAYS",
+    "STR",
+    "STR_ARRAY",
+    "SYMBOL",
+    "TYPE",
+    "TYPES",
+    "VALUE",
+    "AttrKind",
+    "ScalarType",
+    "decode_dense",
+    "dense_text",
+    "quoted",
+    "scalar_text",
+]

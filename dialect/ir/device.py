@@ -49,12 +49,12 @@ class DeviceTensor:
 
     @property
     def address(self) -> int | None:
-        """Where the first element is; None while the device has no copy of it."""
+        """The address of the first element; None while the device has no copy of it."""
         raise NotImplementedError
 
     @property
     def kind(self) -> Hashable:
-        """What a trace assumes about it, as `pytree.leaf_kind` of an array."""
+        """The assumption of a trace about it, as `pytree.leaf_kind` of an array."""
         raise NotImplementedError
 
     @property
@@ -85,6 +85,14 @@ def is_foreign(value: Any) -> bool:
     if issubclass(kind, (np.ndarray, np.generic)):
         return False
     return hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack__")
+
+
+EXCHANGE_NAMES = ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
+
+
+def has_exchange(kind: type) -> bool:
+    """True for a type of tensors whose library publishes DLPack's C functions, which exchange them."""
+    return any(getattr(kind, name, None) is not None for name in EXCHANGE_NAMES)
 
 
 @functools.cache

@@ -85,9 +85,7 @@ F64 = DType("f64", "f64", "f", 64, np.float64)
 C64 = DType("c64", "complex<f32>", "c", 64, np.complex64)
 C128 = DType("c128", "complex<f64>", "c", 128, np.complex128)
 
-DTYPES: tuple[DType, ...] = (
-    BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128,
-)  # fmt: skip
+DTYPES: tuple[DType, ...] = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128)
 _BY_NAME = {d.name: d for d in DTYPES}
 _BY_MLIR = {d.mlir: d for d in DTYPES}
 _BY_NUMPY = {d.numpy: d for d in DTYPES}
@@ -98,9 +96,7 @@ def dtype_named(name: str) -> DType:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise DTypeError(
-            f"unknown dtype name {name!r}", hint=f"use one of {', '.join(_BY_NAME)}"
-        ) from None
+        raise DTypeError(f"unknown dtype name {name!r}", hint=f"use one of {', '.join(_BY_NAME)}") from None
 
 
 def dtype_of_mlir(text: str) -> DType:
@@ -126,15 +122,15 @@ def dtype_of(obj: object) -> DType:
         npdtype = np.dtype(obj)  # type: ignore[call-overload]
     except TypeError as error:
         raise DTypeError(str(error), hint="write np.float32 or 'float32'") from None
-    found = _BY_NUMPY.get(npdtype)
-    if found is None and npdtype.kind in _SWAPPED:
-        found = _BY_NUMPY.get(npdtype.newbyteorder("="))
-    if found is None:
+    dtype = _BY_NUMPY.get(npdtype)
+    if dtype is None and npdtype.kind in _SWAPPED:
+        dtype = _BY_NUMPY.get(npdtype.newbyteorder("="))
+    if dtype is None:
         raise DTypeError(
             f"arrays of dtype {npdtype} are not supported",
             hint="supported: bool, (u)int8-64, float16/32/64, bfloat16, complex64/128",
         )
-    return found
+    return dtype
 
 
 def numpy_dtype(x: Any) -> np.dtype:

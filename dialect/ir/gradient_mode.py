@@ -1,4 +1,4 @@
-"""Whether a value requires gradients: the one place where its flag and the thread's mode are asked.
+"""The test for gradients: the one place where a value's flag and the thread's mode are asked.
 
 Records, guards of all kinds and argument specs ask here (R1.18, R1.39, R2.7, R3.42).
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 LOOP_BYTES = 256 << 20
-"""What the gradient of a loop may keep of its rounds, where nothing else is said."""
+"""The memory policy of gradients of loops, where nothing else is said."""
 
 
 class _Mode(threading.local):
@@ -30,7 +30,7 @@ OFF: list[None] = []
 
 
 def gradient_mode() -> bool:
-    """Whether operations of this thread are differentiable; True at the start of a thread."""
+    """True if operations of this thread are differentiable; True at the start of a thread."""
     return MODE.on
 
 

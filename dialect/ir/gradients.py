@@ -1,4 +1,4 @@
-"""What gradient rules of op classes are written with.
+"""The means of which gradient rules of op classes are written.
 
 A rule is a class method in plain NumPy: its operands are arrays of NumPy, or of a trace, which take
 NumPy's functions and operators alike. What NumPy has no function for is asked of the builder that
@@ -11,7 +11,7 @@ An op class states exactly one of
   operands and the result; ``singular`` where derivatives may be infinite or NaN,
 * ``linear`` and ``transpose``: of an op that is linear in each of some sets of operands,
 * ``vjp``: of any other one,
-* ``undifferentiable``: the reason why its gradient is never asked for.
+* ``undifferentiable``: the reason why it has no gradient: asking for one is an error that tells it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class GradientBuilder:
         """The result of an op of the table, or the tuple of its results."""
         raise NotImplementedError
 
-    def pulled(
-        self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]
-    ) -> Sequence[Any]:
+    def pulled(self, function: Callable[..., Any], operands: Sequence[Any], gradients: Sequence[Any]) -> Sequence[Any]:
         """The gradients of a function's operands, None for 0, from those of its results.
 
         ``function`` is written in functions that have gradients, and returns a tuple.
@@ -68,7 +66,7 @@ class GradientBuilder:
         return self.op("absorbing_mul", g, partial)
 
     def wants(self, index: int) -> bool:
-        """Whether an operand needs a gradient."""
+        """True if an operand needs a gradient."""
         return self.wanted[index]
 
     def nothing(self, index: int, x: Any) -> Any:
@@ -101,7 +99,7 @@ class GradientBuilder:
         return np.expand_dims(g, tuple(range(np.ndim(x)) if axes is None else axes))
 
     def count(self, attrs: Any, x: Any) -> Any:
-        """How many elements of ``x`` a reduction makes one result of."""
+        """The number of elements of ``x`` of which a reduction makes one result."""
         shape, axes = np.shape(x), attrs.get("axes")
         count: Any = 1
         for axis in range(len(shape)) if axes is None or not shape else axes:
@@ -114,16 +112,16 @@ class GradientBuilder:
 
 
 def rule_of(op: type[Op]) -> str:
-    """Which of `RULES` an op class states; raises InternalError for none or several."""
-    found = [name for name in RULES if states(op, name)]
-    if len(found) != 1:
-        said = " and ".join(found) or "nothing"
+    """The one of `RULES` that an op class states; raises InternalError for none or several."""
+    names = [name for name in RULES if states(op, name)]
+    if len(names) != 1:
+        said = " and ".join(names) or "nothing"
         raise InternalError(f"{op.full_name()} states {said} of its gradient, one of {RULES}")
-    return found[0]
+    return names[0]
 
 
 def states(op: type[Op], name: str) -> bool:
-    """Whether an op class has a member of `RULES` of its own."""
+    """True if an op class has a member of `RULES` of its own."""
     from .op import Op
 
     if name == "vjp":
@@ -132,7 +130,7 @@ def states(op: type[Op], name: str) -> bool:
 
 
 def conjugate(partial: Partial) -> Partial:
-    """What a gradient is multiplied by: the conjugate of a derivative; a real one itself."""
+    """The factor that a gradient is multiplied by: the conjugate of a derivative; a real one itself."""
     if isinstance(partial, tuple):
         return tuple(map(conjugate, partial))
     if callable(partial) or isinstance(partial, (int, float)):

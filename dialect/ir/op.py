@@ -19,16 +19,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dataclass import dataclass
 from ..errors import InternalError, IRError, ProfuseError
 from ..reasons import Kind, Reason
 from .attrs import AttrKind
-from .types import TENSOR, ListType, TensorType, Type
+from .types import TENSOR, ListedType, ListType, TensorType, Type
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ...lowering.linalg.tensor_builder import Builder, TensorValue
     from .gradients import GradientBuilder, Partial
 
 DIALECT = "profuse"
@@ -39,7 +40,7 @@ Attrs = Mapping[str, Any]  # attributes of an op by name; those that were left o
 
 
 class Fusion(Enum):
-    """What a fusion group may do with an op."""
+    """The uses of an op in a fusion group."""
 
     NONE = "none"  # never in a group
     POINTWISE = "pointwise"
@@ -50,7 +51,7 @@ class Fusion(Enum):
 
 
 class Rounding(Enum):
-    """What an op's floats may be off by, of equal operands, when it is computed in another way."""
+    """The rounding by which an op's floats may differ, for equal operands, if it is computed in another way."""
 
     MOVES = "moves"  # nothing: it moves elements, signs of zeros included
     NONE = "none"  # nothing, but for which zero it is
@@ -59,7 +60,7 @@ class Rounding(Enum):
 
 
 class Failure(Enum):
-    """What decides, for operands of given dtypes and ranks, whether an op raises an error."""
+    """The facts that decide, for operands of given dtypes and ranks, whether an op raises an error."""
 
     NEVER = "never"  # it raises none
     SIZES = "sizes"
@@ -116,6 +117,11 @@ def operand(*, variadic: bool = False, observed: bool = False) -> Any:
 def bare(results: tuple[Any, ...]) -> Any:
     """Results as `Op.evaluate` gives them: one by itself, several in a tuple."""
     return results[0] if len(results) == 1 else results
+
+
+def unbared(results: Any, count: int) -> Any:
+    """The ``count`` results that `Op.evaluate` has given, as a sequence. One may itself be a tuple."""
+    return (results,) if count == 1 else results
 
 
 def result(*, variadic: bool = False) -> Any:
@@ -233,22 +239,22 @@ class Op:
 
     @classmethod
     def observed_operands(cls, count: int) -> tuple[int, ...]:
-        """Which of ``count`` operands belong to a field declared ``observed``."""
+        """The numbers, of ``count`` operands, of those that belong to a field declared ``observed``."""
         extra = count - len(cls.operands)  # beyond one per field: the variadic one's
-        found: list[int] = []
+        positions: list[int] = []
         position = 0
         for definition in cls.operands:
             size = 1 + extra if definition.variadic else 1
             if definition.observed:
-                found += range(position, position + size)
+                positions += range(position, position + size)
             position += size
-        return tuple(found)
+        return tuple(positions)
 
     @classmethod
     def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
-        """Which of ``count`` operands result number ``result`` may share memory with."""
-        found = cls.aliases.get(result, cls.aliases.get(EVERY))
-        return () if found is None else (found,)
+        """The numbers, of ``count`` operands, of those that result number ``result`` may share memory with."""
+        operand = cls.aliases.get(result, cls.aliases.get(EVERY))
+        return () if operand is None else (operand,)
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -285,6 +291,11 @@ class Op:
         return None
 
     @classmethod
+    def counts_results(cls, attrs: Attrs) -> bool:
+        """True if it is for the run to tell how many results there are."""
+        return any(definition.variadic for definition in cls.results)
+
+    @classmethod
     def taking(cls, attrs: Attrs) -> Callable[[list[Any]], Any] | None:
         """`evaluate` for its one operand in a list, which it takes: nothing else reads it then.
 
@@ -308,8 +319,8 @@ class Op:
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
-        """Emit linalg on tensors. ``args`` are `Tensor`s or scalars, ``types`` the result types.
+    ) -> TensorValue | tuple[TensorValue, ...]:
+        """Emit linalg on tensors. ``args`` are `TensorValue`s or scalars, ``types`` the result types.
 
         Promotion has been made explicit by then: operands have the dtypes that `operand_dtypes`
         asks for.  Ops without a lowering are refused by fusion, with the reason counted.
@@ -349,7 +360,7 @@ class Op:
 
     @classmethod
     def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
-        """Why these operand types cannot be compiled, or None when they can.
+        """The reason why these operand types cannot be compiled, or None when they can.
 
         Asked by the passes that fuse, which add which op it is, and where.
         """
@@ -362,8 +373,10 @@ class Op:
         for type_ in (*types, *results):
             if isinstance(type_, TensorType) and not type_.is_complete:
                 return Reason(Kind.UNKNOWN_TYPE)
-            if isinstance(type_, ListType):
+            if isinstance(type_, ListType) or (isinstance(type_, ListedType) and not type_.is_complete):
                 return Reason(Kind.LISTS)
+            if isinstance(type_, ListedType):
+                continue
             if type_.dtype is not None and type_.dtype.is_complex and not cls.lowers_complex:
                 return Reason(Kind.COMPLEX)
         return None
@@ -387,7 +400,10 @@ class Op:
 
 def op_named(name: str) -> type[Op]:
     """The op class of a full or short name; raises IRError."""
-    found = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
-    if found is None:
+    op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    if op is None:
+        import_module("..ops.nn", __package__)
+        op = OPS.get(name) or OPS.get(f"{DIALECT}.{name}")
+    if op is None:
         raise IRError(f"unknown op {name!r}", hint="profuse-opt --list-ops prints every op")
-    return found
+    return op

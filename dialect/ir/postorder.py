@@ -21,11 +21,11 @@ def postorder(roots: Iterable[Node], needs: Callable[[Node], Iterable[Node]]) ->
         seen.add(root)
         open_ = [(root, iter(needs(root)))]
         while open_:
-            node, left = open_[-1]
-            for needed in left:
-                if needed not in seen:
-                    seen.add(needed)
-                    open_.append((needed, iter(needs(needed))))
+            node, rest = open_[-1]
+            for child in rest:
+                if child not in seen:
+                    seen.add(child)
+                    open_.append((child, iter(needs(child))))
                     break
             else:
                 open_.pop()

@@ -32,8 +32,8 @@ class Instr:
     @property
     def symbols(self) -> list[str]:
         """The functions of the module that the instruction names."""
-        named = (self.attrs.get(k) for k, a in self.op.attrs.items() if a.kind is SYMBOL)
-        return [name for name in named if name is not None]
+        names = (self.attrs.get(k) for k, a in self.op.attrs.items() if a.kind is SYMBOL)
+        return [name for name in names if name is not None]
 
 
 @dataclass(slots=True)
@@ -80,8 +80,8 @@ class Program:
         return self.types.get(value, TENSOR)
 
     def callees(self, op: type[Op]) -> list[str]:
-        """Functions that ops of this class call, once each, in order."""
-        names = [instr.attrs["callee"] for instr in self.body.walk() if instr.op is op]
+        """Functions that ops of this class, or of subclasses, call, once each, in order."""
+        names = [instr.attrs["callee"] for instr in self.body.walk() if issubclass(instr.op, op)]
         return list(dict.fromkeys(names))
 
     @property
@@ -102,14 +102,14 @@ class Module:
 
     def part(self, name: str) -> Module:
         """The private function ``name`` as a module of its own, with what it calls."""
-        wanted, found = [name], {}
-        while wanted:
-            current = wanted.pop()
-            if current not in found:
-                found[current] = self.functions[current]
-                for instr in found[current].body.walk():
-                    wanted += instr.symbols
-        return Module(found.pop(name), found)
+        waiting, functions = [name], {}
+        while waiting:
+            current = waiting.pop()
+            if current not in functions:
+                functions[current] = self.functions[current]
+                for instr in functions[current].body.walk():
+                    waiting += instr.symbols
+        return Module(functions.pop(name), functions)
 
     def to_mlir(self, *, locations: bool = True) -> str:
         """IR text of the whole module (inverse of `dialect.mlir.decode.decode_module`)."""

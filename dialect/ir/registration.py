@@ -1,4 +1,4 @@
-"""What users add to a compiler that is already there, and can take away again."""
+"""The things that users add to a compiler that is already there, and can take away again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Registry(Generic[T]):
 
     def add(self, item: T) -> Registration[T]:
         """Register ``item``; the same one may be there several times."""
-        made = Registration(item, self)
+        registration = Registration(item, self)
         with self._lock:
-            self._entries = (*self._entries, made)
-        return made
+            self._entries = (*self._entries, registration)
+        return registration
 
     def discard(self, entry: Registration[T]) -> None:
         """Take a registration out, if it is still in."""
@@ -29,7 +29,7 @@ class Registry(Generic[T]):
 
     @property
     def items(self) -> tuple[T, ...]:
-        """What is registered now."""
+        """The items that are registered now."""
         return tuple(e.item for e in self._entries)
 
 

@@ -24,11 +24,7 @@ def module_to_json(module: Module, places: Sequence[Loc] = ()) -> dict[str, Any]
     """
     tables = _Tables(places)
     programs = [_program_to_json(p, tables) for p in (module.main, *module.functions.values())]
-    return {
-        "types": list(tables.types),
-        "files": list(tables.files),
-        "programs": programs,
-    }
+    return {"types": list(tables.types), "files": list(tables.files), "programs": programs}
 
 
 def module_from_json(data: dict[str, Any], places: Sequence[Loc] = ()) -> Module:
@@ -37,7 +33,7 @@ def module_from_json(data: dict[str, Any], places: Sequence[Loc] = ()) -> Module
     The op table has to be filled: whoever calls this imports `dialect.ops`.
     """
     try:
-        reader = _Reader(data, places)
+        reader = _ModuleReader(data, places)
         main, *functions = map(reader.program, data["programs"])
         return Module(main, {f.name: f for f in functions})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -82,12 +78,16 @@ def _instr_to_json(instr: Instr, tables: _Tables) -> list[Any]:
         if name in instr.attrs and not definition.is_default(instr.attrs[name])
     }
     return [
-        instr.op.full_name(), list(instr.operands), list(instr.results), attrs,
-        [_block_to_json(block, tables) for block in instr.blocks], tables.loc(instr.loc),
-    ]  # fmt: skip
+        instr.op.full_name(),
+        list(instr.operands),
+        list(instr.results),
+        attrs,
+        [_block_to_json(block, tables) for block in instr.blocks],
+        tables.loc(instr.loc),
+    ]
 
 
-class _Reader:
+class _ModuleReader:
     """Holds the tables of one module."""
 
     def __init__(self, data: dict[str, Any], places: Sequence[Loc]) -> None:
@@ -112,11 +112,15 @@ class _Reader:
         unknown = set(attrs) - set(cls.attrs)
         if unknown:
             raise IRError(f"{name} has no attribute {sorted(unknown)[0]!r}")
-        given = {key: cls.attrs[key].kind.from_json(value) for key, value in attrs.items()}
+        plain_attrs = {key: cls.attrs[key].kind.from_json(value) for key, value in attrs.items()}
         return Instr(
-            cls, self.values(operands), self.values(results), cls.full_attrs(given),
-            tuple(map(self.block, blocks)), self.loc(loc),
-        )  # fmt: skip
+            cls,
+            self.values(operands),
+            self.values(results),
+            cls.full_attrs(plain_attrs),
+            tuple(map(self.block, blocks)),
+            self.loc(loc),
+        )
 
     def loc(self, data: int | list[int] | None) -> Loc | None:
         if data is None:

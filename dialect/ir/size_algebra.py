@@ -1,4 +1,4 @@
-"""What follows from symbolic sizes: bounds, the larger of two, substitution, reading from text.
+"""The algebra of symbolic sizes: bounds, the larger of two, substitution, reading from text.
 
 `symbolic` has the expressions themselves.
 """
@@ -15,9 +15,10 @@ from math import gcd, inf, lcm
 from types import MappingProxyType
 from typing import Any
 
-from .symbolic import BINARY, LOOP, UP_TO, Atom, Dim, Leaf, Read, Sym, make_dim, symbol, terms_of
+from .symbolic import BINARY, LOOP, UP_TO, ArgumentRead, Atom, Dim, Leaf, Sym, make_dim, symbol, terms_of
 
 Bounds = tuple[float, float]  # of integers; infinite where there is none
+_FREE = re.compile(r"s\d+_\d+")  # `guards.free_sizes.axis_name`
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
@@ -41,20 +42,14 @@ def _extremum(name: str, fn: Callable, a: Dim, b: Dim) -> Dim:
     return make_dim({((name, a, b),): 1})
 
 
-OPERATORS: dict[str, Callable] = {
-    **BINARY,
-    "max": sym_max,
-    "min": sym_min,
-}  # these take expressions, too
+OPERATORS: dict[str, Callable] = {**BINARY, "max": sym_max, "min": sym_min}  # these take expressions, too
 
 
 def substitute(dim: Dim, sizes: Mapping[Any, Dim]) -> Dim:
     """``dim`` with the leaves in ``sizes`` replaced by what they stand for."""
     if isinstance(dim, int) or not dim.symbols & sizes.keys():
         return dim
-    return dim.fold(
-        lambda leaf: sizes.get(leaf, symbol(leaf)), int, lambda op, a, b: OPERATORS[op](a, b)
-    )
+    return dim.fold(lambda leaf: sizes.get(leaf, symbol(leaf)), int, lambda op, a, b: OPERATORS[op](a, b))
 
 
 def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
@@ -64,13 +59,18 @@ def bounds(dim: Dim, symbols: Bounds = (1, inf)) -> Bounds:
     The numbers are not the tightest ones: terms are taken to be independent of each other, except
     for ``a // n * n`` beside ``a``, and for symbols of loops (`inside_loop`), whose ends count.
     """
+    return _bounds(dim, symbols, {})
+
+
+def _bounds(dim: Dim, symbols: Bounds, found: dict[Atom, Bounds]) -> Bounds:
+    """`bounds`; ``found``: those of operators, which are asked for again and again, at every level."""
     if isinstance(dim, int):
         return dim, dim
-    low, high = _open_bounds(dim, symbols)
+    low, high = _open_bounds(dim, symbols, found)
     spans = _spans.get()
     if spans and symbols[1] == inf and not dim.symbols.isdisjoint(spans):
-        low = max(low, _open_bounds(_at_its_least(dim, spans), symbols)[0])
-        high = min(high, -_open_bounds(_at_its_least(-dim, spans), symbols)[0])
+        low = max(low, _open_bounds(_at_its_least(dim, spans), symbols, found)[0])
+        high = min(high, -_open_bounds(_at_its_least(-dim, spans), symbols, found)[0])
     return low, high
 
 
@@ -93,8 +93,8 @@ def inside_loop(name: str, span: Dim | None) -> Iterator[None]:
 def _at_its_least(dim: Dim, spans: Mapping[str, Dim]) -> Dim:
     """An expression where it is least, as far as it is linear in symbols of loops."""
     for name in reversed(list(spans)):  # inner spans follow from outer symbols
-        found = at_the_end(dim, name, spans[name])
-        dim = dim if found is None else found
+        end = at_the_end(dim, name, spans[name])
+        dim = dim if end is None else end
     return dim
 
 
@@ -109,34 +109,35 @@ def at_the_end(dim: Dim, name: str, span: Dim) -> Dim | None:
     for mono, coefficient in dim.terms:
         if mono == (name,):
             factor = coefficient
-        elif any(name == a or (isinstance(a, tuple) and name in Sym((((a,), 1),)).symbols)
-                 for a in mono):  # fmt: skip
+        elif any(name == a or (isinstance(a, tuple) and name in Sym((((a,), 1),)).symbols) for a in mono):
             return None
     return substitute(dim, {name: 1 if factor > 0 else span})
 
 
-def _open_bounds(dim: Dim, symbols: Bounds) -> Bounds:
+def _open_bounds(dim: Dim, symbols: Bounds, found: dict[Atom, Bounds]) -> Bounds:
     if isinstance(dim, int):
         return dim, dim
-    low, high = _sum_bounds(dim, symbols)
+    low, high = _sum_bounds(dim, symbols, found)
     # Quotients are sums of other terms once the whole is multiplied by what they are divided by.
     times = lcm(*_divisors(dim))
-    other = _sum_bounds(_with_remainders(dim * times), symbols)
+    other = _sum_bounds(_with_remainders(dim * times), symbols, found)
     return max(low, -_quotient(-other[0], times)), min(high, _quotient(other[1], times))
 
 
-def _sum_bounds(dim: Dim, symbols: Bounds) -> Bounds:
+def _sum_bounds(dim: Dim, symbols: Bounds, found: dict[Atom, Bounds]) -> Bounds:
     low = high = 0.0
     for mono, coef in terms_of(dim):
-        found: Bounds = (coef, coef)
+        span: Bounds = (coef, coef)
         for atom in mono:
-            found = _product(found, _atom_bounds(atom, symbols))
-        low, high = low + found[0], high + found[1]
+            if atom not in found:
+                found[atom] = _atom_bounds(atom, symbols, found)
+            span = _product(span, found[atom])
+        low, high = low + span[0], high + span[1]
     return low, high
 
 
 def _divisors(dim: Sym) -> Iterator[int]:
-    """What is divided by in terms that are quotients by a literal, without their factors."""
+    """The divisors in terms that are quotients by a literal, without their factors."""
     for mono, coef in dim.terms:
         atom = mono[0] if len(mono) == 1 else ""
         if isinstance(atom, tuple) and atom[0] == "//" and isinstance(atom[2], int) and atom[2] > 0:
@@ -153,6 +154,15 @@ def _with_remainders(dim: Dim) -> Dim:
             if not rest:
                 out = out + (atom[1] - atom[1] % atom[2]) * times - make_dim({mono: coef})
     return out
+
+
+@functools.lru_cache(4096)
+def least_of(name: str) -> int:
+    """The least size that a symbol stands for where its kernel runs; 0 = that depends on who asks.
+
+    Names such as ``s1_0`` are given to sizes behind relaxed guards, which are neither 0 nor 1 (R3.42).
+    """
+    return 2 if _FREE.fullmatch(name) else 0
 
 
 def multiple_of(dim: Any) -> tuple[str, int] | None:
@@ -178,23 +188,25 @@ def fits_64_bits(dim: Dim) -> bool:
         return -(2**63) <= dim < 2**63
     total = 0.0
     for mono, coef in dim.terms:
-        found: Bounds = (coef, coef)
+        span: Bounds = (coef, coef)
         for atom in mono:
             if isinstance(atom, tuple) and not all(map(fits_64_bits, atom[1:])):
                 return False
-            found = _product(found, _atom_bounds(atom, (1, 2**31)))
-        total += max(map(abs, found))
+            span = _product(span, _atom_bounds(atom, (1, 2**31), {}))
+        total += max(map(abs, span))
     return total < 2**63
 
 
-def _atom_bounds(atom: Atom, symbols: Bounds) -> Bounds:
+def _atom_bounds(atom: Atom, symbols: Bounds, found: dict[Atom, Bounds]) -> Bounds:
     if not isinstance(atom, tuple):
         if isinstance(atom, str) and atom.startswith(LOOP):
             _, is_known, most = atom.partition(UP_TO)
             return (max(symbols[0], 1), int(most) if is_known else symbols[1])
-        signed = isinstance(atom, Read) and atom.signed
+        if isinstance(atom, str) and (least := least_of(atom)):
+            return (max(symbols[0], least), symbols[1])
+        signed = isinstance(atom, ArgumentRead) and atom.signed
         return (-symbols[1], symbols[1]) if signed else symbols
-    op, (a, b), (c, d) = atom[0], bounds(atom[1], symbols), bounds(atom[2], symbols)
+    op, (a, b), (c, d) = atom[0], _bounds(atom[1], symbols, found), _bounds(atom[2], symbols, found)
     if op in ("max", "min"):
         pick = max if op == "max" else min
         return pick(a, c), pick(b, d)
@@ -247,9 +259,9 @@ def _read(text: str, leaf: Callable[[str], Leaf]) -> Dim:
     scope = {"__builtins__": {}, "max": sym_max, "min": sym_min}
     scope |= {name: symbol(leaf(name)) for name in names}
     try:  # only names, integers and + * // % , ( ) get past the check above
-        found = eval(text, scope)
+        dim = eval(text, scope)
     except (SyntaxError, TypeError, ArithmeticError):
-        found = None
-    if type(found) not in (int, Sym):
+        dim = None
+    if type(dim) not in (int, Sym):
         raise ValueError(f"not a size expression: {text!r}")
-    return found
+    return dim

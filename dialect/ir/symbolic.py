@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Union
 from ..dataclass import dataclass
 from ..errors import ShapeError
 
-Leaf = Union[str, "Read"]  # the name of a symbol, or what is read from an argument
+Leaf = Union[str, "ArgumentRead"]  # the name of a symbol, or what is read from an argument
 LOOP = "round"  # begins the names of symbols of loops, which are 1 or more in every round
 UP_TO = "upto"  # ends such a name, before the largest value, where that is known
 FAR = 2**31
@@ -26,7 +26,7 @@ Monomial = tuple[Atom, ...]
 Dim = Union[int, "Sym"]
 
 
-class Read:
+class ArgumentRead:
     """A leaf that stands for what is read from an argument; base of frozen dataclasses.
 
     Attributes:
@@ -41,7 +41,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dimension(Read):
+class Dimension(ArgumentRead):
     """The size of an array along an axis; how the array is told is up to who reads the size."""
 
     array: Any
@@ -49,7 +49,7 @@ class Dimension(Read):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Integer(Read):
+class Integer(ArgumentRead):
     """A Python int that is passed at a position: no size, but a number."""
 
     position: Any
@@ -118,20 +118,18 @@ class Sym:
     @property
     def symbols(self) -> frozenset:
         """All leaves inside: the names of symbols, in a kernel."""
-        found: set = set()
-        for mono, _ in self.terms:
-            for atom in mono:
-                if isinstance(atom, tuple):
-                    found.update(*(part.symbols for part in atom[1:] if isinstance(part, Sym)))
-                else:
-                    found.add(atom)
-        return frozenset(found)
+        return frozenset().union(*(leaves_of(mono) for mono, _ in self.terms))
 
     def fold(self, leaf: Callable, const: Callable, binary: Callable):
-        """Rebuild with callbacks: ``leaf(leaf)``, ``const(int)``, ``binary(op, a, b)``."""
+        """Rebuild with callbacks: ``leaf(leaf)``, ``const(int)``, ``binary(op, a, b)``.
 
+        What an operator gives is used wherever it has the same operands.
+        """
+        return self._fold(leaf, const, binary, {})
+
+    def _fold(self, leaf: Callable, const: Callable, binary: Callable, found: dict[tuple, Any]):
         def walk(dim: Dim):
-            return dim.fold(leaf, const, binary) if isinstance(dim, Sym) else const(dim)
+            return dim._fold(leaf, const, binary, found) if isinstance(dim, Sym) else const(dim)
 
         total = None
         for mono, coef in self.terms:
@@ -139,10 +137,12 @@ class Sym:
             if value is None:
                 value = const(coef)
             for atom in mono:
-                if isinstance(atom, tuple):
-                    factor = binary(atom[0], walk(atom[1]), walk(atom[2]))
-                else:
+                if not isinstance(atom, tuple):
                     factor = leaf(atom)
+                elif atom in found:
+                    factor = found[atom]
+                else:
+                    factor = found[atom] = binary(atom[0], walk(atom[1]), walk(atom[2]))
                 value = factor if value is _NOTHING else binary("*", value, factor)
             total = value if total is None else binary("+", total, value)
         return total
@@ -155,7 +155,7 @@ class Sym:
 
 _NOTHING = object()
 MAX_DEPTH = 32  # of operators in each other, as all that reads expressions is recursive
-MAX_ATOMS = 512
+MAX_ATOMS = 2048
 
 
 def symbol(leaf: Leaf) -> Sym:
@@ -167,8 +167,8 @@ def evaluate(dim: Dim, values: Mapping[Any, int] | Callable[[Any], int]) -> int:
     """The integer that ``dim`` has under ``values`` (leaf -> int)."""
     if isinstance(dim, int):
         return dim
-    read = values if callable(values) else values.__getitem__
-    return dim.fold(read, int, lambda op, a, b: BINARY[op](a, b))
+    value_of = values if callable(values) else values.__getitem__
+    return dim.fold(value_of, int, lambda op, a, b: BINARY[op](a, b))
 
 
 BINARY: dict[str, Callable[[int, int], int]] = {
@@ -217,22 +217,33 @@ def terms_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
     return dim.terms if isinstance(dim, Sym) else (((), int(dim)),)
 
 
+def leaves_of(factors: Monomial) -> frozenset:
+    """All leaves inside of a product."""
+    leaves: set = set()
+    for atom in factors:
+        if isinstance(atom, tuple):
+            leaves.update(*(part.symbols for part in atom[1:] if isinstance(part, Sym)))
+        else:
+            leaves.add(atom)
+    return frozenset(leaves)
+
+
 def make_dim(acc: Mapping[Monomial, int]) -> Dim:
     """The size that is the sum of monomials times integers; raises ShapeError beyond the limits."""
-    kept = {m: c for m, c in acc.items() if c}
-    if not kept:
+    terms = {m: c for m, c in acc.items() if c}
+    if not terms:
         return 0
-    if set(kept) == {()}:
-        return kept[()]
-    made = Sym(tuple(sorted(kept.items(), key=repr)))
-    depth, atoms = _extent(made)
+    if set(terms) == {()}:
+        return terms[()]
+    dim = Sym(tuple(sorted(terms.items(), key=repr)))
+    depth, atoms = _extent(dim)
     if depth > MAX_DEPTH or atoms > MAX_ATOMS:
         raise ShapeError("a size depends on other sizes in too many steps to be written down")
-    return made
+    return dim
 
 
 def _extent(dim: Dim) -> tuple[int, int]:
-    """How deep operators are nested in an expression, and how many atoms it has."""
+    """The depth to which operators are nested in an expression, and its number of atoms."""
     depth = atoms = 0
     for mono, _ in terms_of(dim):
         atoms += 1 + len(mono)
@@ -250,9 +261,9 @@ def _split(dim: Sym, by: Dim) -> tuple[Dim, Dim]:
         return 0, dim
     whole, rest = {}, {}
     for mono, coef in dim.terms:
-        times, left = divmod(coef, by)
-        if not mono or not left:  # of other terms, multiples stay with what is left
-            whole[mono], coef = times, left
+        times, remainder = divmod(coef, by)
+        if not mono or not remainder:  # of other terms, multiples stay with what is left
+            whole[mono], coef = times, remainder
         rest[mono] = coef
     return make_dim(whole), make_dim(rest)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 
@@ -29,7 +29,7 @@ Shape = tuple[MaybeDim, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """What is known of a tensor.
+    """The type of a tensor, as far as it is known.
 
     Attributes:
         dtype: element type.
@@ -98,16 +98,44 @@ class ListType:
         return "!profuse.list"
 
 
-Type = Union[TensorType, ScalarType, ListType]
+@dataclass(frozen=True, slots=True)
+class ListedType:
+    """A value that is neither tensor nor number: ``!profuse.ints``, ``!profuse.bools``, ``!profuse.str`` in IR.
+
+    At run time it is a tuple of Python ints, or None where an argument was left out; a tuple of
+    Python bools; a string.
+
+    Attributes:
+        kind: ``"ints"``, ``"bools"`` or ``"str"``.
+        value: what is known of it: of ints a shape, each size of which is an int, a `Sym` or None;
+            None as a whole = nothing, or that it may be None.
+    """
+
+    kind: Literal["ints", "bools", "str"]
+    value: tuple | str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """The value, every item included, is known, be it in symbols."""
+        return isinstance(self.value, str) or (self.value is not None and None not in self.value)
+
+    def __str__(self) -> str:
+        return f"!profuse.{self.kind}"
+
+
+Type = Union[TensorType, ScalarType, ListType, ListedType]
 
 TENSOR = TensorType()
 UNDEFINED = TensorType(defined=False)  # what an observer has seen; values have no such type in IR
-BOOL_SCALAR, INT_SCALAR, FLOAT_SCALAR, COMPLEX_SCALAR = (
-    ScalarType(d) for d in (BOOL, I64, F64, C128)
-)
+BOOL_SCALAR, INT_SCALAR, FLOAT_SCALAR, COMPLEX_SCALAR = (ScalarType(d) for d in (BOOL, I64, F64, C128))
+INTS, BOOLS, STR = ListedType("ints"), ListedType("bools"), ListedType("str")
+LISTED: dict[str, ListedType] = {str(t): t for t in (INTS, BOOLS, STR)}
 _PYTHON_SCALARS: dict[type, ScalarType] = {
-    bool: BOOL_SCALAR, int: INT_SCALAR, float: FLOAT_SCALAR, complex: COMPLEX_SCALAR,
-}  # fmt: skip
+    bool: BOOL_SCALAR,
+    int: INT_SCALAR,
+    float: FLOAT_SCALAR,
+    complex: COMPLEX_SCALAR,
+}
 
 
 def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -121,13 +149,17 @@ def contiguous_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 
 
 def type_of(value: object) -> Type:
-    """The type of a run-time value: a tensor, a Python number, or a list of arrays.
+    """The type of a run-time value: a tensor, a Python number, a list of arrays, or a `ListedType`.
 
-    Strides that are no multiple of the item size are recorded as unknown (None).
+    Strides that are no multiple of the item size are recorded as unknown (None). A tuple of ints
+    alone is a list of ints, as None is; the empty one is one, too.
     """
     scalar = _PYTHON_SCALARS.get(type(value))
     if scalar is not None:
         return scalar
+    listed = listed_type(value)
+    if listed is not None:
+        return listed
     if isinstance(value, (list, tuple)):
         return ListType()
     if isinstance(value, DeviceTensor):
@@ -140,6 +172,30 @@ def type_of(value: object) -> Type:
     return TensorType(dtype_of(array.dtype), array.shape, strides, HOST, requires_grad(value), True)
 
 
+def listed_type(value: object) -> ListedType | None:
+    """The type of a tuple of ints, of bools, a string or None; None for any other value."""
+    if value is None:
+        return INTS
+    if type(value) is str:
+        return STR
+    if type(value) is not tuple:
+        return None
+    kinds = set(map(type, value))
+    return INTS if kinds <= {int} else BOOLS if kinds == {bool} else None
+
+
+def known_value(type_: Type) -> Any:
+    """What is known of the value of a number, or of all items of a listed value; else None."""
+    if isinstance(type_, ListedType):
+        return type_.value if type_.is_complete else None
+    return type_.value if isinstance(type_, ScalarType) else None
+
+
+def erased_value(type_: Type) -> Type:
+    """The type of a number or of a listed value without the value itself; others as they are."""
+    return replace(type_, value=None) if isinstance(type_, (ScalarType, ListedType)) else type_
+
+
 def _element_strides(array: np.ndarray | DeviceTensor) -> tuple[int | None, ...]:
     return in_elements(array.strides, array.itemsize)
 
@@ -150,7 +206,7 @@ def in_elements(strides: Sequence[int], itemsize: int) -> tuple[int | None, ...]
 
 
 def merge_types(a: TensorType, b: TensorType) -> TensorType:
-    """What survives of two records of one observer (R1.19)."""
+    """The facts in which two records of one observer agree (R1.19)."""
 
     def same(x, y):
         return x if x == y else None
@@ -162,9 +218,13 @@ def merge_types(a: TensorType, b: TensorType) -> TensorType:
         shape = tuple(same(x, y) for x, y in zip(a.shape, b.shape, strict=True))
         strides = _merge_strides(a, b)
     return TensorType(
-        same(a.dtype, b.dtype), shape, strides, same(a.device, b.device),
-        same(a.requires_grad, b.requires_grad), same(a.defined, b.defined),
-    )  # fmt: skip
+        same(a.dtype, b.dtype),
+        shape,
+        strides,
+        same(a.device, b.device),
+        same(a.requires_grad, b.requires_grad),
+        same(a.defined, b.defined),
+    )
 
 
 def _merge_strides(a: TensorType, b: TensorType) -> tuple[int | None, ...] | str | None:
@@ -221,9 +281,7 @@ def type_to_mlir(type_: Type) -> str:
     return f"tensor<{sizes}{type_.dtype.mlir}{encoding}>"
 
 
-_TENSOR_TEXT = re.compile(
-    r"tensor<(?P<sizes>\*x|(?:[\d?]+x)*)(?P<dtype>[a-z]\w*(?:<f\d+>)?)(?:,\s*\{(?P<enc>.*)\})?>"
-)
+_TENSOR_TEXT = re.compile(r"tensor<(?P<sizes>\*x|(?:[\d?]+x)*)(?P<dtype>[a-z]\w*(?:<f\d+>)?)(?:,\s*\{(?P<enc>.*)\})?>")
 
 
 @lru_cache(maxsize=4096)
@@ -235,17 +293,19 @@ def type_from_mlir(text: str) -> Type:
         return TENSOR
     if text == "!profuse.list":
         return ListType()
+    if text in LISTED:
+        return LISTED[text]
     for scalar in _PYTHON_SCALARS.values():
         if text == scalar.dtype.mlir:
             return scalar
-    found = _TENSOR_TEXT.fullmatch(text)
-    if not found:
+    match = _TENSOR_TEXT.fullmatch(text)
+    if not match:
         raise IRError(f"type {text!r} is not a profuse type")
-    dtype = dtype_of_mlir(found["dtype"])
-    if found["sizes"] == "*x":
+    dtype = dtype_of_mlir(match["dtype"])
+    if match["sizes"] == "*x":
         return TensorType(dtype)
-    shape: Shape = tuple(None if s == "?" else int(s) for s in found["sizes"].split("x")[:-1])
-    enc = found["enc"] or ""
+    shape: Shape = tuple(None if s == "?" else int(s) for s in match["sizes"].split("x")[:-1])
+    enc = match["enc"] or ""
     dims = _string_list(enc, "dims")
     if dims is not None:
         shape = tuple(None if d == "?" else parse_dim(d) for d in dims)
@@ -258,16 +318,20 @@ def type_from_mlir(text: str) -> Type:
     grad = re.search(r"\brequires_grad = (true|false)", enc)
     defined = re.search(r"\bdefined = (true|false)", enc)
     return TensorType(
-        dtype, shape, strides, device[1] if device else None,
-        grad[1] == "true" if grad else None, defined[1] == "true" if defined else None,
-    )  # fmt: skip
+        dtype,
+        shape,
+        strides,
+        device[1] if device else None,
+        grad[1] == "true" if grad else None,
+        defined[1] == "true" if defined else None,
+    )
 
 
 def _string_list(encoding: str, key: str) -> list[str] | None:
-    found = re.search(rf"\b{key} = \[([^\]]*)\]", encoding)
-    if not found:
+    match = re.search(rf"\b{key} = \[([^\]]*)\]", encoding)
+    if not match:
         return None
-    return re.findall(r'"([^"]*)"', found[1])
+    return re.findall(r'"([^"]*)"', match[1])
 
 
 def with_shape(type_: TensorType, shape: Shape | None) -> TensorType:

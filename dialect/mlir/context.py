@@ -30,19 +30,21 @@ _THREAD = threading.local()
 
 def context() -> ir.Context:
     """This thread's context, made on first use."""
-    found = getattr(_THREAD, "context", None)
-    if found is None:
+    ctx = getattr(_THREAD, "context", None)
+    if ctx is None:
         from mlir import ir
 
-        found = ir.Context(load_on_create_dialects=[])
+        from ..ops import nn  # noqa: F401  (a module may have its ops)
+
+        ctx = ir.Context(load_on_create_dialects=[])
         # One thread per context: modules are small, and diagnostics stay in order.
-        found.enable_multithreading(False)
-        found.allow_unregistered_dialects = True
-        _THREAD.context = found
+        ctx.enable_multithreading(False)
+        ctx.allow_unregistered_dialects = True
+        _THREAD.context = ctx
         # The bindings look for op classes of a dialect in this module at every op they hand out;
         # a search that fails is not remembered, and costs more than most passes.
         sys.modules.setdefault(f"mlir.dialects.{DIALECT}", ModuleType(f"mlir.dialects.{DIALECT}"))
-    return found
+    return ctx
 
 
 def loc_of(location: ir.Location) -> Loc | None:
@@ -84,21 +86,21 @@ def to_location(loc: Loc | None) -> ir.Location:
 
 def near(word: str, known: Iterable[str]) -> str | None:
     """``did you mean 'a' or 'b'?`` for a misspelt name, or None."""
-    found = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else None
+    matches = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, matches))}?" if matches else None
 
 
 def similar_op(name: str) -> str | None:
     """Like `near`, for the name of an op; names are compared without their dialect."""
-    full = {known.rpartition(".")[2]: known for known in OPS}
-    found = difflib.get_close_matches(name.rpartition(".")[2], full, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(repr(full[f]) for f in found)}?" if found else None
+    full = {full_name.rpartition(".")[2]: full_name for full_name in OPS}
+    matches = difflib.get_close_matches(name.rpartition(".")[2], full, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(repr(full[f]) for f in matches)}?" if matches else None
 
 
 def first_diagnostic(error: ir.MLIRError) -> tuple[str, ir.Location | None]:
     """The first message of an error of MLIR, on one line, and its location, if it has one."""
-    for found in error.error_diagnostics:
-        return one_line(found.message), found.location
+    for diagnostic in error.error_diagnostics:
+        return one_line(diagnostic.message), diagnostic.location
     return one_line(str(error)), None
 
 

@@ -29,14 +29,14 @@ def decode_module(module: ir.Module, main: str | None = None) -> Module:
     from .. import ops  # noqa: F401  (defining the classes fills the table)
 
     _refuse_others(module)
-    found = {symbol_of(func): func for func in functions(module)}
+    funcs = {symbol_of(func): func for func in functions(module)}
     if main is None:
-        main = next((name for name, func in found.items() if not is_private(func)), None)
+        main = next((name for name, func in funcs.items() if not is_private(func)), None)
         if main is None:
             raise IRError("the module has no public function")
-    elif main not in found:
-        raise IRError(f"the module has no function @{main}", hint=near(main, found))
-    programs = {name: decode_function(func) for name, func in found.items()}
+    elif main not in funcs:
+        raise IRError(f"the module has no function @{main}", hint=near(main, funcs))
+    programs = {name: decode_function(func) for name, func in funcs.items()}
     return Module(programs.pop(main), programs)
 
 
@@ -54,9 +54,7 @@ def _refuse_others(module: ir.Module) -> None:
 
 
 def _unknown(op: ir.Operation) -> IRError:
-    return IRError(
-        f"unknown op {op.name!r}", loc=position_of(op.location), hint=similar_op(op.name)
-    )
+    return IRError(f"unknown op {op.name!r}", loc=position_of(op.location), hint=similar_op(op.name))
 
 
 class _Decoder:
@@ -110,8 +108,7 @@ class _Decoder:
         for region in op.regions:
             sources = list(region.blocks)
             if len(sources) > 1:
-                raise IRError(f"{op.name} has a region of several blocks",
-                              loc=position_of(op.location))  # fmt: skip
+                raise IRError(f"{op.name} has a region of several blocks", loc=position_of(op.location))
             block = Block()
             # An absent else block yields nothing, as an empty one does.
             if sources:

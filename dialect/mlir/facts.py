@@ -1,4 +1,4 @@
-"""What the clean-up passes ask of values: constants, and whether memory can be seen outside.
+"""The facts that the clean-up passes ask of values: constants, and whether memory can be seen outside.
 
 NumPy's results are either fresh memory or views.  A pass that makes one array out of two, or an
 array out of a copy of it, must not do so where the caller would see that they share memory.
@@ -6,21 +6,22 @@ array out of a copy of it, must not do so where the caller would see that they s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mlir import ir
 
 from ..ir.attrs import VALUE
-from ..ir.types import ScalarType, Type
+from ..ir.types import ListedType, ScalarType, Type
 from ..ops.speculation import FusionGroup, Identity, Subgraph
-from .rewrite import defining_op, functions, is_terminator, op_class, symbol_of, type_of, walk
+from .rewrite import defining_op, functions, is_a, is_terminator, op_class, symbol_of, type_of, walk
 
 # IR text may use MLIR's own op beside ours.
 CONSTANTS = frozenset({"profuse.constant", "arith.constant"})
 
 
 def behind_observers(value: ir.Value) -> ir.Value:
-    """What observers, if any, pass on as ``value``: they change nothing."""
+    """The value that observers, if any, pass on as ``value``: they change nothing."""
     while (op := defining_op(value)) is not None:
         cls = op_class(op)
         if cls is None or not issubclass(cls, Identity):
@@ -37,32 +38,49 @@ def source_of(value: ir.Value) -> ir.Operation | None:
 def is_constant(value: ir.Value) -> bool:
     """True if a value is the result of a constant op, observed or not."""
     op = source_of(value)
-    return op is not None and op.name in CONSTANTS
+    return op is not None and is_constant_op(op)
+
+
+def is_constant_op(op: ir.Operation) -> bool:
+    """True for an op that makes a constant, whatever the run is.
+
+    A constant with an operand is none: it stands for what an observer has seen of that operand.
+    """
+    return op.name in CONSTANTS and not len(op.operands)
+
+
+def is_conditional(op: ir.Operation) -> bool:
+    """True for an op that makes a conditional constant (R3.6)."""
+    return op.name in CONSTANTS and len(op.operands) > 0
+
+
+def speculated_value(value: ir.Value) -> tuple[ir.Value, Any] | None:
+    """The observed value that a conditional constant stands for, and the constant's own; None for others (R3.6)."""
+    op = source_of(value)
+    if op is None or not is_conditional(op):
+        return None
+    return op.operands[0], VALUE.decode(op.attributes["value"])
 
 
 def constant_value(value: ir.Value) -> Any:
-    """The value of a constant: a Python number or an ndarray; None for other values."""
+    """The value of a constant, see `Constant`; None for other values, which `is_constant` tells."""
     op = source_of(value)
-    if op is None or op.name not in CONSTANTS:
+    if op is None or not is_constant_op(op):
         return None
     return VALUE.decode(op.attributes["value"])
 
 
 def known_type(value: ir.Value) -> Type:
-    """The type of a value, with the value itself if it is a constant Python number."""
+    """The type of a value, with the value itself if it is a constant, but for arrays."""
     type_ = type_of(value)
-    if isinstance(type_, ScalarType) and is_constant(value):
-        return ScalarType(type_.dtype, constant_value(value))
+    if isinstance(type_, (ScalarType, ListedType)) and is_constant(value):
+        return replace(type_, value=constant_value(value))
     return type_
 
 
 def kernel_bodies(module: ir.Module) -> set[str]:
     """Names of fusion functions: their results are always written to memory of their own."""
-    return {
-        str(op.attributes["callee"].value)
-        for op in walk(module)
-        if op.name == FusionGroup.full_name()
-    }
+    return {str(op.attributes["callee"].value) for op in walk(module) if is_a(op, FusionGroup)}
 
 
 def sharing_matters(module: ir.Module) -> dict[str, bool]:
@@ -75,7 +93,7 @@ def sharing_matters(module: ir.Module) -> dict[str, bool]:
 
 def escapes(value: ir.Value) -> bool:
     """True if the memory of a value may be what its block returns, directly or through views."""
-    if isinstance(type_of(value), ScalarType):
+    if isinstance(type_of(value), (ScalarType, ListedType)):
         return False
     seen: set[ir.Value] = set()
     todo = [value]
@@ -104,8 +122,8 @@ def passes_on(op: ir.Operation) -> bool:
 
 def is_fresh(value: ir.Value) -> bool:
     """True if a value is memory that its op made, and no constant's."""
-    made = defining_op(value)
-    return made is not None and made.name not in CONSTANTS and not passes_on(made)
+    op = defining_op(value)
+    return op is not None and op.name not in CONSTANTS and not passes_on(op)
 
 
 def _is_call(op: ir.Operation) -> bool:

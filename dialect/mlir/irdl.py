@@ -10,14 +10,15 @@ With it, stock ``mlir-opt --irdl-file=`` parses and checks our IR.  IRDL says le
 from __future__ import annotations
 
 from ..ir.op import DIALECT, OPS, Op
+from ..ir.types import LISTED
 
-TYPES = ("tensor", "list")
+TYPES = ("tensor", "list", *(listed.kind for listed in LISTED.values()))
 
 
 def irdl_text() -> str:
     """IRDL text of the whole dialect: its types, and every op that is not upstream's."""
     from .. import ops  # noqa: F401  (defining the classes fills the table)
-    from ..ops import backward  # noqa: F401
+    from ..ops import backward, nn  # noqa: F401
 
     lines = [f"irdl.dialect @{DIALECT} {{"]
     lines += [f"  irdl.type @{name}" for name in TYPES]

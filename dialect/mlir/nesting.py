@@ -1,4 +1,4 @@
-"""Which operations and values are in blocks of others."""
+"""Tests of nesting: which operations and values are in blocks of others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def encloses(op: ir.Operation, inner: ir.Operation) -> bool:
-    """Whether an operation is another one, or holds it in its blocks."""
+    """True if an operation is another one, or holds it in its blocks."""
     while inner != op:
         if inner.parent is None:
             return False
@@ -18,7 +18,7 @@ def encloses(op: ir.Operation, inner: ir.Operation) -> bool:
 
 
 def is_inside(value: ir.Value, op: ir.Operation) -> bool:
-    """Whether a value is defined in a block of an operation, or of one inside."""
+    """True if a value is defined in a block of an operation, or of one inside."""
     from mlir import ir
 
     block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block

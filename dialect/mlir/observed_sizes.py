@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 _NAME = "profuse.observed_sizes"
 
 
-def note_sizes(
-    func: ir.Operation, profiled: Sequence[TensorType], types: Sequence[TensorType]
-) -> None:
+def note_sizes(func: ir.Operation, profiled: Sequence[TensorType], types: Sequence[TensorType]) -> None:
     """Write down the sizes that the symbols of a function stand for in a profile.
 
     Args:
@@ -33,18 +31,18 @@ def note_sizes(
     sizes = symbol_sizes(profiled, types)
     if sizes:
         i64 = ir.IntegerType.get_signless(64)
-        given = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
-        func.attributes[_NAME] = ir.DictAttr.get(given)
+        entries = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+        func.attributes[_NAME] = ir.DictAttr.get(entries)
 
 
 def symbol_sizes(profiled: Sequence[TensorType], types: Sequence[TensorType]) -> dict[str, int]:
-    """What the symbols in ``types`` stand for in a profile, of the same ranks."""
+    """The sizes that the symbols in ``types`` stand for in a profile, of the same ranks."""
     sizes: dict[str, int] = {}
     for before, now in zip(profiled, types, strict=True):
         for size, dim in zip(before.shape or (), now.shape or (), strict=True):
-            found = multiple_of(dim)
-            if found is not None and isinstance(size, int):
-                sizes[found[0]] = size // found[1]
+            multiple = multiple_of(dim)
+            if multiple is not None and isinstance(size, int):
+                sizes[multiple[0]] = size // multiple[1]
     return sizes
 
 
@@ -52,9 +50,9 @@ def observed_sizes(module: ir.Module) -> dict[str, dict[str, int]]:
     """Function -> symbol -> observed size, of the functions that have such sizes."""
     from mlir import ir
 
-    found = {}
+    by_function = {}
     for func in functions(module):
         if _NAME in func.attributes:
             sizes = ir.DictAttr(func.attributes[_NAME])
-            found[symbol_of(func)] = {a.name: ir.IntegerAttr(a.attr).value for a in sizes}
-    return found
+            by_function[symbol_of(func)] = {a.name: ir.IntegerAttr(a.attr).value for a in sizes}
+    return by_function

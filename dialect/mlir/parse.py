@@ -35,8 +35,7 @@ def parse_module(text: str, filename: str = TEXT, *, verify: bool = True) -> ir.
     except ir.MLIRError as error:
         raise _parse_error(error, filename) from None
     except UnicodeEncodeError:
-        raise IRError("the text holds a character that is not valid Unicode",
-                      loc=Loc(filename, 1)) from None  # fmt: skip
+        raise IRError("the text holds a character that is not valid Unicode", loc=Loc(filename, 1)) from None
     if filename != TEXT:
         _name_positions(module, filename)
     if verify:

@@ -1,4 +1,4 @@
-"""What is known of every value of a function, once something is known of its arguments.
+"""The propagation of types to every value of a function, once those of its arguments are known.
 
 Unlike `specialize`, which believes what a profile has seen, this concludes: a branch's result has
 what both sides agree on, and what a loop carries what holds before the first round and after each.
@@ -13,22 +13,12 @@ from mlir import ir
 
 from ..errors import ProfuseError
 from ..ir.op import Op
-from ..ir.types import INT_SCALAR, ScalarType, TensorType, Type, merge_types
+from ..ir.types import INT_SCALAR, ListedType, ScalarType, TensorType, Type, erased_value, merge_types
 from ..ops.control_flow.control import For, If, While
-from .facts import CONSTANTS
-from .rewrite import (
-    attrs_of,
-    body_of,
-    op_class,
-    ops_in,
-    refresh_signature,
-    set_type,
-    terminator_of,
-    type_of,
-    types_of,
-)
+from .facts import is_constant_op
+from .rewrite import attrs_of, body_of, op_class, ops_in, refresh_signature, set_type, terminator_of, type_of, types_of
 from .ties import tied_values
-from .values import adopt_constants, constant_type, values_of
+from .typed_values import adopt_constants, constant_type, values_of
 
 
 class Propagation:
@@ -56,8 +46,8 @@ class Propagation:
         return constant_type(value) or type_of(value)
 
     def __getitem__(self, value: ir.Value) -> Type:
-        found = self.facts.get(value)
-        return type_of(value) if found is None else found
+        fact = self.facts.get(value)
+        return type_of(value) if fact is None else fact
 
     def of(self, values: Sequence[ir.Value]) -> list[Type]:
         """Facts of several values."""
@@ -69,11 +59,11 @@ class Propagation:
 
     def write(self) -> int:
         """Put the facts on the function's tensors; returns how many types have changed."""
-        found = {v: self[v] for v in values_of(self.func)}
+        types = {v: self[v] for v in values_of(self.func)}
         for tied in tied_values(self.func):
-            found.update(dict.fromkeys(tied, self.common(self.of(tied))))
+            types.update(dict.fromkeys(tied, self.common(self.of(tied))))
         changed = 0
-        for value, type_ in found.items():
+        for value, type_ in types.items():
             if isinstance(type_, TensorType) and type_ != type_of(value):
                 set_type(value, type_)
                 changed += 1
@@ -86,7 +76,7 @@ class Propagation:
         """Walk a block; returns the facts of what it yields."""
         for op in ops_in(block):
             cls = op_class(op)
-            if op.name in CONSTANTS:
+            if is_constant_op(op):
                 self.facts[op.results[0]] = self.constant(op.results[0])
             elif cls is If:
                 self._if(op)
@@ -144,14 +134,14 @@ class Propagation:
 
 
 def merged(a: Type, b: Type) -> Type:
-    """What is known of a value that is either of two."""
+    """The type of a value that is either of two."""
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return merge_types(a, b)
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
         return a if a == b else ScalarType(a.dtype)
-    return a
+    return a if a == b or not isinstance(a, ListedType) else erased_value(a)
 
 
 def _carried(inits: Sequence[Type]) -> list[Type]:
-    """What is known of carried values in any round: numbers keep their dtype, but no value."""
-    return [ScalarType(t.dtype) if isinstance(t, ScalarType) else t for t in inits]
+    """The types of carried values in any round: numbers keep their dtype, but no value."""
+    return list(map(erased_value, inits))

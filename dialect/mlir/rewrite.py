@@ -30,6 +30,12 @@ def op_class(op: ir.Operation) -> type[Op] | None:
     return OPS.get(op.name)
 
 
+def is_a(op: ir.Operation | None, *classes: type[Op]) -> bool:
+    """True for an op of one of these classes or of their subclasses; an op of no table is of none."""
+    cls = None if op is None else op_class(op)
+    return cls is not None and issubclass(cls, classes)
+
+
 def attrs_of(op: ir.Operation) -> dict[str, Any]:
     """Attributes of an op of the table as plain values, defaults filled in.
 
@@ -38,21 +44,20 @@ def attrs_of(op: ir.Operation) -> dict[str, Any]:
     cls = op_class(op)
     if cls is None:
         raise IRError(f"unknown op {op.name!r}", loc=loc_of(op.location))
-    given = {}
+    values = {}
     for name, attribute in attributes(op).items():
         definition = cls.attrs.get(name)
         if definition is None:
             raise IRError(f"{op.name} has no attribute {name!r}", loc=loc_of(op.location))
         try:
-            given[name] = definition.kind.decode(attribute)
+            values[name] = definition.kind.decode(attribute)
         except Exception as error:
             raise IRError(
-                f"{op.name}: attribute {name!r} must be of kind {definition.kind.name}, "
-                f"not {attribute}",
+                f"{op.name}: attribute {name!r} must be of kind {definition.kind.name}, not {attribute}",
                 loc=loc_of(op.location),
             ) from error
     try:
-        return cls.full_attrs(given)
+        return cls.full_attrs(values)
     except IRError as error:
         raise IRError(error.what, loc=loc_of(op.location)) from None
 
@@ -79,12 +84,12 @@ class Unreadable(str):
 
 
 def type_of(value: ir.Value) -> Type:
-    """What is known of a value; raises IRError for a type that is not one of ours."""
+    """The type of a value, as far as it is known; raises IRError for a type that is not one of ours."""
     return type_from_mlir(str(value.type))
 
 
 def types_of(values: Sequence[ir.Value]) -> tuple[Type, ...]:
-    """What is known of several values."""
+    """The types of several values, as far as they are known."""
     return tuple(map(type_of, values))
 
 
@@ -119,12 +124,12 @@ def is_used(op: ir.Operation) -> bool:
 
 def users(value: ir.Value) -> list[ir.Operation]:
     """Ops that use a value, each once, in no particular order."""
-    found: list[ir.Operation] = []
+    owners: list[ir.Operation] = []
     for use in value.uses:
         owner = use.owner.operation
-        if owner not in found:
-            found.append(owner)
-    return found
+        if owner not in owners:
+            owners.append(owner)
+    return owners
 
 
 def ops_in(block: ir.Block) -> list[ir.Operation]:
@@ -182,10 +187,7 @@ def symbol_of(func: ir.Operation) -> str:
 
 def is_private(func: ir.Operation) -> bool:
     """True for a function that nothing outside the module can name."""
-    return (
-        "sym_visibility" in func.attributes
-        and str(func.attributes["sym_visibility"].value) == "private"
-    )
+    return "sym_visibility" in func.attributes and str(func.attributes["sym_visibility"].value) == "private"
 
 
 def function_named(module: ir.Module, name: str) -> ir.Operation | None:
@@ -209,12 +211,12 @@ def terminator_of(block: ir.Block) -> ir.Operation:
 
 def unique_symbol(module: ir.Module, prefix: str) -> str:
     """``prefix_0``, ``prefix_1``, …: the first that no symbol of the module has."""
-    taken = {
+    names = {
         str(op.operation.attributes["sym_name"].value)
         for op in module.body.operations
         if "sym_name" in op.operation.attributes
     }
-    return next(name for k in range(len(taken) + 1) if (name := f"{prefix}_{k}") not in taken)
+    return next(name for k in range(len(names) + 1) if (name := f"{prefix}_{k}") not in names)
 
 
 def add_function(
@@ -239,9 +241,7 @@ def add_function(
     }
     if private:
         attrs["sym_visibility"] = ir.StringAttr.get("private", module.context)
-    func = ir.Operation.create(
-        "func.func", attributes=attrs, regions=1, loc=where, ip=ir.InsertionPoint(module.body)
-    )
+    func = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=where, ip=ir.InsertionPoint(module.body))
     return func, func.regions[0].blocks.append(*arg_types, arg_locs=[where] * len(arg_types))
 
 
@@ -274,8 +274,8 @@ def _function_of(program: Program, context: ir.Context) -> ir.Operation:
     """A program as a function of no module."""
     from mlir import ir
 
-    made = ir.Module.parse(Module(program).to_mlir(), context)
-    return made.body.operations[0].operation.detach_from_parent()
+    parsed = ir.Module.parse(Module(program).to_mlir(), context)
+    return parsed.body.operations[0].operation.detach_from_parent()
 
 
 def add_return(block: ir.Block, values: Sequence[ir.Value], loc: ir.Location | None = None) -> None:
@@ -283,9 +283,8 @@ def add_return(block: ir.Block, values: Sequence[ir.Value], loc: ir.Location | N
     from mlir import ir
 
     ir.Operation.create(
-        "func.return", operands=list(values), loc=_location(loc, block.owner.operation),
-        ip=ir.InsertionPoint(block),
-    )  # fmt: skip
+        "func.return", operands=list(values), loc=_location(loc, block.owner.operation), ip=ir.InsertionPoint(block)
+    )
 
 
 def refresh_signature(func: ir.Operation) -> None:
@@ -295,9 +294,7 @@ def refresh_signature(func: ir.Operation) -> None:
     block = body_of(func)
     ins = [a.type for a in block.arguments]
     outs = [v.type for v in terminator_of(block).operands]
-    func.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get(ins, outs, func.context), func.context
-    )
+    func.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(ins, outs, func.context), func.context)
 
 
 # --- building and changing -------------------------------------------------------------------
@@ -347,6 +344,20 @@ def create(
         loc=_location(loc, anchor),
         ip=ip if isinstance(ip, ir.InsertionPoint) else ir.InsertionPoint(ip),
     )
+
+
+def set_attributes(op: ir.Operation, attrs: Mapping[str, Any]) -> None:
+    """Give attributes of an op of the table these plain values; default ones are left out."""
+    from mlir import ir
+
+    cls = op_class(op)
+    assert cls is not None
+    for name, value in attrs.items():
+        definition = cls.attrs[name]
+        if not definition.is_default(value):
+            op.attributes[name] = ir.Attribute.parse(definition.kind.text(value))
+        elif name in op.attributes:
+            del op.attributes[name]
 
 
 def set_type(value: ir.Value, type_: Type) -> None:

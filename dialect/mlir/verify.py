@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import IRError, Loc, ProfuseError
 from ..ir.attrs import SYMBOL, AttrKind
 from ..ir.op import DIALECT, OPS, Op, OperandDef, ResultDef
-from ..ir.types import TENSOR, ListType, ScalarType, TensorType, Type, type_from_mlir
+from ..ir.types import LISTED, TENSOR, ListedType, ListType, ScalarType, TensorType, Type, type_from_mlir
 from ..ops.speculation import DiffGraph
 from .context import TEXT, near, one_line, position_of, similar_op
+from .draw_sites import DrawSites
 from .rewrite import YIELD, attributes, is_terminator, symbol_of, walk
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class Diagnostic(NamedTuple):
 
 def check(module: ir.Module, filename: str = TEXT) -> None:
     """Raise IRError with everything `verify_module` complains of, one complaint a line."""
-    found = verify_module(module, filename)
-    if found:
-        first, *more = found
+    complaints = verify_module(module, filename)
+    if complaints:
+        first, *more = complaints
         raise IRError("\n".join([first.message, *map(str, more)]), loc=first.loc)
 
 
@@ -62,7 +63,7 @@ def contradicts(stated: Type, inferred: Type) -> bool:
     it does not contradict one.
     """
     if TENSOR in (stated, inferred):
-        return isinstance(stated, ListType) != isinstance(inferred, ListType)
+        return any(isinstance(stated, kind) != isinstance(inferred, kind) for kind in (ListType, ListedType))
     if isinstance(stated, TensorType) and isinstance(inferred, TensorType):
         if stated.dtype and inferred.dtype and stated.dtype is not inferred.dtype:
             return True
@@ -74,6 +75,8 @@ def contradicts(stated: Type, inferred: Type) -> bool:
         )
     if isinstance(stated, ScalarType) and isinstance(inferred, ScalarType):
         return stated.dtype is not inferred.dtype
+    if isinstance(stated, ListedType) and isinstance(inferred, ListedType):
+        return stated.kind != inferred.kind
     return type(stated) is not type(inferred)
 
 
@@ -81,10 +84,9 @@ class _Verifier:
     def __init__(self, module: ir.Module) -> None:
         self.context = module.context
         self.memories: dict[str, Any] = {}
+        self.sites = DrawSites()
         self.functions = {
-            symbol_of(op.operation): op.operation
-            for op in module.body.operations
-            if op.operation.name == "func.func"
+            symbol_of(op.operation): op.operation for op in module.body.operations if op.operation.name == "func.func"
         }
 
     def complaints(self, op: ir.Operation) -> Iterator[str]:
@@ -113,22 +115,23 @@ class _Verifier:
             for message in structure:
                 yield f"'{op.name}' {message}"
             return
-        found = [*_meaning(cls, types, results, attrs), *self.symbols(op, cls, attrs)]
+        complaints = [*_meaning(cls, types, results, attrs), *self.symbols(op, cls, attrs)]
         if cls.writes:
-            found += self.writes(op)
-        for message in found:
+            complaints += self.writes(op)
+        complaints += self.sites.complaints(op)
+        for message in complaints:
             yield f"'{op.name}' {message}"
 
     def writes(self, op: ir.Operation) -> Iterator[str]:
         """The in-place check of R1.24: a graph writes memory of its own only."""
-        from .memory import Memory
+        from .aliases import WrittenMemory
 
         func = op.parent
         while func.name != "func.func":
             func = func.parent
         name = symbol_of(func)
         if name not in self.memories:
-            self.memories[name] = Memory(func)
+            self.memories[name] = WrittenMemory(func)
         complaint = self.memories[name].forbidden(op)
         if complaint:
             yield complaint
@@ -154,7 +157,7 @@ def _foreign_types(op: ir.Operation) -> Iterator[str]:
     for value in [*arguments, *op.results]:
         if isinstance(value.type, ir.OpaqueType):
             text = str(value.type)
-            if text not in ("!profuse.tensor", "!profuse.list"):
+            if text not in ("!profuse.tensor", "!profuse.list", *LISTED):
                 yield f"unknown type '{text}'"
 
 
@@ -186,27 +189,27 @@ def _count(word: str, count: int, fields: Sequence[OperandDef | ResultDef]) -> I
 
 def _attributes(op: ir.Operation, cls: type[Op], into: dict[str, Any]) -> Iterator[str]:
     """Complaints about attributes; decoded ones go to ``into``, defaults filled in."""
-    given = attributes(op)
-    for name in given:
+    present = attributes(op)
+    for name in present:
         if name not in cls.attrs:
             hint = near(name, cls.attrs)
             yield f"has no attribute '{name}'" + (f"; {hint}" if hint else "")
     for name, definition in cls.attrs.items():
-        if name not in given:
+        if name not in present:
             if not definition.optional:
                 yield f"needs attribute '{name}' ({definition.kind.name})"
             into[name] = definition.default
             continue
         problem = None
-        if not _fits(definition.kind, given[name]):
-            problem = f"must be of kind {definition.kind.name}, not {given[name]}"
+        if not _fits(definition.kind, present[name]):
+            problem = f"must be of kind {definition.kind.name}, not {present[name]}"
         else:
             try:
-                into[name] = definition.kind.decode(given[name])
+                into[name] = definition.kind.decode(present[name])
             except ProfuseError as error:
                 problem = f"cannot be read: {error.what}"
             except Exception:
-                problem = f"must be of kind {definition.kind.name}, not {given[name]}"
+                problem = f"must be of kind {definition.kind.name}, not {present[name]}"
         if problem:
             yield f"attribute '{name}' {problem}"
 
@@ -216,9 +219,7 @@ def _typed(attribute_class: str, type_: str) -> Callable[[Any], bool]:
 
 
 def _elements(attribute_class: str) -> Callable[[Any], bool]:
-    return lambda a: (
-        type(a).__name__ == "ArrayAttr" and all(type(x).__name__ == attribute_class for x in a)
-    )
+    return lambda a: type(a).__name__ == "ArrayAttr" and all(type(x).__name__ == attribute_class for x in a)
 
 
 def _is(attribute_class: str) -> Callable[[Any], bool]:
@@ -243,8 +244,12 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 
 def _is_value(attribute: Any) -> bool:
-    """A Python number (complex: its two parts), or elements of a tensor (complex: `dense_text`)."""
+    """A Python number (complex: its two parts), elements of a tensor (complex: `dense_text`), or
+    a value of a `ListedType`.
+    """
     name = type(attribute).__name__
+    if name in ("UnitAttr", "DenseI64ArrayAttr", "DenseBoolArrayAttr", "StringAttr"):
+        return True
     if name == "ArrayAttr" and len(attribute) == 1:
         parts = re.fullmatch(r"tensor<(?:\d+x)*2xf(?:32|64)>", str(attribute[0].type))
         return type(attribute[0]).__name__.startswith("Dense") and parts is not None
@@ -256,8 +261,8 @@ def _is_value(attribute: Any) -> bool:
 
 
 def _fits(kind: AttrKind, attribute: ir.Attribute) -> bool:
-    wanted = _FITS.get(kind.name)
-    return wanted is None or wanted(attribute)
+    check = _FITS.get(kind.name)
+    return check is None or check(attribute)
 
 
 def _meaning(
@@ -308,9 +313,7 @@ def _call(op: ir.Operation, target: ir.Operation) -> Iterator[str]:
                 yield f"{word} {index} has type {mine}, but that of @{name} is {its}"
 
 
-def _half(
-    op: ir.Operation, name: str, attrs: Mapping[str, Any], target: ir.Operation
-) -> Iterator[str]:
+def _half(op: ir.Operation, name: str, attrs: Mapping[str, Any], target: ir.Operation) -> Iterator[str]:
     """Complaints about the signature of one half of a differentiated graph (R2.29)."""
     from mlir import ir
 
@@ -325,9 +328,9 @@ def _half(
         if outs < max((real, *(k + 1 for k in captured))):
             yield f"@{attrs[name]} returns {outs} values, fewer than the indices name"
         return
-    taken = len(attrs["df_input_vjps"]) + len(attrs["df_input_captured_inputs"]) + len(captured)
-    if ins != taken:
-        yield f"the indices name {taken} inputs of @{attrs[name]}, which takes {ins}"
+    expected = len(attrs["df_input_vjps"]) + len(attrs["df_input_captured_inputs"]) + len(captured)
+    if ins != expected:
+        yield f"the indices name {expected} inputs of @{attrs[name]}, which takes {ins}"
     if outs != len(attrs["df_output_vjps"]):
         yield f"df_output_vjps names {len(attrs['df_output_vjps'])} results of @{attrs[name]}, " + (
             f"which returns {outs}"

@@ -1,9 +1,9 @@
-"""What a captured backward run is made of, beside the gradients of ops (R4.13 - R4.28).
+"""The ops of a captured backward run, beside the gradients of ops (R4.13 - R4.28).
 
 Code of users, hooks above all, is called by `foreign` ops, which are neither moved across each
 other nor run while the graph is made. As long as the graph has its five lists, what they hold is
 handed to these ops as operands; once `lower_backward` has taken the lists apart, an op finds hooks,
-packed data and leaves by its ``slots`` in the `Frame` of the run that is under way in the thread.
+packed data and leaves by its ``slots`` in the `CaptureFrame` of the run that is under way in the thread.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from ..errors import GradientError, InternalError
 from ..ir.attrs import BOOL_ARRAY, I64, I64_ARRAY, STR, TYPES
 from ..ir.op import EVERY, Attrs, Op, attr, operand, result
 from ..ir.types import ListType, TensorType, Type
-from .gradients import SumTo
+from .gradient_ops import SumTo
 from .speculation import Subgraph
 
 LISTS = ("inputs", "sizes", "scalars", "hooks", "packed_data")
-"""What a captured graph is given, in this order (R4.13)."""
-HOOK_TYPES = (
-    "unpack_hook", "tensor_pre_hook", "pre_hook", "post_hook", "post_acc_grad_hook",
-)  # fmt: skip
+"""The inputs of a captured graph, in this order (R4.13)."""
+HOOK_TYPES = ("unpack_hook", "tensor_pre_hook", "pre_hook", "post_hook", "post_acc_grad_hook")
 
 
-class Frame:
-    """What the foreign ops of one run of a captured graph find by number.
+class CaptureFrame:
+    """The objects that the foreign ops of one run of a captured graph find by number.
 
     Attributes:
         leaves, hooks, packed: lists that the run was given.
@@ -41,9 +39,14 @@ class Frame:
     __slots__ = ("check", "hooks", "leaves", "numbers", "packed", "written")
 
     def __init__(
-        self, leaves: Sequence[Any], hooks: Sequence[Any], packed: Sequence[Any],
-        written: Sequence[Any], check: Callable[[int], None], numbers: Sequence[int],
-    ) -> None:  # fmt: skip
+        self,
+        leaves: Sequence[Any],
+        hooks: Sequence[Any],
+        packed: Sequence[Any],
+        written: Sequence[Any],
+        check: Callable[[int], None],
+        numbers: Sequence[int],
+    ) -> None:
         self.leaves, self.hooks, self.packed = leaves, hooks, packed
         self.written, self.check, self.numbers = written, check, numbers
 
@@ -54,14 +57,14 @@ class Frame:
 
 
 class _Running(threading.local):
-    frame: Frame | None = None
+    frame: CaptureFrame | None = None
     watch: Any = None  # of the run: what was written to, and what looks at it
 
 
 RUNNING = _Running()
 
 
-def _frame() -> Frame:
+def _frame() -> CaptureFrame:
     if RUNNING.frame is None:
         raise InternalError("an op of a captured backward run is evaluated outside of one")
     return RUNNING.frame
@@ -133,8 +136,8 @@ class _Given(_Foreign):
     @classmethod
     def spread(cls, attrs: Attrs, values: Sequence[Any]) -> list[Any]:
         """The arguments, with None where there is no operand."""
-        found = iter(values)
-        return [next(found) if there else None for there in attrs["present"]]
+        rest = iter(values)
+        return [next(rest) if there else None for there in attrs["present"]]
 
 
 class CallHook(_Given, name="call_hook"):
@@ -153,21 +156,21 @@ class CallHook(_Given, name="call_hook"):
         if slots:
             frame = _frame()
             hook = frame.hooks[slots[0]]
-            given: Sequence[Any] = args
+            arguments: Sequence[Any] = args
             if attrs["hook_type"] == "unpack_hook":
-                given = (frame.packed[slots[1]],)
+                arguments = (frame.packed[slots[1]],)
             elif attrs["hook_type"] == "post_acc_grad_hook":
-                given = (frame.leaves[slots[1]],)
+                arguments = (frame.leaves[slots[1]],)
         else:
-            hook, *given = args
+            hook, *arguments = args
         there, count = attrs["present"], attrs["replaced"]
-        values = tuple(cls.spread(attrs, given))
+        values = tuple(cls.spread(attrs, arguments))
         if attrs["hook_type"] == "post_hook":
             values = values[:count], values[count:]
-        found = hook(*values)[:count]
+        gradients = hook(*values)[:count]
         if slots:
             frame.called(slots[0])
-        return tuple([g for g, defined in zip(found, there, strict=False) if defined])
+        return tuple([g for g, defined in zip(gradients, there, strict=False) if defined])
 
     @classmethod
     def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
@@ -180,10 +183,10 @@ class CallHook(_Given, name="call_hook"):
 
             def replaced(g: Any) -> Any:
                 frame = RUNNING.frame or _frame()
-                (found,) = frame.hooks[slot](g)
+                (gradient,) = frame.hooks[slot](g)
                 if frame.written:
                     frame.called(slot)
-                return found
+                return gradient
 
             return replaced
         if kind == "post_acc_grad_hook" and not results:
@@ -205,8 +208,8 @@ class CallHook(_Given, name="call_hook"):
             yield f"hook_type must be one of {', '.join(HOOK_TYPES)}, not {attrs['hook_type']}"
         bound = attrs["slots"]
         own = 0 if bound else 1
-        told = attrs["hook_type"] in ("unpack_hook", "post_acc_grad_hook") and bool(bound)
-        if not told and sum(attrs["present"]) + own != len(types):
+        from_frame = attrs["hook_type"] in ("unpack_hook", "post_acc_grad_hook") and bool(bound)
+        if not from_frame and sum(attrs["present"]) + own != len(types):
             yield f"present names {sum(attrs['present'])} arguments of {len(types) - own}"
 
 
@@ -222,12 +225,12 @@ class CallBackward(_Given, name="call_backward"):
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         slots = attrs["slots"]
         if not slots:
-            call, *given = args
-            return tuple(call(*cls.spread(attrs, given)))
+            call, *arguments = args
+            return tuple(call(*cls.spread(attrs, arguments)))
         frame = _frame()
-        found = tuple(frame.hooks[slots[0]](*cls.spread(attrs, args)))
+        gradients = tuple(frame.hooks[slots[0]](*cls.spread(attrs, args)))
         frame.called(slots[0])
-        return found
+        return gradients
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -284,9 +287,9 @@ class AccumulateGrad(_Foreign, name="accumulate_grad"):
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        wanted = 1 if attrs["slots"] else 2
-        if len(types) != wanted:
-            yield f"takes {'the gradient' if wanted == 1 else 'a leaf and a gradient'}"
+        count = 1 if attrs["slots"] else 2
+        if len(types) != count:
+            yield f"takes {'the gradient' if count == 1 else 'a leaf and a gradient'}"
 
 
 _UNKNOWN = -1 << 30  # holders of a gradient, so that the leaf copies what it is given
@@ -323,20 +326,17 @@ class ValidateGrads(Op, name="validate_grads"):
             else:
                 unknown += sum(not isinstance(d, int) for d in type_.shape)
         if len(types) != len(attrs["types"]) + unknown:
-            yield (
-                f"takes {len(attrs['types'])} gradients and {unknown} sizes, not {len(types)} "
-                "operands"
-            )
+            yield (f"takes {len(attrs['types'])} gradients and {unknown} sizes, not {len(types)} operands")
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        wanted = attrs["types"]
-        sizes = iter(args[len(wanted) :])
-        found = []
-        for g, type_ in zip(args, wanted, strict=False):
+        types = attrs["types"]
+        sizes = iter(args[len(types) :])
+        gradients = []
+        for g, type_ in zip(args, types, strict=False):
             shape = tuple(d if isinstance(d, int) else next(sizes) for d in type_.shape)
-            found.append(fitted(g, shape, type_.dtype.numpy, attrs["origin"]))
-        return tuple(found)
+            gradients.append(fitted(g, shape, type_.dtype.numpy, attrs["origin"]))
+        return tuple(gradients)
 
 
 def fitted(g: Any, shape: tuple[int, ...], dtype: np.dtype, what: str) -> Any:
@@ -349,9 +349,7 @@ def fitted(g: Any, shape: tuple[int, ...], dtype: np.dtype, what: str) -> Any:
     g = np.asarray(g)[()]
     if g.shape != shape:
         try:
-            g = SumTo.evaluate(
-                {}, g, np.ndarray(shape, dtype, bytes(dtype.itemsize), 0, (0,) * len(shape))
-            )
+            g = SumTo.evaluate({}, g, np.ndarray(shape, dtype, bytes(dtype.itemsize), 0, (0,) * len(shape)))
         except ValueError:
             raise GradientError(
                 f"{what or 'a node'} gives a gradient of shape {np.shape(g)} for one of {shape}",
@@ -374,6 +372,18 @@ KEPT = (CallHook, CallBackward, AccumulateGrad, FinalCallbacks)
 """Ops that are kept, whoever reads their results (R4.40)."""
 
 __all__ = [
-    "EVERY", "HOOK_TYPES", "KEPT", "LISTS", "RUNNING", "AccumulateGrad", "CallBackward",
-    "CallGradient", "CallHook", "FinalCallbacks", "Frame", "ListGet", "ValidateGrads", "fitted",
-]  # fmt: skip
+    "EVERY",
+    "HOOK_TYPES",
+    "KEPT",
+    "LISTS",
+    "RUNNING",
+    "AccumulateGrad",
+    "CallBackward",
+    "CallGradient",
+    "CallHook",
+    "CaptureFrame",
+    "FinalCallbacks",
+    "ListGet",
+    "ValidateGrads",
+    "fitted",
+]

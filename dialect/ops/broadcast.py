@@ -28,30 +28,27 @@ def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
         return None
     known = [s for s in shapes if s is not None]
     rank = max(map(len, known), default=0)
-    return tuple(
-        _broadcast_sizes([s[len(s) - k] for s in known if len(s) >= k], known)
-        for k in range(rank, 0, -1)
-    )
+    return tuple(_broadcast_sizes([s[len(s) - k] for s in known if len(s) >= k], known) for k in range(rank, 0, -1))
 
 
 def _broadcast_sizes(sizes: Iterable[MaybeDim], shapes: Sequence[Shape]) -> MaybeDim:
     """Common size of one axis; ``shapes`` are for the message."""
-    found: MaybeDim = 1
+    common: MaybeDim = 1
     unknown = False
     for size in sizes:
         if size is None:
             unknown = True
-        elif size == 1 or size == found:
+        elif size == 1 or size == common:
             continue
-        elif found == 1:
-            found = size
+        elif common == 1:
+            common = size
         else:
-            error = ShapeError(_mismatch(found, size, shapes))
-            error.sizes = (found, size)
+            error = ShapeError(_mismatch(common, size, shapes))
+            error.sizes = (common, size)
             raise error
-    if unknown and (found == 1 or isinstance(found, Sym)):
+    if unknown and (common == 1 or isinstance(common, Sym)):
         return None
-    return found
+    return common
 
 
 def _mismatch(a: MaybeDim, b: MaybeDim, shapes: Sequence[Shape]) -> str:

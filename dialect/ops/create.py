@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,28 +11,29 @@ import numpy as np
 from ..ir.attrs import DTYPE, I64, I64_ARRAY, VALUE
 from ..ir.dtypes import I64 as INT64
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
-from ..ir.types import ScalarType, TensorType, Type, type_of
+from ..ir.types import ListedType, ScalarType, TensorType, Type, type_of
+from ..reasons import Kind, Reason
 from .manipulation.shape import check_broadcast, prove_broadcast
-from .sizes import (
-    check_shape,
-    complete_shape,
-    known_sizes,
-    nonnegative,
-    normalize_axis,
-    runtime_sizes,
-    tensor_type,
-)
+from .sizes import check_shape, complete_shape, known_sizes, nonnegative, normalize_axis, runtime_sizes, tensor_type
 from .structural import Proven
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ...lowering.linalg.tensor_builder import Builder, TensorValue
     from ..ir.gradients import GradientBuilder
 
 
 class Constant(Op, name="constant", rounding=Rounding.MOVES):
-    """A Python number (a scalar whose value is known) or an array (not to be written to)."""
+    """A Python number (a scalar whose value is known), an array (not to be written to), or a value of
+    a `ListedType`: a tuple of ints or of bools, a string, or None.
+
+    With the operand ``depends``, the result of an observer, it is a conditional constant: ``value`` is
+    what the observer has seen (R3.6). Types are inferred from that, but until a guard has compared the
+    two it is evaluated as its operand, and is no constant to passes: it is neither merged with others
+    nor moved, so that the observer can be told from it.
+    """
 
     exact = True
+    depends = operand(variadic=True)
     out = result()
     value = attr(VALUE)
     fusion = Fusion.QUERY
@@ -42,14 +44,29 @@ class Constant(Op, name="constant", rounding=Rounding.MOVES):
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         value = attrs["value"]
-        found = type_of(value)
-        if isinstance(found, ScalarType):
-            return (ScalarType(found.dtype, value),)
-        assert isinstance(found, TensorType)
-        return (found.without_layout(),)
+        type_ = type_of(value)
+        if isinstance(type_, (ScalarType, ListedType)):
+            return (replace(type_, value=value),)
+        assert isinstance(type_, TensorType)
+        return (type_.without_layout(),)
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        if len(types) > 1:
+            yield f"depends on one value at most, not on {len(types)}"
+        elif types and isinstance(types[0], TensorType):
+            yield "cannot stand for a tensor"
+        elif types and str(types[0]) != str(type_of(attrs["value"])):
+            yield f"is of type {type_of(attrs['value'])}, but stands for a value of type {types[0]}"
+
+    @classmethod
+    def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
+        return Reason(Kind.SPECULATED) if types else super().can_lower_types(types, attrs)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        if args:
+            return args[0]  # right without a guard, too
         value = attrs["value"]
         # A view shows that the memory is another's, so that it is copied before it leaves.
         return value.view() if isinstance(value, np.ndarray) else value
@@ -117,7 +134,7 @@ class Full(_Sized, name="full", rounding=Rounding.MOVES):
         prove_broadcast(complete_shape(tensor_type(types[0])), shape)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         value, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         if hasattr(value, "at") and value.rank:
@@ -160,7 +177,7 @@ class Iota(_Sized, name="iota"):
             yield f"axis {axis} is out of bounds for array of dimension {rank}"
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         out = types[0]
         assert isinstance(out, TensorType) and out.shape is not None and out.dtype is not None
         dtype, axis = out.dtype, normalize_axis(attrs.get("axis", 0), len(out.shape))

@@ -43,20 +43,20 @@ class HostCall(Op, name="host_call"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        made = _called(attrs["function"], attrs["arguments"])(args)
-        if type(made) is np.ndarray:
-            return _own(made, args)
+        result = _called(attrs["function"], attrs["arguments"])(args)
+        if type(result) is np.ndarray:
+            return _own(result, args)
         from .host.probing import mapped
 
-        found: list[Any] = []
-        mapped(found.append, made)
-        return bare(tuple(_own(leaf, args) for leaf in found))
+        leaves: list[Any] = []
+        mapped(leaves.append, result)
+        return bare(tuple(_own(leaf, args) for leaf in leaves))
 
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
-        from .host.arguments import parsed_arguments
-        from .host.gradients import gradient_of
-        from .host.rule import Call, rule_named
+        from .host.call_text import parsed_arguments
+        from .host.host_gradients import gradient_of
+        from .host.rule import BoundCall, rule_named
 
         rule = rule_named(attrs["function"])
         gradient = gradient_of(rule)
@@ -65,7 +65,7 @@ class HostCall(Op, name="host_call"):
                 f"{rule.shown} has no gradient yet",
                 hint="state one with pf.custom_vjp, or compute it of np.asarray outside",
             )
-        call = Call(rule, parsed_arguments(attrs["arguments"]), range(len(xs)))
+        call = BoundCall(rule, parsed_arguments(attrs["arguments"]), range(len(xs)))
         return gradient(b, call, xs, ys, gs)
 
     @classmethod
@@ -98,35 +98,34 @@ class PythonCall(HostCall, name="python_call"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        from .host.arguments import parsed_arguments
+        from .host.call_text import parsed_arguments
         from .host.probing import mapped, type_of_result
         from .host.users import users_function
 
         name = attrs["function"]
-        given, named = parsed_arguments(attrs["arguments"]).filled(lambda k: _read_only(args[k]))
+        positional, kwargs = parsed_arguments(attrs["arguments"]).filled(lambda k: _read_only(args[k]))
         function = users_function(name)
-        found: list[Any] = []
+        leaves: list[Any] = []
         try:
-            mapped(found.append, function(*given, **named))
+            mapped(leaves.append, function(*positional, **kwargs))
         except Exception as error:
             raise TraceError(
                 f"{name} raises {type(error).__name__}: {error}",
                 hint="the function that calls it runs in Python, which raises this",
             ) from error
-        is_typed = all(hasattr(leaf, "dtype") or type(leaf) in NUMBERS for leaf in found)
-        if not is_typed or [type_of_result(leaf) for leaf in found] != list(attrs["types"]):
+        is_typed = all(hasattr(leaf, "dtype") or type(leaf) in NUMBERS for leaf in leaves)
+        if not is_typed or [type_of_result(leaf) for leaf in leaves] != list(attrs["types"]):
             raise TraceError(
                 f"{name} returns other types than when it was traced",
                 hint="give pf.host a function `like` whose results have the dtypes and numbers of "
                 "axes that this one has, or leave it to Python",
             )
-        return bare(tuple(leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in found))
+        return bare(tuple(leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in leaves))
 
     @classmethod
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         raise TraceError(
-            f"{attrs['function']}, which the host computes, has no gradient",
-            hint="state one with pf.custom_vjp",
+            f"{attrs['function']}, which the host computes, has no gradient", hint="state one with pf.custom_vjp"
         )
 
     @classmethod
@@ -137,8 +136,8 @@ class PythonCall(HostCall, name="python_call"):
 
 
 def _misplaced(attrs: Attrs, count: int) -> Iterator[str]:
-    """What is wrong with the places that a call's arguments have for so many operands."""
-    from .host.arguments import parsed_arguments
+    """The mistake in the places that a call's arguments have for so many operands."""
+    from .host.call_text import parsed_arguments
 
     places = set(parsed_arguments(attrs["arguments"]).places())
     if places != set(range(count)):
@@ -146,7 +145,7 @@ def _misplaced(attrs: Attrs, count: int) -> Iterator[str]:
 
 
 def calls_users_functions(module: Module) -> bool:
-    """Whether a graph calls functions that this process alone has."""
+    """True if a graph calls functions that this process alone has."""
     programs = (module.main, *module.functions.values())
     return any(instr.op is PythonCall for p in programs for instr in p.body.walk())
 
@@ -161,22 +160,22 @@ def _read_only(x: Any) -> Any:
 @lru_cache(maxsize=1024)
 def _called(function: str, arguments: str) -> Callable[[Sequence[Any]], Any]:
     """A function that calls the library's with operands in their places."""
-    from .host.arguments import Place, parsed_arguments
+    from .host.call_text import OperandPlace, parsed_arguments
     from .host.rule import rule_named
 
     call, parsed = rule_named(function).function, parsed_arguments(arguments)
-    if not parsed.named and parsed.positional == tuple(map(Place, range(len(parsed.positional)))):
+    if not parsed.named and parsed.positional == tuple(map(OperandPlace, range(len(parsed.positional)))):
         return lambda args: call(*args)
 
     def called(args: Sequence[Any]) -> Any:
-        given, named = parsed.filled(lambda index: args[index])
-        return call(*given, **named)
+        positional, kwargs = parsed.filled(lambda index: args[index])
+        return call(*positional, **kwargs)
 
     return called
 
 
 def shown(function: str) -> str:
-    """How users write a function, and whose work it is: ``np.linalg.svd (NumPy)``."""
+    """The name by which users write a function, and whose work it is: ``np.linalg.svd (NumPy)``."""
     if not function.startswith(("numpy.", "scipy.")):
         return f"{function} (pf.host)"
     library = "SciPy" if function.startswith("scipy.") else "NumPy"
@@ -187,8 +186,6 @@ def shown(function: str) -> str:
 
 def _own(leaf: Any, args: Sequence[Any]) -> Any:
     """A result in memory of its own: graphs know of no memory that it might share."""
-    if type(leaf) is np.ndarray and any(
-        isinstance(x, np.ndarray) and np.may_share_memory(leaf, x) for x in args
-    ):
+    if type(leaf) is np.ndarray and any(isinstance(x, np.ndarray) and np.may_share_memory(leaf, x) for x in args):
         return leaf.copy()
     return leaf

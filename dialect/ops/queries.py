@@ -18,7 +18,7 @@ from ..ir.types import BOOL_SCALAR, TENSOR, ScalarType, TensorType, Type
 from .sizes import check_axis, normalize_axis, product, tensor_type
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Tensor
+    from ...lowering.linalg.tensor_builder import Builder, TensorValue
     from ..ir.gradients import GradientBuilder
 
 _PYTHON: dict[DType, type] = {BOOL: bool, INT64: int, F64: float, C128: complex}
@@ -106,6 +106,29 @@ class DTypeCode(Query, name="dtype_code"):
         return DTYPES.index(dtype_of(np.asarray(args[0]).dtype))
 
 
+class DTypeConstant(Op, name="dtype_constant", rounding=Rounding.MOVES):
+    """What `dtype_code` gives for an array of a dtype, which the attribute writes out."""
+
+    exact = True
+    out = result()
+    dtype = attr(DTYPE)
+    fusion = Fusion.QUERY
+    failure = Failure.NEVER
+    no_gradient = True
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        return (ScalarType(INT64, DTYPES.index(attrs["dtype"])),)
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return DTYPES.index(attrs["dtype"])
+
+    @classmethod
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Any:
+        return b.scalar(DTYPES.index(attrs["dtype"]))
+
+
 class Count(Op, name="count", rounding=Rounding.MOVES):
     """A Python int ``x``, of which the kernel of a loop takes for granted that sizes depend on it.
 
@@ -134,12 +157,12 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
 
         Nothing else may count on it, see `infer`: a void run is repeated without the kernel.
         """
-        known = type_.value if isinstance(type_, ScalarType) else None
-        if known is None and attrs["equals"]:
-            known = parse_dim(attrs["equals"])
-        if known is None:
-            known = symbol(cls.name_of(attrs)) + (attrs["least"] - 1)
-        return ScalarType(INT64, known)
+        size = type_.value if isinstance(type_, ScalarType) else None
+        if size is None and attrs["equals"]:
+            size = parse_dim(attrs["equals"])
+        if size is None:
+            size = symbol(cls.name_of(attrs)) + (attrs["least"] - 1)
+        return ScalarType(INT64, size)
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -148,11 +171,11 @@ class Count(Op, name="count", rounding=Rounding.MOVES):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         (x,), attrs = args, cls.full_attrs(attrs)
-        wanted = attrs["equals"]
-        if not attrs["least"] <= x < FAR or (wanted.isdigit() and int(wanted) != x):
+        equals = attrs["equals"]
+        if not attrs["least"] <= x < FAR or (equals.isdigit() and int(equals) != x):
             # Types say what holds only if the number is what it was taken for.
             raise RangeError(
-                f"{x} stands for a size here, which was {wanted or attrs['least']} or more",
+                f"{x} stands for a size here, which was {equals or attrs['least']} or more",
                 hint="pf.knobs.unsupported = 'python' leaves such a call to Python",
             )
         return x
@@ -180,18 +203,18 @@ class Item(Op, name="item"):
         size = None if x.shape is None else product(x.shape)
         if isinstance(size, int) and size != 1:
             raise ShapeError("can only convert an array of size 1 to a Python scalar")
-        wanted = attrs.get("dtype")
-        if wanted is None and x.dtype is not None:
-            wanted = _KINDS[x.dtype.kind]
-        return (TENSOR if wanted is None else ScalarType(wanted),)
+        dtype = attrs.get("dtype")
+        if dtype is None and x.dtype is not None:
+            dtype = _KINDS[x.dtype.kind]
+        return (TENSOR if dtype is None else ScalarType(dtype),)
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         x = np.asarray(args[0])
         if x.size != 1:
             raise ShapeError("can only convert an array of size 1 to a Python scalar")
-        wanted = attrs.get("dtype") or _KINDS[dtype_of(x.dtype).kind]
-        return _PYTHON[wanted](x.reshape(()).item())
+        dtype = attrs.get("dtype") or _KINDS[dtype_of(x.dtype).kind]
+        return _PYTHON[dtype](x.reshape(()).item())
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -258,7 +281,7 @@ class ToTensor(Op, name="to_tensor", rounding=Rounding.MOVES):
         return np.asarray(args[0], None if dtype is None else dtype.numpy)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype

@@ -20,7 +20,7 @@ from ..ir.symbolic import Dim, Sym
 from ..ir.types import TENSOR, MaybeDim, ScalarType, Shape, TensorType, Type
 
 if TYPE_CHECKING:
-    from ...lowering.linalg.builder import Builder, Scalar, Tensor
+    from ...lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
 
 
 def tensor_type(type_: Type) -> TensorType:
@@ -37,19 +37,17 @@ def normalize_axis(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
 
-def normalize_axes(
-    axes: Sequence[int] | None, rank: int, repeated: str = "repeated axis"
-) -> tuple[int, ...]:
+def normalize_axes(axes: Sequence[int] | None, rank: int, repeated: str = "repeated axis") -> tuple[int, ...]:
     """Axes counted from the front, in the given order; None = all.
 
     Raises AxisError, or ShapeError with the text ``repeated``.
     """
     if axes is None:
         return tuple(range(rank))
-    found = tuple(normalize_axis(a, rank) for a in axes)
-    if len(set(found)) != len(found):
+    positions = tuple(normalize_axis(a, rank) for a in axes)
+    if len(set(positions)) != len(positions):
         raise ShapeError(repeated)
-    return found
+    return positions
 
 
 def check_axes(axes: Sequence[int] | None, type_: Type, extra: int = 0) -> Iterator[str]:
@@ -190,7 +188,7 @@ def known_scalar(value: Any) -> ScalarType:
     return ScalarType(I64, value if isinstance(value, (int, Sym)) else None)
 
 
-def as_tensor(b: Builder, value: Any) -> Tensor:
+def as_tensor(b: Builder, value: Any) -> TensorValue:
     """An operand of a `lower` method as a tensor: a number or scalar becomes a 0-d one."""
     if hasattr(value, "at"):
         return value
@@ -208,7 +206,7 @@ def is_nonnegative(size: MaybeDim, least: int = 1) -> bool:
     return size is not None and bounds(size, (least, math.inf))[0] >= 0
 
 
-def along(b: Builder, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+def along(b: Builder, x: TensorValue, axis: int | None) -> tuple[TensorValue, int]:
     """``x`` with ``axis`` counted from the front; without an axis, the flat tensor with axis 0."""
     if axis is None:
         return b.reshape(x, TensorType(x.dtype, (product(x.shape),))), 0
@@ -229,14 +227,14 @@ def position_within(b: Builder, index: int, size: Dim) -> Dim:
 
     A run of the kernel in which the axis is too short is void, and reads another place of it.
     """
-    if isinstance(size, int) or index in (0, -1):
-        return index if index >= 0 else size + index
     least = index + 1 if index >= 0 else -index
+    if isinstance(size, int) or index in (0, -1) or bounds(size)[0] >= least:
+        return index if index >= 0 else size + index
     b.forbid(lambda count: count < least, b.size(size))
     return sym_min(index, size - 1) if index >= 0 else sym_max(size + index, 0)
 
 
-def forbid_outside(b: Builder, indices: Tensor | Scalar, size: Dim) -> None:
+def forbid_outside(b: Builder, indices: TensorValue | Scalar, size: Dim) -> None:
     """Void a run of the kernel in which some index is out of range for an axis of this size."""
 
     def outside(index: Scalar) -> Scalar:

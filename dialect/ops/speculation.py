@@ -10,15 +10,17 @@ from typing import Any, ClassVar, Literal
 
 from ..dataclass import dataclass
 from ..errors import InternalError
+from ..guards.checks import ALL_FREE
+from ..guards.free_sizes import FreeSizes
 from ..guards.mismatch import check_types, fits_relaxed, flags_fit
-from ..guards.relaxed import relaxed, sizes_match
-from ..ir.attrs import I64, I64_ARRAY, SYMBOL, TYPE, TYPES, VALUE
+from ..guards.relaxed import relaxed
+from ..ir.attrs import BOOL, I64, I64_ARRAY, I64_ARRAYS, STR, STR_ARRAY, SYMBOL, TYPE, TYPES, VALUE
 from ..ir.op import Attrs, Op, attr, operand, result
 from ..ir.program import Instr, Module, Program
 from ..ir.size_algebra import multiple_of
 from ..ir.symbolic import Sym
-from ..ir.types import BOOL_SCALAR, ListType, TensorType, Type, with_shape
-from .queries import Dim
+from ..ir.types import BOOL_SCALAR, TensorType, Type, with_shape
+from .value_kinds import KINDS, ValueKind
 
 
 class Identity(Op):
@@ -60,18 +62,42 @@ class Profile(Identity, name="profile"):
 class ProfileValue(Identity, name="profile_value"):
     """Record a value that is no tensor: how often it was None, and what it was otherwise (R1.23).
 
-    ``none`` and ``present`` count hits; ``seen`` is there if every hit was the same number.
+    ``none`` and ``present`` count hits; ``seen`` is there if every hit was the same number. An observer
+    with a ``kind``, see `value_kinds`, has the value in the attribute of that kind instead, of which a
+    conditional constant is made (R3.4); ``failed`` is set, and stays, once a hit has differed (R3.5).
     """
 
     site = attr(I64)
     seen = attr(VALUE, default=None)
     none = attr(I64, default=0)
     present = attr(I64, default=0)
+    kind = attr(STR, default="")
+    failed = attr(BOOL, default=False)
+    profiled_int_list = attr(KINDS["int_list"].attribute, default=None)
+    profiled_bool_list = attr(KINDS["bool_list"].attribute, default=None)
+    profiled_reduction_size = attr(KINDS["reduction_size"].attribute, default=None)
+    profiled_view_size = attr(KINDS["view_size"].attribute, default=None)
+    profiled_bool = attr(KINDS["bool"].attribute, default=None)
+    profiled_int = attr(KINDS["int"].attribute, default=None)
+    profiled_string = attr(KINDS["string"].attribute, default=None)
+
+    @classmethod
+    def profiled(cls, attrs: Attrs) -> tuple[ValueKind, Any] | None:
+        """The value that was profiled, and its kind: that of the first attribute there is, in the order of R3.4."""
+        values = ((kind, attrs.get(kind.attr)) for kind in KINDS.values())
+        return next(((kind, value) for kind, value in values if value is not None), None)
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         if isinstance(types[0], TensorType):
             yield f"observes values that are no tensors, not {types[0]}"
+        if attrs["kind"] and attrs["kind"] not in KINDS:
+            yield f"kind '{attrs['kind']}' is none of {', '.join(KINDS)}"
+        for kind in KINDS.values():
+            if attrs[kind.attr] is not None and attrs["failed"]:
+                yield f"has failed, and {kind.attr}"
+            if (attrs[kind.attr] is not None or attrs["kind"] == kind.name) and str(types[0]) != str(kind.type):
+                yield f"a value of kind {kind.name} is of type {kind.type}, not {types[0]}"
         for field in ("site", "none", "present"):
             if attrs[field] < 0:
                 yield f"{field} must not be negative"
@@ -104,6 +130,11 @@ class Guard(Op):
     undifferentiable = "profiles and guards come after gradients"
 
     @classmethod
+    def free_sizes(cls, attrs: Attrs) -> FreeSizes:
+        """The relations between sizes that the check holds besides those of the types (A6)."""
+        return ALL_FREE
+
+    @classmethod
     def shared_operands(cls, result: int, count: int) -> tuple[int, ...]:
         return (result,) if result < count else ()
 
@@ -129,7 +160,7 @@ class Guard(Op):
 
 
 def _checked_part(type_: Type) -> Type:
-    """What has been established once the check passed: sizes count only as a whole (R1.39)."""
+    """The facts that a passed check has established: sizes count only as a whole (R1.39)."""
     if isinstance(type_, TensorType) and None in (type_.shape or ()):
         return with_shape(type_, None)
     return type_
@@ -152,7 +183,7 @@ class DynamicGuard(Guard, name="dynamic_guard"):
         for index, type_ in enumerate(tensors):
             if not type_.is_complete:
                 yield f"expected type {index} must have a dtype and all sizes"
-        bound = {found[0] for d in dims if (found := multiple_of(d)) is not None}
+        bound = {multiple[0] for d in dims if (multiple := multiple_of(d)) is not None}
         used = {name for d in dims if isinstance(d, Sym) for name in d.symbols}
         for name in sorted(used - bound):
             yield f"no operand has a dimension that is {name} or a multiple of it"
@@ -176,6 +207,15 @@ class FusionGroup(Subgraph, name="fusion_group"):
     """Run the fused kernel compiled from ``callee``, whose arguments have refined types."""
 
 
+class CudaGroup(FusionGroup, name="cuda_group"):
+    """A group of the fuser of device groups: its guard leaves sizes other than 0 and 1 free (R3.18, R3.35).
+
+    Groups of one ``cache_id`` have equal bodies, and share a kernel (R3.49).
+    """
+
+    cache_id = attr(STR, default=None)
+
+
 class FallbackGraph(Subgraph, name="fallback_graph"):
     """The unspecialised body of a group, run when its guard fails (R1.38)."""
 
@@ -195,7 +235,7 @@ class CallFallback(Subgraph, name="call_fallback"):
 
 
 class RgCheck(Guard, name="rg_check"):
-    """Whether tensors are of the dtypes and ranks, and carry the flags, of a differentiated graph.
+    """True if tensors are of the dtypes and ranks, and carry the flags, of a differentiated graph.
 
     The flag of a tensor counts, whatever gradient mode is (R1.39). Sizes are not compared.
     """
@@ -212,9 +252,25 @@ class RgCheck(Guard, name="rg_check"):
 
 
 class CudaGuard(Guard, name="cuda_guard"):
-    """Compare with the expected types, but let sizes other than 0 and 1 differ (R3.42)."""
+    """Compare with the expected types, but let sizes other than 0 and 1 differ (R3.42).
+
+    The sizes fit each other as `FreeSizes` says by ``equal`` and ``fit`` (A6), which follow from the ops
+    that are guarded.
+    """
 
     behavior = "relaxed"
+    equal = attr(I64_ARRAYS, default=())
+    fit = attr(STR_ARRAY, default=())
+
+    @classmethod
+    def free_sizes(cls, attrs: Attrs) -> FreeSizes:
+        attrs = cls.full_attrs(attrs)
+        return FreeSizes(tuple(attrs["equal"]), tuple(attrs["fit"]))
+
+    @classmethod
+    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
+        yield from super().verify(types, attrs)
+        yield from cls.free_sizes(attrs).complaints(attrs["types"])
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -222,35 +278,7 @@ class CudaGuard(Guard, name="cuda_guard"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return (*args, fits_relaxed(attrs["types"], args))
-
-
-class SizeEq(Op, name="size_eq"):
-    """Compare the target sizes of a sum with those that were profiled; either may be None (R3.43).
-
-    ``sizes`` is a list of numbers. ``reference`` is empty where None was profiled.
-    """
-
-    sizes = operand()
-    passed = result()
-    reference = attr(I64_ARRAY)
-    undifferentiable = "profiles and guards come after gradients"
-
-    @classmethod
-    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-        return (BOOL_SCALAR,)
-
-    @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return sizes_match(args[0], attrs["reference"])
-
-    @classmethod
-    def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
-        if not isinstance(types[0], ListType):
-            yield f"operand 0 must be a list, not {types[0]}"
-        for size in attrs["reference"]:
-            if size < 0:
-                yield f"reference has a negative size: {size}"
+        return (*args, fits_relaxed(attrs["types"], args, cls.free_sizes(attrs)))
 
 
 class DiffGraph(Op, name="diff_graph"):
@@ -300,9 +328,12 @@ class DiffGraph(Op, name="diff_graph"):
 
 
 _INDICES = (
-    "f_real_outputs", "df_input_vjps", "df_input_captured_inputs", "df_input_captured_outputs",
+    "f_real_outputs",
+    "df_input_vjps",
+    "df_input_captured_inputs",
+    "df_input_captured_outputs",
     "df_output_vjps",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -335,27 +366,12 @@ class Gradient:
 
     def pack(self, forward: str, reverse: str) -> dict[str, Any]:
         """Attributes of a `DiffGraph` whose halves are functions of these names (R2.18)."""
-        indices = (
-            self.real_outputs, self.input_vjps, self.captured_inputs, self.captured_outputs,
-            self.output_vjps,
-        )  # fmt: skip
+        indices = (self.real_outputs, self.input_vjps, self.captured_inputs, self.captured_outputs, self.output_vjps)
         return {"forward": forward, "reverse": reverse, **dict(zip(_INDICES, indices, strict=True))}
-
-    @property
-    def shapes_alone(self) -> frozenset[int]:
-        """The captured inputs, as inputs of ``forward``, of which only sizes are read."""
-        first = len(self.input_vjps)
-        given = dict(zip(self.reverse.inputs[first:], self.captured_inputs, strict=False))
-        read = {
-            v for instr in self.reverse.body.walk() if instr.op is not Dim for v in instr.operands
-        }  # fmt: skip
-        read.update(self.reverse.outputs)
-        read.update(v for i in self.reverse.body.walk() for b in i.blocks for v in b.outputs)
-        return frozenset(k for v, k in given.items() if v not in read)
 
     @classmethod
     def of(cls, instr: Instr, module: Module) -> Gradient:
-        """What a differentiated `DiffGraph` of a module describes (R2.18).
+        """The description of a differentiated `DiffGraph` of a module (R2.18).
 
         Raises InternalError for any other op.
         """
@@ -367,7 +383,19 @@ class Gradient:
 
 
 __all__ = [
-    "CallFallback", "CudaGuard", "DiffGraph", "DynamicGuard", "FallbackGraph", "FusionGroup",
-    "Gradient", "Guard", "Profile", "ProfileCounter", "ProfileValue", "RgCheck", "SizeEq",
-    "Subgraph", "TypeCheck",
-]  # fmt: skip
+    "CallFallback",
+    "CudaGroup",
+    "CudaGuard",
+    "DiffGraph",
+    "DynamicGuard",
+    "FallbackGraph",
+    "FusionGroup",
+    "Gradient",
+    "Guard",
+    "Profile",
+    "ProfileCounter",
+    "ProfileValue",
+    "RgCheck",
+    "Subgraph",
+    "TypeCheck",
+]

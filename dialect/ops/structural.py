@@ -1,4 +1,4 @@
-"""What ops have in common that are compiled only where their sizes are proven to fit.
+"""The base of ops that are compiled only where their sizes are proven to fit.
 
 NumPy checks sizes at run time. A kernel takes them on trust, so such an op is lowered only where
 the sizes, symbolic ones included, provably fit; elsewhere tier 0 runs it, and checks.

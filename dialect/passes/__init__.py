@@ -10,5 +10,5 @@ from functools import cache
 @cache
 def load_passes() -> None:
     """Import every module below this folder, which registers the passes declared there."""
-    for found in pkgutil.walk_packages(__path__, f"{__name__}."):
-        importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)

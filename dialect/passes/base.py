@@ -1,4 +1,4 @@
-"""What a pass is, and the table of all of them.
+"""The base class of passes, and the table of all of them.
 
 A pass is a frozen dataclass with a kebab-case ``name``; its fields are its options (so
 ``form-fusions{min-size=2}`` sets ``min_size``), its docstring is its help, and ``run`` rewrites a

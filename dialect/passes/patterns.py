@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..ir.op import OPS, Op
+from ..mlir.aliases import WrittenMemory
 from ..mlir.facts import sharing_matters
-from ..mlir.memory import Memory
 from ..mlir.rewrite import attrs_of, functions, symbol_of, walk
 from .base import Pass
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from mlir import ir
 
 
-class Function:
-    """What patterns ask of the function that an op is in; it is found out when first asked."""
+class FunctionFacts:
+    """Facts of the function that an op is in, each computed when a pattern first asks for it."""
 
     def __init__(self, func: ir.Operation, module: ir.Module, shared: dict[str, bool]) -> None:
         self._func, self._module = func, module
         self._shared = shared  # of all functions, empty until the first of them is asked
 
     @cached_property
-    def memory(self) -> Memory:
-        """What is written in the function."""
-        return Memory(self._func)
+    def memory(self) -> WrittenMemory:
+        """The memory that is written in the function."""
+        return WrittenMemory(self._func)
 
     @cached_property
     def careful(self) -> bool:
@@ -43,7 +43,7 @@ class Function:
 class Match:
     """An op of a class that a pattern names."""
 
-    def __init__(self, op: ir.Operation, cls: type[Op], function: Function, options: Any) -> None:
+    def __init__(self, op: ir.Operation, cls: type[Op], function: FunctionFacts, options: Any) -> None:
         self.op, self.cls, self.function = op, cls, function
         self.options = options  # the pass, which holds its options
 
@@ -96,11 +96,11 @@ class PatternPass(Pass):
         shared: dict[str, bool] = {}
         for func in functions(module):
             # Listed before anything changes: an op that is made or erased later is not met.
-            found = [(op, known) for op in self.order(func) if (known := matching[op.name])]
-            if not found:
+            sites = [(op, entry) for op in self.order(func) if (entry := matching[op.name])]
+            if not sites:
                 continue
-            function = Function(func, module, shared)
-            for op, (cls, patterns) in found:
+            function = FunctionFacts(func, module, shared)
+            for op, (cls, patterns) in sites:
                 match = Match(op, cls, function, self)
                 for pattern in patterns if self.wants(match) else ():
                     changes = pattern.rewrite(match)
@@ -120,8 +120,8 @@ class _Matching(dict[str, "tuple[type[Op], list[Pattern]] | None"]):
         cls = OPS.get(name)
         if cls is None:
             return None  # a class of this name may yet be declared
-        found = [pattern for pattern in self._patterns if issubclass(cls, pattern.ops)]
-        self[name] = (cls, found) if found else None
+        patterns = [pattern for pattern in self._patterns if issubclass(cls, pattern.ops)]
+        self[name] = (cls, patterns) if patterns else None
         return self[name]
 
 

@@ -1,7 +1,7 @@
 """The pass lists of both executors as named pipelines (R1.24 - R1.27, R1.36, R1.45, R2.9 - R2.12).
 
-`pre-fusion` and `post-fusion` are empty places for passes of users: an option of that name fills
-them, as `general-fuser=no-fuser` chooses another fuser.
+`pre-fusion` and `post-fusion` are empty places for passes of users, and `left-over` is one for the
+executor's: an option of that name fills them, as `general-fuser=no-fuser` chooses another fuser.
 """
 
 from __future__ import annotations
@@ -33,6 +33,15 @@ STANDARD: dict[str, str] = {
     "no-fuser": "specialize,unroll-loops{max-ops=64},functionalize,batch-matmul",
     "pre-fusion": "",
     "post-fusion": "",
+    # R3.1: stands in `post-fusion` where it is switched on. Kernels are made of its groups later, by the lowering.
+    "device-fuser": (
+        "extract-constants,specialize,functionalize,split-linear,split-conv,views-to-copies,"
+        "partition-device-groups,insert-device-guards,repair-batch-norm,remove-value-observers,"
+        "drop-unprofiled-groups,dtype-only-results,join-views,copies-to-views,export-fallbacks,"
+        "cse-profuse,dce,shape-peephole,left-over,erase-types,dedupe-device-groups"
+    ),
+    # What is in no device group: an executor has the general fuser take it, while there are types.
+    "left-over": "",
     "no-grad": "pre-fusion,lower-lists,general-fuser,post-fusion,erase-types",
     # R1.29 - R1.34: what a graph that needs gradients gets in the place of `no-grad`. Halves of
     # subgraphs are fused by executors of their own, which evaluate no gradient blocks.
@@ -48,8 +57,7 @@ STANDARD: dict[str, str] = {
     "propagate": "fold,propagate-shapes,propagate-requires-grad",
     # R2.11
     "differentiable-optimization": (
-        "dce,cse-profuse,pool-constants,peephole,fold,unroll-loops{factor=1},cse-profuse,"
-        "in-place-check"
+        "dce,cse-profuse,pool-constants,peephole,fold,unroll-loops{factor=1},cse-profuse,in-place-check"
     ),
     # R2.12: every size is a symbol, and what groups ask of sizes is guarded.
     "rank-fuser": (
@@ -58,9 +66,7 @@ STANDARD: dict[str, str] = {
     ),
     "non-differentiable-optimization": "pre-fusion,decompose,batch-matmul,rank-fuser,post-fusion",
     # R2.10, for a graph that needs no gradient.
-    "spec-driven": (
-        "required,propagate,differentiable-optimization,non-differentiable-optimization,dce"
-    ),
+    "spec-driven": ("required,propagate,differentiable-optimization,non-differentiable-optimization,dce"),
     # R2.10, R2.15, for one that does: halves of subgraphs are compiled by executors of their own.
     "spec-driven-grad": (
         "required,propagate,differentiable-optimization,functionalize,propagate,form-diff-graphs,"
@@ -73,10 +79,10 @@ STANDARD: dict[str, str] = {
     # whose guards make facts of them. Fallback bodies, copied by then, stay as they were written.
     "typed-rewrites": "remove-expand,canonicalize-profuse{numbers=true},decompose,peephole",
     # What the lowering expects of fusion functions.
-    "prepare-kernels": ("typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"),
+    "prepare-kernels": ("free-group-sizes,typed-rewrites,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"),
 }
 
 
 def differentiates(pipeline: str) -> bool:
-    """Whether a pipeline may name passes of `dialect.autodiff`, which must be loaded."""
+    """True if a pipeline may name passes of `dialect.autodiff`, which must be loaded."""
     return "grad" in pipeline or "differentiate" in pipeline

@@ -20,7 +20,7 @@ _OPTION_TYPES: dict[type[Pass], dict[str, Any]] = {}  # reading annotations is s
 
 
 @dataclass(frozen=True)
-class Item:
+class PipelineItem:
     """One pass, named pipeline or nested pipeline as it stands in the text."""
 
     name: str
@@ -30,7 +30,7 @@ class Item:
 
 
 @functools.lru_cache(maxsize=256)
-def split_items(text: str) -> tuple[Item, ...]:
+def split_items(text: str) -> tuple[PipelineItem, ...]:
     """Items of a pipeline, split at the outermost commas. Raises PipelineError."""
     items = []
     parts = _split(text, ",")
@@ -38,10 +38,10 @@ def split_items(text: str) -> tuple[Item, ...]:
         return ()
     for part in parts:
         part = part.strip()
-        found = _ITEM.fullmatch(part)
-        if not found:
+        match = _ITEM.fullmatch(part)
+        if not match:
             raise PipelineError(f"bad pipeline {text!r}: expected a pass name, found {part!r}")
-        items.append(Item(found["name"], part, found["options"] or "", found["nested"]))
+        items.append(PipelineItem(match["name"], part, match["options"] or "", match["nested"]))
     return tuple(items)
 
 
@@ -97,7 +97,7 @@ def option_names(cls: type[Pass]) -> list[str]:
     return [name.replace("_", "-") for name in option_types(cls)]
 
 
-def make_pass(cls: type[Pass], item: Item) -> Pass:
+def make_pass(cls: type[Pass], item: PipelineItem) -> Pass:
     """A pass with the options that an item gives. Raises PipelineError, naming the option."""
     types, owner = option_types(cls), f"pass {cls.name}"
     values: dict[str, Any] = {}
@@ -115,12 +115,12 @@ def make_pass(cls: type[Pass], item: Item) -> Pass:
 
 def option_types(cls: type[Pass]) -> dict[str, Any]:
     """Type of each option field of a pass, by field name."""
-    found = _OPTION_TYPES.get(cls)
-    if found is None:
+    types = _OPTION_TYPES.get(cls)
+    if types is None:
         hints = get_type_hints(cls)
-        found = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
-        _OPTION_TYPES[cls] = found
-    return found
+        types = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
+        _OPTION_TYPES[cls] = types
+    return types
 
 
 def option_help(cls: type[Pass]) -> str:
@@ -147,6 +147,4 @@ def _value(cls: type[Pass], key: str, text: str, type_: Any) -> Any:
         return type_(text)
     except (ValueError, KeyError):
         word = {bool: "true or false", int: "an integer", float: "a number"}.get(type_, type_)
-        raise PipelineError(
-            f"pass {cls.name}: option {key!r} must be {word}, not {text!r}"
-        ) from None
+        raise PipelineError(f"pass {cls.name}: option {key!r} must be {word}, not {text!r}") from None

@@ -1,4 +1,4 @@
-"""What is known of a call's arguments, written onto the inputs of a graph (R2.8)."""
+"""The types of a call's arguments, written onto the inputs of a graph (R2.8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 from ..ir.program import Block, Instr, Module, Program
 from ..ir.types import TensorType, Type
 from ..ops.control_flow.control import ControlFlow
-from ..ops.gradients import AutogradZero
+from ..ops.gradient_ops import AutogradZero
 from ..ops.speculation import Profile
 from .observers import erased
 
@@ -23,18 +23,16 @@ def with_input_types(module: Module, types: Sequence[Type | None]) -> Module:
     main = module.main
     bare = {value: erased(main.type_of(value)) for value in range(main.count)}
     copy = Program(main.name, types=bare, count=main.count)
-    writer = _Writer(copy, main.inputs, types)
+    writer = _BlockCopier(copy, main.inputs, types)
     copy.body = writer.block(main.body)
     copy.body.instrs[:0] = writer.head
     return Module(copy, dict(module.functions))
 
 
-class _Writer:
+class _BlockCopier:
     """Copies blocks: ``absent`` inputs are replaced, ``typed`` ones forgotten where tied."""
 
-    def __init__(
-        self, program: Program, inputs: Sequence[int], types: Sequence[Type | None]
-    ) -> None:
+    def __init__(self, program: Program, inputs: Sequence[int], types: Sequence[Type | None]) -> None:
         self.program = program
         self.sites = count()
         self.head: list[Instr] = []
@@ -54,17 +52,12 @@ class _Writer:
             tied = issubclass(instr.op, ControlFlow)
             operands = self._values(instr.operands, out, tied)
             blocks = tuple(self.block(b, nested=True) for b in instr.blocks)
-            out.instrs.append(
-                Instr(instr.op, operands, instr.results, dict(instr.attrs), blocks, instr.loc)
-            )
+            out.instrs.append(Instr(instr.op, operands, instr.results, dict(instr.attrs), blocks, instr.loc))
         out.outputs = self._values(block.outputs, out, nested)
         return out
 
     def _values(self, values: Sequence[int], out: Block, tied: bool) -> tuple[int, ...]:
-        return tuple(
-            self._forgotten(v, out) if tied and v in self.typed else self.absent.get(v, v)
-            for v in values
-        )
+        return tuple(self._forgotten(v, out) if tied and v in self.typed else self.absent.get(v, v) for v in values)
 
     def _forgotten(self, value: int, out: Block) -> int:
         """``value`` with nothing known of it."""

@@ -1,1 +1,1 @@
-"""What users hand over, checked and described: options, arrays, argument specs."""
+"""The options, arrays and argument specs that users hand over, checked and described."""

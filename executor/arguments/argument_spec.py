@@ -18,7 +18,7 @@ from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.gradient_mode import requires_grad
 from ...dialect.ir.program import Program
 from ...dialect.ir.types import TensorType
-from ...dialect.ops.gradients import Definedness
+from ...dialect.ops.gradient_ops import Definedness
 
 NESTING_LIMIT = 128
 """Leaves of arguments nested deeper than this are not specialised (R2.8)."""
@@ -26,8 +26,8 @@ NESTING_LIMIT = 128
 _ABSENT = TensorType(defined=False)
 
 
-class Record(NamedTuple):
-    """What a spec keeps of one tensor (R2.7).
+class TensorRecord(NamedTuple):
+    """The part of one tensor that a spec keeps (R2.7).
 
     ``requires_grad`` is the tensor's flag AND gradient mode. Without a dtype it stands for an
     undefined tensor, or for a Python number in a tensor's place, which is not specialised.
@@ -49,7 +49,7 @@ class Record(NamedTuple):
         return TensorType(dtype_of(self.dtype), shape, None, device, self.requires_grad, True)
 
 
-UNDEFINED, NUMBER = Record(None, 0, defined=False), Record(None, 0)
+UNDEFINED, NUMBER = TensorRecord(None, 0, defined=False), TensorRecord(None, 0)
 
 
 class ArgumentSpec:
@@ -61,7 +61,7 @@ class ArgumentSpec:
 
     __slots__ = ("_hash", "present", "records")
 
-    def __init__(self, records: tuple[Record, ...], present: tuple[bool, ...] = ()) -> None:
+    def __init__(self, records: tuple[TensorRecord, ...], present: tuple[bool, ...] = ()) -> None:
         self.records, self.present = records, present
         self._hash = hash((len(records), len(present), *records))
 
@@ -69,11 +69,7 @@ class ArgumentSpec:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ArgumentSpec)
-            and self.present == other.present
-            and self.records == other.records
-        )
+        return isinstance(other, ArgumentSpec) and self.present == other.present and self.records == other.records
 
     def __str__(self) -> str:
         shown = [_text(record) for record in self.records]
@@ -84,7 +80,7 @@ class ArgumentSpec:
         return f"ArgumentSpec({self})"
 
 
-class Step(NamedTuple):
+class RecipeStep(NamedTuple):
     """One instruction of a recipe.
 
     Attributes:
@@ -100,11 +96,11 @@ class Step(NamedTuple):
 class Recipe:
     """The steps that make the spec of a call from the graph's inputs; see `compile_recipe`."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RecipeStep, ...]
 
     def spec(self, values: Sequence[Any]) -> ArgumentSpec:
         """The key of a call with these inputs."""
-        records: list[Record] = []
+        records: list[TensorRecord] = []
         present: list[bool] = []
         at = 0
         for what, width in self.steps:
@@ -141,39 +137,34 @@ def compile_recipe(program: Program, depths: Sequence[int] = ()) -> Recipe:
         program: the graph.
         depths: number of containers around each of the first inputs; the others are in none.
     """
-    asked = {
-        value
-        for instr in program.body.walk()
-        if issubclass(instr.op, Definedness)
-        for value in instr.operands
-    }
-    steps: list[Step] = []
+    optional = {value for instr in program.body.walk() if issubclass(instr.op, Definedness) for value in instr.operands}
+    steps: list[RecipeStep] = []
     for index, value in enumerate(program.inputs):
         deep = index < len(depths) and depths[index] > NESTING_LIMIT
         if isinstance(program.type_of(value), TensorType) and not deep:
-            steps.append(Step("optional" if value in asked else "tensor"))
+            steps.append(RecipeStep("optional" if value in optional else "tensor"))
         elif steps and steps[-1].what == "skip":
-            steps[-1] = Step("skip", steps[-1].width + 1)
+            steps[-1] = RecipeStep("skip", steps[-1].width + 1)
         else:
-            steps.append(Step("skip"))
+            steps.append(RecipeStep("skip"))
     return Recipe(tuple(steps))
 
 
-def record_of(value: Any) -> Record:
+def record_of(value: Any) -> TensorRecord:
     """The record of a run-time value: an array, a NumPy scalar, a number, or None (undefined)."""
     if type(value) is np.ndarray:
-        return Record(value.dtype, value.ndim)
+        return TensorRecord(value.dtype, value.ndim)
     if value is None:
         return UNDEFINED
     if isinstance(value, DeviceTensor):
         device, _, index = value.device.partition(":")
-        return Record(value.dtype, value.ndim, requires_grad(value), device, int(index or 0))
+        return TensorRecord(value.dtype, value.ndim, requires_grad(value), device, int(index or 0))
     if not isinstance(value, (np.ndarray, np.generic)):
         return NUMBER
-    return Record(value.dtype, value.ndim, requires_grad(value))
+    return TensorRecord(value.dtype, value.ndim, requires_grad(value))
 
 
-def _text(record: Record) -> str:
+def _text(record: TensorRecord) -> str:
     if record.dtype is None:
         return "a number" if record.defined else "undefined"
     text = f"{dtype_of(record.dtype)}[{', '.join('?' * record.rank)}]"

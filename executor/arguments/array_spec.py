@@ -46,10 +46,10 @@ def spec(dtype: str, *shape: int) -> Spec:
 
 def parse_spec(text: str) -> Spec:
     """``"f32[4,8]"`` -> Spec; raises ArgumentError for other text, DTypeError for the dtype."""
-    found = re.fullmatch(r"\s*(\w+)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\]\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*(\w+)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\]\s*", text)
+    if not match:
         raise ArgumentError(f"{text!r} is no argument description", hint="write f32[4,8] or f64[]")
-    return spec(found[1], *(int(d) for d in found[2].split(",") if d.strip()))
+    return spec(match[1], *(int(d) for d in match[2].split(",") if d.strip()))
 
 
 def load_npy(path: str) -> np.ndarray:

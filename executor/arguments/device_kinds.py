@@ -1,4 +1,4 @@
-"""Which types of device arrays this process has met, and how each becomes a leaf."""
+"""The types of device arrays that this process has met, and how each becomes a leaf."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ converts: dict[type, Callable[[Any], Any]] = {}  # type of device arrays -> func
 
 
 def kinds_met() -> int:
-    """How many types of device arrays this process has seen."""
+    """The number of types of device arrays that this process has seen."""
     return len(converts)
 
 

@@ -14,18 +14,11 @@ from ...dialect.ir.op import Op, op_named
 from ...dialect.ir.program import Instr, Module, Program
 from ...dialect.ir.symbolic import Dim, symbol
 from ...dialect.ir.types import FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, ScalarType, Type
-from ...dialect.ops.backward import (
-    LISTS,
-    AccumulateGrad,
-    CallHook,
-    FinalCallbacks,
-    ListGet,
-    ValidateGrads,
-)
+from ...dialect.ops.backward import LISTS, AccumulateGrad, CallHook, FinalCallbacks, ListGet, ValidateGrads
 from ..tape.node import Accumulate, Node
-from .outline import Outline
-from .record import RECORDS, record_opaque
-from .rules import Function, tensor
+from .node_gradients import RuleFunction, tensor
+from .node_recording import RECORDS, record_opaque
+from .walk_outline import Outline
 
 Place = tuple[int, int]  # of a size: which shape of the walk, and which axis
 Dims = dict[Place, int]  # sizes that change, with the numbers of their symbols
@@ -39,7 +32,7 @@ def number_type(x: float) -> ScalarType:
 
 
 class Captured:
-    """What a capture has made.
+    """The result of a capture.
 
     Attributes:
         module: the graph, a main program with five lists as inputs, and private functions.
@@ -54,10 +47,17 @@ class Captured:
     """
 
     def __init__(
-        self, module: Module, sizes: Sequence[Place], arrays: Sequence[int],
-        numbers: Sequence[int], origins: dict[int, str], defined: Sequence[bool], leaves: int,
-        order: Sequence[int], starts: Sequence[int],
-    ) -> None:  # fmt: skip
+        self,
+        module: Module,
+        sizes: Sequence[Place],
+        arrays: Sequence[int],
+        numbers: Sequence[int],
+        origins: dict[int, str],
+        defined: Sequence[bool],
+        leaves: int,
+        order: Sequence[int],
+        starts: Sequence[int],
+    ) -> None:
         self.module, self.sizes, self.arrays, self.origins = module, sizes, arrays, origins
         self.numbers, self.defined, self.leaves = numbers, defined, leaves
         self.order, self.starts = order, starts
@@ -73,9 +73,7 @@ class Capture:
         changing: which numbers do.
     """
 
-    def __init__(
-        self, number: int, outline: Outline, dynamic: Dims, changing: Numbers = frozenset()
-    ) -> None:
+    def __init__(self, number: int, outline: Outline, dynamic: Dims, changing: Numbers = frozenset()) -> None:
         self.number, self.outline, self.pattern = number, outline, outline.pattern
         self.program = Program(f"CompiledAutograd{number}")
         self.lists = [self.program.new_value(ListType()) for _ in LISTS]
@@ -83,7 +81,7 @@ class Capture:
         self.head: list[Instr] = []
         self.body: list[Instr] = []
         self.functions: dict[str, Program] = {}
-        self.made: dict[Any, Function] = {}
+        self.made: dict[Any, RuleFunction] = {}
         self.counts: dict[str, int] = {}
         self.origins: dict[int, str] = {}
         self.subgraphs: dict[Any, list[int]] = {}
@@ -104,19 +102,13 @@ class Capture:
         owners = self._owners()
         first = {p: k for k, p in reversed(list(enumerate(self.pattern)))}
         self.array_slots = [first[p] for p in range(len(first))]
-        self.arrays = [
-            self._get(0, p, TENSOR, owners[0][k]) for p, k in enumerate(self.array_slots)
-        ]
+        self.arrays = [self._get(0, p, TENSOR, owners[0][k]) for p, k in enumerate(self.array_slots)]
         count = len(self.arrays)
-        self.leaf_values = [
-            self._get(0, count + k, TENSOR, owners[5][k]) for k in range(outline.leaves)
-        ]
+        self.leaf_values = [self._get(0, count + k, TENSOR, owners[5][k]) for k in range(outline.leaves)]
         first_of = {symbol: at for at, symbol in sorted(self.dynamic.items(), reverse=True)}
         self.size_slots = [first_of[symbol] for symbol in sorted(first_of)]
-        made = [
-            self._get(1, k, INT_SCALAR, owners[1][at[0]]) for k, at in enumerate(self.size_slots)
-        ]
-        self.sizes = {at: made[symbol] for at, symbol in self.dynamic.items()}
+        symbol_values = [self._get(1, k, INT_SCALAR, owners[1][at[0]]) for k, at in enumerate(self.size_slots)]
+        self.sizes = {at: symbol_values[symbol] for at, symbol in self.dynamic.items()}
         self.scalars = [
             self._get(2, k, INT_SCALAR if kind is int else FLOAT_SCALAR, owners[2][k])
             for k, kind in enumerate(outline.scalars)
@@ -136,12 +128,13 @@ class Capture:
         return [
             [
                 label
-                for label, start, end in zip(labels, (0, *(m[which] for m in ends[:-1])),
-                                             (m[which] for m in ends), strict=True)
+                for label, start, end in zip(
+                    labels, (0, *(m[which] for m in ends[:-1])), (m[which] for m in ends), strict=True
+                )
                 for _ in range(end - start)
             ]
             for which in range(7)
-        ]  # fmt: skip
+        ]
 
     def _get(self, which: int, index: int, type_: Type, origin: str) -> int:
         value = self.program.new_value(type_)
@@ -151,9 +144,7 @@ class Capture:
 
     # --- emitting ---------------------------------------------------------------------------------
 
-    def emit(
-        self, op: type[Op], operands: Sequence[int], known: Sequence[Type], **attrs: Any
-    ) -> tuple[int, ...]:
+    def emit(self, op: type[Op], operands: Sequence[int], known: Sequence[Type], **attrs: Any) -> tuple[int, ...]:
         """Append an instruction, with the label of the node that is recorded.
 
         ``known``: the types of its results.
@@ -165,37 +156,42 @@ class Capture:
         self.origins.update(dict.fromkeys(results, self.origin))
         return results
 
-    def hook(self, kind: str, given: Sequence[int | None], replaced: int) -> list[int | None]:
+    def hook(self, kind: str, arguments: Sequence[int | None], replaced: int) -> list[int | None]:
         """Record a call of the next hook; what takes the place of the first of what it is given."""
-        values = [v for v in given if v is not None]
-        first = [v for v in given[:replaced] if v is not None]
-        found = iter(self.emit(
-            CallHook, (self.hook_values[self.next_hook], *values),
-            [self.program.type_of(v) for v in first], hook_type=kind, replaced=replaced,
-            present=tuple(v is not None for v in given),
-        ))  # fmt: skip
+        values = [v for v in arguments if v is not None]
+        first = [v for v in arguments[:replaced] if v is not None]
+        replacements = iter(
+            self.emit(
+                CallHook,
+                (self.hook_values[self.next_hook], *values),
+                [self.program.type_of(v) for v in first],
+                hook_type=kind,
+                replaced=replaced,
+                present=tuple(v is not None for v in arguments),
+            )
+        )
         self.starts[self.next_hook] = len(self.order)
         self.next_hook += 1
-        return [None if v is None else next(found) for v in given[:replaced]]
+        return [None if v is None else next(replacements) for v in arguments[:replaced]]
 
-    def validate(self, found: Sequence[int | None], edges: Sequence[Any]) -> list[int | None]:
+    def validate(self, gradients: Sequence[int | None], edges: Sequence[Any]) -> list[int | None]:
         """Record one check of what a node has computed, against the edges (R4.19)."""
-        kept = [k for k, v in enumerate(found) if v is not None]
-        if not kept:
-            return list(found)
+        present = [k for k, v in enumerate(gradients) if v is not None]
+        if not present:
+            return list(gradients)
         types, sizes = [], []
-        for k in kept:
+        for k in present:
             node, index = edges[k]
             at = self.meta_at(node, index)
             types.append(tensor(self.shape(at), node.metas[index][1]))
             sizes += self.sizes_of(at)
-        values = [found[k] for k in kept]
+        values = [gradients[k] for k in present]
         results = self.emit(ValidateGrads, (*values, *sizes), types, types=tuple(types))  # type: ignore[arg-type]
-        checked = dict(zip(kept, results, strict=True))
-        return [checked.get(k) for k in range(len(found))]
+        checked = dict(zip(present, results, strict=True))
+        return [checked.get(k) for k in range(len(gradients))]
 
     def subgraph(self, op: Any) -> str:
-        """What values of a pasted subgraph are named by: ``aot0``, then ``aot0_1`` (R4.32)."""
+        """The prefix of the names of values of a pasted subgraph: ``aot0``, then ``aot0_1`` (R4.32)."""
         number, times = self.subgraphs.setdefault(op, [len(self.subgraphs), 0])
         self.subgraphs[op][1] += 1
         return f"aot{number}_{times}" if times else f"aot{number}"
@@ -212,18 +208,14 @@ class Capture:
 
     def sizes_of(self, at: int) -> list[int]:
         """The values of those sizes of a shape that change."""
-        return [
-            self.sizes[at, axis]
-            for axis in range(len(self.outline.shapes[at]))
-            if (at, axis) in self.dynamic
-        ]
+        return [self.sizes[at, axis] for axis in range(len(self.outline.shapes[at])) if (at, axis) in self.dynamic]
 
     def meta_at(self, node: Node, index: int) -> int:
         """The place, among the shapes of the walk, of that of an output of a node."""
         return self.outline.marks[self.outline.places[node]][1] + index
 
     def marks(self, node: Node) -> tuple[int, ...]:
-        """Where the lists of the walk begin for a node."""
+        """The places where the lists of the walk begin for a node."""
         return self.outline.marks[self.outline.places[node]]
 
     # --- the run ----------------------------------------------------------------------------------
@@ -231,53 +223,59 @@ class Capture:
     def run(self) -> Captured:
         """Record the run, in the order in which the engine would do it (R4.17)."""
         outline = self.outline
-        found = self._record()
+        gradients = self._record()
         self.origin, self.loc = "", None
         self.emit(FinalCallbacks, (), ())
         body = self.program.body
         body.instrs = [*self.head, *self.body]
-        body.outputs = tuple(v for v in found if v is not None)
+        body.outputs = tuple(v for v in gradients if v is not None)
         return Captured(
-            Module(self.program, self.functions), self.size_slots, self.array_slots,
-            self.number_slots, self.origins, [v is not None for v in found], outline.leaves,
-            self.order, self.starts,
-        )  # fmt: skip
+            Module(self.program, self.functions),
+            self.size_slots,
+            self.array_slots,
+            self.number_slots,
+            self.origins,
+            [v is not None for v in gradients],
+            outline.leaves,
+            self.order,
+            self.starts,
+        )
 
     def _record(self) -> list[int | None]:
         outline = self.outline
         captures = outline.captures or {}
-        found: list[int | None] = [None] * sum(map(len, captures.values()))
+        gradients: list[int | None] = [None] * sum(map(len, captures.values()))
         waiting = dict.fromkeys(outline.nodes, 0)
         for node in outline.nodes:
             for edge in node.edges:
                 if edge is not None:
                     waiting[edge[0]] += 1
-        held: dict[Node, list[int | None]] = {}
+        pending: dict[Node, list[int | None]] = {}
         for k, (node, index, root) in enumerate(outline.roots):
             value = self.arrays[self.pattern[k]]
             self.program.types[value] = tensor(self.shape(k), root.dtype)
-            self._hold(held, node, index, value)
-        pushed = len(held)
-        ready = [(-node.seq, k, node) for k, node in enumerate(held) if not waiting[node]]
+            self._hold(pending, node, index, value)
+        pushed = len(pending)
+        ready = [(-node.seq, k, node) for k, node in enumerate(pending) if not waiting[node]]
         heapify(ready)
         calls = 0
         while ready:
             node = heappop(ready)[2]
             self.origin, self.loc = f"{node.name} (NodeCall {calls})", node.loc
             calls += 1
-            before = held.pop(node, None)
-            pulled = self._node(node, before or [None] * len(node.metas), found)
+            before = pending.pop(node, None)
+            pulled = self._node(node, before or [None] * len(node.metas), gradients)
             later = []
             for edge, g in zip(node.edges, pulled, strict=True):
                 if edge is None:
                     continue
                 target, index = edge
                 waiting[target] -= 1
-                left = waiting[target]
-                first = target not in held
+                remaining = waiting[target]
+                first = target not in pending
                 if g is not None:
-                    self._hold(held, target, index, g)
-                if left:
+                    self._hold(pending, target, index, g)
+                if remaining:
                     continue
                 at_once = first and g is not None and self._is_plain_leaf(target)
                 if at_once:
@@ -285,14 +283,14 @@ class Capture:
                     origin = self.origin
                     self.origin = f"{target.name} (NodeCall {calls})"
                     calls += 1
-                    self._node(target, held.pop(target), found)
+                    self._node(target, pending.pop(target), gradients)
                     self.origin = origin
                 else:
                     later.append(target)
             for target in later:
                 heappush(ready, (-target.seq, pushed, target))
                 pushed += 1
-        return found
+        return gradients
 
     def _is_plain_leaf(self, node: Node) -> bool:
         outline = self.outline
@@ -302,13 +300,9 @@ class Capture:
         """Add a gradient to those that an output of a node has got (R4.18)."""
         gs = held.setdefault(node, [None] * len(node.metas))
         before = gs[index]
-        gs[index] = (
-            g if before is None else self.emit(_ADD, (before, g), [self.program.type_of(g)])[0]
-        )
+        gs[index] = g if before is None else self.emit(_ADD, (before, g), [self.program.type_of(g)])[0]
 
-    def _node(
-        self, node: Node, gs: list[int | None], found: list[int | None]
-    ) -> Sequence[int | None]:
+    def _node(self, node: Node, gs: list[int | None], gradients: list[int | None]) -> Sequence[int | None]:
         """Record one node, with its hooks in their order; what its edges are given."""
         outline = self.outline
         hooks = outline.hooked.get(node)
@@ -324,7 +318,7 @@ class Capture:
                 elif runs or places:
                     gs[index] = self.hook("tensor_pre_hook", [gs[index]], 1)[0]
         for index, position in places:
-            found[position] = gs[index]
+            gradients[position] = gs[index]
         if not runs:
             return [None] * len(node.edges)
         own = self.marks(node)[3] + limit  # hooks of the walk are in the order of their calls
@@ -332,7 +326,7 @@ class Capture:
             for _ in range(hooks.pre):
                 gs = self.hook("pre_hook", gs, len(gs))
             own += hooks.pre + hooks.accumulated + hooks.post
-        given = list(gs)
+        incoming = list(gs)
         pulled: Sequence[int | None] = [None] * len(node.edges)
         if any(g is not None for g in gs):
             calls, self.next_hook = self.next_hook, own
@@ -346,7 +340,7 @@ class Capture:
                 else:
                     self.next_hook += 1
             for _ in range(hooks.post):
-                pulled = self.hook("post_hook", [*pulled, *given], len(pulled))
+                pulled = self.hook("post_hook", [*pulled, *incoming], len(pulled))
         return pulled
 
     def _leaf(self, node: Node) -> int:
@@ -358,8 +352,8 @@ class Capture:
             assert g is not None
             self.emit(AccumulateGrad, (self._leaf(node), g), ())
             return ()
-        known = None if node in self.opaque else RECORDS.get(type(node))
-        record, validates = known or (record_opaque, True)
+        entry = None if node in self.opaque else RECORDS.get(type(node))
+        record, validates = entry or (record_opaque, True)
         pulled = record(self, node, gs)
         self.order.append(self.outline.places[node])
         return self.validate(pulled, node.edges) if validates else pulled

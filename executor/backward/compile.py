@@ -10,15 +10,15 @@ from ...dialect.analysis.backward_lists import INPUTS, lowered
 from ...dialect.analysis.sections import sections
 from ...dialect.analysis.tidy import tidied
 from ...dialect.ir.program import Module
-from ...dialect.ops.backward import RUNNING, Frame
-from ..plans.options import Options
+from ...dialect.ops.backward import RUNNING, CaptureFrame
+from ..plans.plan_options import Options
 from ..settings.knobs import knobs
 from ..tape.array import add_gradients
-from .function import BackwardFunction
-from .runner import Row, Runner, in_sections
+from .captured_function import BackwardFunction
+from .runner import Runner, SectionRow, in_sections
 
 if TYPE_CHECKING:
-    from .backward import Backward
+    from .captured_backward import Backward
 
 
 class Compiled:
@@ -30,33 +30,30 @@ class Compiled:
         function: what reports show, with the executors.
     """
 
-    def __init__(self, made: Backward) -> None:
-        found = lowered(made.module)
-        program = tidied(found.program)
-        options = Options(
-            name=made.name, background=knobs.background, arguments=made.signature,
-            donate=("inputs",),
-        )  # fmt: skip
-        self.function = BackwardFunction(Module(program), options, made.about())
-        self._inputs = found.inputs
+    def __init__(self, graph: Backward) -> None:
+        lowering = lowered(graph.module)
+        program = tidied(lowering.program)
+        options = Options(name=graph.name, background=knobs.background, arguments=graph.signature, donate=("inputs",))
+        self.function = BackwardFunction(Module(program), options, graph.about())
+        self._inputs = lowering.inputs
         # Where all are arrays, which is usual, and quicker.
-        places = [k for which, k in found.inputs if which == INPUTS]
-        usual = len(places) == len(found.inputs) > 1
+        places = [k for which, k in lowering.inputs if which == INPUTS]
+        usual = len(places) == len(lowering.inputs) > 1
         self._pick = itemgetter(*places) if usual else None
-        self._leaves = found.leaves
-        self._has_frame = found.frame
+        self._leaves = lowering.leaves
+        self._has_frame = lowering.frame
         cut = sections(program)
         if len(cut) == 1:
-            executor = self.function._executor
+            executor = self.function.executor
             # What nobody else holds any more, as saved arrays of released nodes (R4.29, R4.42).
-            donated = [k for k, (which, _) in enumerate(found.inputs) if which == INPUTS]
+            donated = [k for k, (which, _) in enumerate(lowering.inputs) if which == INPUTS]
             self._runners = [Runner(self.function, executor, donated)]
-            self._rows: list[Row] = []
+            self._rows: list[SectionRow] = []
         else:
             self._runners, self._rows, self._results = in_sections(self.function, options, cut)
 
     def is_ready(self) -> bool:
-        """Whether a run is better given to the graph than to the eager tape.
+        """True if a run is better given to the graph than to the eager tape.
 
         In the background, that is while it is profiled, and once it is compiled.
         """
@@ -68,15 +65,13 @@ class Compiled:
         for runner in self._runners:
             runner.prepare()
 
-    def __call__(
-        self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list
-    ) -> Sequence[Any]:
+    def __call__(self, inputs: list, sizes: list, scalars: list, hooks: list, packed_data: list) -> Sequence[Any]:
         """The gradients that are asked for; those of leaves are added to them."""
         if self._pick is not None:
-            given = list(self._pick(inputs))
+            arguments = list(self._pick(inputs))
         else:
             lists = inputs, sizes, scalars
-            given = [lists[which][index] for which, index in self._inputs]
+            arguments = [lists[which][index] for which, index in self._inputs]
         leaves = [inputs[k] for k in self._leaves]
         before = RUNNING.frame
         if self._has_frame:
@@ -84,20 +79,18 @@ class Compiled:
                 if which == INPUTS:
                     inputs[index] = None
             watch = RUNNING.watch
-            RUNNING.frame = Frame(
-                inputs, hooks, packed_data, watch.written, watch.check, range(len(hooks))
-            )
+            RUNNING.frame = CaptureFrame(inputs, hooks, packed_data, watch.written, watch.check, range(len(hooks)))
         else:
             inputs.clear()
         try:
-            found = self._sectioned(given) if self._rows else self._runners[0](given)
+            results = self._sectioned(arguments) if self._rows else self._runners[0](arguments)
         finally:
             RUNNING.frame = before
-        del given
-        add_gradients(leaves, found)
+        del arguments
+        add_gradients(leaves, results)
         for runner in self._runners:
             runner.advance()
-        return found
+        return results
 
     def _sectioned(self, values: list) -> list:
         """Run the sections one after another; ``values`` gets what they compute."""
@@ -107,10 +100,10 @@ class Compiled:
         return list(self._results(values))
 
 
-def compiled(made: Backward) -> Compiled:
-    """What runs a captured graph."""
-    made.runner = Compiled(made)
-    return made.runner
+def compiled(graph: Backward) -> Compiled:
+    """The runner of a captured graph."""
+    graph.runner = Compiled(graph)
+    return graph.runner
 
 
 __all__ = ["Compiled", "compiled"]

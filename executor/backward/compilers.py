@@ -1,4 +1,4 @@
-"""Which compilers are the same one: what is captured for one serves each that is like it.
+"""Identity of compilers: what is captured for one serves each that is like it.
 
 A function that is made anew in each step, as a lambda in a ``with`` statement is, is the same one
 as long as its code, its defaults and the variables that it closes over are the same objects.
@@ -37,8 +37,8 @@ def identity(compiler: Any) -> Hashable:
             parts += name, value
         return kind, compiler.__code__, *map(_Is, parts)
     if kind is partial and not vars(compiler):
-        named = [x for item in sorted(compiler.keywords.items()) for x in item]
-        return kind, identity(compiler.func), *map(_Is, (*compiler.args, *named))
+        keywords = [x for item in sorted(compiler.keywords.items()) for x in item]
+        return kind, identity(compiler.func), *map(_Is, (*compiler.args, *keywords))
     try:
         hash(compiler)
     except TypeError:

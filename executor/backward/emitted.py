@@ -10,16 +10,16 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...dialect.importers.numpy.tracing.leaves import leaf_kind
-from ...dialect.importers.numpy.tracing.pytree import flatten
-from ..dispatch.dispatcher import Dispatcher
+from ...dialect.trees.leaves import leaf_kind
+from ...dialect.trees.pytree import flatten
+from ..dispatch.dispatcher import Dispatcher, Pattern
 from ..plans.plan import PLANS, Plan
 from ..tiers.choice import AnyExecutor
 from ..tiers.release import SWITCH
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..dispatch.arguments import Arguments
+    from ..dispatch.arguments import CallArguments
 
 _OFTEN = 8  # runs by a plan of Python, after which code is emitted
 _SMALL = 1 << 15  # bytes of a saved array that is as well left alone
@@ -36,11 +36,10 @@ class EmittedRuns:
     """
 
     takes_tape: ClassVar[bool] = False
+    patterns: ClassVar[tuple[Pattern, ...]] = ()
     counts_calls: ClassVar[bool] = True
 
-    def __init__(
-        self, executor: AnyExecutor, name: str, count: int, slow: Callable[..., Any]
-    ) -> None:
+    def __init__(self, executor: AnyExecutor, name: str, count: int, slow: Callable[..., Any]) -> None:
         self.executor = executor
         _, self.results = flatten((0,) * count)
         self.dispatcher = Dispatcher(name, _told(slow, weakref.ref(self)))
@@ -51,8 +50,8 @@ class EmittedRuns:
         self._seen = -1  # how many plans there were when code was last asked for
 
     def arguments(
-        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False
-    ) -> Arguments:
+        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
+    ) -> CallArguments:
         """The inputs, by position."""
         from ..dispatch.arguments import flat_arguments
 
@@ -88,15 +87,13 @@ class EmittedRuns:
         self._call, self._plan = self.dispatcher.call, plan
 
 
-def _told(
-    slow: Callable[..., Any], runs: weakref.ref[EmittedRuns]
-) -> Callable[..., Any]:  # fmt: skip
+def _told(slow: Callable[..., Any], runs: weakref.ref[EmittedRuns]) -> Callable[..., Any]:
     """``slow``, with misses counted first: guards count the next one behind them."""
 
     def call(*inputs: Any) -> Any:
-        known = runs()
-        if known is not None:
-            known.dispatcher.add_up_misses()
+        referent = runs()
+        if referent is not None:
+            referent.dispatcher.add_up_misses()
         return slow(*inputs)
 
     return call

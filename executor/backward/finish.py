@@ -10,20 +10,25 @@ from ...dialect.ir.program import Block, Instr, Module, Program
 from ..settings.events import log
 
 if TYPE_CHECKING:
-    from .backward import Backward
+    from .captured_backward import Backward
 
 
-def finish(made: Backward) -> None:
+def finish(graph: Backward) -> None:
     """Run the steps on a captured graph, which is kept as it was as a stage of its own."""
-    module = made.module
-    made.stages["captured"] = Module(_copy(module.main), module.functions)
+    module = graph.module
+    graph.stages["captured"] = Module(_copy(module.main), module.functions)
     for name, step in STEPS.items():
         changed = step(module.main, True)
         if changed:
-            made.changed[name] = changed
-    made.stages["finished"] = module
-    log("backward-graph", made.name, "; ".join(made.reasons), changed=dict(made.changed),
-        instructions=len(module.main.body.instrs))  # fmt: skip
+            graph.changed[name] = changed
+    graph.stages["finished"] = module
+    log(
+        "backward-graph",
+        graph.name,
+        "; ".join(graph.reasons),
+        changed=dict(graph.changed),
+        instructions=len(module.main.body.instrs),
+    )
 
 
 def _copy(program: Program) -> Program:
@@ -33,8 +38,7 @@ def _copy(program: Program) -> Program:
 
 def _copied(block: Block) -> Block:
     instrs: list[Instr] = [
-        replace(instr, attrs=dict(instr.attrs), blocks=tuple(map(_copied, instr.blocks)))
-        for instr in block.instrs
+        replace(instr, attrs=dict(instr.attrs), blocks=tuple(map(_copied, instr.blocks))) for instr in block.instrs
     ]
     return Block(block.args, instrs, block.outputs)
 

@@ -1,11 +1,14 @@
 """A walk over the nodes of a run that has been met before, as generated functions.
 
-They ask of each node, in straight-line code, whether it is what it was: the same plan, and edges
-that lead to the same nodes. Where no size changes from run to run, plans tell sizes: those of
-elementwise ops that all sizes are the same, and others which ones. Else plans are compared by what
-they do, all shapes are compared, and sizes that change are taken from them; so it is with plans
-that are made for a number where that changes. Whatever is not so is left to the walk
-(`walk.Walk`), which knows no run in advance.
+The functions are straight-line code. They compare each node with that of the run before: it must have the
+same plan (`tape.plans`), and its edges must lead to the same nodes. How sizes are compared depends on the run:
+
+* If no size has changed from run to run, equal plans mean equal sizes: a plan for elementwise ops says that
+  all operands have one size, any other plan says which sizes they have.
+* If sizes have changed, plans are compared by what they do, all shapes are compared, and the sizes that
+  change are read from them. So it is with plans that were made for a number, if that number changes.
+
+A run that differs in any of this is left to the walk (`walk.Walk`), which knows no run in advance.
 """
 
 from __future__ import annotations
@@ -15,23 +18,21 @@ from itertools import pairwise
 from typing import Any
 
 from ...dialect.importers.numpy.python.users_code import generated_file
-from ...dialect.importers.numpy.tracing.leaves import NUMBERS
+from ...dialect.trees.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
-from ..tape.builder import Unsaved
+from ..tape.eager_builder import Unsaved
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode
 from ..tape.plans import may_change
 from .capture import Captured, Dims, Numbers
-from .joined import Gather, Joined, Part, joined
-from .outline import Outline, Stand
+from .joined import Gather, JoinedParts, Part, joined
 from .walk import Shape, hooks_of
+from .walk_outline import Outline, Stand
 
 _PART = 48  # nodes of a generated function: other threads wait while Python compiles one
 
 
-def gather_of(
-    outline: Outline, captured: Captured, dynamic: Dims, changing: Numbers
-) -> Gather | None:
+def gather_of(outline: Outline, captured: Captured, dynamic: Dims, changing: Numbers) -> Gather | None:
     """A function that gathers what a run like this one is given; None where there is none.
 
     It is called with the roots of a run, and whether its nodes keep what they have saved. It
@@ -49,17 +50,16 @@ def gather_of(
         node.__class__ is Accumulate or node.edges for node in nodes
     )
     usual = usual and not any(
-        type(x) is Stand and x.packed
-        for groups in outline.saved.values() for group in groups for x in group
-    )  # fmt: skip
+        type(x) is Stand and x.packed for groups in outline.saved.values() for group in groups for x in group
+    )
     ordered = all(a.seq > b.seq for a, b in pairwise(inner))
     single = len(outline.roots) == 1 and outline.roots[0][0].edges
     if not (usual and ordered and single and outline.captures is None and not outline.opaque):
         return None
-    return _Writer(outline, dynamic, changing).function(captured)
+    return _GatherWriter(outline, dynamic, changing).function(captured)
 
 
-class _Writer:
+class _GatherWriter:
     """Writes the functions, each of which is given five lists to read and to add to.
 
     They are the nodes by their numbers, values of symbols, arrays, hooks and numbers.
@@ -96,22 +96,25 @@ class _Writer:
         self.end()
         symbols = [self.dynamic[at] for at in captured.sizes]
         return joined(
-            Joined(
-                (index, g.dtype), tuple(inner_parts), tuple(self.parts),
+            JoinedParts(
+                (index, g.dtype),
+                tuple(inner_parts),
+                tuple(self.parts),
                 [self.numbers[node] for node in inner if type(node) is OpNode],
                 [self.numbers[node] for node in inner if type(node) is not OpNode],
-                [self.numbers[node] for node in leaves], _equal(outline.pattern),
-                captured.arrays, symbols, self.numbers[inner[-1]],
+                [self.numbers[node] for node in leaves],
+                _equal(outline.pattern),
+                captured.arrays,
+                symbols,
+                self.numbers[inner[-1]],
                 [self.numbers[outline.nodes[k]] for k in captured.order] if outline.hooks else [],
             )
-        )  # fmt: skip
+        )
 
     # --- parts ------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self.scope: dict[str, Any] = {
-            "O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds,
-        }  # fmt: skip
+        self.scope: dict[str, Any] = {"O": OpNode, "D": DiffNode, "L": Accumulate, "hooked": _hooked, "kinds": _kinds}
         self.lines = ["def part(N, Z, A, H, F):"]
         self.local: set[str] = set()
 
@@ -177,7 +180,7 @@ class _Writer:
     # --- nodes ------------------------------------------------------------------------------------
 
     def node(self, k: int, node: Any, front: Node | None) -> None:
-        """What is asked of one node, and taken from it; ``front``: the one that runs before it."""
+        """The inputs that one node asks for; ``front``: the node that runs before it."""
         name = self.name(node)
         letter, attribute = ("O", "plan") if type(node) is OpNode else ("D", "op")
         self.scope[f"P{k}"] = what = getattr(node, attribute)
@@ -203,11 +206,11 @@ class _Writer:
         return range(marks[place][6], marks[place + 1][6])
 
     def _is_loose(self, node: Node) -> bool:
-        """Whether the plan of an op may be another one, so that it does not tell sizes."""
+        """True if the plan of an op may be another one, so that it does not tell sizes."""
         return bool(self.dynamic) or not self.changing.isdisjoint(self._numbers_of(node))
 
     def leaf(self, node: Node) -> None:
-        """What is asked of a leaf."""
+        """The inputs that a leaf asks for."""
         name = self.name(node)
         self.scope[f"M{name}"] = node.metas[0][1]
         self.emit(f"[(s, t)] = {name}.metas")
@@ -252,7 +255,7 @@ class _Writer:
             self.emit(f"N[{number}] = n{number}")
 
     def op(self, node: OpNode, name: str) -> None:
-        """What an op has saved; its plan says of what types and, mostly, sizes."""
+        """The values that an op has saved; its plan says of what types and, mostly, sizes."""
         operands, results = self.outline.saved[node]
         at = self._shapes_of(node)
         loose = self._is_loose(node)
@@ -263,10 +266,10 @@ class _Writer:
         if not loose:
             self.told.update(edge[0] for edge in node.edges if edge is not None)
         at += len(node.metas)
-        given = [(f"x[{n}]", x) for n, x in enumerate(operands)]
-        given += [(f"y[{n}]", results[n]) for n in node.plan.kept_results]
+        saved = [(f"x[{n}]", x) for n, x in enumerate(operands)]
+        saved += [(f"y[{n}]", results[n]) for n in node.plan.kept_results]
         # Counts of writes are looked at in the end, if at all: what is not touched takes no time.
-        read = {source[0] for source, x in given if type(x) in (Stand, Unsaved)}
+        read = {source[0] for source, x in saved if type(x) in (Stand, Unsaved)}
         read |= {"x"} if node.plan.numbers or node.plan.any_number else set()
         if read == {"x", "y"}:
             self.emit(f"x, y, _ = {name}.saved")
@@ -274,37 +277,37 @@ class _Writer:
             self.emit(f"{(letter := read.pop())} = {name}.saved[{'xy'.index(letter)}]")
         else:
             self.emit(f"if {name}.saved is None: return None")
-        taken = []
-        for source, x in given:
+        arrays = []
+        for source, x in saved:
             if type(x) is Stand:
-                taken.append(source)
+                arrays.append(source)
             elif type(x) is not Unsaved:
                 continue
             if loose:
                 if type(x) is Stand or not x.is_unknown:
                     self.shape(f"{source}.shape", at)
                 at += 1
-        if taken:
-            self.emit(f"A += {', '.join(taken)},")
-        passed = []
+        if arrays:
+            self.emit(f"A += {', '.join(arrays)},")
+        numbers = []
         sources = [f"x[{n}]" for n in node.plan.numbers]
         if node.plan.bounds and loose:
             self.emit(f"b = p.bounds\n  if len(b) != {len(node.plan.bounds)}: return None")
         sources += [f"b[{n}]" for n in range(len(node.plan.bounds))]
         for source, place in zip(sources, self._numbers_of(node), strict=True):
             if place in self.changing:
-                passed.append(source)
+                numbers.append(source)
             elif loose or node.plan.any_number:
                 self.emit(f"if {source} != {self.outline.numbers[place]!r}: return None")
         if node.plan.any_number and not node.plan.numbers:
             for n, x in enumerate(operands):
                 if type(x) in NUMBERS:
                     self.emit(f"if x[{n}] != {x!r}: return None")
-        if passed:
-            self.emit(f"F += {', '.join(passed)},")
+        if numbers:
+            self.emit(f"F += {', '.join(numbers)},")
 
     def subgraph(self, node: DiffNode, name: str, k: int) -> None:
-        """What a subgraph has captured; its sizes are compared."""
+        """The captures of a subgraph; its sizes are compared."""
         (captures,) = self.outline.saved[node]
         at = self._shapes_of(node)
         if self.dynamic:
@@ -314,48 +317,50 @@ class _Writer:
         at += len(node.metas)
         floats = [n for n, x in enumerate(captures) if type(x) is float and may_change(x)]
         places = zip(floats, self._numbers_of(node), strict=True)
-        passed = [n for n, place in places if place in self.changing]
-        self.scope[f"F{k}"] = frozenset(passed)
-        self.scope[f"S{k}"] = _kinds(captures, passed)
+        numbers = [n for n, place in places if place in self.changing]
+        self.scope[f"F{k}"] = frozenset(numbers)
+        self.scope[f"S{k}"] = _kinds(captures, numbers)
         self.emit(f"c = [x for x, _ in {name}.captures]")
         self.emit(f"if kinds(c, F{k}) != S{k}: return None")
-        if passed:
-            self.emit(f"F += {', '.join(f'c[{n}]' for n in passed)},")
-        taken = []
+        if numbers:
+            self.emit(f"F += {', '.join(f'c[{n}]' for n in numbers)},")
+        arrays = []
         for n, x in enumerate(captures):
             if type(x) is Stand:
-                taken.append(f"c[{n}]")
+                arrays.append(f"c[{n}]")
                 self.shape(f"c[{n}].shape", at)
                 at += 1
             elif type(x) is Unsaved:
                 at += 1
-        if taken:
-            self.emit(f"A += {', '.join(taken)},")
+        if arrays:
+            self.emit(f"A += {', '.join(arrays)},")
 
 
 def _equal(pattern: Sequence[int]) -> list[tuple[int, int]]:
-    """Which arrays were the same as an earlier one."""
+    """The arrays that were the same as an earlier one."""
     first: dict[int, int] = {}
     return [(k, first[p]) for k, p in enumerate(pattern) if first.setdefault(p, k) != k]
 
 
 def _hooked(node: Node) -> Any:
     """The key of the hooks of a node, and what calls them."""
-    found: list[Any] = []
-    return hooks_of(node, found), found
+    callers: list[Any] = []
+    return hooks_of(node, callers), callers
 
 
 def _kinds(captures: Sequence[Any], passed: Container[int]) -> list[Any]:
-    """What captures of a subgraph are: dtypes of arrays, other values themselves.
+    """The outline of a subgraph's captures: dtypes of arrays, other values themselves.
 
     ``passed``: the floats that are inputs, so that their values do not count.
     """
     return [
-        x.dtype if hasattr(x, "dtype")
-        else (float, may_change(x)) if k in passed and x.__class__ is float
+        x.dtype
+        if hasattr(x, "dtype")
+        else (float, may_change(x))
+        if k in passed and x.__class__ is float
         else (x.__class__, repr(x))
         for k, x in enumerate(captures)
-    ]  # fmt: skip
+    ]
 
 
 __all__ = ["gather_of"]

@@ -18,8 +18,8 @@ Gather = Callable[[Sequence[Any], bool], "Given | None"]
 Part = Callable[[list, list, list, list, list], "bool | None"]
 
 
-class Joined:
-    """What the functions for the parts of a run have in common.
+class JoinedParts:
+    """The common part of the functions for the parts of a run.
 
     Attributes:
         root: which output of its node the root is, and its dtype.
@@ -33,22 +33,40 @@ class Joined:
     """
 
     __slots__ = (
-        "arrays", "equal", "inner", "leaves", "oldest", "ops", "order", "outer", "root",
-        "subgraphs", "symbols",
-    )  # fmt: skip
+        "arrays",
+        "equal",
+        "inner",
+        "leaves",
+        "oldest",
+        "ops",
+        "order",
+        "outer",
+        "root",
+        "subgraphs",
+        "symbols",
+    )
 
     def __init__(
-        self, root: tuple[int, Any], inner: tuple[Part, ...], outer: tuple[Part, ...],
-        ops: list[int], subgraphs: list[int], leaves: list[int], equal: list[tuple[int, int]],
-        arrays: Sequence[int], symbols: list[int], oldest: int, order: Sequence[int],
-    ) -> None:  # fmt: skip
+        self,
+        root: tuple[int, Any],
+        inner: tuple[Part, ...],
+        outer: tuple[Part, ...],
+        ops: list[int],
+        subgraphs: list[int],
+        leaves: list[int],
+        equal: list[tuple[int, int]],
+        arrays: Sequence[int],
+        symbols: list[int],
+        oldest: int,
+        order: Sequence[int],
+    ) -> None:
         self.root, self.inner, self.outer = root, inner, outer
         self.ops, self.subgraphs, self.leaves = ops, subgraphs, leaves
         self.equal, self.arrays, self.symbols, self.oldest = equal, arrays, symbols, oldest
         self.order = order
 
 
-def joined(run: Joined) -> Gather:
+def joined(run: JoinedParts) -> Gather:
     """The function that gathers what a run is given, by the functions for its parts."""
     (index, dtype), inner, outer = run.root, run.inner, run.outer
     ops, subgraphs, equal, symbols = run.ops, run.subgraphs, run.equal, run.symbols
@@ -59,9 +77,9 @@ def joined(run: Joined) -> Gather:
     oldest, order = run.oldest, run.order
 
     def written(nodes: list[Any]) -> bool:
-        """Whether something that they have saved was written to."""
+        """True if something that they have saved was written to."""
         saved = [nodes[k].saved[2] for k in ops] + [nodes[k].versions for k in subgraphs]
-        return any(version.count != count for found in saved for version, count in found)
+        return any(version.count != count for versions in saved for version, count in versions)
 
     def gather(roots: Sequence[Any], retain: bool) -> Given | None:
         try:
@@ -95,12 +113,12 @@ def joined(run: Joined) -> Gather:
                 nodes[k].saved = None  # what its `release` does, without a call
             for k in subgraphs:
                 nodes[k].release()
-        found = list(pick_arrays(arrays)[:-2])
-        found += [leaf.leaf() for leaf in leaves]
+        inputs = list(pick_arrays(arrays)[:-2])
+        inputs += [leaf.leaf() for leaf in leaves]
         # Leaves come first, as in the walk.
-        return found, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers, watched
+        return inputs, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers, watched
 
     return gather
 
 
-__all__ = ["Gather", "Given", "Joined", "Part", "joined"]
+__all__ = ["Gather", "Given", "JoinedParts", "Part", "joined"]

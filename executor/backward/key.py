@@ -18,16 +18,16 @@ from ..tape.op_node import OpNode
 from .beside import BESIDE
 from .capture import Captured, Dims, Numbers, Place
 from .joined import Gather
-from .outline import Outline
 from .walk import Shape, Walk
+from .walk_outline import Outline
 
 Compiled = Callable[[list, list, list, list, list], Sequence[Any]]
 _RECENT = 4  # entries that are compared before the trie is walked
 _GATHERED = 32  # graphs whose runs are gathered without a walk
 
 
-class Made:
-    """What a capture has made.
+class CaptureResult:
+    """The result of a capture.
 
     Attributes:
         captured: the graph.
@@ -40,19 +40,15 @@ class Made:
         numbers: of the run that was captured.
     """
 
-    __slots__ = (
-        "captured", "changing", "dynamic", "is_ready", "numbers", "ranks", "run", "shapes",
-    )  # fmt: skip
+    __slots__ = ("captured", "changing", "dynamic", "is_ready", "numbers", "ranks", "run", "shapes")
 
-    def __init__(
-        self, captured: Captured, run: Compiled, is_ready: Callable[[], bool], entry: Entry
-    ) -> None:
+    def __init__(self, captured: Captured, run: Compiled, is_ready: Callable[[], bool], entry: KeyEntry) -> None:
         self.captured, self.run, self.is_ready = captured, run, is_ready
         self.dynamic, self.shapes, self.ranks = entry.dynamic, entry.shapes, entry.ranks
         self.changing, self.numbers = entry.changing, entry.numbers
 
     def serves(self, shapes: list[Shape], numbers: list[float]) -> bool:
-        """Whether the graph holds for these shapes and numbers."""
+        """True if the graph holds for these shapes and numbers."""
         if self.numbers != numbers and not _others(self.numbers, numbers) <= self.changing:
             return False
         if self.shapes == shapes:
@@ -66,16 +62,18 @@ class Made:
 
 
 def _changed(before: list[Shape], shapes: list[Shape]) -> set[Place]:
-    """Which sizes are others; ranks are the same."""
+    """The sizes that are others; ranks are the same."""
     return {
         (k, axis)
-        for k, (new, old) in enumerate(zip(shapes, before, strict=True)) if new != old
-        for axis, (a, b) in enumerate(zip(new, old, strict=True)) if a != b
-    }  # fmt: skip
+        for k, (new, old) in enumerate(zip(shapes, before, strict=True))
+        if new != old
+        for axis, (a, b) in enumerate(zip(new, old, strict=True))
+        if a != b
+    }
 
 
 def _others(before: list[float], numbers: list[float]) -> set[int]:
-    """Which numbers are others."""
+    """The numbers that are others."""
     return {k for k, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b}
 
 
@@ -83,13 +81,14 @@ def _split(dynamic: Dims, shapes: list[Shape]) -> list[Place]:
     """Sizes of which others with the same symbol are not equal any more."""
     values: dict[int, int] = {}
     return [
-        (k, axis) for (k, axis), symbol in dynamic.items()
+        (k, axis)
+        for (k, axis), symbol in dynamic.items()
         if values.setdefault(symbol, shapes[k][axis]) != shapes[k][axis]
-    ]  # fmt: skip
+    ]
 
 
-class Entry:
-    """What is known of one key.
+class KeyEntry:
+    """The entries and counts of one key.
 
     Attributes:
         steps: the keys of the nodes.
@@ -104,9 +103,7 @@ class Entry:
             entry is widened, so that it has all that they compare.
     """
 
-    __slots__ = (
-        "changing", "dynamic", "made", "numbers", "pattern", "ranks", "shapes", "steps",
-    )  # fmt: skip
+    __slots__ = ("changing", "dynamic", "made", "numbers", "pattern", "ranks", "shapes", "steps")
 
     def __init__(self, walk: Outline) -> None:
         self.steps, self.shapes, self.pattern = walk.steps, walk.shapes, walk.pattern
@@ -114,26 +111,26 @@ class Entry:
         self.changing: Numbers = frozenset()
         self.dynamic: Dims = {}
         self.ranks = list(map(len, walk.shapes))
-        self.made: Made | None = None
+        self.made: CaptureResult | None = None
 
     def changed(self, shapes: list[Shape]) -> set[Place] | None:
-        """Which sizes are others than those of the last capture; None for other ranks."""
+        """The sizes that are others than those of the last capture; None for other ranks."""
         return _changed(self.shapes, shapes) if list(map(len, shapes)) == self.ranks else None
 
     def widen(self, places: Iterable[Place], shapes: list[Shape]) -> None:
         """Make sizes dynamic, and give one symbol to those that have always been equal."""
-        known: dict[Any, int] = {}
-        found: Dims = {}
+        symbols: dict[Any, int] = {}
+        dynamic: Dims = {}
         for k, axis in sorted({*self.dynamic, *places}):
             before = self.dynamic.get((k, axis))
             key = before, None if before is not None else self.shapes[k][axis], shapes[k][axis]
-            found[k, axis] = known.setdefault(key, len(known))
-        self.dynamic = found
+            dynamic[k, axis] = symbols.setdefault(key, len(symbols))
+        self.dynamic = dynamic
 
 
 @dataclass(frozen=True)
 class Miss:
-    """Why a run was captured (R4.10).
+    """The reason why a run was captured (R4.10).
 
     Attributes:
         kind: ``"node"`` for a new node, ``"arrays"`` where other lifted arrays are the same one,
@@ -146,22 +143,22 @@ class Miss:
     text: str
 
 
-class _Step:
+class _TrieNode:
     """A node of the trie."""
 
     __slots__ = ("entries", "next")
 
     def __init__(self) -> None:
-        self.next: dict[Hashable, _Step] = {}
-        self.entries: list[Entry] = []
+        self.next: dict[Hashable, _TrieNode] = {}
+        self.entries: list[KeyEntry] = []
 
 
-def _serves(entry: Entry, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
-    """What an entry has for a walk of its key; None for other sizes or arrays."""
-    made = entry.made
-    if made is None or entry.pattern != pattern or not made.serves(walk.shapes, walk.numbers):
+def _serves(entry: KeyEntry, walk: Walk | Outline, pattern: Sequence[int]) -> CaptureResult | None:
+    """The captured run of an entry for a walk of its key; None for other sizes or arrays."""
+    variant = entry.made
+    if variant is None or entry.pattern != pattern or not variant.serves(walk.shapes, walk.numbers):
         return None
-    return made
+    return variant
 
 
 def _is_like(outline: Outline, walk: Walk, pattern: Sequence[int]) -> bool:
@@ -181,8 +178,8 @@ class Gathered:
 
     __slots__ = ("__weakref__", "following", "gather", "made")
 
-    def __init__(self, gather: Gather, made: Made) -> None:
-        self.gather, self.made = gather, made
+    def __init__(self, gather: Gather, variant: CaptureResult) -> None:
+        self.gather, self.made = gather, variant
         self.following: ref[Gathered] | None = None  # it may have been dropped
 
 
@@ -206,14 +203,14 @@ class Cache:
 
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
-        self.root = _Step()
+        self.root = _TrieNode()
         self.captures = 0
         self.runs: list[Any] = []  # what was captured, as `Backward`
         self.is_told = False  # that there are too many
         self._awaited: list[Awaited] = []  # runs that are captured beside others
         self._sizes: set[int] = set()  # numbers of nodes of runs that were asked for
         # Both are replaced as a whole, as threads read them.
-        self._recent: tuple[Entry, ...] = ()
+        self._recent: tuple[KeyEntry, ...] = ()
         self.gathers: tuple[Gathered, ...] = ()
         self._last: Gathered | None = None
 
@@ -224,39 +221,38 @@ class Cache:
             self._awaited = [a for a in self._awaited if a.era is BESIDE.era]
         return self._awaited
 
-    def find(self, walk: Walk | Outline, pattern: Sequence[int]) -> Made | None:
-        """What serves a walk; None where it has to be captured."""
+    def find(self, walk: Walk | Outline, pattern: Sequence[int]) -> CaptureResult | None:
+        """The captured run that serves a walk; None where it has to be captured."""
         # One comparison of lists of nearly always the same objects is quicker than any hash.
         steps = walk.steps
         for entry in self._recent:
-            if entry.steps == steps and (made := _serves(entry, walk, pattern)) is not None:
-                return made
-        at: _Step | None = self.root
+            if entry.steps == steps and (variant := _serves(entry, walk, pattern)) is not None:
+                return variant
+        at: _TrieNode | None = self.root
         for step in steps:
             at = at.next.get(step)  # type: ignore[union-attr]
             if at is None:
                 return None
         for entry in at.entries:  # type: ignore[union-attr]
-            made = _serves(entry, walk, pattern)
-            if made is not None:
+            variant = _serves(entry, walk, pattern)
+            if variant is not None:
                 self._recent = (entry, *self._recent[: _RECENT - 1])
-                return made
+                return variant
         return None
 
     def awaits(self, walk: Walk, pattern: Sequence[int]) -> bool:
-        """Whether a run that is like this one is captured beside others, or cannot be."""
+        """True if a run that is like this one is captured beside others, or cannot be."""
         return any(
-            asked.nodes == len(walk.nodes)
-            and ((outline := asked.outline) is None or _is_like(outline, walk, pattern))
-            for asked in tuple(self.awaited)
+            other.nodes == len(walk.nodes) and ((outline := other.outline) is None or _is_like(outline, walk, pattern))
+            for other in tuple(self.awaited)
         )
 
     def is_new(self, nodes: int) -> bool:
-        """Whether no run of so many nodes has been captured, nor is about to be."""
+        """True if no run of so many nodes has been captured, nor is about to be."""
         return nodes not in self._sizes and all(a.nodes != nodes for a in tuple(self.awaited))
 
     def expected(self) -> Iterator[Gathered]:
-        """What may serve a run: first what has followed the last run, then the others."""
+        """The entries that may serve a run: first the one that has followed the last run, then the others."""
         gathers, last = self.gathers, self._last
         first = None if last is None or last.following is None else last.following()
         if first is not None and first in gathers:
@@ -265,32 +261,32 @@ class Cache:
             if gathered is not first:
                 yield gathered
 
-    def met(self, found: Gathered) -> None:
+    def met(self, gathered: Gathered) -> None:
         """Note that this one has served the last run."""
         if self._last is not None:
-            self._last.following = ref(found)
-        self._last = found
+            self._last.following = ref(gathered)
+        self._last = gathered
 
-    def keep(self, entry: Entry, made: Made, gather: Gather | None) -> None:
+    def keep(self, entry: KeyEntry, variant: CaptureResult, gather: Gather | None) -> None:
         """Serve runs of an entry by what was made for it; ``gather`` finds what they are given."""
-        entry.made = made
+        entry.made = variant
         self.captures += 1
         if gather is not None:
-            self.gathers = (Gathered(gather, made), *self.gathers[: _GATHERED - 1])
+            self.gathers = (Gathered(gather, variant), *self.gathers[: _GATHERED - 1])
 
-    def missed(self, walk: Outline) -> tuple[Entry, list[Miss]]:
+    def missed(self, walk: Outline) -> tuple[KeyEntry, list[Miss]]:
         """The entry to capture for, and why none could serve."""
         self._sizes.add(len(walk.nodes))
         pattern = walk.pattern
         misses: list[Miss] = []
         at = self.root
         for k, step in enumerate(walk.steps):
-            found = at.next.get(step)
-            if found is None:
+            child = at.next.get(step)
+            if child is None:
                 if not misses:
                     misses.append(_new_node(walk, k, at))
-                found = at.next[step] = _Step()
-            at = found
+                child = at.next[step] = _TrieNode()
+            at = child
         shapes = walk.shapes
         for entry in at.entries:
             changed = entry.changed(shapes) if entry.pattern == pattern else None
@@ -309,14 +305,13 @@ class Cache:
                 return entry, _told(misses)
         if not misses:
             misses.append(Miss("arrays", "other lifted arrays are the same, or have other ranks"))
-        made = Entry(walk)
+        entry = KeyEntry(walk)
         if self.dynamic:
             # Bounds of slices are not, as kernels would have to ask for them.
-            made.changing = frozenset(range(len(walk.numbers))) - _bounds(walk)
-            made.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1],
-                       shapes)  # fmt: skip
-        at.entries.append(made)
-        return made, _told(misses)
+            entry.changing = frozenset(range(len(walk.numbers))) - _bounds(walk)
+            entry.widen([(k, a) for k, s in enumerate(shapes) for a, n in enumerate(s) if n > 1], shapes)
+        at.entries.append(entry)
+        return entry, _told(misses)
 
 
 def _bounds(walk: Outline) -> set[int]:
@@ -329,16 +324,16 @@ def _bounds(walk: Outline) -> set[int]:
     }
 
 
-def _new_node(walk: Outline, k: int, at: _Step) -> Miss:
+def _new_node(walk: Outline, k: int, at: _TrieNode) -> Miss:
     """The first node whose key is new, with the sizes of keys that are known in its place."""
     name = "the roots" if k == 0 else walk.nodes[k - 1].name
-    size, known = _size(walk.steps[k]), [_size(step) for step in at.next]
-    seen = f"; known there: {known}" if known else ""
-    return Miss("node", f"new autograd node {name} (NodeCall {k}) with key size {size}{seen}")
+    size, sizes = _size(walk.steps[k]), [_size(step) for step in at.next]
+    suffix = f"; known there: {sizes}" if sizes else ""
+    return Miss("node", f"new autograd node {name} (NodeCall {k}) with key size {size}{suffix}")
 
 
 def _size(step: Hashable) -> int:
-    """How many entries a key has."""
+    """The number of entries that a key has."""
     return sum(map(_size, step)) if isinstance(step, tuple) else 1
 
 
@@ -353,9 +348,7 @@ def _split_size(walk: Outline, place: int, axis: int) -> Miss:
 
 def _new_number(walk: Outline, place: int) -> Miss:
     """A number among the operands that is another one than in all runs before."""
-    return Miss(
-        "number", f"number {place}, of {_owner(walk, place, 6)}, changed and became an input"
-    )
+    return Miss("number", f"number {place}, of {_owner(walk, place, 6)}, changed and became an input")
 
 
 def _owner(walk: Outline, place: int, which: int = 1) -> str:
@@ -375,4 +368,4 @@ def _told(misses: list[Miss]) -> list[Miss]:
     return misses
 
 
-__all__ = ["Awaited", "Cache", "Compiled", "Entry", "Made", "Miss"]
+__all__ = ["Awaited", "Cache", "CaptureResult", "Compiled", "KeyEntry", "Miss"]

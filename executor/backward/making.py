@@ -12,24 +12,24 @@ from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from ..tape.node import TAPE
 from ..tape.plans import told_by_value
-from .backward import AutogradState, Backward
 from .beside import BESIDE
 from .capture import Capture
+from .capture_state import STATE, Compiler
+from .captured_backward import AutogradState, Backward
 from .compile import Compiled
 from .finish import finish
 from .gather import gather_of
-from .key import Cache, Made
-from .outline import Outline
-from .record import Unrecorded
-from .state import STATE, Compiler
+from .key import Cache, CaptureResult
+from .node_recording import Unrecorded
 from .walk import UNRECORDED, Walk, pattern_of
+from .walk_outline import Outline
 
 LOCK = ForkLock()
 _COMPILERS = 16  # with captures
 
 
-class Process:
-    """What was captured since the process began, or since a reset.
+class CaptureTotals:
+    """The counts of captures since the process began, or since a reset.
 
     Attributes:
         caches: by compiler and setting of ``dynamic``, the one that was made last at the end.
@@ -47,18 +47,21 @@ class Process:
 
     def cache(self, key: tuple[Hashable, bool]) -> Cache:
         """The cache of a compiler; of too many, that which was made first is dropped."""
-        found = self.caches.get(key)
-        if found is not None:
-            return found
-        found = self.caches.setdefault(key, Cache(key[1]))
+        cache = self.caches.get(key)
+        if cache is not None:
+            return cache
+        cache = self.caches.setdefault(key, Cache(key[1]))
         if len(self.caches) > _COMPILERS:
             with LOCK:
                 dropped = self.caches.pop(next(iter(self.caches)))
                 self.captured = tuple(m for m in self.captured if m not in dropped.runs)
-                log("backward-limit", "compiled_autograd",
+                log(
+                    "backward-limit",
+                    "compiled_autograd",
                     f"captures of one of more than {_COMPILERS} compilers are dropped; "
-                    "pass the same function in each step")  # fmt: skip
-        return found
+                    "pass the same function in each step",
+                )
+        return cache
 
     def state(self) -> AutogradState:
         """A snapshot."""
@@ -67,7 +70,7 @@ class Process:
 
 
 class _Now:
-    now = Process()
+    now = CaptureTotals()
 
 
 PROCESS = _Now()
@@ -75,7 +78,7 @@ PROCESS = _Now()
 
 def forget() -> None:
     """Drop all that was captured; numbers start at 0 (R4.5). What is under way is lost."""
-    PROCESS.now = Process()
+    PROCESS.now = CaptureTotals()
     UNRECORDED.clear()
 
 
@@ -88,12 +91,12 @@ def wait(timeout: float | None) -> bool:
 
     if not BESIDE.wait(left()):
         return False
-    runs = [made.runner for made in PROCESS.now.captured]
+    runs = [graph.runner for graph in PROCESS.now.captured]
     return all(run is None or run.function.wait(left()) for run in runs)
 
 
 @contextmanager
-def _capturing(process: Process) -> Iterator[int]:
+def _capturing(process: CaptureTotals) -> Iterator[int]:
     """A capture is under way: its number, and one event for its start and its end (R4.12)."""
     number = process.next
     name, start = f"CompiledAutograd{number}", time.time()
@@ -107,7 +110,7 @@ def _capturing(process: Process) -> Iterator[int]:
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """What runs backwards here, in rules and in compilers of users, is eager."""
+    """Backward runs of rules and of users' compilers are eager within this context."""
     before, TAPE.captured = TAPE.captured, None
     STATE.capturing = True
     try:
@@ -118,8 +121,8 @@ def _apart() -> Iterator[None]:
 
 
 def captured_here(
-    process: Process, cache: Cache, compiler: Compiler, walk: Walk, pattern: list[int]
-) -> tuple[Walk, Made]:
+    process: CaptureTotals, cache: Cache, compiler: Compiler, walk: Walk, pattern: list[int]
+) -> tuple[Walk, CaptureResult]:
     """Capture a run that waits for it; the caller holds the lock.
 
     A node that cannot be recorded is called as it is, in this run and in those that are like it, or
@@ -132,11 +135,11 @@ def captured_here(
             walk = Walk(walk.roots, walk.captures)
             pattern = pattern_of(walk.arrays)
             # Nodes that are called as they are share a key: another one may have been first.
-            if (found := cache.find(walk, pattern)) is not None:
-                return walk, found
+            if (variant := cache.find(walk, pattern)) is not None:
+                return walk, variant
 
 
-def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline) -> Made:
+def capture(process: CaptureTotals, cache: Cache, compiler: Compiler, outline: Outline) -> CaptureResult:
     """Capture a run, finish the graph and have it compiled; the caller holds the lock.
 
     Raises Unrecorded for a node that cannot be recorded: it is called as it is from now on, or, if
@@ -150,21 +153,21 @@ def capture(process: Process, cache: Cache, compiler: Compiler, outline: Outline
             _note_unrecorded(error, outline)
             raise
         arrays = " ".join(f"{dtype.name}[{ndim}]" for dtype, ndim in outline.arrays)
-        made = Backward(captured, [miss.text for miss in misses], arrays)
-        finish(made)
+        graph = Backward(captured, [miss.text for miss in misses], arrays)
+        finish(graph)
     with _apart():
-        run = compiler(made)
+        run = compiler(graph)
     is_ready = run.is_ready if isinstance(run, Compiled) else _always
-    found = Made(captured, run, is_ready, entry)
+    variant = CaptureResult(captured, run, is_ready, entry)
     gather = gather_of(outline, captured, entry.dynamic, entry.changing)
     if isinstance(run, Compiled):
         run.prepare()
     process.next = number + 1
-    process.captured = (*process.captured, made)
+    process.captured = (*process.captured, graph)
     process.captures += 1
-    cache.runs.append(made)
-    cache.keep(entry, found, gather)
-    return found
+    cache.runs.append(graph)
+    cache.keep(entry, variant, gather)
+    return variant
 
 
 def _always() -> bool:
@@ -184,4 +187,4 @@ def _note_unrecorded(error: Unrecorded, outline: Outline) -> None:
     UNRECORDED.add(step[0])
 
 
-__all__ = ["LOCK", "PROCESS", "Process", "capture", "captured_here", "forget", "wait"]
+__all__ = ["LOCK", "PROCESS", "CaptureTotals", "capture", "captured_here", "forget", "wait"]

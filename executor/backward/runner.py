@@ -1,4 +1,4 @@
-"""What runs a captured graph, or a section of it: an executor, then emitted code."""
+"""Runners of a captured graph, or of a section of it: an executor, then emitted code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ...dialect.analysis.sections import Section
 from ...dialect.errors import InternalError
 from ...dialect.ir.program import Module
 from ...dialect.ir.types import TensorType
-from ...dialect.ops.backward import RUNNING, AccumulateGrad, CallBackward, CallHook, Frame
-from ..plans.options import Options
+from ...dialect.ops.backward import RUNNING, AccumulateGrad, CallBackward, CallHook, CaptureFrame
+from ..plans.plan_options import Options
 from ..tiers.choice import AnyExecutor, make_executor
 from ..tiers.profiling import Executor
 from .beside import BESIDE
+from .captured_function import BackwardFunction
 from .emitted import EmittedRuns
-from .function import BackwardFunction
 
 _CALLS = (CallHook, CallBackward, AccumulateGrad)
 
@@ -33,9 +33,7 @@ class Runner:
         donated: inputs that are overwritten where nobody else holds them.
     """
 
-    def __init__(
-        self, function: BackwardFunction, executor: AnyExecutor, donated: Sequence[int]
-    ) -> None:
+    def __init__(self, function: BackwardFunction, executor: AnyExecutor, donated: Sequence[int]) -> None:
         self._function, self.executor = function, executor
         executor.donated, executor.sole = tuple(donated), True
         main = executor.module.main
@@ -51,7 +49,7 @@ class Runner:
             function.emits(self._emitted)
 
     def is_ready(self) -> bool:
-        """Whether a run is better given to the graph than to the eager tape.
+        """True if a run is better given to the graph than to the eager tape.
 
         In the background, that is while it is profiled, and once it is compiled.
         """
@@ -90,31 +88,31 @@ class Runner:
 
         BESIDE.ask(job)
 
-    def __call__(self, given: list) -> list:
+    def __call__(self, inputs: list) -> list:
         """Run the graph on its inputs."""
         call = None if self._emitted is None else self._emitted.call
-        return self.in_python(given) if call is None else list(call(*given))
+        return self.in_python(inputs) if call is None else list(call(*inputs))
 
-    def in_python(self, given: list) -> list:
+    def in_python(self, inputs: list) -> list:
         """Run it, and have code be emitted once that has been often enough."""
         emitted = self._emitted
-        if emitted is not None and emitted.wants(given):
+        if emitted is not None and emitted.wants(inputs):
             if self._in_stages is None:
                 emitted.emit()
             else:
                 BESIDE.ask(emitted.emit)
-        return self._function._run(self.executor, given)
+        return self._function.run(self.executor, inputs)
 
 
 def _in_python(runner: Runner) -> Callable[..., Any]:
-    """What emitted code leaves other runs to; it does not keep ``runner`` alive."""
-    known = weakref.ref(runner)
+    """The function for runs that emitted code leaves to others; it does not keep ``runner`` alive."""
+    reference = weakref.ref(runner)
 
     def run(*inputs: Any) -> Any:
-        called = known()
-        if called is None:
+        referent = reference()
+        if referent is None:
             raise InternalError("a captured run is run whose graph is gone")
-        return tuple(called.in_python(list(inputs)))
+        return tuple(referent.in_python(list(inputs)))
 
     return run
 
@@ -122,8 +120,8 @@ def _in_python(runner: Runner) -> Callable[..., Any]:
 _FRAME = (INPUTS, HOOKS, PACKED)
 
 
-class Row:
-    """How a section is run.
+class SectionRow:
+    """The way in which a section is run.
 
     Attributes:
         runner: runs its graph.
@@ -134,53 +132,48 @@ class Row:
 
     __slots__ = ("dying", "inputs", "runner", "slots")
 
-    def __init__(
-        self, runner: Runner, inputs: Sequence[int], dying: Sequence[int], section: Section
-    ) -> None:
+    def __init__(self, runner: Runner, inputs: Sequence[int], dying: Sequence[int], section: Section) -> None:
         self.runner, self.inputs, self.dying = runner, _picking(inputs), dying
         slots = section.slots
         self.slots = [slots.get(which, ()) for which in _FRAME] if slots else None
 
-    def __call__(self, values: list, frame: Frame | None) -> None:
+    def __call__(self, values: list, frame: CaptureFrame | None) -> None:
         """Run it: ``values`` gets what it computes, and loses what nothing else needs."""
-        given = list(self.inputs(values))
+        arguments = list(self.inputs(values))
         for k in self.dying:
             values[k] = None
         if self.slots is not None and frame is not None:
             lists = frame.leaves, frame.hooks, frame.packed
             own = zip(lists, self.slots, strict=True)
-            leaves, hooks, packed = [[found[k] for k in slots] for found, slots in own]
+            leaves, hooks, packed = [[items[k] for k in slots] for items, slots in own]
             numbers = [frame.numbers[k] for k in self.slots[1]]
-            RUNNING.frame = Frame(leaves, hooks, packed, frame.written, frame.check, numbers)
-        values += self.runner(given)
+            RUNNING.frame = CaptureFrame(leaves, hooks, packed, frame.written, frame.check, numbers)
+        values += self.runner(arguments)
 
 
 def in_sections(
     function: BackwardFunction, options: Options, cut: Sequence[Section]
-) -> tuple[list[Runner], list[Row], Callable[[list], Sequence[Any]]]:
+) -> tuple[list[Runner], list[SectionRow], Callable[[list], Sequence[Any]]]:
     """The different runners of a graph, what runs it section by section, and takes its results."""
     whole = function.module.main
     places = {v: k for k, v in enumerate(whole.inputs)}
-    known: dict[str, Runner] = {}
-    rows: list[Row] = []
+    runners: dict[str, Runner] = {}
+    rows: list[SectionRow] = []
     for section in cut:
         module = Module(section.program)
         text = module.to_mlir()
-        runner = known.get(text)
+        runner = runners.get(text)
         if runner is None:
-            named = replace(options, name=f"{options.name}[{len(known)}]")
+            section_options = replace(options, name=f"{options.name}[{len(runners)}]")
             program = section.program
-            arrays = [
-                k for k, v in enumerate(program.inputs)
-                if isinstance(program.type_of(v), TensorType)
-            ]  # fmt: skip
-            runner = known[text] = Runner(function, make_executor(module, named), arrays)
+            arrays = [k for k, v in enumerate(program.inputs) if isinstance(program.type_of(v), TensorType)]
+            runner = runners[text] = Runner(function, make_executor(module, section_options), arrays)
         inputs = [places[v] for v in section.inputs]
-        rows.append(Row(runner, inputs, [places[v] for v in section.dying], section))
+        rows.append(SectionRow(runner, inputs, [places[v] for v in section.dying], section))
         for value in section.outputs:
             places[value] = len(places)
-    function.consists_of([runner.executor for runner in known.values()], len(cut))
-    return list(known.values()), rows, _picking([places[v] for v in whole.outputs])
+    function.consists_of([runner.executor for runner in runners.values()], len(cut))
+    return list(runners.values()), rows, _picking([places[v] for v in whole.outputs])
 
 
 def _picking(places: Sequence[int]) -> Callable[[list], Sequence[Any]]:
@@ -189,4 +182,4 @@ def _picking(places: Sequence[int]) -> Callable[[list], Sequence[Any]]:
     return lambda values: [values[k] for k in places]
 
 
-__all__ = ["Row", "Runner", "in_sections"]
+__all__ = ["Runner", "SectionRow", "in_sections"]

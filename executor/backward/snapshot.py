@@ -1,4 +1,4 @@
-"""What a backward run is about to free, held for a moment: it is walked beside the program.
+"""Snapshots of what a backward run is about to free: it is walked beside the program.
 
 A run of so many nodes as none before has to be captured: it need not be walked to find that out.
 So it is not, and what its nodes have saved outlives it until it is walked beside the program. That
@@ -24,7 +24,7 @@ _MOST = 1 << 20  # bytes that a snapshot keeps from being freed
 
 
 class HookCounts:
-    """Which hooks a node has had: the outputs of its tensor hooks, and how many of each kind."""
+    """The hooks of a node: the outputs of its tensor hooks, and how many there are of each kind."""
 
     __slots__ = ("accumulated", "outputs", "post", "pre")
 
@@ -41,8 +41,8 @@ class HookCounts:
         return len(self.outputs) + self.pre + self.accumulated + self.post
 
 
-class Snapshot:
-    """What a run's nodes have had.
+class RunSnapshot:
+    """The values that the nodes of a run have had.
 
     Attributes:
         roots, captures: of the run.
@@ -58,12 +58,12 @@ class Snapshot:
         self.saved: dict[Node, Any] = {}
         self.hooked: dict[Node, HookCounts] = {}
 
-    def hooks(self, node: Node, found: list[Any]) -> tuple[int, ...] | None:
-        """The part of the key of a node's hooks; ``found`` gets None for each of them."""
+    def hooks(self, node: Node, callers: list[Any]) -> tuple[int, ...] | None:
+        """The part of the key of a node's hooks; ``callers`` gets None for each of them."""
         counts = self.hooked.get(node)
         if counts is None:
             return None
-        found += [None] * len(counts)
+        callers += [None] * len(counts)
         return counts.key
 
 
@@ -82,38 +82,38 @@ def reached(roots: Roots) -> dict[Node, int]:
     return places
 
 
-def taken(roots: Roots, captures: Captures | None, nodes: Iterable[Node]) -> Snapshot | None:
+def taken(roots: Roots, captures: Captures | None, nodes: Iterable[Node]) -> RunSnapshot | None:
     """A snapshot of a run; None where it would keep much memory, or has nodes of other classes."""
-    made = Snapshot(roots, captures, nodes)
-    saved, left = made.saved, _MOST
+    snapshot = RunSnapshot(roots, captures, nodes)
+    saved, budget = snapshot.saved, _MOST
     ndarray = np.ndarray
     for node in nodes:
         kind = node.__class__
         if node.hooked is not None:
             check_hooks(node)
-            made.hooked[node] = HookCounts(node.hooked)
+            snapshot.hooked[node] = HookCounts(node.hooked)
         if kind is OpNode:
-            found = saved[node] = node.saved  # type: ignore[attr-defined]
-            if found is None:
+            contents = saved[node] = node.saved  # type: ignore[attr-defined]
+            if contents is None:
                 return None
-            for x in found[0]:
+            for x in contents[0]:
                 if x.__class__ is ndarray:
-                    left -= x.nbytes if x.base is None else _held(x)
-            for x in found[1]:
+                    budget -= x.nbytes if x.base is None else _held(x)
+            for x in contents[1]:
                 if x.__class__ is ndarray:
-                    left -= x.nbytes if x.base is None else _held(x)
+                    budget -= x.nbytes if x.base is None else _held(x)
         elif kind is DiffNode:
-            found = saved[node] = node.captures  # type: ignore[attr-defined]
-            if found is None:
+            contents = saved[node] = node.captures  # type: ignore[attr-defined]
+            if contents is None:
                 return None
-            for x, _ in found:
+            for x, _ in contents:
                 if x.__class__ is ndarray:
-                    left -= _held(x)
+                    budget -= _held(x)
         elif kind is not Accumulate:
             return None
-        if left < 0:
+        if budget < 0:
             return None
-    return made
+    return snapshot
 
 
 def _held(x: np.ndarray) -> int:
@@ -127,8 +127,9 @@ def check_hooks(node: Node) -> None:
     if node.hooked is not None and node.hooked.retained:
         raise GradientError(
             f"compiled_autograd meets an array that retains its gradient, of {node.name}",
-            loc=node.loc, hint="write y.register_hook(f), and keep the gradient in f",
-        )  # fmt: skip
+            loc=node.loc,
+            hint="write y.register_hook(f), and keep the gradient in f",
+        )
 
 
-__all__ = ["HookCounts", "Roots", "Snapshot", "check_hooks", "reached", "taken"]
+__all__ = ["HookCounts", "Roots", "RunSnapshot", "check_hooks", "reached", "taken"]

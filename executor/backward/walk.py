@@ -12,25 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.numpy.tracing.leaves import NUMBERS
+from ...dialect.trees.leaves import NUMBERS
 from ..plans.differentiable import DiffNode
-from ..tape.builder import Unsaved
-from ..tape.custom import CustomNode
+from ..tape.custom_functions import CustomNode
+from ..tape.eager_builder import Unsaved
 from ..tape.engine import Captures, leading_to
 from ..tape.node import Accumulate, Node
 from ..tape.op_node import OpNode, PackedNode
 from ..tape.plans import may_change
 from ..tape.saved import Packed, check, freed, overwritten
-from .hooks import (
-    CustomCall,
-    NodeCall,
-    accumulated_hook,
-    post_hook,
-    pre_hook,
-    tensor_hook,
-    unpack_hook,
-)
-from .snapshot import Roots, Snapshot, check_hooks, reached
+from .foreign_calls import CustomCall, NodeCall, accumulated_hook, post_hook, pre_hook, tensor_hook, unpack_hook
+from .snapshot import Roots, RunSnapshot, check_hooks, reached
 
 Shape = tuple[int, ...]
 _seq = attrgetter("seq")
@@ -39,7 +31,7 @@ UNRECORDED: set[Hashable] = set()
 
 
 class Walk:
-    """What a backward run is given, in the order in which its nodes are walked.
+    """The inputs of a backward run, in the order in which its nodes are walked.
 
     The nodes come in the order in which they run, leaves in front.
 
@@ -62,14 +54,31 @@ class Walk:
     """
 
     __slots__ = (
-        "arrays", "captures", "hooks", "leaves", "marks", "needed", "nodes", "numbers", "opaque",
-        "packed", "places", "roots", "scalars", "shapes", "steps", "taken",
-    )  # fmt: skip
+        "arrays",
+        "captures",
+        "hooks",
+        "leaves",
+        "marks",
+        "needed",
+        "nodes",
+        "numbers",
+        "opaque",
+        "packed",
+        "places",
+        "roots",
+        "scalars",
+        "shapes",
+        "steps",
+        "taken",
+    )
 
     def __init__(
-        self, roots: Roots, captures: Captures | None, places: dict[Node, int] | None = None,
-        taken: Snapshot | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        roots: Roots,
+        captures: Captures | None,
+        places: dict[Node, int] | None = None,
+        taken: RunSnapshot | None = None,
+    ) -> None:
         self.roots, self.captures, self.taken = roots, captures, taken
         self.arrays: list[Any] = []
         self.shapes: list[Shape] = []
@@ -95,26 +104,23 @@ class Walk:
             arrays.append(g)
             shapes.append(g.shape)
             first.append((places[node], index, g.dtype))
-        wanted = None
+        targets = None
         if self.captures is not None:
-            wanted = tuple((places.get(node), *at) for node, at in self.captures.items())
+            targets = tuple((places.get(node), *at) for node, at in self.captures.items())
         steps = self.steps
-        steps.append((*first, wanted))
+        steps.append((*first, targets))
         needed, mark = self.needed, self.marks.append
-        scalars, found, packed, leaves = self.scalars, self.hooks, self.packed, self.leaves
-        numbers, taken = self.numbers, self.taken
+        scalars, callers, packed, leaves = self.scalars, self.hooks, self.packed, self.leaves
+        numbers, snapshot = self.numbers, self.taken
         add, shape_of, is_plain = steps.append, shapes.append, not UNRECORDED
         for node in self.nodes:
-            mark((
-                len(arrays), len(shapes), len(scalars), len(found), len(packed), len(leaves),
-                len(numbers),
-            ))  # fmt: skip
+            mark((len(arrays), len(shapes), len(scalars), len(callers), len(packed), len(leaves), len(numbers)))
             for meta in node.metas:
                 shape_of(meta[0])
-            if taken is None:
-                hooks = None if node.hooked is None else hooks_of(node, found)
+            if snapshot is None:
+                hooks = None if node.hooked is None else hooks_of(node, callers)
             else:
-                hooks = taken.hooks(node, found)
+                hooks = snapshot.hooks(node, callers)
             edges = node.edges
             if len(edges) == 1:  # the most frequent, and the shortest
                 edge = edges[0]
@@ -130,9 +136,7 @@ class Walk:
                 add((meta[1], hooks))
                 continue
             lift = LIFTS.get(kind, lift_opaque)
-            add((
-                lift(node, self) if is_plain else self._recorded(lift, node), places_of, hooks
-            ))  # fmt: skip
+            add((lift(node, self) if is_plain else self._recorded(lift, node), places_of, hooks))
         mark(self.lengths())
 
     def _recorded(self, lift: Callable[[Any, Walk], Hashable], node: Node) -> Hashable:
@@ -141,19 +145,16 @@ class Walk:
         key = lift(node, self)
         if key not in UNRECORDED:
             return key
-        for found, length in zip(self._lists(), before, strict=True):
-            del found[length:]
+        for entries, length in zip(self._lists(), before, strict=True):
+            del entries[length:]
         return lift_opaque(node, self)
 
     def lengths(self) -> tuple[int, ...]:
-        """How much has been lifted: the entry of `marks` for a node that is walked now."""
+        """The number of lifted values: the entry of `marks` for a node that is walked now."""
         return tuple(map(len, self._lists()))
 
     def _lists(self) -> tuple[list[Any], ...]:
-        return (
-            self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves,
-            self.numbers,
-        )  # fmt: skip
+        return (self.arrays, self.shapes, self.scalars, self.hooks, self.packed, self.leaves, self.numbers)
 
     def keep(self, x: Any) -> Hashable:
         """Lift one saved value; its part of the key.
@@ -180,13 +181,13 @@ class Walk:
 
 def pattern_of(arrays: list[Any]) -> list[int]:
     """For each array, which of the different ones it is."""
-    seen: dict[int, int] = {}
-    number = seen.setdefault
-    return [number(id(x), len(seen)) for x in arrays]
+    numbers: dict[int, int] = {}
+    number = numbers.setdefault
+    return [number(id(x), len(numbers)) for x in arrays]
 
 
-def hooks_of(node: Node, found: list[Any]) -> Hashable:
-    """The counts and positions of a node's hooks (R4.8); what calls them is added to ``found``."""
+def hooks_of(node: Node, callers: list[Any]) -> Hashable:
+    """The counts and positions of a node's hooks (R4.8); what calls them is added to ``callers``."""
     hooks = node.hooked
     if hooks is None:
         return None
@@ -195,14 +196,14 @@ def hooks_of(node: Node, found: list[Any]) -> Hashable:
     outputs = []
     for key, (index, hook) in hooks.outputs.items():
         outputs.append(index)
-        found.append(tensor_hook(hooks.outputs, key, hook))
+        callers.append(tensor_hook(hooks.outputs, key, hook))
     pre, accumulated, post = hooks.pre, hooks.accumulated, hooks.post
     if pre:
-        found += [pre_hook(pre, key, hook) for key, hook in pre.items()]
+        callers += [pre_hook(pre, key, hook) for key, hook in pre.items()]
     if accumulated:
-        found += [accumulated_hook(accumulated, key, hook) for key, hook in accumulated.items()]
+        callers += [accumulated_hook(accumulated, key, hook) for key, hook in accumulated.items()]
     if post:
-        found += [post_hook(post, key, hook) for key, hook in post.items()]
+        callers += [post_hook(post, key, hook) for key, hook in post.items()]
     return (*outputs, -1, len(pre), len(accumulated), len(post))
 
 
@@ -297,8 +298,10 @@ def lift_opaque(node: Node, walk: Walk) -> Hashable:
 
 
 LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
-    OpNode: lift_op, PackedNode: lift_packed, DiffNode: lift_diff,
+    OpNode: lift_op,
+    PackedNode: lift_packed,
+    DiffNode: lift_diff,
     CustomNode: lift_custom,
-}  # fmt: skip
+}
 
 __all__ = ["LIFTS", "UNRECORDED", "Shape", "Walk", "hooks_of", "lift_opaque", "pattern_of"]

@@ -20,8 +20,8 @@ Saved = Sequence[tuple[Node, Versions]]
 """Nodes in the order in which they run, with the counts of writes to what they have saved."""
 
 
-class Watch:
-    """What nodes of a run have saved, and what has been written to meanwhile.
+class SavedWatch:
+    """The values that nodes of a run have saved, and the writes to them meanwhile.
 
     Args:
         saved: of the nodes.
@@ -37,7 +37,7 @@ class Watch:
         self._saved, self._starts = saved, starts
         self.written: list[Version] = []
         self._needs: dict[int, tuple[int, int, Node]] = {}
-        self._before: Watch | None = None
+        self._before: SavedWatch | None = None
 
     def __enter__(self) -> None:
         WRITES.watchers[id(self)] = self.written.append
@@ -51,10 +51,10 @@ class Watch:
         """A hook that looks at what was written to, for those who call it by themselves."""
 
         def called(*args: Any) -> Any:
-            found = hook(*args)
+            result = hook(*args)
             if self.written:
                 self.check(number)
-            return found
+            return result
 
         return called
 
@@ -63,8 +63,9 @@ class Watch:
         if not self._needs:
             self._needs = {
                 id(version): (k, count, node)  # of the last node that needs it
-                for k, (node, versions) in enumerate(self._saved) for version, count in versions
-            }  # fmt: skip
+                for k, (node, versions) in enumerate(self._saved)
+                for version, count in versions
+            }
         start = self._starts[hook]
         while self.written:
             version = self.written.pop()
@@ -75,11 +76,11 @@ class Watch:
 
 def saved_of(node: Any) -> tuple[Node, Versions]:
     """A node, with the counts of writes to what it has saved; it is asked before it is released."""
-    found = getattr(node, "versions", None)
-    if found is None:
+    versions = getattr(node, "versions", None)
+    if versions is None:
         saved = getattr(node, "saved", None)
-        found = [] if saved is None else saved[2]
-    return node, found
+        versions = [] if saved is None else saved[2]
+    return node, versions
 
 
-__all__ = ["Saved", "Watch", "saved_of"]
+__all__ = ["Saved", "SavedWatch", "saved_of"]

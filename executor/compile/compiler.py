@@ -13,12 +13,13 @@ from importlib import import_module
 
 from ...dialect.errors import LoweringError, ProfuseError
 from ...dialect.ops.speculation import FusionGroup
+from ...dialect.pipeline.options import keeping_loops
 from ...dialect.reasons import Effect, Kind, Reason
 from ..settings.events import Counters
 from ..settings.knobs import knobs
 from .ir_dump import Boundary, boundary_dump
-from .proof.verdict import FAILED, Verdict
-from .request import CompileRequest, CompileResult, compiler_errors, keeping_loops
+from .proof.check_verdict import FAILED, CheckVerdict
+from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import CHECK, GLUE, PIPELINE, STARTUP, add, rest_of
 
 # Dialects that the bindings import when they first meet an operation of theirs.
@@ -28,9 +29,7 @@ _NOTICED = 1e-3  # seconds; an import that takes less found its modules loaded a
 
 
 def compile_cached(
-    request: CompileRequest,
-    counters: Counters,
-    compile_: Callable[[CompileRequest], CompileResult] | None = None,
+    request: CompileRequest, counters: Counters, compile_: Callable[[CompileRequest], CompileResult] | None = None
 ) -> CompileResult:
     """Look a request up in the disk cache (if the `cache` knob is on), and compile it on a miss.
 
@@ -64,14 +63,14 @@ def load_compiler(*, gradients: bool = False, gpu: bool = False) -> None:
 
     with interrupts_held_back():
         from ...dialect.passes import load_passes
-        from ...lowering.cpu import stages  # noqa: F401
+        from ...lowering.cpu import cpu_stages  # noqa: F401
         from ...lowering.linalg.to_linalg import DIALECTS
 
         load_passes()
         for name in (*_DIALECTS, *DIALECTS, *(_GPU_DIALECTS if gpu else ())):
             import_module(f"mlir.dialects.{name}")
         if gpu:
-            from ...lowering.gpu import stages as gpu_stages  # noqa: F401
+            from ...lowering.gpu import gpu_stages  # noqa: F401
         if gradients:
             from ...dialect.autodiff import passes  # noqa: F401
 
@@ -99,14 +98,13 @@ def compile_graph(
     from ...dialect.pipeline.standard import differentiates
 
     load_compiler(
-        gradients=differentiates(request.pipeline),
-        gpu=request.target is not None and bool(request.target.gpu),
+        gradients=differentiates(request.pipeline), gpu=request.target is not None and bool(request.target.gpu)
     )
     from ...dialect.mlir.context import context
     from ...dialect.mlir.decode import decode_module
     from ...dialect.mlir.observed_sizes import observed_sizes
     from ...dialect.mlir.parse import parse_module
-    from ...dialect.pipeline.run import run_pipeline
+    from ...dialect.pipeline.execution import run_pipeline
 
     context()
     loading = time.perf_counter() - start
@@ -132,16 +130,14 @@ def compile_graph(
     start = time.perf_counter()
     decoded, sizes = decode_module(module), observed_sizes(module)
     refusals = [reason for noted in reasons.values() for reason in noted]
-    result = CompileResult(
-        decoded, str(module), refusals=refusals, sizes=sizes, trace=trace, seconds=timings
-    )  # fmt: skip
+    result = CompileResult(decoded, str(module), refusals=refusals, sizes=sizes, trace=trace, seconds=timings)
     timings["decode"] = time.perf_counter() - start
     pinned = dict(request.pinned)
     for name in decoded.main.callees(FusionGroup):
         if name in pinned:
             result.failures[name], result.faulty = _no_kernel(pinned[name], name), True
             if pinned[name].kind is Kind.CHECK_CRASHED:
-                result.checks[name] = Verdict(FAILED, pinned[name].why)
+                result.checks[name] = CheckVerdict(FAILED, pinned[name].why)
             continue
         if on_group is not None:
             on_group(name)
@@ -153,9 +149,9 @@ def compile_graph(
         return result
     # A loop without a kernel runs round by round, with kernels for what a round computes.
     again = replace(request, pipeline=pipeline)
-    found = compile_graph(again, on_group, boundary, on_check)
-    found.refusals += kept.values()
-    return found
+    result = compile_graph(again, on_group, boundary, on_check)
+    result.refusals += kept.values()
+    return result
 
 
 def _loops_without_kernel(result: CompileResult) -> tuple[dict[int, Reason], list[int]]:
@@ -178,7 +174,7 @@ def _loops_without_kernel(result: CompileResult) -> tuple[dict[int, Reason], lis
 
 
 def _no_kernel(reason: Reason, name: str) -> Reason:
-    """Why a fusion function is left to the interpreter."""
+    """The reason why a fusion function is left to the interpreter."""
     return replace(reason, subject=name, effect=Effect.INTERPRETED)
 
 
@@ -201,11 +197,7 @@ def _compile_kernel(
     try:
         with compiler_errors(f"lowering @{name}"):
             artifact = compile_for(
-                function,
-                target,
-                keep_stages=request.keep_stages,
-                in_place=request.in_place,
-                exact=request.exact,
+                function, target, keep_stages=request.keep_stages, in_place=request.in_place, exact=request.exact
             )
     except LoweringError as error:
         result.failures[name] = _no_kernel(Reason.of_error(Kind.NOT_LOWERED, error), name)

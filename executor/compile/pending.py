@@ -8,17 +8,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError, WorkerError
+from ...dialect.pipeline.options import PipelineOptions
 from ...dialect.reasons import Kind, Reason
+from ..settings.device_fusion import left_devices
+from ..settings.differentiation import inlines_subgraphs
 from ..settings.events import Counters
 from ..settings.fork_gate import loaded
 from ..settings.fork_lock import ForkLock
-from ..settings.knobs import knobs
+from ..settings.knobs import knobs, loop_bytes
+from ..settings.user_passes import registered
 from .compiler import compile_cached
 from .request import CompileRequest, CompileResult, compiler_errors
 from .timings import LINK, rest_of
 
 if TYPE_CHECKING:
-    from ..plans.options import Options
+    from ..plans.plan_options import Options
     from .worker import Outcome, Pool, Ticket
 
 
@@ -116,6 +120,38 @@ class Pending:
 def uses_workers(background: bool) -> bool:
     """True if worker processes compile a function."""
     return background or knobs.workers > 0
+
+
+def pipeline_options(options: Options, *, gradients: bool, strict: bool) -> PipelineOptions:
+    """Options of pipelines with the present values of the settings, for both executors.
+
+    Args:
+        options: the executor's own.
+        gradients: whether subgraphs are differentiated, and not fused here.
+        strict: whether strict fusion is asked for.
+    """
+    before, after = registered()
+    # What kernels of the host compute exactly, the general fuser alone tells.
+    leave = "" if knobs.exact and options.processor.is_host else left_devices(options.processor.device)
+    return PipelineOptions(
+        knobs.min_fusion_size,
+        knobs.max_fusion_values,
+        knobs.max_fusion_ops,
+        fuse=knobs.general_fuser,
+        gradients=gradients,
+        inlines=inlines_subgraphs(),
+        budget=knobs.activation_budget,
+        loop_bytes=loop_bytes(),
+        on_tape=options.gradients,
+        exact=knobs.exact,
+        whole_loops=strict,
+        leave=leave,
+        chip="" if options.processor.is_host or not leave else options.processor.target().gpu,
+        single=knobs.device_fusion_single,
+        horizontal=knobs.device_fusion_horizontal,
+        before=before,
+        after=after,
+    )
 
 
 def make_request(ir: str, pipeline: str, options: Options) -> CompileRequest:

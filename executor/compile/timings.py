@@ -18,12 +18,26 @@ DISK, STARTUP, GLUE, PIPELINE = "disk cache", "startup", "glue", "pipeline"
 CHECK = "check"
 # Stage -> group, in the order of reports; "other" comes last.
 _GROUPS = {
-    REQUEST: "request", QUEUE: "queue", WORKER: "worker", DISK: "disk cache",
-    TRANSFER: "transfer", STARTUP: "startup", "parse": "parse", PIPELINE: "passes",
-    "decode": "decode", "linalg": "lowering", "schedule": "lowering", "loops": "lowering",
-    "llvm": "lowering", GLUE: "lowering", "optimise": "LLVM", "object": "LLVM", CHECK: CHECK,
-    LOAD: LOAD, LINK: LINK,
-}  # fmt: skip
+    REQUEST: "request",
+    QUEUE: "queue",
+    WORKER: "worker",
+    DISK: "disk cache",
+    TRANSFER: "transfer",
+    STARTUP: "startup",
+    "parse": "parse",
+    PIPELINE: "passes",
+    "decode": "decode",
+    "linalg": "lowering",
+    "schedule": "lowering",
+    "loops": "lowering",
+    "llvm": "lowering",
+    GLUE: "lowering",
+    "optimise": "LLVM",
+    "object": "LLVM",
+    CHECK: CHECK,
+    LOAD: LOAD,
+    LINK: LINK,
+}
 _ORDER = [*dict.fromkeys(_GROUPS.values()), "other"]
 
 
@@ -48,18 +62,14 @@ def grouped(result: CompileResult) -> dict[str, float]:
 
 def about(result: CompileResult) -> dict[str, Any]:
     """Fields of a compile's event that describe its result."""
-    return {
-        "kernels": len(result.kernels),
-        "found_in": result.found_in,
-        "stages": grouped(result),
-    }
+    return {"kernels": len(result.kernels), "found_in": result.found_in, "stages": grouped(result)}
 
 
 def pass_seconds(result: CompileResult) -> dict[str, float]:
     """Seconds per pass, summed over all its runs, slowest first."""
     passes = set(result.trace)
-    found = {name: s for name, s in result.seconds.items() if name in passes}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    seconds = {name: s for name, s in result.seconds.items() if name in passes}
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
 def sentence(result: CompileResult) -> str:

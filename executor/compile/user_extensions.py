@@ -22,7 +22,7 @@ def users_own(request: CompileRequest) -> str:
     """One user extension in a request, such as ``"pass mine"``; "" = there is none."""
     # These modules are not imported here: a process that has not loaded them has no extensions.
     passes = sys.modules.get(f"{_PACKAGE}.dialect.passes.base")
-    pipeline = sys.modules.get(f"{_PACKAGE}.dialect.pipeline.run")
+    pipeline = sys.modules.get(f"{_PACKAGE}.dialect.pipeline.execution")
     foreign = dict.fromkeys(_foreign(passes.PASSES), "pass") if passes else {}
     if pipeline:
         foreign |= dict.fromkeys(set(pipeline.PIPELINES) - set(STANDARD), "pipeline")

@@ -7,11 +7,11 @@ from typing import Any
 
 from ...lowering.gpu.artifact import GpuArtifact
 from ..settings.events import Counters
+from .device_target import device_target as target
 from .exchange.libraries import exchanges
 from .launching.launch import GroupRunner
 from .nvidia.driver import unavailable
 from .on_device import call, moved
-from .target import device_target as target
 from .tier0 import adapter
 
 __all__ = ["adapter", "call", "exchanges", "moved", "runner", "target", "unavailable"]

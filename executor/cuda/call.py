@@ -19,10 +19,11 @@ from ..settings.events import Counters
 from .active_call import active
 from .exchange.arrays import DeviceArray
 from .exchange.libraries import NUMPY, Library
-from .launching.graphs import launch_all
-from .launching.products import Gemm, spread_bias
+from .launching.cuda_graphs import launch_all
+from .launching.library_products import spread_bias
 from .nvidia.driver import driver
-from .nvidia.driver_api import Node, NoEpilogueError
+from .nvidia.driver_api import LaunchNode, NoEpilogueError
+from .nvidia.gemm import Gemm
 
 # (device event, objects): kernels before the event may still use the objects' memory, although no
 # call holds the objects any more.
@@ -40,13 +41,12 @@ class DeviceCall:
     """
 
     def __init__(
-        self, home: str, library: Library, counters: Counters,
-        slower: Callable[[Reason], None] = lambda reason: None,
-    ) -> None:  # fmt: skip
+        self, home: str, library: Library, counters: Counters, slower: Callable[[Reason], None] = lambda reason: None
+    ) -> None:
         self.home, self.library, self.counters = home, library, counters
         self._slower = slower
         self._streams: dict[int, int] = {}
-        self._pending: list[Node] = []
+        self._pending: list[LaunchNode] = []
         self._pending_on = 0
         self._kept: list[Any] = []
         self._outer: DeviceCall | None = None
@@ -56,9 +56,8 @@ class DeviceCall:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         active.call = self._outer
 
     # --- streams ----------------------------------------------------------------------------
@@ -113,7 +112,7 @@ class DeviceCall:
 
     # --- work -------------------------------------------------------------------------------
 
-    def launch(self, index: int, node: Node) -> None:
+    def launch(self, index: int, node: LaunchNode) -> None:
         """Add a kernel launch to the pending ones, which `flush` starts."""
         if self._pending and self._pending_on != index:
             self.flush()
@@ -174,27 +173,25 @@ class DeviceCall:
 
     def _leave(self, array: DeviceArray) -> Any:
         """The elements of a result that is on the host and has to stay there."""
-        found = np.array(array.on_host(self), order="C")
-        return found if found.ndim else found[()]
+        elements = np.array(array.on_host(self), order="C")
+        return elements if elements.ndim else elements[()]
 
     def _copied(self, array: DeviceArray, index: int) -> DeviceArray:
         if not array.is_contiguous:
             return DeviceArray.of_host(array.on_host(self), array.device, self.library)
-        made = self.empty(index, array.shape, array.dtype)
+        copy = self.empty(index, array.shape, array.dtype)
         nbytes = array.size * array.itemsize
         if nbytes:
-            driver().copy(
-                index, made.pointer(self), array.pointer(self), nbytes, self.stream(index)
-            )
-        return made
+            driver().copy(index, copy.pointer(self), array.pointer(self), nbytes, self.stream(index))
+        return copy
 
 
 def _let_go() -> None:
     """Release the memory that the device no longer uses."""
     for _ in range(len(_in_use)):
         try:
-            event, held = _in_use.popleft()
+            event, objects = _in_use.popleft()
         except IndexError:  # another thread has removed the entry
             return
         if not driver().reached(event):
-            _in_use.append((event, held))
+            _in_use.append((event, objects))

@@ -33,9 +33,7 @@ def moved(leaves: Sequence[Any], device: str) -> list[Any]:
 
     Arrays of rank 0 stay on the host until a kernel takes them.
     """
-    return [
-        DeviceArray.of_host(leaf, device, NUMPY) if _has_axes(leaf) else leaf for leaf in leaves
-    ]
+    return [DeviceArray.of_host(leaf, device, NUMPY) if _has_axes(leaf) else leaf for leaf in leaves]
 
 
 def _has_axes(leaf: Any) -> bool:
@@ -84,17 +82,15 @@ def _captured(array: Any, home: str, library: Library) -> Any:
 
 
 def _run(run: Run, executor: AnyExecutor, inputs: list, home: str, library: Library) -> list:
-    given = {id(x.owner) for x in inputs if isinstance(x, DeviceArray) and x.owner is not None}
+    owners = {id(x.owner) for x in inputs if isinstance(x, DeviceArray) and x.owner is not None}
     with DeviceCall(home, library, executor.counters, executor.note_slower) as call:
         for value in inputs:
             if isinstance(value, DeviceArray) and value.owner is not None:
                 call.join(value)
         outputs = run(executor, list(inputs))
-        found = [
-            call.result(out, given) if isinstance(out, DeviceArray) else out for out in outputs
-        ]
+        results = [call.result(out, owners) if isinstance(out, DeviceArray) else out for out in outputs]
         call.finish()
-    return found
+    return results
 
 
 def _evaluated(executor: AnyExecutor, inputs: list) -> list:

@@ -30,7 +30,7 @@ def adapter(module: Module, home: str) -> Adapt:
         module: the graph; if it contains ops that write memory, copies of arrays are not kept.
         home: device of the arrays that ops without array operands make.
     """
-    written = any(instr.op.writes for instr in module.main.body.walk())
+    writes = any(instr.op.writes for instr in module.main.body.walk())
 
     def adapt(instr: Instr, evaluate: Evaluate) -> Evaluate:
         if instr.op.fusion is Fusion.QUERY and instr.operands:
@@ -39,8 +39,8 @@ def adapter(module: Module, home: str) -> Adapt:
         def run(*args: Any) -> Any:
             call = current_call()
             device = _device(args, home)
-            out = evaluate(*[_on_host(arg, call, written) for arg in args])
-            return out if device is None else _placed(out, device, call, written)
+            out = evaluate(*[_on_host(arg, call, writes) for arg in args])
+            return out if device is None else _placed(out, device, call, writes)
 
         return run
 
@@ -55,11 +55,13 @@ def _stand_in(value: Any) -> Any:
 def _device(args: tuple, home: str) -> str | None:
     """The device of an op's results; None = the host, if all its array operands are there."""
     arrays = [
-        a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
+        a
+        for arg in args
+        for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
         if isinstance(a, (DeviceTensor, np.ndarray))
-    ]  # fmt: skip
-    found = next((a.device for a in arrays if isinstance(a, DeviceTensor)), None)
-    return found or (home if not arrays else None)
+    ]
+    device = next((a.device for a in arrays if isinstance(a, DeviceTensor)), None)
+    return device or (home if not arrays else None)
 
 
 def _on_host(value: Any, call: DeviceCall, written: bool) -> Any:

@@ -9,25 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.numpy.tracing.pytree import static_of
 from ...dialect.ir.dtypes import dtype_of
+from ...dialect.trees.pytree import static_of
+from ..memory.offsets import Refused
 from ..memory.output_pool import unreadable
-from ..memory.placement import Refused
 from .layout import SCALARS
 from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
 from .number_values import NumberValue
-from .refs import Held, Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, position_of
+from .refs import DescribedRef, Held, Inside, InState, OnTape, Position, Ref, ScalarRef, position_of
 
 if TYPE_CHECKING:
-    from ...dialect.importers.numpy.tracing.pytree import TreeDef
+    from ...dialect.trees.pytree import TreeDef
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from .effects import Writing
+    from ..exchange.host_tensors import TensorClass
+    from .effect_leaf import EffectWriter
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
 
 @dataclass
-class Arguments:
+class CallArguments:
     """The arguments of a call, as a graph expects them.
 
     Attributes:
@@ -39,6 +40,8 @@ class Arguments:
         writing: what writes to them; None = nothing does.
         views: what makes results of what kernels give; None = they are the results.
         laid: the same, where what kernels give does not lie in C order.
+        orders: for each result, if they are what kernels give, its axes from the outermost in
+            memory to the innermost; None = in their order, or it has an axis at most.
     """
 
     arity: int
@@ -46,9 +49,10 @@ class Arguments:
     containers: list[Position] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
-    writing: Writing | None = None
+    writing: EffectWriter | None = None
     views: Noting | None = None
     laid: Noting | None = None
+    orders: Sequence[tuple[int, ...] | None] | None = None
 
 
 def arguments_of(
@@ -60,7 +64,8 @@ def arguments_of(
     first: int = 0,
     exchange: Exchange | None = None,
     on_tape: bool = False,
-) -> Arguments:
+    tensors: Sequence[TensorClass | None] = (),
+) -> CallArguments:
     """The arguments of all calls with a given structure.
 
     Args:
@@ -71,54 +76,59 @@ def arguments_of(
         first: position of the first argument.
         exchange: the DLPack functions of the library that made the device arrays; None = host.
         on_tape: arrays may be those of the tape.
+        tensors: for each leaf, the type of tensors in place of the array; () = no tensors.
 
     Raises Refused for arguments that only the Python dispatcher can take.
     """
-    (_, _, positional), (_, names, named) = tree.spec[2]
+    (_, _, positional), (_, names, keywords) = tree.spec[2]
     every = (*kinds, *(kind for _, kind in slots))
-    made = _Finder(first + len(positional), every, exchange, on_tape)
-    made.found.tests.append(Test(("keywords", tuple(names)), 1))
-    for position, spec in enumerate((*positional, *named), first):
-        made.argument(position, spec)
+    finder = _LeafFinder(first + len(positional), every, exchange, on_tape, tensors)
+    finder.found.tests.append(Test(("keywords", tuple(names)), 1))
+    for position, spec in enumerate((*positional, *keywords), first):
+        finder.argument(position, spec)
     for place, _ in slots:
-        made.found.tests.append(Test(("taken", place), 1))
-        made.argument(place, ("leaf",))
-    if exchange is not None:  # describing a device array runs code of its library
-        lent = tuple(p for v in made.found.values if isinstance(p := _position(v), Inside))
-        made.found.tests += [Test(("owned", lent), 1)] if lent else []
-    held = captured_of(captured, exchange)
-    made.found.values += held
-    made.found.tests += tests_of(made.found.values)
-    for value, (_, (_, shape)) in zip(held, captured, strict=True):
-        made.found.tests += [
-            Test(("size", have), want) for have, want in zip(value.sizes, shape, strict=True)
-        ]
-    return made.found
+        finder.found.tests.append(Test(("taken", place), 1))
+        finder.argument(place, ("leaf",))
+    if exchange is not None or tensors:  # describing an array runs code of its library
+        lent = tuple(p for v in finder.found.values if isinstance(p := _position(v), Inside))
+        finder.found.tests += [Test(("owned", lent), 1)] if lent else []
+    captured_values = captured_of(captured, exchange)
+    finder.found.values += captured_values
+    finder.found.tests += tests_of(finder.found.values)
+    for value, (_, (_, shape)) in zip(captured_values, captured, strict=True):
+        finder.found.tests += [Test(("size", have), want) for have, want in zip(value.sizes, shape, strict=True)]
+    return finder.found
 
 
 def _position(value: Value) -> Ref:
     assert isinstance(value, (ArrayValue, NumberValue))
-    given = value.position if isinstance(value, NumberValue) else value.ref
-    return position_of(given)
+    ref = value.position if isinstance(value, NumberValue) else value.ref
+    return position_of(ref)
 
 
-def flat_arguments(given: Sequence[Any], exchange: Exchange | None = None) -> Arguments:
-    """Positional arguments without containers; ``given``: `pytree.leaf_kind` of each argument."""
-    made = _Finder(len(given), given, exchange)
-    for position in range(len(given)):
-        made.argument(position, ("leaf",))
-    made.found.tests += tests_of(made.found.values)
-    return made.found
+def flat_arguments(kinds: Sequence[Any], exchange: Exchange | None = None) -> CallArguments:
+    """Positional arguments without containers; ``kinds``: `pytree.leaf_kind` of each argument."""
+    finder = _LeafFinder(len(kinds), kinds, exchange)
+    for position in range(len(kinds)):
+        finder.argument(position, ("leaf",))
+    finder.found.tests += tests_of(finder.found.values)
+    return finder.found
 
 
-class _Finder:
+class _LeafFinder:
     """Walks over the structure of the arguments; ``kinds``: the kinds of its leaves, in order."""
 
     def __init__(
-        self, arity: int, kinds: Sequence[Any], exchange: Exchange | None, on_tape: bool = False
+        self,
+        arity: int,
+        kinds: Sequence[Any],
+        exchange: Exchange | None,
+        on_tape: bool = False,
+        tensors: Sequence[TensorClass | None] = (),
     ) -> None:
-        self.found = Arguments(arity)
+        self.found = CallArguments(arity)
         self._kinds: Iterator[Any] = iter(kinds)
+        self._tensors: Iterator[TensorClass | None] = iter(tensors)
         self._exchange, self._on_tape = exchange, on_tape
 
     def argument(self, position: Position, spec: tuple) -> None:
@@ -138,8 +148,15 @@ class _Finder:
             raise Refused(f"an argument is a {spec[0]}, which Python takes apart")
 
     def _leaf(self, position: Position, kind: Any) -> Value:
+        tensor = next(self._tensors, None)
+        if tensor is not None:
+            dtype, rank = kind
+            dtype = dtype_of(dtype).numpy
+            return array_of(DescribedRef(position, dtype.itemsize, tensor), dtype, rank)
+        if kind is None:
+            raise Refused("an argument is None where a list of integers may be, which Python reads")
         if kind is complex and not self._on_tape:
-            return array_of(Scalar(position, is_python=True), np.dtype(kind), 0)
+            return array_of(ScalarRef(position, is_python=True), np.dtype(kind), 0)
         if isinstance(kind, type) and not issubclass(kind, np.generic):
             return NumberValue(position, kind)
         if isinstance(kind, type) and kind not in SCALARS:
@@ -149,7 +166,7 @@ class _Finder:
             position = OnTape(position)
             self.found.tests.append(Test(("untaped", position), 1))
         if isinstance(kind, type):
-            value = array_of(Scalar(position), np.dtype(kind), 0)
+            value = array_of(ScalarRef(position), np.dtype(kind), 0)
             return replace(value, tracked=self._on_tape)
         dtype, rank, *device = kind
         dtype = dtype_of(dtype).numpy
@@ -157,21 +174,27 @@ class _Finder:
             return replace(array_of(position, dtype, rank), tracked=self._on_tape)
         if self._exchange is None:
             raise Refused("host arrays and a device's are arguments of one call")
-        return array_of(OnDevice(position, dtype.itemsize, self._exchange), dtype, rank, device[0])
+        return array_of(DescribedRef(position, dtype.itemsize, self._exchange), dtype, rank, device[0])
 
 
-def captured_of(
-    captured: Sequence[tuple[Any, Any]], exchange: Exchange | None = None
-) -> list[ArrayValue]:
+def captured_of(captured: Sequence[tuple[Any, Any]], exchange: Exchange | None = None) -> list[ArrayValue]:
     """The arrays that a function closes over, as inputs of its graph.
 
     Raises Refused if the Python dispatcher would copy one of them for each call.
     """
-    for array, _ in captured:
-        if not isinstance(array, np.ndarray):
-            raise Refused(f"a {type(array).__name__} is captured")
-        if exchange is not None:
-            raise Refused("an array is captured, which is copied to the device for each call")
+    return [_captured(array, dtype, len(shape), exchange) for array, (dtype, shape) in captured]
+
+
+def _captured(array: Any, dtype: np.dtype, rank: int, exchange: Exchange | None) -> ArrayValue:
+    if exchange is not None:
+        raise Refused("an array is captured, which is copied to the device for each call")
+    if isinstance(array, np.ndarray):
         if (why := unreadable(array)) is not None:
             raise Refused(f"an array is captured that is copied for each call: {why}")
-    return [array_of(Held(array), dtype, len(shape)) for array, (dtype, shape) in captured]
+        return array_of(Held(array), dtype, rank)
+    from ..exchange.host_tensors import tensor_type
+
+    tensor = tensor_type(type(array))
+    if tensor is None:
+        raise Refused(f"a {type(array).__name__} is captured")
+    return array_of(DescribedRef(Held(array), dtype.itemsize, tensor), dtype, rank)

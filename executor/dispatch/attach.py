@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.dataclass import dataclass
+from ...dialect.ir.device import HOST
 from ..memory import output_pool, thread_block
-from ..memory.placement import Refused
+from ..memory.offsets import Refused
 from ..plans.kernel_call import native_kernel
 from ..plans.last_executed import LAST, RECENT
 from ..plans.plan import Plan
@@ -17,13 +18,14 @@ from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .counter_table import Settings
 from .counts import LeafCounts, Level
-from .dispatcher import Chain, Graph, Served
-from .effects import write_in_place
-from .entry import Entry, make_entry
+from .dispatcher import Chain, DispatchedGraph, Served
+from .effect_leaf import write_in_place
 from .layout import refusal
-from .leaf_spec import HostKernel, Kernel, Leaf, Value
-from .on_tape import detached, noting_of, read_tape
+from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf, Value
+from .loaded_dispatcher import Entry, make_entry
 from .reader import leaf_of, subgraph_of
+from .refs import DescribedRef
+from .tape_leaf import detached, noting_of, read_tape
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
@@ -35,7 +37,7 @@ _recent = (ctypes.c_char * len(RECENT)).from_buffer(RECENT)  # the export also f
 
 
 @dataclass(frozen=True)
-class Made:
+class AttachedDispatch:
     """A builtin with its data; replaced as a whole, because other threads read it without a lock.
 
     Attributes:
@@ -50,13 +52,18 @@ class Made:
 
 
 def made_of(
-    found: Sequence[Served], slow: Callable[..., Any], clock: Callable[[], int],
-    refuse: Callable[[str], None], *, into: bool, asks: bool,
-) -> Made | None:  # fmt: skip
+    calls: Sequence[Served],
+    slow: Callable[..., Any],
+    clock: Callable[[], int],
+    refuse: Callable[[str], None],
+    *,
+    into: bool,
+    asks: bool,
+) -> AttachedDispatch | None:
     """A builtin for the plans of these graphs; None if none of them can be emitted.
 
     Args:
-        found: the calls to serve.
+        calls: those to serve.
         slow: the Python dispatcher, called with the same arguments if no specialisation fits.
         clock: adds up the misses of the previous builtin, and returns that builtin's clock.
         refuse: notes why a plan is left to the Python dispatcher.
@@ -69,13 +76,13 @@ def made_of(
     leaves: list[tuple[Leaf, list[Level]]] = []
     executors: list[AnyExecutor] = []
     keep: list[Any] = []
-    for served in found:
+    for served in calls:
         for exchange in _exchanges(served.graph, refuse):
             try:
-                for leaf, levels, kept in _leaves(served, exchange, into):
+                for leaf, levels, owners in _leaves(served, exchange, into):
                     leaves.append((leaf, levels))
                     executors.append(served.chain[0][0])
-                    keep += kept
+                    keep += owners
             except Refused as refused:
                 refuse(str(refused))
     clock()
@@ -87,19 +94,17 @@ def made_of(
     entry = make_entry([leaf for leaf, _ in leaves], slow, _settings(asks), keep)
     RECENT[0] = 0  # RECENT may name an old dispatcher whose table had the same address
     entry.set_clock(clock())
-    counts = [
-        LeafCounts(leaf, number, entry, levels) for number, (leaf, levels) in enumerate(leaves)
-    ]
-    return Made(entry, tuple(executors), tuple(counts))
+    counts = [LeafCounts(leaf, number, entry, levels) for number, (leaf, levels) in enumerate(leaves)]
+    return AttachedDispatch(entry, tuple(executors), tuple(counts))
 
 
-def _exchanges(graph: Graph, refuse: Callable[[str], None]) -> Sequence[Exchange | None]:
+def _exchanges(graph: DispatchedGraph, refuse: Callable[[str], None]) -> Sequence[Exchange | None]:
     """The ways in which emitted code can read a graph's arrays; notes why others fail."""
     processor = graph.executor.options.processor
-    found, reasons = backend_of(processor.device).exchanges(processor.device)
+    exchanges, reasons = backend_of(processor.device).exchanges(processor.device)
     for reason in reasons:
         refuse(reason)
-    return found
+    return exchanges
 
 
 def _settings(asks: bool) -> Settings:
@@ -125,48 +130,74 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
     the calls that none of the specialisations before it fits.
     """
     graph, chain = served.graph, served.chain
-    arguments = graph.arguments(first=int(into), exchange=exchange, on_tape=served.tape)
-    given = arguments.values
-    if len(given) + graph.results.leaves > MAX_VALUES:
+    arguments = graph.arguments(first=int(into), exchange=exchange, on_tape=served.tape, tensors=served.tensors)
+    values = arguments.values
+    if len(values) + graph.results.leaves > MAX_VALUES:
         raise Refused(f"a call has more than {MAX_VALUES} arguments and results")
-    called = Level(graph.executor.counters, (), calls=graph.counts_calls)
+    call_level = Level(graph.executor.counters, (), calls=graph.counts_calls)
     halves = served.halves
     if halves is None:
-        found = _specialised(chain, detached(given))
+        specialisations = _specialised(chain, detached(values))
     else:
-        found = _noted(chain, halves, given)
-    for leaf, levels, keep in found:
+        specialisations = _noted(chain, halves, values)
+    for leaf, levels, keep in specialisations:
         if served.tape:
-            read_tape(leaf, given)
+            read_tape(leaf, values)
         if arguments.writing is not None:
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
             if halves is None and not (into or served.tape):
                 write_in_place(leaf, arguments.writing)
         repeats = len(set(leaf.outputs)) < len(leaf.outputs)  # equal results, which are two arrays
-        if arguments.views is not None or ((leaf.turned or repeats) and arguments.laid is not None):
+        leaf.tensors = next((type_ for type_ in served.tensors if type_ is not None), None)
+        is_in_order = leaf.tensors is not None and not repeats and _is_in_order(leaf, arguments.orders)
+        is_made = arguments.views is not None or ((leaf.turned or repeats) and arguments.laid is not None)
+        if is_made and not is_in_order:
             leaf.noting = arguments.views or arguments.laid
+        _check_tensors(leaf)
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:
-            leaf.write_to(0, given)
-        elif leaf.noting is None and arguments.writing is None:
+            leaf.write_to(0, values)
+        elif leaf.noting is None and arguments.writing is None and leaf.tensors is None:
             plan = chain[len(leaf.missed)][1]
             if plan.donations and not plan.sole:  # who else holds an array is not asked for
-                leaf.donate(plan.donations, given)
-        yield leaf, [called, *levels], keep
+                leaf.donate(plan.donations, values)
+        yield leaf, [call_level, *levels], keep
 
 
-def _specialised(
-    chain: Chain, inputs: Sequence[Value], order: Sequence[int] | None = None
-) -> Iterator[Found]:
+def _is_in_order(leaf: Leaf, orders: Sequence[tuple[int, ...] | None] | None) -> bool:
+    """True if the results of kernels, with turned axes, lie in memory as they have to."""
+    for output, order in zip(leaf.outputs, orders or (), strict=False):
+        turned = leaf.turned.get(output)
+        if turned is None and order is None:
+            continue
+        count = len(turned or order or ())
+        axes = tuple(turned.index(k) for k in range(count)) if turned is not None else tuple(range(count))
+        if axes != (tuple(range(count)) if order is None else order):
+            return False
+    return orders is not None
+
+
+def _check_tensors(leaf: Leaf) -> None:
+    """Raise Refused for a leaf that would give objects of other libraries to functions that want arrays."""
+    described = any(isinstance(v, ArrayValue) and isinstance(v.ref, DescribedRef) for v in leaf.values.values())
+    if not described or leaf.device != HOST:
+        return
+    if leaf.noting is not None:
+        raise Refused("Python makes the results of a call with tensors, or writes them")
+    if leaf.host_operands:
+        raise Refused("a function of NumPy's runs between kernels of a call with tensors")
+
+
+def _specialised(chain: Chain, inputs: Sequence[Value], order: Sequence[int] | None = None) -> Iterator[Found]:
     """Yield the specialisations of a chain of plans whose graph has these inputs."""
     missed: list[Level] = []
     numbers: set[int] = set()  # positions of outputs whose one element outer graphs return
     for executor, plan in chain:
         _check(plan)
         kernels, keep = _kernels(plan)
-        assert plan.graph is not None
-        leaf, fallback = leaf_of(plan.graph, kernels, inputs, order)
+        assert plan.steps is not None
+        leaf, fallback = leaf_of(plan.steps, kernels, inputs, order)
         leaf.numbers |= {leaf.outputs[k] for k in numbers}
         leaf.evaluated += len(numbers)
         leaf.missed = tuple(level.missed for level in missed if level.missed is not None)
@@ -190,8 +221,8 @@ def _noted(chain: Chain, halves: Sequence[Chain], inputs: Sequence[Value]) -> It
     order = None
     for (executor, plan), half in zip(chain, halves, strict=True):
         _check(plan)
-        assert plan.graph is not None
-        subgraph, fallback = subgraph_of(plan.graph, inputs, order)
+        assert plan.steps is not None
+        subgraph, fallback = subgraph_of(plan.steps, inputs, order)
         level = Level(executor.counters, plan.guards)
         for leaf, levels, keep in _specialised(half, detached(subgraph.operands)):
             leaf.tests = [*subgraph.tests, *leaf.tests]
@@ -206,7 +237,7 @@ def _noted(chain: Chain, halves: Sequence[Chain], inputs: Sequence[Value]) -> It
 
 def _check(plan: Plan) -> None:
     """Raise Refused for a plan that emitted code may not run."""
-    if plan.graph is None or any(guard.stressed for guard in plan.guards):
+    if plan.steps is None or any(guard.stressed for guard in plan.guards):
         raise Refused("guards fail on purpose (stress)")
 
 
@@ -215,9 +246,9 @@ def _kernels(plan: Plan) -> tuple[dict[str, Kernel], list[Any]]:
     kernels: dict[str, Kernel] = {}
     keep: list[Any] = []
     for name, runner in plan.kernels.items():
-        found = native_kernel(runner)
-        if found is not None:
-            artifact, loaded = found
+        code = native_kernel(runner)
+        if code is not None:
+            artifact, loaded = code
             kernels[name] = HostKernel(artifact, loaded.address)
             keep.append(loaded)
         elif (native := getattr(runner, "native", None)) is not None:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.types import TensorType
 from ...lowering.abi import CONTIGUOUS
-from ..plans.plan import Guard
+from ..plans.guard import PlanGuard
 from ..settings.events import Counters
 from ..settings.fork_lock import ForkLock
 from .counter_table import LeafCells
-from .entry import Entry
 from .leaf_spec import ArrayValue, Leaf
+from .loaded_dispatcher import Entry
 
 
 class Level:
@@ -33,9 +33,13 @@ class Level:
     """
 
     def __init__(
-        self, own: Counters, guards: Sequence[Guard],
-        missed: tuple[ArrayValue, ...] | None = None, *, calls: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        own: Counters,
+        guards: Sequence[PlanGuard],
+        missed: tuple[ArrayValue, ...] | None = None,
+        *,
+        calls: bool = False,
+    ) -> None:
         self.own, self.guards, self.missed, self.calls = own, guards, missed, calls
 
     @property
@@ -57,10 +61,10 @@ class Level:
                 counters.native.remove(add_up)
 
     def _places(self) -> Iterator[Counters]:
-        found: Counters | None = self.own
-        while found is not None:
-            yield found
-            found = found.heir
+        counters: Counters | None = self.own
+        while counters is not None:
+            yield counters
+            counters = counters.heir
 
 
 class LeafCounts:
@@ -130,9 +134,7 @@ class LeafCounts:
 
     def _add_launches(self, counters: Counters, hits: int) -> None:
         launched = self._cells.launched
-        counters.kernel_launches += (
-            hits * self._launches if launched is None else self._new(launched)
-        )
+        counters.kernel_launches += hits * self._launches if launched is None else self._new(launched)
         counters.library_calls += hits * self._library_calls
         counters.evaluated_ops += hits * self._evaluated
         counters.donated_results += hits * self._donated

@@ -63,8 +63,8 @@ class Later:
 
     def _settle(self) -> None:
         latest = time.monotonic() + _LATEST
-        while (left := min(self._asked + _QUIET, latest) - time.monotonic()) > 0:
-            if self._hurry.wait(left):
+        while (timeout := min(self._asked + _QUIET, latest) - time.monotonic()) > 0:
+            if self._hurry.wait(timeout):
                 return
 
     def _run(self) -> None:

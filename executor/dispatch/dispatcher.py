@@ -23,16 +23,18 @@ from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
-    from ...dialect.importers.numpy.tracing.pytree import TreeDef
+    from ...dialect.trees.pytree import TreeDef
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from .arguments import Arguments
-    from .attach import Made
-    from .entry import Entry
+    from ..exchange.host_tensors import TensorClass
+    from .arguments import CallArguments
+    from .attach import AttachedDispatch
+    from .loaded_dispatcher import Entry
 
 Chain = list[tuple[AnyExecutor, Plan]]
+Pattern = tuple["TensorClass | None", ...]  # for each leaf, the type of a tensor, or None for anything else
 
 
-class Graph(Protocol):
+class DispatchedGraph(Protocol):
     """A graph whose calls emitted code may serve."""
 
     @property
@@ -47,15 +49,20 @@ class Graph(Protocol):
 
     @property
     def takes_tape(self) -> bool:
-        """Whether arrays of the tape have been among the arguments of a call."""
+        """True if arrays of the tape have been among the arguments of a call."""
         ...
 
     @property
     def counts_calls(self) -> bool:
-        """Whether the executor counts its calls, and not what calls it."""
+        """True if the executor counts its calls, and not what calls it."""
         ...
 
-    def arguments(self, *, first: int, exchange: Exchange | None, on_tape: bool) -> Arguments:
+    @property
+    def patterns(self) -> Sequence[Pattern]:
+        """Which arguments of calls have been tensors of other libraries in host memory."""
+        ...
+
+    def arguments(self, *, first: int, exchange: Exchange | None, on_tape: bool, tensors: Pattern) -> CallArguments:
         """The arguments of a call, from position ``first`` on, with the tests for them.
 
         Raises Refused for arguments that only the Python dispatcher can take.
@@ -74,13 +81,15 @@ class Served:
         tape: whether arrays of the tape may be among the arguments.
         halves: of calls that are noted on the tape, the chain of the forward half of the subgraph
             of each plan of ``chain``; None = calls are not noted.
+        tensors: which arguments are tensors of another library in host memory; () = none is.
     """
 
-    graph: Graph
+    graph: DispatchedGraph
     chain: Chain
     kinds: int = 0
     tape: bool = False
     halves: list[Chain] | None = None
+    tensors: Pattern = ()
 
 
 class Dispatcher:
@@ -97,47 +106,45 @@ class Dispatcher:
         slow: the Python dispatcher.
     """
 
-    def __init__(
-        self, name: str, slow: Callable[..., Any], *, into: bool = False, asks: bool = False
-    ) -> None:
+    def __init__(self, name: str, slow: Callable[..., Any], *, into: bool = False, asks: bool = False) -> None:
         self._name, self.slow, self._into, self._asks = name, slow, into, asks
         self.reasons: dict[str, None] = {}
         self._lock = ForkLock()  # held while code is emitted; calls take no lock
-        self._made: Made | None = None
+        self._made: AttachedDispatch | None = None
         self._served: list[Served] = []
         self._clock = 0  # the value of the entry's clock when misses were last added up
 
     @property
     def entry(self) -> Entry | None:
         """The builtin and its table; None while Python dispatches the calls."""
-        made = self._made
-        return made.entry if made else None
+        dispatch = self._made
+        return dispatch.entry if dispatch else None
 
     @property
     def call(self) -> Callable[..., Any] | None:
         """The builtin; None while Python dispatches the calls."""
-        made = self._made
-        return made.entry.call if made else None
+        dispatch = self._made
+        return dispatch.entry.call if dispatch else None
 
     @property
     def current(self) -> AnyExecutor | None:
         """The outermost executor of the last call; None if that call ran in Python."""
-        made = self._made
-        number = made.entry.current if made else 0
-        return made.executors[number - 1] if made and number else None
+        dispatch = self._made
+        number = dispatch.entry.current if dispatch else 0
+        return dispatch.executors[number - 1] if dispatch and number else None
 
     def forget_current(self) -> None:
         """Note that the last call ran in the Python dispatcher."""
-        made = self._made
-        if made:
-            made.entry.forget()
+        dispatch = self._made
+        if dispatch:
+            dispatch.entry.forget()
 
     def add_up_misses(self) -> None:
         """Add the misses of emitted code to the guards, before Python code counts another miss."""
-        made = self._made
-        if made and made.entry.clock != self._clock:
-            self._clock = made.entry.clock
-            for counts in made.counts:
+        dispatch = self._made
+        if dispatch and dispatch.entry.clock != self._clock:
+            self._clock = dispatch.entry.clock
+            for counts in dispatch.counts:
                 counts.add_up()
 
     def _clock_now(self) -> int:
@@ -145,11 +152,11 @@ class Dispatcher:
         self.add_up_misses()
         return self._clock
 
-    def needs(self, graphs: Sequence[Graph]) -> bool:
-        """Whether `refresh` has something to do."""
+    def needs(self, graphs: Sequence[DispatchedGraph]) -> bool:
+        """True if `refresh` has something to do."""
         return knobs.native_dispatch and self._found(graphs) != self._served
 
-    def _found(self, graphs: Sequence[Graph]) -> list[Served]:
+    def _found(self, graphs: Sequence[DispatchedGraph]) -> list[Served]:
         """The calls of graphs that emitted code may serve; those that are noted come last."""
         out = []
         usable = [graph for graph in graphs if unserved(graph) is None]
@@ -157,6 +164,9 @@ class Dispatcher:
             on_host, chain = graph.executor.options.processor.is_host, _chain(graph.executor)
             if chain and (on_host or not self._into):  # `into` is for host arrays
                 out.append(Served(graph, chain, 0 if on_host else kinds_met()))
+        if not self._into:
+            chains = [(graph, _chain(graph.executor)) for graph in usable if graph.patterns]
+            out += [Served(g, chain, tensors=pattern) for g, chain in chains if chain for pattern in g.patterns]
         taped = [graph for graph in usable if graph.takes_tape and not self._into]
         bare = [(graph, _chain(graph.executor)) for graph in taped]
         noted = [
@@ -168,7 +178,7 @@ class Dispatcher:
         out += [Served(graph, chain, tape=True, halves=h) for graph, chain, h in noted if chain]
         return out
 
-    def refresh(self, graphs: Sequence[Graph]) -> None:
+    def refresh(self, graphs: Sequence[DispatchedGraph]) -> None:
         """Replace the builtin if the function has other plans than those that the builtin serves.
 
         Args:
@@ -177,29 +187,28 @@ class Dispatcher:
         with self._lock:
             self._refresh(graphs)
 
-    def _refresh(self, graphs: Sequence[Graph]) -> None:
-        found = self._found(graphs)
-        if found == self._served or not knobs.native_dispatch:
+    def _refresh(self, graphs: Sequence[DispatchedGraph]) -> None:
+        served = self._found(graphs)
+        if served == self._served or not knobs.native_dispatch:
             return
-        self._served = found
-        if not found:
+        self._served = served
+        if not served:
             self.add_up_misses()
             self._made = None
             return
         start = time.perf_counter()
-        made: Made | None
+        dispatch: AttachedDispatch | None
         try:
             with compiler_errors("emitting the dispatcher"):
-                made = loaded("executor.dispatch.attach").made_of(
-                    found, self.slow, self._clock_now, self._refuse, into=self._into,
-                    asks=self._asks,
-                )  # fmt: skip
+                dispatch = loaded("executor.dispatch.attach").made_of(
+                    served, self.slow, self._clock_now, self._refuse, into=self._into, asks=self._asks
+                )
         except ProfuseError as error:
             self._refuse(error.what)
-            made = None
-        self._made = made
-        if made is not None:
-            seconds, count = time.perf_counter() - start, len(made.counts)
+            dispatch = None
+        self._made = dispatch
+        if dispatch is not None:
+            seconds, count = time.perf_counter() - start, len(dispatch.counts)
             log("dispatch", self._name, "calls run in emitted code", seconds, specialisations=count)
 
     def _refuse(self, reason: str) -> None:
@@ -208,8 +217,8 @@ class Dispatcher:
             log("dispatch-refused", self._name, reason)
 
 
-def unserved(graph: Graph) -> str | None:
-    """Why calls of a graph can never run in emitted code; None = they can."""
+def unserved(graph: DispatchedGraph) -> str | None:
+    """The reason why calls of a graph can never run in emitted code; None = they can."""
     if graph.executor.python_only:
         return graph.executor.python_only
     options = graph.executor.options

@@ -45,10 +45,10 @@ class Emitted:
 
 def emit(leaves: Sequence[Leaf], slow: Any, settings: Settings) -> Emitted:
     """A dispatcher that tries these leaves in order, and calls ``slow`` if no leaf fits."""
-    return _Emitter(leaves, slow, settings).emitted()
+    return _DispatchEmitter(leaves, slow, settings).emitted()
 
 
-class _Emitter:
+class _DispatchEmitter:
     def __init__(self, leaves: Sequence[Leaf], slow: Any, settings: Settings) -> None:
         self.leaves, self.slow, self.settings = leaves, slow, settings
         self.w = Writer()
@@ -72,9 +72,7 @@ class _Emitter:
         for place in w.kept.values():
             w.call("Py_DecRef", "void", f"ptr {w.load('ptr', place)}")
         slow = w.object(self.slow)
-        result = w.call(
-            "PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr %names"
-        )
+        result = w.call("PyObject_Vectorcall", "ptr", f"ptr {slow}", "ptr %args", "i64 %n", "ptr %names")
         w.do(f"ret ptr {result}")
         text = "\n".join(w.text(len(w.entries)))
         return Emitted(text, w.entries, self.cells, self.shared)
@@ -91,32 +89,32 @@ class _Emitter:
             leaf, cells = self.leaves[index], self.cells[index]
             for test in leaf.final:
                 self.w.unless(self.fits(emit_test(self.w, test.field), test.value), "miss")
-            made = _writer(leaf)(self.w, leaf, cells, index + 1, self.shared, self.settings)
-            made.write()
+            writer = _writer(leaf)(self.w, leaf, cells, index + 1, self.shared, self.settings)
+            writer.write()
             return
-        asked = tests[0].field
-        group = _leading(rows, asked)
+        field = tests[0].field
+        group = _leading(rows, field)
         rest = rows[len(group) :]
         otherwise = self.w.name() if rest else fail
-        found = emit_test(self.w, asked)
-        wanted: dict[Any, list[tuple[int, list[Test]]]] = {}
-        for number, left in group:
-            wanted.setdefault(_constant(left[0].value), []).append((number, left))
-        for inner in wanted.values():
+        word = emit_test(self.w, field)
+        by_value: dict[Any, list[tuple[int, list[Test]]]] = {}
+        for number, others in group:
+            by_value.setdefault(_constant(others[0].value), []).append((number, others))
+        for inner in by_value.values():
             next_value = self.w.name()
-            self.w.unless(self.fits(found, inner[0][1][0].value), next_value)
-            self.tree([(number, left[1:]) for number, left in inner], otherwise)
+            self.w.unless(self.fits(word, inner[0][1][0].value), next_value)
+            self.tree([(number, others[1:]) for number, others in inner], otherwise)
             self.w.label(next_value)
         self.w.jump(otherwise)
         if rest:
             self.w.label(otherwise)
             self.tree(rest, fail)
 
-    def fits(self, found: str, value: Any) -> str:
-        """Whether the field that a test has read equals this value."""
+    def fits(self, word: str, value: Any) -> str:
+        """Test that the field that was read equals this value."""
         if isinstance(value, int):
-            return self.w.op(f"icmp eq i64 {found}, {value}")
-        return self.w.op(f"icmp eq ptr {found}, {self.w.object(value)}")
+            return self.w.op(f"icmp eq i64 {word}, {value}")
+        return self.w.op(f"icmp eq ptr {word}, {self.w.object(value)}")
 
 
 def _writer(leaf: Leaf) -> type[LeafWriter]:
@@ -133,10 +131,10 @@ def _common(rows: list[list[Test]]) -> int:
     return sum(1 for _ in takewhile(lambda tests: len(set(tests)) == 1, together))
 
 
-def _leading(rows: list[tuple[int, list[Test]]], asked: tuple) -> list[tuple[int, list[Test]]]:
+def _leading(rows: list[tuple[int, list[Test]]], field: tuple) -> list[tuple[int, list[Test]]]:
     """The leading rows whose first test reads the same field."""
     count = 0
-    while count < len(rows) and rows[count][1] and rows[count][1][0].field == asked:
+    while count < len(rows) and rows[count][1] and rows[count][1][0].field == field:
         count += 1
     return rows[:count]
 

@@ -17,11 +17,11 @@ from ...dialect.ir.program import Instr
 from ...dialect.ir.symbolic import Integer, Sym
 from ...dialect.ir.types import TensorType, Type
 from ..interpret.evaluate import bound_evaluate
-from ..memory.placement import Refused
+from ..memory.offsets import Refused
 from .layout import SCALARS
 from .leaf_spec import ArrayValue, HostStep, HostValue, MadeValue, Test, Value, array_of, tests_of
 from .number_values import NUMBERS
-from .refs import FromHost, OnTape, Ref, Scalar
+from .refs import FromHost, OnTape, Ref, ScalarRef
 
 
 def host_step(instr: Instr, operands: tuple[int, ...], values: Mapping[int, Value]) -> HostStep:
@@ -44,25 +44,26 @@ def _listed(function: Callable[..., Any], count: int) -> Callable[..., tuple]:
     return lambda *args: (function(*args),)
 
 
-def expect(
-    types: Sequence[Type], operands: Sequence[int], values: MutableMapping[int, Value]
-) -> list[Test]:
+def expect(types: Sequence[Type], operands: Sequence[int], values: MutableMapping[int, Value]) -> list[Test]:
     """Take what functions have given for arrays of the dtypes and ranks of a guard's types.
 
-    Returns the tests for that; raises Refused for a guard that leaves these open.
+    Returns the tests for that; raises Refused for a guard that leaves these open, and for one on values that are not
+    among ``values``.
     """
-    found: dict[int, ArrayValue] = {}
+    arrays: dict[int, ArrayValue] = {}
     for type_, operand in zip(types, operands, strict=True):
-        if not isinstance(values[operand], HostValue) or operand in found:
+        if operand not in values:
+            raise Refused("a guard checks what emitted code does not hold")
+        if not isinstance(values[operand], HostValue) or operand in arrays:
             continue
         if not isinstance(type_, TensorType) or type_.dtype is None or type_.shape is None:
             raise Refused(f"a guard on {type_} leaves open what a function of a library gives")
         dtype, ref = type_.dtype.numpy, FromHost(operand)
         # Functions give NumPy scalars in the place of arrays without axes.
         is_scalar = not type_.shape and dtype.type in SCALARS
-        found[operand] = array_of(Scalar(ref) if is_scalar else ref, dtype, len(type_.shape))
-    values.update(found)
-    return tests_of([*found.values()])
+        arrays[operand] = array_of(ScalarRef(ref) if is_scalar else ref, dtype, len(type_.shape))
+    values.update(arrays)
+    return tests_of([*arrays.values()])
 
 
 def is_late(test: Test) -> bool:
@@ -75,15 +76,13 @@ def reads_host(part: Any) -> bool:
     if isinstance(part, tuple):
         return any(map(reads_host, part))
     if isinstance(part, Sym):
-        return any(
-            not isinstance(leaf, (str, Integer)) and reads_host(leaf.array) for leaf in part.symbols
-        )
+        return any(not isinstance(leaf, (str, Integer)) and reads_host(leaf.array) for leaf in part.symbols)
     return is_from_host(part)
 
 
 def is_from_host(ref: Ref | Any) -> bool:
     """True for an array that a function of a library has given."""
-    return isinstance(ref, FromHost) or (isinstance(ref, Scalar) and is_from_host(ref.position))
+    return isinstance(ref, FromHost) or (isinstance(ref, ScalarRef) and is_from_host(ref.position))
 
 
 __all__ = ["expect", "host_step", "is_from_host", "is_late", "reads_host"]

@@ -40,21 +40,51 @@ SCALARS = frozenset(d.numpy.type for d in DTYPES if d.numpy.kind in "biufc")
 _ABI_VERSION = 0x02000000  # NumPy 2's C ABI, which fixes the order of the function table
 _API = {"array_type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94, "PyArray_Transpose": 123}
 _PYTHON_API = (
-    "PyBool_FromLong", "PyCell_Get", "PyComplex_FromDoubles", "PyContextVar_Get",
-    "PyDict_GetItemWithError", "PyDict_New", "PyDict_Next", "PyDict_SetItem", "PyDict_Size",
-    "PyErr_CheckSignals", "PyErr_Clear", "PyErr_ExceptionMatches", "PyEval_RestoreThread",
-    "PyEval_SaveThread", "PyFloat_AsDouble", "PyFloat_FromDouble", "PyFunction_GetCode",
-    "PyList_GetItem", "PyList_New", "PyList_SetItem", "PyList_Size", "PyLong_AsLongLongAndOverflow",
-    "PyLong_FromLongLong", "PyLong_FromSsize_t", "PyMethod_Function", "PyMethod_Self",
-    "PyObject_CallNoArgs", "PyObject_GetAttr", "PyObject_SetAttr", "PyObject_Vectorcall",
-    "PyObject_VectorcallMethod", "PyThreadState_Get", "PyThreadState_GetID", "PyTuple_GetItem",
-    "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyUnicode_Compare", "Py_DecRef",
+    "PyBool_FromLong",
+    "PyCell_Get",
+    "PyComplex_FromDoubles",
+    "PyContextVar_Get",
+    "PyDict_GetItemWithError",
+    "PyDict_New",
+    "PyDict_Next",
+    "PyDict_SetItem",
+    "PyDict_Size",
+    "PyErr_CheckSignals",
+    "PyErr_Clear",
+    "PyErr_ExceptionMatches",
+    "PyEval_RestoreThread",
+    "PyEval_SaveThread",
+    "PyFloat_AsDouble",
+    "PyFloat_FromDouble",
+    "PyFunction_GetCode",
+    "PyList_GetItem",
+    "PyList_New",
+    "PyList_SetItem",
+    "PyList_Size",
+    "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLongLong",
+    "PyLong_FromSsize_t",
+    "PyMethod_Function",
+    "PyMethod_Self",
+    "PyObject_CallNoArgs",
+    "PyObject_GetAttr",
+    "PyObject_SetAttr",
+    "PyObject_Vectorcall",
+    "PyObject_VectorcallMethod",
+    "PyThreadState_Get",
+    "PyThreadState_GetID",
+    "PyTuple_GetItem",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyTuple_Size",
+    "PyUnicode_Compare",
+    "Py_DecRef",
     "Py_IncRef",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
-class Layout:
+class StructLayout:
     """Byte offsets of struct fields (64-bit CPython 3.11 - 3.13, NumPy 2).
 
     ``dtype`` is the offset of eight bytes in a PyArray_Descr that identify a dtype: its kind, its
@@ -78,7 +108,7 @@ class Layout:
     errors: int = 0
 
 
-LAYOUT = Layout()
+LAYOUT = StructLayout()
 
 
 class Unknown(Exception):
@@ -87,7 +117,7 @@ class Unknown(Exception):
 
 @functools.cache
 def refusal() -> str | None:
-    """Why native dispatch cannot be used in this process; None = it can."""
+    """The reason why native dispatch cannot be used in this process; None = it can."""
     try:
         _check_interpreter()
         _check_fields(LAYOUT)
@@ -125,10 +155,18 @@ def samples() -> list[np.ndarray]:
     frozen = np.ones(3)
     frozen.flags.writeable = False
     return [
-        base, base[::2, 1:, ::-1], base.T, np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()),
-        np.zeros((0, 2)), np.asfortranarray(np.ones((2, 3), np.complex128)), frozen,
-        np.ones(5, ">f4"), np.zeros(9, np.uint8)[1:].view(np.float64), np.broadcast_to(1.5, (2, 3)),
-    ]  # fmt: skip
+        base,
+        base[::2, 1:, ::-1],
+        base.T,
+        np.zeros((4, 5), np.int8)[1:, ::2],
+        np.zeros(()),
+        np.zeros((0, 2)),
+        np.asfortranarray(np.ones((2, 3), np.complex128)),
+        frozen,
+        np.ones(5, ">f4"),
+        np.zeros(9, np.uint8)[1:].view(np.float64),
+        np.broadcast_to(1.5, (2, 3)),
+    ]
 
 
 def dtype_word(dtype: np.dtype) -> int:
@@ -136,32 +174,32 @@ def dtype_word(dtype: np.dtype) -> int:
     return ctypes.c_int64.from_address(id(dtype) + LAYOUT.dtype).value
 
 
-def _check_dtypes(layout: Layout) -> None:
+def _check_dtypes(layout: StructLayout) -> None:
     swapped = [np.dtype(np.float32).newbyteorder(), np.dtype("i4, f8"), np.dtype("M8[s]")]
-    for known in (*(d.numpy for d in DTYPES), *swapped):
-        for dtype in (known, pickle.loads(pickle.dumps(known))):
-            found = ctypes.string_at(id(dtype) + layout.dtype, 8)
-            wanted = "".join((dtype.kind, dtype.char, dtype.byteorder)).encode()
-            if found[:3] != wanted or int.from_bytes(found[4:], "little") != dtype.num:
+    for original in (*(d.numpy for d in DTYPES), *swapped):
+        for dtype in (original, pickle.loads(pickle.dumps(original))):
+            actual = ctypes.string_at(id(dtype) + layout.dtype, 8)
+            expected = "".join((dtype.kind, dtype.char, dtype.byteorder)).encode()
+            if actual[:3] != expected or int.from_bytes(actual[4:], "little") != dtype.num:
                 raise Unknown(
                     f"the type number of PyArray_Descr of NumPy {np.__version__} is not at the "
                     f"expected offset (seen in {dtype})"
                 )
 
 
-def _check_scalars(layout: Layout) -> None:
+def _check_scalars(layout: StructLayout) -> None:
     for kind in SCALARS:
         (value,) = np.array([0x5A3C7], np.int64).view(np.uint8).astype(kind)[:1]
         if ctypes.string_at(id(value) + layout.scalar, value.nbytes) != value.tobytes():
             raise Unknown(f"the element of {kind.__name__} is not at the expected offset")
 
 
-def _check_fields(layout: Layout) -> None:
+def _check_fields(layout: StructLayout) -> None:
     word, half = ctypes.c_int64.from_address, ctypes.c_int32.from_address
     for a in samples():
         at = id(a)
         dims, steps = word(at + layout.dimensions).value, word(at + layout.strides).value
-        found = {
+        fields = {
             "ob_type": (word(at + layout.ob_type).value, id(type(a))),
             "data": (word(at + layout.data).value, a.ctypes.data),
             "nd": (half(at + layout.nd).value, a.ndim),
@@ -172,7 +210,7 @@ def _check_fields(layout: Layout) -> None:
             "flags.aligned": (bool(a.flags.num & ALIGNED), a.flags.aligned),
             "flags.writeable": (bool(a.flags.num & WRITEABLE), a.flags.writeable),
         }
-        wrong = [name for name, (got, want) in found.items() if got != want]
+        wrong = [name for name, (got, want) in fields.items() if got != want]
         # NumPy keeps sizes and strides in one block. Only if that holds are the pointers followed.
         if a.ndim and (dims % 8 or not dims or steps != dims + 8 * a.ndim):
             wrong.append("dimensions")
@@ -197,25 +235,24 @@ def _check_thread() -> None:
         raise Unknown(f"{wrong} is not at the expected offset")
 
 
-def _check_errors(layout: Layout) -> None:
+def _check_errors(layout: StructLayout) -> None:
     kinds = ("divide", "over", "under", "invalid")
     for kind, how in itertools.product(kinds, ("ignore", "warn", *sorted(TELLS))):
         others = "warn" if how == "ignore" else "ignore"
         with np.errstate(**{k: how if k == kind else others for k in kinds}):  # type: ignore[arg-type]
             capsule = STATE.get()
-            held = ctypes.c_int64.from_address(id(capsule) + layout.pointer).value
-            if held != _pointer_of(capsule, b"numpy.ufunc.extobj"):
+            address = ctypes.c_int64.from_address(id(capsule) + layout.pointer).value
+            if address != _pointer_of(capsule, b"numpy.ufunc.extobj"):
                 raise Unknown("PyCapsule.pointer is not at the expected offset")
-            found = ctypes.c_int32.from_address(held + layout.errors).value & TOLD_ERRORS
-            if bool(found) != (how in TELLS):
+            bits = ctypes.c_int32.from_address(address + layout.errors).value & TOLD_ERRORS
+            if bool(bits) != (how in TELLS):
                 raise Unknown(
-                    f"NumPy {np.__version__} does not keep its choice at floating-point errors at "
-                    "the expected offset"
+                    f"NumPy {np.__version__} does not keep its choice at floating-point errors at the expected offset"
                 )
 
 
 def _pointer_of(capsule: Any, name: bytes | None) -> int:
-    """What a capsule holds."""
+    """The pointer that a capsule holds."""
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -240,31 +277,30 @@ def addresses() -> dict[str, int]:
         raise Unknown("NumPy's C API table does not hold the array type where it should")
     out |= {name: table[index] for name, index in _API.items() if name != "array_type"}
     libc: Any = ctypes.CDLL(None)
-    for name in ("clock_gettime", "pow", *LIBRARY):
+    for name in ("clock_gettime", "free", "malloc", "pow", *LIBRARY):
         out[name] = ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
     return {name: address or 0 for name, address in out.items()}
 
 
 def _check_functions() -> None:
     """Make an array and a scalar with NumPy's function table, as emitted code does."""
-    known, pointer = addresses(), ctypes.c_void_p
+    functions, pointer = addresses(), ctypes.c_void_p
     dtype = np.dtype(np.int32)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # NewFromDescr steals it
     new = ctypes.PYFUNCTYPE(
-        ctypes.py_object, pointer, pointer, ctypes.c_int, pointer, pointer, pointer, ctypes.c_int,
-        pointer,
-    )(known["PyArray_NewFromDescr"])  # fmt: skip
+        ctypes.py_object, pointer, pointer, ctypes.c_int, pointer, pointer, pointer, ctypes.c_int, pointer
+    )(functions["PyArray_NewFromDescr"])
     shape = (ctypes.c_int64 * 2)(2, 3)
-    made = new(id(np.ndarray), id(dtype), 2, ctypes.addressof(shape), None, None, 0, None)
-    if (made.shape, made.dtype, made.flags.owndata) != ((2, 3), dtype, True):
+    array = new(id(np.ndarray), id(dtype), 2, ctypes.addressof(shape), None, None, 0, None)
+    if (array.shape, array.dtype, array.flags.owndata) != ((2, 3), dtype, True):
         raise Unknown("PyArray_NewFromDescr does not make the array that was asked for")
     axes = (ctypes.c_int64 * 2)(1, 0)
     dims = (ctypes.c_int64 * 2)(ctypes.addressof(axes), 2)
-    turn = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer)(known["PyArray_Transpose"])
-    view = turn(id(made), ctypes.addressof(dims))
-    if (view.shape, view.base is made) != ((3, 2), True):
+    turn = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer)(functions["PyArray_Transpose"])
+    view = turn(id(array), ctypes.addressof(dims))
+    if (view.shape, view.base is array) != ((3, 2), True):
         raise Unknown("PyArray_Transpose does not make the view that was asked for")
-    scalar = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer)(known["PyArray_Scalar"])
+    scalar = ctypes.PYFUNCTYPE(ctypes.py_object, pointer, pointer, pointer)(functions["PyArray_Scalar"])
     number = ctypes.c_int32(-7)
     value = scalar(ctypes.addressof(number), id(dtype), None)
     if type(value) is not np.int32 or value != -7:

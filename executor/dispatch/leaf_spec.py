@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union
 import numpy as np
 
 from ...dialect.dataclass import dataclass
-from ...dialect.importers.numpy.tracing.containers import ARRAY
-from ...dialect.importers.numpy.tracing.pytree import LEAF
 from ...dialect.ir.device import HOST
 from ...dialect.ir.symbolic import Dim, Dimension, symbol
+from ...dialect.trees.containers import ARRAY
+from ...dialect.trees.pytree import LEAF
 from ...lowering.abi import KernelABI, KernelArtifact
-from ..memory.placement import Refused, bytes_of
+from ..memory.offsets import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, dtype_word
 from .number_values import Number, NumberValue
-from .refs import Inside, InState, OnDevice, OnTape, Position, Ref, Scalar, Stride
+from .refs import DescribedRef, Inside, InState, OnTape, Position, Ref, ScalarRef, Stride
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..cuda.launching.launches import Action, DeviceKernel
-    from .arguments import Arguments
+    from ..cuda.launching.device_plans import Action, DeviceKernel
+    from ..exchange.host_tensors import TensorClass
+    from .arguments import CallArguments
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,9 @@ class Test:
       contiguous and has ``size`` bytes, does not overlap that of the second array, which has this
       rank and item size.
     * ``("in_order", ref, rank)``? : the axes lie in memory in their order.
-    * On a device: ``("described", ref)``? , on which all other tests of the array rely,
-      ``("device", ref)`` and ``("dense", ref, rank)``? (C order without gaps).
+    * Of other libraries: ``("described", ref)``? , on which all other tests of the array rely,
+      ``("device", ref)``, ``("dense", ref, rank)``? (C order without gaps) and
+      ``("aligned", ref, bytes)``? (and there is memory); ``("modes", exchange)``? : nothing is computed beside them.
 
     * ``("known", number)``: that number.
 
@@ -107,9 +109,9 @@ class ArrayValue:
     @property
     def contiguous(self) -> tuple:
         """The field that is nonzero if the elements lie in C order without gaps."""
-        if isinstance(self.ref, OnDevice):
+        if isinstance(self.ref, DescribedRef):
             return "dense", self.ref, len(self.sizes)
-        if isinstance(self.ref, Scalar):
+        if isinstance(self.ref, ScalarRef):
             return "known", 1
         return "flags", self.ref, C_CONTIGUOUS
 
@@ -138,7 +140,7 @@ class MadeValue:
 
 @dataclass(frozen=True)
 class HostValue:
-    """What a function of a library gives, of which no guard has said yet what it is."""
+    """A result of a function of a library, of a type that no guard has checked yet."""
 
 
 Value = Union[ArrayValue, Number, MadeValue, HostValue]
@@ -162,7 +164,7 @@ Kernel = Union[HostKernel, "DeviceKernel"]
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """One kernel call.
 
     Attributes:
@@ -191,7 +193,7 @@ class Step:
         """Number of library products (BLAS calls) per kernel call."""
         if isinstance(self.kernel, HostKernel):
             return self.kernel.artifact.library_calls
-        from ..cuda.launching.launches import Multiply
+        from ..cuda.launching.device_plans import Multiply
 
         return sum(isinstance(action, Multiply) for action in self.actions)
 
@@ -213,7 +215,7 @@ class HostStep:
 
 @dataclass
 class Noting:
-    """What makes the results of a leaf nodes or arrays of the tape, or views, or writes some.
+    """A call that makes the results of a leaf nodes or arrays of the tape, or views, or writes some.
 
     Attributes:
         function: called with the objects at ``given``, and then with all results of kernels; it
@@ -254,6 +256,7 @@ class Leaf:
         overwrites: whether targets are what the function writes to: they may be read before.
         remembered: weak reference to the plan; a call stores it in `last_executed.LAST.plan`.
         exchange: the DLPack functions of the library of all arrays; None on the host.
+        tensors: the type of the tensors that results are in place of arrays; None = they are arrays.
         evaluated: number of ops per call that a Python plan evaluates; they are counted for a hit,
             although emitted code does not run them.
         noting: what makes results of the tape of those of kernels, or views of them, or writes them
@@ -264,7 +267,7 @@ class Leaf:
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
     values: dict[int, Value] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[KernelStep] = field(default_factory=list)
     between: list[tuple[int, HostStep | list[Test]]] = field(default_factory=list)
     outputs: tuple[int, ...] = ()
     turned: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -276,6 +279,7 @@ class Leaf:
     overwrites: bool = False
     remembered: Any = None
     exchange: Exchange | None = None
+    tensors: TensorClass | None = None
     evaluated: int = 0
     noting: Noting | None = None
 
@@ -297,20 +301,12 @@ class Leaf:
         """The device on which the kernels run."""
         return self.steps[0].kernel.device if self.steps else HOST
 
-    def finish(self, arguments: Arguments, structure: tuple) -> None:
+    def finish(self, arguments: CallArguments, structure: tuple) -> None:
         """Add arguments and result structure; raises Refused for containers that Python makes."""
         self.arity, self.structure = arguments.arity, structure
         _check_structure(structure)
         # Tests on which others rely come first, then cheap tests; the sort is stable.
-        order = {
-            "keywords": 0,
-            "mode": 1,
-            "taken": 1,
-            "opened": 2,
-            "static": 3,
-            "type": 3,
-            "untaped": 3,
-        }
+        order = {"keywords": 0, "mode": 1, "modes": 1, "taken": 1, "opened": 2, "static": 3, "type": 3, "untaped": 3}
         order |= {"owned": 4, "noting": 4, "noted": 4, "described": 5}
         order |= dict.fromkeys(("nd", "dtype", "flags", "device"), 6)
         tests = dict.fromkeys([*arguments.tests, *self.tests])
@@ -324,20 +320,20 @@ class Leaf:
         self._aim(self.outputs[0], position, inputs)
 
     def donate(self, pairs: Sequence[tuple[int, int]], inputs: Sequence[Value]) -> None:
-        """Write outputs into donated inputs, given as (output, input) of `donation.donations`.
+        """Write outputs into donated inputs, given as (output, input) of `PlanSteps.donations`.
 
         Raises Refused unless the last kernel writes them: after a donated input is overwritten, the
         Python dispatcher cannot repeat the call.
         """
         self._check_repeats()
         for output, k in pairs:
-            value, given = self.outputs[output], inputs[k]
-            if not isinstance(given, ArrayValue) or not isinstance(given.ref, (int, Inside)):
+            value, target = self.outputs[output], inputs[k]
+            if not isinstance(target, ArrayValue) or not isinstance(target.ref, (int, Inside)):
                 raise Refused("what is donated is no array argument")
             if value not in self.steps[-1].results:
                 raise Refused("a donated argument is overwritten before the last kernel")
-            self._aim(value, given.ref, [v for n, v in enumerate(inputs) if n != k])
-            self.final.append(Test(("view", given.ref), 0))
+            self._aim(value, target.ref, [v for n, v in enumerate(inputs) if n != k])
+            self.final.append(Test(("view", target.ref), 0))
         self.donated = len(pairs)
 
     def _check_repeats(self) -> None:
@@ -350,20 +346,20 @@ class Leaf:
         The tests in ``final`` then require that the argument has the output's type, is contiguous
         and writable, and overlaps no other argument.
         """
-        made = self.values[output]
-        if not isinstance(made, MadeValue):
+        result = self.values[output]
+        if not isinstance(result, MadeValue):
             raise Refused("a number is written to an array")
-        if not made.sizes:
+        if not result.sizes:
             raise Refused("an array of rank 0 is written to")
         if output in self.turned:
             raise Refused("a result that does not lie in C order is written to an array")
-        target = self.targets[output] = array_of(position, made.dtype, len(made.sizes))
+        target = self.targets[output] = array_of(position, result.dtype, len(result.sizes))
         flags = C_CONTIGUOUS | ALIGNED | WRITEABLE
         self.final += [*tests_of([target]), Test(("flags", position, flags), flags)]
-        for have, want in zip(target.sizes, made.sizes, strict=True):
+        for have, want in zip(target.sizes, result.sizes, strict=True):
             same = Test(("same", have, want), 1)
             self.final.append(Test(("size", have), want) if isinstance(want, int) else same)
-        nbytes = bytes_of(made.dtype.itemsize, target.sizes)
+        nbytes = bytes_of(result.dtype.itemsize, target.sizes)
         for value in others:
             if isinstance(value, ArrayValue):
                 there = (value.ref, len(value.sizes), value.dtype.itemsize)
@@ -376,11 +372,11 @@ class Leaf:
     def strides(self) -> list[tuple[Ref, int]]:
         """The strides that kernels take, or that `note_misses` stores, as (array, axis)."""
         operands = [(self.values[s.operands[k]], a) for s in self.steps for k, a in s.abi.strides]
-        kept = [(v, axis) for v in self.checked() for axis in range(len(v.sizes))]
-        found = {(v.ref, a): None for v, a in (*operands, *kept) if isinstance(v, ArrayValue)}
-        return list(found)
+        checked_axes = [(v, axis) for v in self.checked() for axis in range(len(v.sizes))]
+        strides = {(v.ref, a): None for v, a in (*operands, *checked_axes) if isinstance(v, ArrayValue)}
+        return list(strides)
 
-    def sizes(self, step: Step) -> dict[str, Dim]:
+    def sizes(self, step: KernelStep) -> dict[str, Dim]:
         """The size that each size symbol of a kernel stands for."""
 
         def size(index: int, axis: int) -> Dim:
@@ -393,9 +389,7 @@ class Leaf:
 
 def array_of(ref: Ref, dtype: np.dtype, rank: int, device: str = HOST) -> ArrayValue:
     """An array of this rank, whose sizes are read at run time."""
-    return ArrayValue(
-        ref, dtype, tuple(symbol(Dimension(ref, axis)) for axis in range(rank)), device
-    )
+    return ArrayValue(ref, dtype, tuple(symbol(Dimension(ref, axis)) for axis in range(rank)), device)
 
 
 def tests_of(inputs: Sequence[Value]) -> list[Test]:
@@ -404,9 +398,9 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     for value in inputs:
         if isinstance(value, NumberValue):
             tests.append(Test(("type", value.position), value.kind))
-        elif isinstance(value, ArrayValue) and isinstance(value.ref, OnDevice):
-            tests += _device_tests(value, value.ref)
-        elif isinstance(value, ArrayValue) and isinstance(value.ref, Scalar):
+        elif isinstance(value, ArrayValue) and isinstance(value.ref, DescribedRef):
+            tests += _described_tests(value, value.ref)
+        elif isinstance(value, ArrayValue) and isinstance(value.ref, ScalarRef):
             kind = complex if value.ref.is_python else value.dtype.type
             tests.append(Test(("type", value.ref), kind))
         elif isinstance(value, ArrayValue):
@@ -420,16 +414,22 @@ def tests_of(inputs: Sequence[Value]) -> list[Test]:
     return tests
 
 
-def _device_tests(value: ArrayValue, ref: OnDevice) -> list[Test]:
-    from ..cuda.exchange.dlpack_exchange import device_word, type_word
+def _described_tests(value: ArrayValue, ref: DescribedRef) -> list[Test]:
+    from ..exchange.c_functions import type_word
+    from ..exchange.dlpack import device_word
 
-    return [
+    tests = [
         Test(("type", ref), ref.exchange.kind),
         Test(("described", ref), 1),
         Test(("nd", ref), len(value.sizes)),
         Test(("dtype", ref), type_word(value.dtype)),
         Test(("device", ref), device_word(value.device)),
     ]
+    if ref.exchange.modes or ref.exchange.counts:
+        tests.insert(0, Test(("modes", ref.exchange), 1))
+    if value.device == HOST:
+        tests.append(Test(("aligned", ref, value.dtype.alignment), 1))
+    return tests
 
 
 def _check_structure(spec: tuple) -> None:

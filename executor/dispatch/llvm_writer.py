@@ -16,7 +16,7 @@ from .layout import LAYOUT
 
 
 @dataclass(frozen=True)
-class Address:
+class AddressEntry:
     """A table entry that holds a number, such as an address, of this process."""
 
     value: int
@@ -26,7 +26,7 @@ class Writer:
     """Collects the lines of one function.
 
     Attributes:
-        entries: the table's entries, in order: the name of a C function (str), an `Address`, a
+        entries: the table's entries, in order: the name of a C function (str), an `AddressEntry`, a
             one-element tuple around a Python object, or None for a cell that starts at 0.
         kept: key -> stack slot of a reference that tests have taken (see `keep`). A slot with NULL
             holds no reference.
@@ -66,11 +66,11 @@ class Writer:
 
     def address(self, value: int) -> str:
         """A pointer of this value, loaded from the table."""
-        return self.load("ptr", self.place(self._slot(("address", value), Address(value))))
+        return self.load("ptr", self.place(self._slot(("address", value), AddressEntry(value))))
 
     def number(self, value: int) -> str:
         """An i64 loaded from the table, for numbers that differ from process to process."""
-        return self.load("i64", self.place(self._slot(("address", value), Address(value))))
+        return self.load("i64", self.place(self._slot(("address", value), AddressEntry(value))))
 
     # --- instructions -----------------------------------------------------------------------
 
@@ -105,9 +105,9 @@ class Writer:
         self._head.append(f"  {name} = alloca {type_}, align 64")
         return name
 
-    def type_of(self, given: str) -> str:
+    def type_of(self, pointer: str) -> str:
         """The type of an object, which is given as ``"ptr value"``."""
-        return self.load("ptr", self.op(f"getelementptr i8, {given}, i64 {LAYOUT.ob_type}"))
+        return self.load("ptr", self.op(f"getelementptr i8, {pointer}, i64 {LAYOUT.ob_type}"))
 
     def shared_alloca(self, key: tuple, type_: str) -> str:
         """Stack memory that is made once per key, and shared by all callers with that key."""
@@ -136,10 +136,13 @@ class Writer:
         """Pointer to a 64-bit element."""
         return self.op(f"getelementptr i64, ptr {pointer}, i64 {index}") if index else pointer
 
+    def function(self, name: str) -> str:
+        """Pointer to a C function."""
+        return self.load("ptr", self.place(self._slot(("function", name), name)))
+
     def call(self, function: str, result: str, *arguments: str) -> str:
         """Call a C function by name; arguments are ``"type value"``."""
-        target = self.load("ptr", self.place(self._slot(("function", function), function)))
-        return self._call(target, result, arguments)
+        return self._call(self.function(function), result, arguments)
 
     def call_address(self, address: int, result: str, *arguments: str) -> str:
         """Call the C function at an address."""

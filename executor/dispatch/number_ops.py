@@ -15,68 +15,44 @@ from ...dialect.ir.op import Op
 from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise import python_math
-from ...dialect.ops.elementwise.binary import (
-    Add,
-    Div,
-    FloorDiv,
-    Maximum,
-    Minimum,
-    Mul,
-    Pow,
-    Remainder,
-    Sub,
-)  # fmt: skip
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder, Sub
 from ...dialect.ops.elementwise.unary import Abs, Neg
 from .conditions.host_reads import combine
 from .leaf_spec import MadeValue, Value
 from .llvm_writer import Writer
-from .number_values import (
-    LIBRARY,
-    NUMBERS,
-    ComputedNumber,
-    KnownNumber,
-    Number,
-    NumberValue,
-    SizeNumber,
-)  # fmt: skip
+from .number_values import LIBRARY, NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue, SizeNumber
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
-_INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg",
-    Pow: "pow",
-}  # fmt: skip
-_OF_INTS: dict[type[Op], str] = {
-    FloorDiv: "//", Remainder: "%", Maximum: "max", Minimum: "min",
-}  # fmt: skip
-_CALLS: dict[type[Op], str] = {
-    python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"
-}
+_INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg", Pow: "pow"}
+_OF_INTS: dict[type[Op], str] = {FloorDiv: "//", Remainder: "%", Maximum: "max", Minimum: "min"}
+_CALLS: dict[type[Op], str] = {python_math.FUNCTIONS[getattr(math, name)]: name for name in LIBRARY if name != "fabs"}
 
 
 def computed_number(
     instr: Instr, operands: tuple[int, ...], values: Mapping[int, Value]
 ) -> ComputedNumber | KnownNumber | None:
-    """What an instruction computes, if it is of Python numbers and emitted code can do the same."""
-    if instr.op is Constant:
+    """The number that an instruction computes of Python numbers; None if emitted code cannot do the same."""
+    if instr.op is Constant and not instr.operands:
         number = instr.attrs["value"]
         if (type(number) is int and -(2**63) <= number < 2**63) or type(number) is float:
             return KnownNumber(number)
         return None
     name = _INSTRUCTIONS.get(instr.op) or _CALLS.get(instr.op)
-    given = [values.get(operand) for operand in operands]
-    numbers = tuple([v for v in given if isinstance(v, NUMBERS) and v.kind in (int, float)])
+    operand_values = [values.get(operand) for operand in operands]
+    numbers = tuple([v for v in operand_values if isinstance(v, NUMBERS) and v.kind in (int, float)])
     if all(v.kind is int for v in numbers):
         name = name or _OF_INTS.get(instr.op)
     if name in ("//", "%") and not _is_positive(numbers[-1]):
         return None
     if instr.op is Abs and all(v.kind is float for v in numbers):
         name = "fabs"
-    if name is None or len(numbers) != len(given) or len(instr.results) != 1:
+    if name is None or len(numbers) != len(operand_values) or len(instr.results) != 1:
         return None
     if name == "pow" and not (numbers[0].kind is float and _is_plain_power(numbers[1])):
         return None
     if name == "div" or all(v.kind is int for v in numbers):  # where ints have to be small
-        known = [v.value for v in numbers if isinstance(v, KnownNumber) and v.kind is int]
-        if any(not -_SMALL <= value < _SMALL for value in known):
+        constants = [v.value for v in numbers if isinstance(v, KnownNumber) and v.kind is int]
+        if any(not -_SMALL <= value < _SMALL for value in constants):
             return None
     is_float = name == "div" or name in LIBRARY or any(v.kind is float for v in numbers)
     return ComputedNumber(float if is_float else int, name, numbers)
@@ -111,40 +87,35 @@ class NumberWriter:
     """
 
     def __init__(
-        self,
-        w: Writer,
-        read: Callable[[NumberValue | SizeNumber], str],
-        leave_unless: Callable[[str], None],
+        self, w: Writer, read: Callable[[NumberValue | SizeNumber], str], leave_unless: Callable[[str], None]
     ) -> None:
         self._w, self._read, self._leave_unless = w, read, leave_unless
         self._made: dict[Number, str] = {}
 
     def word(self, value: Number) -> str:
         """The 8 bytes of a number, as an ``i64``."""
-        made = self._number(value)
-        return self._w.op(f"bitcast double {made} to i64") if value.kind is float else made
+        number = self._number(value)
+        return self._w.op(f"bitcast double {number} to i64") if value.kind is float else number
 
     def _number(self, value: Number) -> str:
         if isinstance(value, KnownNumber):
             return value.text()
         if value not in self._made:
-            self._made[value] = (
-                self._computed(value) if isinstance(value, ComputedNumber) else self._read(value)
-            )
+            self._made[value] = self._computed(value) if isinstance(value, ComputedNumber) else self._read(value)
         return self._made[value]
 
     def _computed(self, value: ComputedNumber) -> str:
-        made = [self._number(operand) for operand in value.operands]
+        words = [self._number(operand) for operand in value.operands]
         if value.kind is int:
-            for number in made:
+            for number in words:
                 self._require_small(number)
             if value.op in _OF_INTS.values():
-                return combine(self._w, value.op, *made)
-            shown = ", ".join(made if len(made) == 2 else ("0", *made))
+                return combine(self._w, value.op, *words)
+            shown = ", ".join(words if len(words) == 2 else ("0", *words))
             return self._w.op(f"{'sub' if value.op == 'neg' else value.op} i64 {shown}")
         numbers = [
             self._as_float(number, operand, exact=value.op == "div")
-            for number, operand in zip(made, value.operands, strict=True)
+            for number, operand in zip(words, value.operands, strict=True)
         ]
         if value.op == "div":
             zero = KnownNumber(0.0).text()
@@ -157,17 +128,17 @@ class NumberWriter:
 
     def _called(self, name: str, numbers: list[str]) -> str:
         """A function of the C library; without a finite result, Python takes over."""
-        found = self._w.call(name, "double", *(f"double {number}" for number in numbers))
-        size = self._w.call("fabs", "double", f"double {found}")
+        result = self._w.call(name, "double", *(f"double {number}" for number in numbers))
+        size = self._w.call("fabs", "double", f"double {result}")
         self._leave_unless(self._w.op(f"fcmp olt double {size}, {KnownNumber(math.inf).text()}"))
-        return found
+        return result
 
     def _power(self, base: str, exponent: str) -> str:
-        found = self._w.call("pow", "double", f"double {base}", f"double {exponent}")
+        result = self._w.call("pow", "double", f"double {base}", f"double {exponent}")
         for bound, compare in ((math.inf, "olt"), (-math.inf, "ogt")):  # Python raises for these
-            told = f"fcmp {compare} double {found}, {KnownNumber(bound).text()}"
-            self._leave_unless(self._w.op(told))
-        return found
+            test = f"fcmp {compare} double {result}, {KnownNumber(bound).text()}"
+            self._leave_unless(self._w.op(test))
+        return result
 
     def _as_float(self, number: str, value: Number, *, exact: bool) -> str:
         if value.kind is float:

@@ -11,10 +11,31 @@ from .refs import Position
 
 # Of `math`, what CPython leaves to the C library. Without a finite result, Python may raise.
 LIBRARY = (
-    "sqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "erf", "atan2", "copysign",
+    "sqrt",
+    "exp",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "fabs",
+    "erf",
+    "atan2",
+    "copysign",
     "fmod",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Translates an optimised plan into a `Leaf`, from which code can be emitted.
+"""Makes a `Leaf`, from which code can be emitted, of the steps of a plan.
 
 A plan that needs more than guards, kernels, sizes and fallbacks is refused, with the reason.
 """
@@ -14,48 +14,39 @@ import numpy as np
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.device import HOST
 from ...dialect.ir.dtypes import dtype_named, dtype_of
-from ...dialect.ir.program import Block, Instr, Module
+from ...dialect.ir.program import Instr
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.control_flow.control import If
-from ...dialect.ops.control_flow.lists import ListConstruct
 from ...dialect.ops.create import Constant, Full, Iota
-from ...dialect.ops.gradients import Definedness
+from ...dialect.ops.gradient_ops import Definedness
 from ...dialect.ops.host_call import HostCall
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.queries import Dim as DimOp
-from ...dialect.ops.queries import Item
+from ...dialect.ops.queries import DTypeCode, Item
+from ...dialect.ops.size_lists import AllTrue, OfTruths, SizeEq, SizesOf
 from ...dialect.ops.sizes import is_nonnegative, normalize_axis
-from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard, SizeEq
-from ..memory.placement import Refused, size_of
+from ...dialect.ops.speculation import CallFallback, DiffGraph, FusionGroup, Guard
+from ..memory.offsets import Refused, size_of
+from ..plans.plan_steps import PlanBlock, PlanStep, PlanSteps
 from .conditions.guards import guard_tests
 from .conditions.relaxed_guards import size_tests
+from .conditions.speculated import SpeculatedValues
+from .derived_sizes import DerivedSizes
 from .host_calls import expect, host_step, is_late, reads_host
-from .leaf_spec import (
-    ArrayValue,
-    HostKernel,
-    HostValue,
-    Kernel,
-    Leaf,
-    MadeValue,
-    Step,
-    Test,
-    Value,
-)  # fmt: skip
+from .leaf_spec import ArrayValue, HostKernel, HostValue, Kernel, KernelStep, Leaf, MadeValue, Test, Value
 from .number_ops import computed_number, is_returned
 from .number_values import NUMBERS, SizeNumber
 from .refs import is_python_number
 
 if TYPE_CHECKING:
-    from ..cuda.launching.launches import DeviceKernel
+    from ..cuda.launching.device_plans import DeviceKernel
 
 # Kind of a kernel scalar's dtype -> the Python types whose 8 bytes the kernel can read as it.
-_NUMBERS: dict[str, tuple[type, ...]] = {
-    "f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": (),
-}  # fmt: skip
+_NUMBERS: dict[str, tuple[type, ...]] = {"f": (float,), "i": (int, bool), "u": (), "b": (bool,), "c": ()}
 _TAKEN = (np.bool, np.int64, np.float64, np.complex128)  # elements that are Python's own numbers
-_SIZES = (DimOp, ListConstruct, SizeEq)
+_SIZES = (DimOp, SizesOf, SizeEq)
 
 
 @dataclass(frozen=True)
@@ -63,14 +54,12 @@ class Fallback:
     """The fallback behind a plan's only guard, if it computes all outputs of the graph.
 
     Attributes:
-        callee: name of the fallback function.
         inputs: the values that the fallback gets.
         checked: the arrays that the guard checks.
         order: for each output of the graph, the index among the fallback's outputs.
         numbers: positions in ``order`` of outputs whose one element is what the graph returns.
     """
 
-    callee: str
     inputs: tuple[Value, ...]
     checked: tuple[ArrayValue, ...]
     order: tuple[int, ...]
@@ -78,30 +67,27 @@ class Fallback:
 
 
 def leaf_of(
-    module: Module,
-    kernels: Mapping[str, Kernel],
-    inputs: Sequence[Value],
-    order: Sequence[int] | None = None,
+    steps: PlanSteps, kernels: Mapping[str, Kernel], inputs: Sequence[Value], order: Sequence[int] | None = None
 ) -> tuple[Leaf, Fallback | None]:
-    """The leaf of an optimised graph, and the fallback of its guard; None = no such fallback.
+    """The leaf of a plan, and the fallback of its guard; None = no such fallback.
 
     The caller adds arity, the structure of the results, and the tests of the inputs (`tests_of`).
 
     Args:
-        module: the decoded graph.
+        steps: the steps of the plan.
         kernels: fusion function name -> kernel; a function without a kernel is absent.
         inputs: the inputs of the graph.
         order: indices of the outputs that are returned; None = all.
 
     Raises Refused if the plan needs Python.
     """
-    reader = _Reader(module, kernels, inputs)
-    order = range(len(module.main.outputs)) if order is None else order
+    reader = _PlanReader(steps, kernels, inputs)
+    order = range(len(steps.body.outputs)) if order is None else order
     return reader.leaf_for(order), reader.fallback_for(order)
 
 
 @dataclass(frozen=True)
-class Subgraph:
+class LeafSubgraph:
     """The differentiable subgraph that a graph consists of.
 
     Attributes:
@@ -116,14 +102,14 @@ class Subgraph:
 
 
 def subgraph_of(
-    module: Module, inputs: Sequence[Value], order: Sequence[int] | None = None
-) -> tuple[Subgraph, Fallback | None]:
-    """The differentiable subgraph that is all of an optimised graph, as `leaf_of` gives a leaf.
+    steps: PlanSteps, inputs: Sequence[Value], order: Sequence[int] | None = None
+) -> tuple[LeafSubgraph, Fallback | None]:
+    """The differentiable subgraph that is all of a plan, as `leaf_of` gives a leaf.
 
     Raises Refused if the plan does anything else.
     """
-    reader = _Reader(module, {}, inputs)
-    order = range(len(module.main.outputs)) if order is None else order
+    reader = _PlanReader(steps, {}, inputs)
+    order = range(len(steps.body.outputs)) if order is None else order
     return reader.subgraph_for(order), reader.fallback_for(order)
 
 
@@ -132,58 +118,56 @@ def _is_numpys(instr: Instr) -> bool:
     return instr.op in (Full, Iota, Pick, Slice) and bool(instr.operands)
 
 
-def _in_python(refused: Instr, instrs: Sequence[Instr]) -> str:
+def _in_python(refused: Instr, steps: Sequence[PlanStep]) -> str:
     """The reason why a block with the instruction ``refused`` is left to Python.
 
     The reason names a loop or a branch if the block has one, else an op, and a constant only if the
     block has nothing else: constants are made for other ops.
     """
-    checks = {r for i in instrs if issubclass(i.op, (Guard, SizeEq)) for r in i.results}
+    instrs = [step.instr for step in steps]
+    checks = {r for i in instrs if issubclass(i.op, (Guard, OfTruths)) for r in i.results}
     others = [
-        i for i in instrs
+        i
+        for i in instrs
         if i.op not in _SIZES
-        and not issubclass(i.op, (FusionGroup, Guard))
+        and not issubclass(i.op, (FusionGroup, Guard, OfTruths))
         and not (i.op is If and i.operands[0] in checks)
-    ]  # fmt: skip
-    told = min([refused, *others], key=lambda i: (not i.blocks, i.op is Constant))
-    place = "" if told.loc is None else f" at {told.loc}"
-    return f"{told.op.full_name()}{place} runs in Python"
+    ]
+    instr = min([refused, *others], key=lambda i: (not i.blocks, i.op is Constant))
+    place = "" if instr.loc is None else f" at {instr.loc}"
+    return f"{instr.op.full_name()}{place} runs in Python"
 
 
-class _Reader:
-    def __init__(
-        self,
-        module: Module,
-        kernels: Mapping[str, Kernel],
-        inputs: Sequence[Value],
-    ) -> None:
-        self.module, self.kernels = module, kernels
+class _PlanReader:
+    def __init__(self, steps: PlanSteps, kernels: Mapping[str, Kernel], inputs: Sequence[Value]) -> None:
+        self.steps, self.kernels = steps, kernels
         self.leaf = Leaf()
-        self.alias: dict[int, int] = {}
+        self.chosen: dict[int, int] = {}  # result of a branch -> what the side that runs has made
         self.turned: dict[int, tuple[int, tuple[int, ...]]] = {}  # view -> its array, its axes
         self.taken: dict[int, int] = {}  # Python number -> the array without axes that it is in
-        # Boolean result of a guard -> index of the guard whose hits are timed, and the checked
-        # values.
+        # Boolean result of a check -> the guard whose hits are timed, and the checked values.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
-        self.sizes: dict[int, tuple[Dim, ...]] = {}  # value -> a size, or the sizes of a list
+        self.sizes: dict[int, tuple[Dim, ...]] = {}  # value -> a size, or all sizes of an array
+        self.speculated = SpeculatedValues(steps.main)
+        self.derived = DerivedSizes()
         self.checks: list[tuple[int, ...]] = []  # per guard, the values that it checks
-        self.others: list[tuple[Instr, Block]] = []  # branches on guards, with their else blocks
+        self.branches: list[PlanStep] = []
         self.graphs: list[tuple[Instr, tuple[int, ...]]] = []  # subgraphs, with their operands
-        if len(module.main.inputs) != len(inputs):
+        if len(steps.main.inputs) != len(inputs):
             raise Refused("the graph has inputs that are no arguments")
-        self.leaf.values = dict(zip(module.main.inputs, inputs, strict=True))
-        self.block(module.main.body, None, set())
+        self.leaf.values = dict(zip(steps.main.inputs, inputs, strict=True))
+        self.block(steps.body, None, set())
 
     def leaf_for(self, order: Sequence[int]) -> Leaf:
-        made, outputs = self.leaf.values, self.module.main.outputs
+        values, outputs = self.leaf.values, self.steps.body.outputs
         roots = [self.root(outputs[k]) for k in order]
         self.leaf.outputs = tuple(map(self.shown, roots))
         if len(set(self.leaf.outputs)) < len(set(roots)):
             raise Refused("an array is returned with its axes in several orders")
         self.leaf.numbers = frozenset(self.shown(o) for o in roots if o in self.taken)
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
-        given = self.leaf.host_results
-        if not all(o in given or is_returned(made.get(o)) for o in self.leaf.outputs):
+        host_results = self.leaf.host_results
+        if not all(o in host_results or is_returned(values.get(o)) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
 
@@ -193,29 +177,29 @@ class _Reader:
             return self.turned[value][0]
         return self.root(self.taken[value]) if value in self.taken else value
 
-    def subgraph_for(self, order: Sequence[int]) -> Subgraph:
-        outputs = [self.root(self.module.main.outputs[k]) for k in order]
+    def subgraph_for(self, order: Sequence[int]) -> LeafSubgraph:
+        outputs = [self.root(self.steps.body.outputs[k]) for k in order]
         instr, operands = self.graphs[0] if self.graphs else (None, ())
         if instr is None or not set(outputs) <= set(instr.results) or self.leaf.evaluated:
             raise Refused("a call that gradients are noted of is more than one subgraph")
         if not set(operands) <= self.leaf.values.keys():
             raise Refused("a differentiable subgraph takes a size")
-        return Subgraph(
-            tuple(self.leaf.tests), tuple(self.leaf.values[o] for o in operands),
+        return LeafSubgraph(
+            tuple(self.leaf.tests),
+            tuple(self.leaf.values[o] for o in operands),
             tuple(instr.results.index(o) for o in outputs),
-        )  # fmt: skip
+        )
 
     def fallback_for(self, order: Sequence[int]) -> Fallback | None:
-        if len(self.others) != 1 or len(self.checks) != 1 or self.sizes or self.leaf.between:
+        if len(self.branches) != 1 or len(self.checks) != 1 or self.sizes or self.leaf.between or self.speculated.tests:
             return None
-        branch, other = self.others[0]
-        calls = [inner for inner in other.walk() if inner.op is CallFallback]
-        returned = [self.module.main.outputs[k] for k in order]
+        results, other = self.branches[0].instr.results, self.branches[0].blocks[1]
+        returned = [self.steps.body.outputs[k] for k in order]
         outputs = [self.taken.get(o, o) for o in returned]
-        if len(calls) != 1 or not set(outputs) <= set(branch.results):
+        if len(other.steps) != 1 or not set(outputs) <= set(results):
             return None
-        yielded = [other.outputs[branch.results.index(o)] for o in outputs]
-        if not set(yielded) <= set(calls[0].results):
+        call, yielded = other.steps[0], [other.outputs[results.index(o)] for o in outputs]
+        if not set(yielded) <= set(call.instr.results):
             return None
         values = self.leaf.values
         checked = [values[o] for o in self.checks[0]]
@@ -223,43 +207,48 @@ class _Reader:
         if len(arrays) != len(checked):
             return None
         return Fallback(
-            callee=calls[0].attrs["callee"],
-            inputs=tuple(values[self.root(o)] for o in calls[0].operands),
+            inputs=tuple(values[self.root(o)] for o in call.operands),
             checked=arrays,
-            order=tuple(calls[0].results.index(y) for y in yielded),
+            order=tuple(call.instr.results.index(y) for y in yielded),
             numbers=tuple(k for k, o in enumerate(returned) if o in self.taken),
         )
 
     def root(self, value: int) -> int:
-        while value in self.alias:
-            value = self.alias[value]
+        while value in self.chosen:
+            value = self.chosen[value]
         return value
 
-    def block(self, block: Block, guard: int | None, checked: set[int]) -> None:
-        """Translate a block.
+    def block(self, block: PlanBlock, guard: int | None, checked: set[int]) -> None:
+        """Add the steps of a block.
 
         Args:
-            block: its instructions.
+            block: its steps.
             guard: index of the guard that protects the block; None = no guard.
             checked: the values that guards have checked before the block runs.
         """
-        for instr in block.instrs:
-            operands = tuple(self.root(o) for o in instr.operands)
+        for step in block.steps:
+            instr, operands = step.instr, tuple(self.root(o) for o in step.operands)
             if issubclass(instr.op, Guard):
-                *aliases, ok = instr.results
-                self.alias |= dict(zip(aliases, operands, strict=True))
-                self.guarded[ok] = len(self.checks), set(operands) | checked
+                self.guarded[instr.results[-1]] = len(self.checks), set(operands) | checked
                 self.checks.append(operands)
                 types, behavior = instr.attrs["types"], instr.op.behavior
                 tests = expect(types, operands, self.leaf.values)
                 values = [self.leaf.values[o] for o in operands]
-                tests += guard_tests(
-                    types, values, relaxed=behavior == "relaxed", flags=behavior == "gradients"
-                )
+                modes = {"relaxed": behavior == "relaxed", "flags": behavior == "gradients"}
+                tests += guard_tests(types, values, **modes, free=instr.op.free_sizes(instr.attrs))
                 self.test(tests)
+                self.derived.note_guard(types, values)
             elif instr.op in _SIZES:
                 self.leaf.evaluated += 1
                 self.size(instr, operands, guard, checked)
+            elif (derived := self.derived.takes(instr, operands, self.leaf.values, self.sizes)) is not None:
+                self.leaf.evaluated += bool(operands)
+                self.test(derived)
+            elif self.speculated.takes(instr, operands, self.leaf.values, self.sizes):
+                self.leaf.evaluated += bool(operands)
+            elif instr.op is AllTrue and self.are_tested(operands):
+                self.leaf.evaluated += 1
+                self.guarded[instr.results[0]] = self.all_of(operands)
             elif issubclass(instr.op, Definedness):
                 self.leaf.evaluated += 1
                 if not instr.op.evaluate(instr.attrs, *operands):  # all of them are defined
@@ -268,30 +257,46 @@ class _Reader:
             elif instr.op is DiffGraph and not self.graphs:
                 self.graphs.append((instr, operands))
             elif instr.op is If and instr.operands[0] in self.guarded:
-                then, other = instr.blocks
-                if any(inner.op is not CallFallback for inner in other.walk()):
+                then, other = step.blocks
+                if any(inner.instr.op not in (CallFallback, DTypeCode) for inner in other.steps):
                     raise Refused("the other side of a guard does more than call its fallback")
-                self.others.append((instr, other))
+                self.branches.append(step)
                 self.block(then, *self.guarded[instr.operands[0]])
-                self.alias |= dict(zip(instr.results, then.outputs, strict=True))
+                self.chosen |= dict(zip(instr.results, then.outputs, strict=True))
             elif issubclass(instr.op, HostCall) or _is_numpys(instr) or self.is_of_host(instr):
                 self.leaf.evaluated += bool(operands)
-                step = host_step(instr, operands, self.leaf.values)
-                self.leaf.between.append((len(self.leaf.steps), step))
+                call = host_step(instr, operands, self.leaf.values)
+                self.leaf.between.append((len(self.leaf.steps), call))
                 self.leaf.values |= dict.fromkeys(instr.results, HostValue())
             elif issubclass(instr.op, Permutation):
                 self.leaf.evaluated += 1
                 self.turn(instr, operands[0])
             elif instr.op is Item and self.takes(instr, operands[0]):
                 self.leaf.evaluated += 1
-                self.taken[instr.results[0]] = instr.operands[0]
+                self.taken[instr.results[0]] = step.operands[0]
             elif (number := computed_number(instr, operands, self.leaf.values)) is not None:
                 self.leaf.evaluated += bool(operands)
                 self.leaf.values[instr.results[0]] = number
-            elif instr.op is FusionGroup:
+            elif issubclass(instr.op, FusionGroup):
                 self.step(instr.attrs["callee"], operands, instr.results, guard, checked)
             else:
-                raise Refused(_in_python(instr, block.instrs))
+                raise Refused(_in_python(instr, block.steps))
+
+    def are_tested(self, answers: Sequence[int]) -> bool:
+        """True if emitted code can tell whether answers of guards and of other checks are all true."""
+        return all(answer in self.guarded or answer in self.speculated.tests for answer in answers)
+
+    def all_of(self, answers: Sequence[int]) -> tuple[int | None, set[int]]:
+        """The guard among checks all of which hold, and the values that they have checked; adds their tests."""
+        guard: int | None = None
+        checked: set[int] = set()
+        for answer in answers:
+            if answer in self.speculated.tests:
+                self.test(self.speculated.tests[answer])
+                continue
+            own, values = self.guarded[answer]
+            guard, checked = own if guard is None else guard, checked | values
+        return guard, checked
 
     def test(self, tests: list[Test]) -> None:
         """Add tests, those of what functions of libraries give between the kernels."""
@@ -302,11 +307,11 @@ class _Reader:
 
     def turn(self, instr: Instr, source: int) -> None:
         """Note a view of what a kernel makes; only `leaf_for` may make anything of it."""
-        made = self.leaf.values.get(source)
+        value = self.leaf.values.get(source)
         shown = (array for array, _ in self.turned.values())
-        if not isinstance(made, MadeValue) or made.device != HOST or source in shown:
-            raise Refused(_in_python(instr, (instr,)))
-        axes = cast("type[Permutation]", instr.op).permutation(len(made.sizes), instr.attrs)
+        if not isinstance(value, MadeValue) or value.device != HOST or source in shown:
+            raise Refused(_in_python(instr, ()))
+        axes = cast("type[Permutation]", instr.op).permutation(len(value.sizes), instr.attrs)
         self.turned[instr.results[0]] = source, axes
 
     def is_of_host(self, instr: Instr) -> bool:
@@ -314,42 +319,35 @@ class _Reader:
         return instr.op is Item and isinstance(self.leaf.values.get(instr.operands[0]), HostValue)
 
     def takes(self, instr: Instr, source: int) -> bool:
-        """Whether emitted code can return the element of an array, which is not returned itself."""
-        made, wanted = self.leaf.values.get(source), instr.attrs.get("dtype")
-        if not isinstance(made, MadeValue) or made.sizes or made.device != HOST:
+        """True if emitted code can return the element of an array, which is not returned itself."""
+        value, dtype = self.leaf.values.get(source), instr.attrs.get("dtype")
+        if not isinstance(value, MadeValue) or value.sizes or value.device != HOST:
             return False
-        return made.dtype.type in _TAKEN and wanted in (None, dtype_of(made.dtype))
+        return value.dtype.type in _TAKEN and dtype in (None, dtype_of(value.dtype))
 
-    def size(
-        self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]
-    ) -> None:
-        if instr.op is DimOp:
+    def size(self, instr: Instr, operands: tuple[int, ...], guard: int | None, checked: set[int]) -> None:
+        if instr.op in (DimOp, SizesOf):
             value = self.leaf.values.get(operands[0])
             if not isinstance(value, (ArrayValue, MadeValue)):
                 raise Refused("a size of what is no array is asked for")
+            if instr.op is SizesOf:
+                self.sizes[instr.results[0]] = tuple(value.sizes)
+                return
             axis = normalize_axis(instr.attrs["axis"], len(value.sizes))
             size = value.sizes[axis]
             self.sizes[instr.results[0]] = (size,)
             if not reads_host(size):
                 self.leaf.values[instr.results[0]] = SizeNumber(size)
-        elif instr.op is ListConstruct:
-            if any(operand not in self.sizes for operand in operands):
-                raise Refused("a list holds something else than sizes")
-            found = (size for operand in operands for size in self.sizes[operand])
-            self.sizes[instr.results[0]] = tuple(found)
         else:
+            if len(operands) > 1:
+                raise Refused("whether an array can be summed to sizes is checked, as Python does")
             if operands[0] not in self.sizes:
-                raise Refused("sizes that are no list of sizes are checked")
+                raise Refused("sizes that are not those of an array are checked")
             self.guarded[instr.results[0]] = guard, checked
             self.leaf.tests += size_tests(instr.attrs["reference"], self.sizes[operands[0]])
 
     def step(
-        self,
-        callee: str,
-        operands: tuple[int, ...],
-        results: tuple[int, ...],
-        guard: int | None,
-        checked: set[int],
+        self, callee: str, operands: tuple[int, ...], results: tuple[int, ...], guard: int | None, checked: set[int]
     ) -> None:
         if callee not in self.kernels:
             raise Refused(f"@{callee} has no kernel")
@@ -376,23 +374,21 @@ class _Reader:
             is_python = isinstance(value, ArrayValue) and is_python_number(value.ref)
             if isinstance(value, ArrayValue) and operand not in checked and not is_python:
                 raise Refused(f"@{callee} reads an array that no guard has checked")
-        made = Step(kernel, operands, results, guard)
-        sizes = self.leaf.sizes(made)
-        made = replace(made, workspace=size_of(parse_dim(kernel.abi.workspace), sizes))
+        kernel_step = KernelStep(kernel, operands, results, guard)
+        sizes = self.leaf.sizes(kernel_step)
+        kernel_step = replace(kernel_step, workspace=size_of(parse_dim(kernel.abi.workspace), sizes, guarded=True))
         if not isinstance(kernel, HostKernel):
-            made = replace(made, actions=kernel.actions(sizes, self.strides(kernel, operands)))
-        self.leaf.steps.append(made)
+            kernel_step = replace(kernel_step, actions=kernel.actions(sizes, self.strides(kernel, operands)))
+        self.leaf.steps.append(kernel_step)
         if self.leaf.between and not isinstance(kernel, HostKernel):
             raise Refused("a function of a library runs between kernels of a device")
         if kernel.abi.can_violate and not isinstance(kernel, HostKernel):
             raise Refused("a kernel reports indices out of range, which the host has to look at")
         for result, spec in zip(results, kernel.abi.results, strict=True):
-            wanted = tuple(map(parse_dim, spec.dims))
-            dims = tuple(size_of(dim, sizes) for dim in wanted)
+            exprs = tuple(map(parse_dim, spec.dims))
+            dims = tuple(size_of(dim, sizes) for dim in exprs)
             self.leaf.tests += [
-                Test(("less", size, 0), 0)
-                for dim, size in zip(wanted, dims, strict=True)
-                if not is_nonnegative(dim)
+                Test(("less", size, 0), 0) for dim, size in zip(exprs, dims, strict=True) if not is_nonnegative(dim)
             ]
             values[result] = MadeValue(dtype_named(spec.dtype).numpy, dims, kernel.device)
 

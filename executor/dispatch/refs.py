@@ -3,7 +3,7 @@
 A *position* names an argument (an int), an item of a container among the arguments (`Inside`),
 what an argument holds that may be an array of the tape (`OnTape`), what an object from outside
 holds (`InState`), or what a function of a library gives (`FromHost`). A *ref* names an array: a
-position, a NumPy scalar (`Scalar`), an array on a device (`OnDevice`), or an array that the graph
+position, a NumPy scalar (`ScalarRef`), an array of another library (`DescribedRef`), or an array that the graph
 captured (`Held`). Sizes are expressions (`dialect.ir.symbolic`) over the leaves `Dimension` and
 `Stride` of a ref, and `Integer` of a position.
 """
@@ -14,11 +14,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from ...dialect.dataclass import dataclass
-from ...dialect.ir.symbolic import Read
+from ...dialect.ir.symbolic import ArgumentRead
 
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.python.objects import Facet
-    from ..cuda.exchange.dlpack_exchange import Exchange
+    from ..exchange.c_functions import Reader
 
 
 class Held:
@@ -71,7 +71,7 @@ class InState:
 
 @dataclass(frozen=True)
 class FromHost:
-    """What a function of a library has given: the value of the graph with this number."""
+    """A result of a function of a library: the value of the graph with this number."""
 
     value: int
 
@@ -80,7 +80,7 @@ Position = Union[int, Inside, OnTape, InState, FromHost]
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarRef:
     """A NumPy scalar at a position, which kernels read as an array of rank 0.
 
     ``is_python``: a complex number of Python's, which has its parts in the same place.
@@ -91,25 +91,25 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class OnDevice:
-    """An array argument in the memory of a device.
+class DescribedRef:
+    """An array that its library describes: one in the memory of a device, or a tensor of the host.
 
     Attributes:
-        position: position of the argument.
+        position: position of the argument, or the object that the graph captured.
         itemsize: bytes of an element.
         exchange: the DLPack functions of its library.
     """
 
-    position: Position
+    position: Position | Held
     itemsize: int
-    exchange: Exchange = field(repr=False)
+    exchange: Reader = field(repr=False)
 
 
-Ref = Union[Position, Scalar, Held, OnDevice]
+Ref = Union[Position, ScalarRef, Held, DescribedRef]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stride(Read):
+class Stride(ArgumentRead):
     """A leaf of size expressions: the stride of an array, in elements of ``itemsize`` bytes."""
 
     array: Ref
@@ -120,9 +120,9 @@ class Stride(Read):
 
 def position_of(ref: Ref) -> Position | Held:
     """The position of an array, or the captured array."""
-    return ref.position if isinstance(ref, (OnDevice, Scalar)) else ref
+    return ref.position if isinstance(ref, (DescribedRef, ScalarRef)) else ref
 
 
 def is_python_number(ref: Ref) -> bool:
     """True of a number of Python's, whose type alone tells all that a guard would ask."""
-    return isinstance(ref, Scalar) and ref.is_python
+    return isinstance(ref, ScalarRef) and ref.is_python

@@ -1,4 +1,4 @@
-"""Where CPython keeps what traces a thread, verified in the running process.
+"""Offsets of a thread's tracer and profiler in CPython's structs, verified in the running process.
 
 A trace function is a field of the thread's state. From Python 3.12 on, tools of `sys.monitoring`
 are compared by a number of the interpreter's that changes with the events they ask for.
@@ -40,16 +40,12 @@ class ThreadLayout:
         return self.profiler + 24
 
 
-_LAYOUTS = {
-    (3, 11): ThreadLayout(),
-    (3, 12): ThreadLayout(version=48),
-    (3, 13): ThreadLayout(profiler=80, version=0),
-}
+_LAYOUTS = {(3, 11): ThreadLayout(), (3, 12): ThreadLayout(version=48), (3, 13): ThreadLayout(profiler=80, version=0)}
 THREAD = _LAYOUTS.get(sys.version_info[:2], ThreadLayout())
 
 
 def difference(layout: ThreadLayout) -> str | None:
-    """What differs from a layout in this thread; None = nothing does.
+    """The field that differs from a layout in this thread; None = none does.
 
     A field is compared with what Python reports while there is a profiler: one that does nothing,
     unless the user has one. Where all agrees, versions are watched from now on.
@@ -69,15 +65,13 @@ def difference(layout: ThreadLayout) -> str | None:
         sys.setprofile(_nothing)
     try:
         # No call between: a profiler of Python's would see it.
-        found = [_word(thread + layout.profiler + 8 * k) for k in range(4)]
-        wanted = sys.getprofile(), sys.gettrace()
+        actual = [_word(thread + layout.profiler + 8 * k) for k in range(4)]
+        expected = sys.getprofile(), sys.gettrace()
     finally:
         if users is None:
             sys.setprofile(None)
-    for name, function, held, value in zip(
-        ("profile", "trace"), found[:2], found[2:], wanted, strict=True
-    ):
-        if held != (0 if value is None else id(value)) or bool(function) != bool(held):
+    for name, function, pointer, value in zip(("profile", "trace"), actual[:2], actual[2:], expected, strict=True):
+        if pointer != (0 if value is None else id(value)) or bool(function) != bool(pointer):
             return f"PyThreadState.c_{name}func"
     if layout.version is None:
         return None

@@ -6,7 +6,7 @@ from ...dialect.guards.mismatch import Mismatch
 from ...dialect.reasons import Kind, Reason
 from ..settings.strategy import behavior_at
 from ..tiers.profiling import Executor
-from .value_names import Checked
+from .value_names import NamedGuard
 
 _PROFILE_MORE = (
     "Its operand was not reached, or changed, while profiling: profile calls that are alike, "
@@ -38,17 +38,17 @@ _REMEDIES = {
 MORE_DEPTH = 'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)])'
 
 
-def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str]:
+def advice(missed: NamedGuard, nearest: NamedGuard, differences: list[Mismatch]) -> list[str]:
     """Sentences: what serves the missed call, then what to do about each kind of difference.
 
     Args:
         missed: the guard that the call missed.
         nearest: the guard of the nearest specialisation.
-        found: how the values of the call differ from those that ``nearest`` expects.
+        differences: how the values of the call differ from those that ``nearest`` expects.
     """
     labels = nearest.labels()
     by_kind: dict[str, list[str]] = {}
-    for m in found:
+    for m in differences:
         names = by_kind.setdefault(m.kind, [])
         if labels[m.operand] not in names:
             names.append(labels[m.operand])
@@ -63,21 +63,21 @@ def advice(missed: Checked, nearest: Checked, found: list[Mismatch]) -> list[str
         lines.append(f"To fix it, pass {listed} in one layout, e.g. np.ascontiguousarray.")
     if "size" in by_kind:
         lines.append(_sizes(missed, nearest))
-    if "equal-sizes" in by_kind:
-        lines.append(
-            "To fix it, profile calls in which these sizes differ, e.g. pf.jit(profiled_runs=2)."
-        )
+    if "equal-sizes" in by_kind and nearest.guard.behavior == "relaxed":
+        lines.append("Its code is for all sizes that fit each other as the operations need it; these do not.")
+    elif "equal-sizes" in by_kind:
+        lines.append("To fix it, profile calls in which these sizes differ, e.g. pf.jit(profiled_runs=2).")
     if "empty" in by_kind:
         lines.append("Sizes of 0 are never covered by a size symbol: skip empty calls.")
     return lines
 
 
 def remedy(reason: Reason) -> str:
-    """What to do about a reason; "" where nothing can be done, or where the reason says it."""
+    """Advice on a reason; "" where nothing can be done, or where the reason says it."""
     return _REMEDIES.get(reason.kind, "")
 
 
-def _destination(missed: Checked) -> str:
+def _destination(missed: NamedGuard) -> str:
     """A sentence on what serves calls like the latest miss."""
     end = _end(missed)
     name = end.options.name
@@ -89,7 +89,7 @@ def _destination(missed: Checked) -> str:
     return f"Such calls go on in {name}."
 
 
-def _end(missed: Checked) -> Executor:
+def _end(missed: NamedGuard) -> Executor:
     """The executor at the end of the fallback chain behind a guard."""
     end = missed.executor.fallbacks.get(missed.guard.fallback, missed.executor)
     while True:
@@ -99,7 +99,7 @@ def _end(missed: Checked) -> Executor:
         (end,) = behind
 
 
-def _sizes(missed: Checked, nearest: Checked) -> str:
+def _sizes(missed: NamedGuard, nearest: NamedGuard) -> str:
     end = _end(missed)
     if nearest.guard.behavior == "dynamic":
         fix = "Sizes 0, 1 and those that ops depend on stay literal in a dynamic specialisation"

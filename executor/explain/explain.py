@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..compile.request import CompileResult
 from ..compile.timings import sentence
-from ..plans.plan import Guard, Plan
+from ..plans.guard import PlanGuard
+from ..plans.plan import Plan
 from ..tiers.choice import AnyExecutor
 from ..tiers.keyed import KeyedExecutor
 from ..tiers.profiling import Executor
 from .state import guard_text
 from .summary import count, doing, keyed_summary, summary
-from .value_names import Checked, guards_of
+from .value_names import NamedGuard, guards_of
 
 _SHOWN = 4  # combinations of arguments that require gradients, the latest ones
 
@@ -23,16 +24,16 @@ def explain(executor: AnyExecutor, name: str, serves: str = "") -> str:
         name: name of the function.
         serves: the calls that the graph serves, as text; "" if the function has no other graph.
     """
-    told = [
+    sentences = [
         _one(on_tape, on_tape.options.name, _which(executor, on_tape))
         for on_tape in tuple(executor.noted.values())[-_SHOWN:]
     ]
     if len(executor.noted) > _SHOWN:
         others = count(len(executor.noted) - _SHOWN, "earlier combination")
-        told.append(f"{name} has plans for {others} of arguments that require gradients.")
-    if not told or executor.record is not None or executor.compiled():
-        told.insert(0, _one(executor, name, serves))  # else no other calls have come
-    return "\n".join(told)
+        sentences.append(f"{name} has plans for {others} of arguments that require gradients.")
+    if not sentences or executor.record is not None or executor.compiled():
+        sentences.insert(0, _one(executor, name, serves))  # else no other calls have come
+    return "\n".join(sentences)
 
 
 def _which(executor: AnyExecutor, on_tape: AnyExecutor) -> str:
@@ -41,32 +42,31 @@ def _which(executor: AnyExecutor, on_tape: AnyExecutor) -> str:
         return "calls with arrays that require gradients"
     names = executor.input_names
     which = [
-        names[k] if k < len(names) else f"input {k}"
-        for k, flag in enumerate(on_tape.options.noted) if flag == "1"
-    ]  # fmt: skip
+        names[k] if k < len(names) else f"input {k}" for k, flag in enumerate(on_tape.options.noted) if flag == "1"
+    ]
     verb = "requires" if len(which) == 1 else "require"
     return f"calls in which {', '.join(which)} {verb} gradients"
 
 
 def _one(executor: AnyExecutor, name: str, serves: str) -> str:
-    """What `explain` says of a graph, without that of its calls on the tape."""
+    """The text of `explain` for a graph, without that of its calls on the tape."""
     if executor.many_plans:
-        told, inside = keyed_summary(executor), _keyed(executor)
+        sentences, inside = keyed_summary(executor), _keyed(executor)
     else:
         chain = list(guards_of(executor))
-        told, inside = summary(executor, chain), _member(executor, chain)
-    first, *others = told
+        sentences, inside = summary(executor, chain), _member(executor, chain)
+    first, *others = sentences
     served = [f"This graph serves {serves}."] if serves else []
     lines = [*served, *others, f"Internals of {name}:", *(f"  {text}" for text in inside)]
     return "\n".join([f"{name} {first}", *(f"  {text}" for text in lines)])
 
 
 def _keyed(executor: KeyedExecutor) -> list[str]:
-    made = count(len(executor.cache), "plan")
+    plans = count(len(executor.cache), "plan")
     c = executor.counters
     hits, misses = count(c.cache_hits, "cache hit"), count(c.cache_misses, "miss")
     lines = [
-        f"It was made while profiling mode was off: it has {made}, one for each combination of "
+        f"It was made while profiling mode was off: it has {plans}, one for each combination of "
         "dtypes and ranks it was called with, compiled for all sizes.",
         f"{count(c.invocations, 'run')}, {hits}, {misses}",
     ]
@@ -90,7 +90,7 @@ def _halves(executor: AnyExecutor) -> list[str]:
     return lines
 
 
-def _member(executor: Executor, chain: list[Checked]) -> list[str]:
+def _member(executor: Executor, chain: list[NamedGuard]) -> list[str]:
     """Lines about one executor, followed by those about its fallbacks that have run."""
     c, plan, result = executor.counters, executor.optimized, executor.result
     lines = [f"Tier: {executor.tier}, depth {executor.depth} left"]
@@ -124,7 +124,7 @@ def _compiled(result: CompileResult, seconds: float) -> list[str]:
 
 def _between(plan: Plan | None) -> list[str]:
     """A line on the intermediates of a plan that lie in the thread's block, if there are any."""
-    inner = plan.intermediates if plan is not None else None
+    inner = plan.steps.intermediates if plan is not None and plan.steps is not None else None
     if inner is None:
         return []
     total = inner.placement.total
@@ -133,7 +133,7 @@ def _between(plan: Plan | None) -> list[str]:
     return [f"Memory: {arrays} between kernels, placed in a block of {size}"]
 
 
-def _guard(guard: Guard, result: CompileResult | None, behavior: str) -> list[str]:
+def _guard(guard: PlanGuard, result: CompileResult | None, behavior: str) -> list[str]:
     """Lines on a guard (types, hits, misses) and its kernel (check, resources on a GPU).
 
     ``behavior``: the guard's behaviour, followed by a space; may be empty.

@@ -1,4 +1,4 @@
-"""What a jitted function has become: tier, specialisations, counts and reasons, as plain values."""
+"""The state of a jitted function as plain values: tier, specialisations, counts and reasons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ...dialect.ir.types import TensorType
 from ...dialect.reasons import Reason
 from ..compile.request import CompileResult
 from ..compile.timings import grouped
-from ..plans.plan import Guard, Plan
+from ..plans.guard import PlanGuard
+from ..plans.plan import Plan
 from ..settings.events import Counters
 from ..tiers.choice import AnyExecutor
 from ..tiers.keyed import KeyedState
@@ -95,10 +96,10 @@ class ExecutorState:
 
 def debug_state_of(executor: AnyExecutor | None, name: str) -> DebugState | KeyedState:
     """The debug state of a graph; raises ArgumentError while it has none (R1.15, R2.16)."""
-    found = None if executor is None else executor.debug_state()
-    if found is None:
+    state = None if executor is None else executor.debug_state()
+    if state is None:
         raise ArgumentError(f"{name} has no optimised plan yet", hint="call it again")
-    return found
+    return state
 
 
 def state_of(
@@ -135,8 +136,8 @@ def state_of(
 def specializations_of(executor: AnyExecutor) -> tuple[Specialization, ...]:
     """The guards of one executor's optimised plans."""
     name = executor.options.name
-    made = executor.compiled()
-    return tuple(s for m in made for s in _guards(m.plan, m.result, m.seconds, m.depth, name))
+    plans = executor.compiled()
+    return tuple(s for m in plans for s in _guards(m.plan, m.result, m.seconds, m.depth, name))
 
 
 def _guards(
@@ -168,9 +169,13 @@ def _guards(
     )
 
 
-def guard_text(guard: Guard) -> str:
-    """``f32[4, 8] contiguous, f32[8] contiguous``: dtype, sizes and layout per operand."""
-    return ", ".join(type_text(t) for t in guard.types)
+def guard_text(guard: PlanGuard) -> str:
+    """``f32[4, 8] contiguous, f32[8] contiguous``: dtype, sizes and layout per operand.
+
+    Of a relaxed guard, ``f32[s0_0, s0_1], f32[s0_1] where (s0_1 % 2) == 0``: what it asks of sizes.
+    """
+    text = ", ".join(map(type_text, guard.shown_types()))
+    return f"{text} where {' and '.join(guard.free.fit)}" if guard.free.fit else text
 
 
 def type_text(type_: object) -> str:

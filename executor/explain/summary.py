@@ -1,8 +1,8 @@
-"""What `explain()` says first: which parts of a function run as native code, which not, and why."""
+"""The first part of `explain()`: which parts of a function run as native code, which not, and why."""
 
 from __future__ import annotations
 
-from ...dialect.guards.mismatch import Mismatch, mismatches
+from ...dialect.guards.mismatch import Mismatch
 from ...dialect.ir.program import Program
 from ...dialect.ops.speculation import DiffGraph
 from ...dialect.reasons import Effect, Reason
@@ -14,39 +14,27 @@ from ..tiers.profiling import Executor
 from ..tiers.slow_calls import Work
 from .advice import MORE_DEPTH, advice, remedy
 from .state import guard_text, type_text
-from .value_names import Checked
+from .value_names import NamedGuard
 
 _TIERS = {
     "profiling": (
-        "does not run as native code yet: it is being profiled, the next call runs op by op in "
-        "NumPy and records types"
+        "does not run as native code yet: it is being profiled, the next call runs op by op in NumPy and records types"
     ),
-    "compiling": (
-        "does not run as native code yet: it runs op by op in NumPy while it is compiled in the "
-        "background"
-    ),
-    "simple": (
-        "does not run as native code: it runs op by op in NumPy, unguarded, because no depth is "
-        "left"
-    ),
+    "compiling": ("does not run as native code yet: it runs op by op in NumPy while it is compiled in the background"),
+    "simple": ("does not run as native code: it runs op by op in NumPy, unguarded, because no depth is left"),
     "no-opt": (
-        "does not run as native code: it runs op by op in NumPy, because optimisation or profiling "
-        "is switched off"
+        "does not run as native code: it runs op by op in NumPy, because optimisation or profiling is switched off"
     ),
 }
 _PROFILED = "does not run as native code yet: it has been profiled, the next call compiles it"
-_FAILED = (
-    "does not run as native code: it runs op by op in NumPy, unguarded, because it could not be "
-    "compiled"
-)
+_FAILED = "does not run as native code: it runs op by op in NumPy, unguarded, because it could not be compiled"
 _FIXES = {
     "simple": f"To fix it, give the strategy depth, {MORE_DEPTH}.",
     "no-opt": "To fix it, call pf.set_optimize(True) and pf.set_profiling_mode(True).",
 }
 _KEYED = "does not run as native code: optimisation is off, or did not succeed"
 _KEYED_SOON = (
-    "does not run as native code yet. It is compiled in the background; until that is done it runs "
-    "op by op in NumPy"
+    "does not run as native code yet. It is compiled in the background; until that is done it runs op by op in NumPy"
 )
 _SLOW_CALLS = 3
 _SHOWN = 6  # specialisations, and arguments of one
@@ -61,7 +49,7 @@ _DID = {
 }
 
 
-def summary(executor: Executor, chain: list[Checked]) -> list[str]:
+def summary(executor: Executor, chain: list[NamedGuard]) -> list[str]:
     """Sentences on a graph: what its calls run, what is native, what is not, why, and what to do.
 
     The first sentence continues the name of the graph.
@@ -83,21 +71,21 @@ def summary(executor: Executor, chain: list[Checked]) -> list[str]:
 def keyed_summary(executor: KeyedExecutor) -> list[str]:
     """The same for a graph with a spec-keyed executor (made while profiling mode was off)."""
     entries = tuple(executor.cache.items())
-    results = [made.result for _, made in entries]
+    results = [plan.result for _, plan in entries]
     if entries:
         lines = [f"{_covered(results)}."]
     else:
         lines = [f"{_KEYED_SOON if executor.under_way() else _KEYED}."]
     lines += [
         f"Native code serves arguments of {spec}, of all sizes."
-        for spec, made in entries[:_SHOWN] if made.result.kernels
-    ]  # fmt: skip
-    for guard in (guard for _, made in entries for guard in made.plan.guards):
+        for spec, plan in entries[:_SHOWN]
+        if plan.result.kernels
+    ]
+    for guard in (guard for _, plan in entries for guard in plan.plan.guards):
         if guard.last_miss is not None:
             lines.append("The latest miss, which ran one by one, in NumPy, differs in:")
-            relaxed = guard.behavior == "relaxed"
-            found = mismatches(guard.types, guard.last_miss, relaxed=relaxed)
-            lines += [f"  {m.text}" for m in found]
+            differences = guard.mismatches(guard.last_miss)
+            lines += [f"  {m.text}" for m in differences]
     lines += _unfused(results, executor.reasons)
     return [*lines, *executor.notes, *slow_calls(executor)]
 
@@ -116,9 +104,9 @@ def doing(executor: Executor) -> str:
 
 def _covered(results: list[CompileResult]) -> str:
     """The words that say how much of a compiled graph is native code."""
-    left = [r for result in results for r in (*result.refusals, *result.failures.values())]
-    ops = sum(r.count for r in left if r.effect is Effect.NOT_FUSED)
-    others = any(r.effect in (Effect.DISSOLVED, Effect.INTERPRETED) for r in left)
+    reasons = [r for result in results for r in (*result.refusals, *result.failures.values())]
+    ops = sum(r.count for r in reasons if r.effect is Effect.NOT_FUSED)
+    others = any(r.effect in (Effect.DISSOLVED, Effect.INTERPRETED) for r in reasons)
     graphs = sum(i.op is DiffGraph for r in results for i in r.module.main.body.walk())
     if graphs:
         parts = "1 subgraph" if graphs == 1 else f"{graphs} subgraphs"
@@ -138,32 +126,33 @@ def _failed(executor: Executor) -> bool:
     return executor.tier == "simple" and executor.depth > 0
 
 
-def _native(chain: list[Checked]) -> list[str]:
+def _native(chain: list[NamedGuard]) -> list[str]:
     """Sentences: which source lines are native code for which arguments, and how often it ran."""
-    found = []
+    sentences = []
     for checked in chain:
         result, guard = checked.executor.result, checked.guard
         if result is not None and guard.callee in result.kernels:
             values = [
                 f"{source.name}: {type_text(type_)}"
-                for source, type_ in zip(checked.sources, guard.types, strict=True) if source.name
-            ]  # fmt: skip
+                for source, type_ in zip(checked.sources, guard.shown_types(), strict=True)
+                if source.name
+            ]
             more = [f"{len(values) - _SHOWN} more"] if len(values) > _SHOWN else []
             text = ", ".join([*values[:_SHOWN], *more])
             lines = _lines_of(result.module.functions[guard.callee])
             what = f"Native code{f' of {lines}' if lines else ''}{f', for {text},' if text else ''}"
-            found.append(f"{what} has run {count(guard.hits, 'time')}.")
-    left = len(found) - _SHOWN
-    return found[:_SHOWN] + ([f"Internals list {left} more."] if left > 0 else [])
+            sentences.append(f"{what} has run {count(guard.hits, 'time')}.")
+    others = len(sentences) - _SHOWN
+    return sentences[:_SHOWN] + ([f"Internals list {others} more."] if others > 0 else [])
 
 
 def _lines_of(function: Program) -> str:
-    """Where the ops of a function are in the user's source: ``model.py:4-6, 9``."""
-    met: dict[str, set[int]] = {}
+    """The places of the ops of a function in the user's source: ``model.py:4-6, 9``."""
+    by_file: dict[str, set[int]] = {}
     for instr in function.body.walk():
         if instr.loc is not None:
-            met.setdefault(instr.loc.file, set()).add(instr.loc.line)
-    return "; ".join(f"{file}:{_ranges(sorted(lines))}" for file, lines in met.items())
+            by_file.setdefault(instr.loc.file, set()).add(instr.loc.line)
+    return "; ".join(f"{file}:{_ranges(sorted(lines))}" for file, lines in by_file.items())
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -199,17 +188,14 @@ def slow_calls(executor: AnyExecutor) -> list[str]:
 
 
 def _slow_call(items: list[Work]) -> str:
-    did = [
-        f"{_DID[w.what].format(where=w.where, detail=w.detail)} ({w.seconds * 1e3:.1f} ms)"
-        for w in items
-    ]
+    did = [f"{_DID[w.what].format(where=w.where, detail=w.detail)} ({w.seconds * 1e3:.1f} ms)" for w in items]
     total = sum(w.seconds for w in items)
     text = " and ".join([", ".join(did[:-1]), did[-1]] if len(did) > 1 else did)
     return f"Call {items[0].call} was slow by {total * 1e3:.1f} ms because it {text}."
 
 
-def latest_miss(checked: Checked, chain: list[Checked]) -> list[str]:
-    """Why the latest miss of a guard missed the nearest specialisation, and what would fix it.
+def latest_miss(checked: NamedGuard, chain: list[NamedGuard]) -> list[str]:
+    """The reason why the latest miss of a guard missed the nearest specialisation, and what would fix it.
 
     There are no sentences if an outer guard also missed and has seen all values that this guard
     checks: the sentences about the outer guard say the same.
@@ -217,61 +203,57 @@ def latest_miss(checked: Checked, chain: list[Checked]) -> list[str]:
     miss = checked.guard.last_miss
     if miss is None or (checked.level and _told_above(checked, chain)):
         return []
-    nearest, found = nearest_specialization(checked, chain)
+    if checked.guard.changed:
+        return [f"The latest miss had the types that were profiled, but {' and '.join(checked.guard.changed)}."]
+    nearest, differences = nearest_specialization(checked, chain)
     what = f"the {nearest.guard.behavior} specialisation for {guard_text(nearest.guard)}"
-    if not found:
+    if not differences:
         return [f"The latest call that missed it is now served by {what}."]
     lines = [f"The latest miss differs from the nearest, {what}, in:"]
-    lines += [f"  {m.text}" for m in found]
-    return [*lines, *advice(checked, nearest, found)]
+    lines += [f"  {m.text}" for m in differences]
+    return [*lines, *advice(checked, nearest, differences)]
 
 
-def nearest_specialization(
-    checked: Checked, chain: list[Checked]
-) -> tuple[Checked, list[Mismatch]]:
+def nearest_specialization(checked: NamedGuard, chain: list[NamedGuard]) -> tuple[NamedGuard, list[Mismatch]]:
     """The guard of the chain that differs least from a guard's latest miss, and the differences."""
-    seen = dict(zip((s.key for s in checked.sources), checked.guard.last_miss or (), strict=True))
-    best: tuple[Checked, list[Mismatch]] | None = None
+    values = dict(zip((s.key for s in checked.sources), checked.guard.last_miss or (), strict=True))
+    best: tuple[NamedGuard, list[Mismatch]] | None = None
     for other in chain:
         keys = [s.key for s in other.sources]
-        if other.level < checked.level or not all(k in seen for k in keys):
+        if other.level < checked.level or not all(k in values for k in keys):
             continue
-        found = mismatches(
-            other.guard.types, [seen[k] for k in keys], other.labels(),
-            relaxed=other.guard.behavior == "relaxed",
-        )  # fmt: skip
-        if best is None or len(found) < len(best[1]):
-            best = other, found
+        differences = other.guard.mismatches([values[k] for k in keys], other.labels())
+        if best is None or len(differences) < len(best[1]):
+            best = other, differences
     assert best is not None, "a guard is comparable to its own misses"
     return best
 
 
-def _told_above(checked: Checked, chain: list[Checked]) -> bool:
+def _told_above(checked: NamedGuard, chain: list[NamedGuard]) -> bool:
     keys = {s.key for s in checked.sources}
     return any(
-        other.level < checked.level
-        and other.guard.last_miss is not None
-        and keys <= {s.key for s in other.sources}
+        other.level < checked.level and other.guard.last_miss is not None and keys <= {s.key for s in other.sources}
         for other in chain
     )
 
 
 def unfused(executor: Executor) -> list[str]:
     """One sentence for each op of the chain outside of groups: its line, the reason, a remedy."""
-    told: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for member in executor.chain():
         results = [] if member.result is None else [member.result]
-        told.update(dict.fromkeys(_unfused(results, member.reasons)))
-    return list(told)
+        sentences.update(dict.fromkeys(_unfused(results, member.reasons)))
+    return list(sentences)
 
 
 def _unfused(results: list[CompileResult], reasons: list[Reason]) -> list[str]:
     """Sentences about ops, with their place in the user's source where it is known."""
     placed = [r for result in results for r in result.refusals if r.loc and _is_unfused(r)]
     known = {(r.op, r.why) for r in placed}
-    told = dict.fromkeys(map(_told, placed))
-    told |= {_told(r): None for r in reasons if not (_is_unfused(r) and (r.op, r.why) in known)}
-    return list(told)
+    sentences = dict.fromkeys(map(_told, placed))
+    others = (r for r in reasons if not (_is_unfused(r) and (r.op, r.why) in known))
+    sentences |= {_told(r): None for r in others if r.effect is not Effect.LEFT}
+    return list(sentences)
 
 
 def _is_unfused(reason: Reason) -> bool:

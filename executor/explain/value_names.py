@@ -1,4 +1,4 @@
-"""What the values of a specialised graph are called in the user's terms.
+"""Names for the values of a specialised graph in the user's terms.
 
 A fallback is a graph of its own, whose inputs are values of the graph around it: `Naming` follows
 them outwards, so that one array has one name, and one identity, on every level of the chain.
@@ -10,15 +10,15 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.program import Instr, Module
-from ...dialect.ops.speculation import CallFallback, FusionGroup
-from ...dialect.ops.speculation import Guard as GuardOp
-from ..plans.plan import Guard, Plan
+from ...dialect.ops.speculation import CallFallback, FusionGroup, Guard
+from ..plans.guard import PlanGuard
+from ..plans.plan import Plan
 from ..tiers.profiling import Executor
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a value comes from.
+class ValueSource:
+    """The origin of a value.
 
     Attributes:
         key: equal for the same value on all levels of a fallback chain.
@@ -46,24 +46,26 @@ class Naming:
         inputs: sources of the graph's inputs; None = it is the outermost graph.
     """
 
-    def __init__(
-        self, executor: Executor, plan: Plan, inputs: Sequence[Source] | None = None
-    ) -> None:
+    def __init__(self, executor: Executor, plan: Plan, inputs: Sequence[ValueSource] | None = None) -> None:
         assert plan.graph is not None
-        self._of: dict[int, Source] = {}
+        self._of: dict[int, ValueSource] = {}
         self._calls: dict[str, Instr] = {}
         main, names = plan.graph.main, executor.input_names
-        given = inputs if inputs is not None else [
-            Source((id(executor), k), names[k] if k < len(names) else f"input {k}")
-            for k in range(len(main.inputs))
-        ]  # fmt: skip
-        self._of.update(zip(main.inputs, given, strict=True))
+        sources = (
+            inputs
+            if inputs is not None
+            else [
+                ValueSource((id(executor), k), names[k] if k < len(names) else f"input {k}")
+                for k in range(len(main.inputs))
+            ]
+        )
+        self._of.update(zip(main.inputs, sources, strict=True))
         for instr in main.body.walk():
             self._define(executor, plan.graph, instr)
 
     def _define(self, executor: Executor, graph: Module, instr: Instr) -> None:
         name = instr.op.name
-        if issubclass(instr.op, GuardOp):
+        if issubclass(instr.op, Guard):
             for alias, value in zip(instr.results, instr.operands, strict=False):
                 self._of[alias] = self.source(value)
             return
@@ -72,13 +74,13 @@ class Naming:
         loc = f" at {instr.loc}" if instr.loc is not None else ""
         made_by = f"{_group_in(instr) or name}{loc}"
         for result in instr.results:
-            self._of[result] = Source((id(executor), "value", result), "", made_by)
+            self._of[result] = ValueSource((id(executor), "value", result), "", made_by)
 
-    def source(self, value: int) -> Source:
-        """Where a value comes from."""
-        return self._of.get(value) or Source(("block argument", value))
+    def source(self, value: int) -> ValueSource:
+        """The origin of a value."""
+        return self._of.get(value) or ValueSource(("block argument", value))
 
-    def inputs_of(self, fallback: str) -> list[Source] | None:
+    def inputs_of(self, fallback: str) -> list[ValueSource] | None:
         """Sources of a fallback's inputs; None if the graph does not call it."""
         call = self._calls.get(fallback)
         return None if call is None else [self.source(o) for o in call.operands]
@@ -88,13 +90,13 @@ def _group_in(instr: Instr) -> str:
     """The group whose results a guarded ``if`` returns; "" for any other op."""
     for block in instr.blocks:
         for inner in block.instrs:
-            if inner.op is FusionGroup:
+            if issubclass(inner.op, FusionGroup):
                 return f"result of @{inner.attrs['callee']}"
     return ""
 
 
 @dataclass(frozen=True)
-class Checked:
+class NamedGuard:
     """One guard of a chain, with the sources of the values that it checks.
 
     Attributes:
@@ -105,8 +107,8 @@ class Checked:
     """
 
     executor: Executor
-    guard: Guard
-    sources: tuple[Source, ...]
+    guard: PlanGuard
+    sources: tuple[ValueSource, ...]
     level: int
 
     def labels(self) -> list[str]:
@@ -114,9 +116,7 @@ class Checked:
         return [source.label(k) for k, source in enumerate(self.sources)]
 
 
-def guards_of(
-    executor: Executor, inputs: Sequence[Source] | None = None, level: int = 0
-) -> Iterator[Checked]:
+def guards_of(executor: Executor, inputs: Sequence[ValueSource] | None = None, level: int = 0) -> Iterator[NamedGuard]:
     """Every guard of an executor and of the fallbacks below it, outermost first."""
     plan = executor.optimized
     if plan is None or plan.graph is None or plan.kind != "optimized":
@@ -124,11 +124,11 @@ def guards_of(
     naming = Naming(executor, plan, inputs)
     for guard in plan.guards:
         sources = tuple(naming.source(o) for o in guard.operands)
-        yield Checked(executor, guard, sources, level)
+        yield NamedGuard(executor, guard, sources, level)
     for name, child in tuple(executor.fallbacks.items()):
-        given = naming.inputs_of(name)
-        if given is not None:
-            yield from guards_of(child, given, level + 1)
+        child_inputs = naming.inputs_of(name)
+        if child_inputs is not None:
+            yield from guards_of(child, child_inputs, level + 1)
 
 
-__all__ = ["Checked", "Naming", "Source", "guards_of"]
+__all__ = ["NamedGuard", "Naming", "ValueSource", "guards_of"]

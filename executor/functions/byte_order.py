@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import TraceError
-from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.ir.op import Fusion
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.elementwise.families import Elementwise
@@ -33,22 +33,20 @@ def keeps_byte_order(trace: Trace) -> bool:
     main = trace.module.main
     if trace.is_native:
         return True
-    made = {r: instr for instr in main.body.instrs for r in instr.results}
+    makers = {r: instr for instr in main.body.instrs for r in instr.results}
     inputs = set(main.inputs)
     for value in main.outputs[: len(main.outputs) - len(trace.writes)]:
         hint = trace.hints.get(value)
         if not isinstance(hint, TensorType) or hint.rank == 0:
             continue
-        instr = made.get(value)
+        instr = makers.get(value)
         may_copy = value in trace.copied
         while instr is not None and instr.op.aliases and not instr.blocks:
             value, may_copy = instr.operands[0], may_copy or instr.op.layout_decides
-            instr = made.get(value)
+            instr = makers.get(value)
         if value in inputs and not may_copy:
             continue  # the caller's array itself
-        is_native = instr is not None and (
-            issubclass(instr.op, _NATIVE) or instr.op.fusion is Fusion.CONTRACTION
-        )
+        is_native = instr is not None and (issubclass(instr.op, _NATIVE) or instr.op.fusion is Fusion.CONTRACTION)
         if not is_native or (instr is not None and instr.op is Cast):
             return True
     return False

@@ -1,17 +1,21 @@
-"""Device arrays among the arguments of a call; imports CUDA code only when one appears."""
+"""Arrays of other libraries among the arguments of a call, and in closures; their code is imported when one appears."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...dialect.errors import ProfuseError, TraceError
-from ...dialect.importers.numpy.tracing.leaves import register_leaf_conversion
-from ...dialect.importers.numpy.tracing.pytree import flatten
-from ...dialect.ir.device import HOST, DeviceTensor, is_foreign
+from ...dialect.ir.device import HOST, DeviceTensor, has_exchange, is_foreign
+from ...dialect.trees.containers import container_of
+from ...dialect.trees.leaves import register_leaf_conversion, register_memory
+from ...dialect.trees.pytree import flatten
 from ..arguments.device_kinds import converts
 from ..arguments.plain_calls import NUMBERS
 from ..plans.plan import PLANS
+from ..settings.events import Counters
 
 
 def as_leaf(value: Any) -> DeviceTensor | None:
@@ -30,8 +34,8 @@ def as_leaf(value: Any) -> DeviceTensor | None:
 
 def check_captured(captured: Sequence[Any], home: str) -> None:
     """Raise TraceError for a host call of a function that closes over arrays of a device."""
-    found = [as_leaf(array) for array in captured] if home == HOST else []
-    devices = [leaf.device for leaf in found if leaf is not None]
+    leaves = [as_leaf(array) for array in present(captured)] if home == HOST else []
+    devices = [leaf.device for leaf in leaves if leaf is not None]
     if devices:
         raise TraceError(
             f"the function closes over an array on {devices[0]}, and its arguments are host arrays",
@@ -67,6 +71,78 @@ def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
 
 register_leaf_conversion(as_leaf)
 
+PLAIN_KINDS = frozenset({np.ndarray, *NUMBERS, str, bytes, type(None), type, np.dtype, *np.sctypeDict.values()})
+
+
+def holds_tensors(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """True if an argument is, or holds, a tensor of another library that may lie in host memory."""
+    try:
+        return _holds(args) or (bool(kwargs) and _holds(kwargs.values()))
+    except (ProfuseError, RecursionError):
+        return False  # what no graph takes
+
+
+def _holds(items: Any) -> bool:
+    kinds = set(map(type, items))
+    if kinds <= PLAIN_KINDS:
+        return False
+    if any(kind not in PLAIN_KINDS and has_exchange(kind) for kind in kinds):
+        return True
+    for item in items:
+        if type(item) not in PLAIN_KINDS:
+            container = container_of(item)
+            if container is not None and _holds(container.items(item)):
+                return True
+    return False
+
+
+def _memory(value: Any) -> np.ndarray | None:
+    if not has_exchange(type(value)):
+        return None
+    from ..exchange.host_tensors import array_of, tensor_type
+
+    type_ = tensor_type(type(value))
+    return None if type_ is None or type_.refused else array_of(value, type_)
+
+
+register_memory(_memory)
+
+
+def present(captured: Sequence[Any], counters: Counters | None = None) -> list[Any]:
+    """What a function closes over as arrays, tensors with the memory that they have now.
+
+    Tensors that have to be copied, as their elements are conjugate to what memory holds, are
+    counted as ``input_copies``.
+    """
+    return [x if isinstance(x, np.ndarray) else _present(x, counters) for x in captured]
+
+
+def _present(value: Any, counters: Counters | None) -> Any:
+    array = _memory(value)
+    if array is None:
+        return value
+    if counters is not None:
+        from ..exchange.host_tensors import is_copied
+
+        counters.input_copies += is_copied(value)
+    return array
+
+
+def note_captured_writes(writes: Sequence[int], given: Sequence[Any], captured: Sequence[Any]) -> None:
+    """Tell the libraries of tensors that functions close over that these are written to.
+
+    Args:
+        writes: the inputs of a graph that it writes to.
+        given: its inputs as arrays, the last of which are captured.
+        captured: these as the function has them.
+    """
+    first = len(given) - len(captured)
+    for k in writes:
+        if k >= first and not isinstance(captured[k - first], np.ndarray):
+            from ..exchange.torch_tensors import note_write
+
+            note_write(captured[k - first])
+
 
 def home_of(leaves: Sequence[Any]) -> str:
     """The device of a call: the device of its first device array, or the host."""
@@ -74,7 +150,7 @@ def home_of(leaves: Sequence[Any]) -> str:
 
 
 def are_of_host(args: tuple, kwargs: dict[str, Any]) -> bool:
-    """Whether no argument is, or holds, an array of a device."""
+    """True if no argument is, or holds, an array of a device."""
     try:
         leaves, _ = flatten((args, kwargs))
     except ProfuseError:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import InternalError
-from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.importers.numpy.python.generators import reentrant, restores
 from ...dialect.importers.numpy.tracing.trace_guards import evaluate
 from ...dialect.importers.numpy.world.draws import Draw, Input, Number
@@ -52,22 +52,22 @@ class Drawing:
 
     def _draw(self, inputs: Sequence[Any]) -> list[Any]:
         before = [(b, b.state) for b in self._bits]
-        held = dict(zip(self._values, inputs, strict=False))  # behind these come the draws
+        values = dict(zip(self._values, inputs, strict=False))  # behind these come the draws
         try:
             for draw, generator in zip(self._draws, self._generators, strict=True):
-                args = [_value(x, inputs, held) for x in draw.args]
-                kwargs = {key: _value(x, inputs, held) for key, x in draw.kwargs.items()}
+                args = [_value(x, inputs, values) for x in draw.args]
+                kwargs = {key: _value(x, inputs, values) for key, x in draw.kwargs.items()}
                 if draw.of_rounds and 8 * math.prod(kwargs["size"]) > _MOST:
                     raise MemoryError("what all rounds of a loop draw is too much at once")
-                made = held[draw.value] = getattr(generator, draw.method)(*args, **kwargs)
-                if _kind(made) != draw.kind:
+                result = values[draw.value] = getattr(generator, draw.method)(*args, **kwargs)
+                if _kind(result) != draw.kind:
                     raise InternalError("a random generator has returned another kind of result")
         except BaseException:
             for b, state in before:
                 b.state = state
             raise
         self._states = [(b, state, b.state) for b, state in before]
-        return [held[draw.value] for draw in self._draws]
+        return [values[draw.value] for draw in self._draws]
 
     def undo(self) -> bool:
         """Take all back; False, and nothing is done, where another thread has drawn since."""
@@ -92,11 +92,11 @@ def _alone(bits: Sequence[Any]) -> Iterator[None]:
 
 def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Drawing | None:
     """The draws of a call; None if an argument is a generator that the graph is not made for."""
-    given = (*args, *kwargs.values())
-    if any(x is g for g in trace.generators for x in given):
+    arguments = (*args, *kwargs.values())
+    if any(x is g for g in trace.generators for x in arguments):
         return None
-    made = Drawing(trace, args, kwargs)
-    return made if made.can_undo else None
+    drawing = Drawing(trace, args, kwargs)
+    return drawing if drawing.can_undo else None
 
 
 def _kind(x: Any) -> Any:
@@ -109,15 +109,15 @@ def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
 
 
-def _value(x: Any, inputs: Sequence[Any], held: dict[int, Any]) -> Any:
+def _value(x: Any, inputs: Sequence[Any], values: dict[int, Any]) -> Any:
     kind = type(x)
     if kind is Input:
-        return held[x.value]
+        return values[x.value]
     if kind is Number:
-        found = evaluate(x.expr, inputs)
-        return x.kind(found) if type(found) is not x.kind else found
+        number = evaluate(x.expr, inputs)
+        return x.kind(number) if type(number) is not x.kind else number
     if kind in (tuple, list):
-        return kind(_value(item, inputs, held) for item in x)
+        return kind(_value(item, inputs, values) for item in x)
     return x
 
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...dialect.errors import IRError
-from ..arguments.checks import check_device, check_path
-from ..plans.options import Options
+from ..arguments.user_input import check_device, check_path
+from ..plans.plan_options import Options
 from ..settings.knobs import knobs
 from ..settings.strategy import normalize
-from .base import GraphFunction
-from .graph_function import LoadedFunction
+from .foreign_files import foreign_reader
+from .function import GraphFunction
+from .mlir_source import loaded_function
 
 
 def load(
@@ -41,9 +42,12 @@ def load(
     check_device(device)
     options = Options(frozen, background=background, device=device)
     if is_saved(path):
-        from .saved.function import saved_function
+        from .saved.saved_source import saved_function
 
         return saved_function(path, options)
+    reader = foreign_reader(path)
+    if reader is not None:
+        return reader(path, options)
     from ...dialect.importers.mlir_text import load_mlir
 
     try:
@@ -53,4 +57,4 @@ def load(
             raise
         hint = "it does not begin as what save() writes, so it was read as IR text"
         raise IRError(error.what, loc=error.loc, hint=hint) from error
-    return LoadedFunction(module, replace(options, name=module.main.name))
+    return loaded_function(module, replace(options, name=module.main.name))

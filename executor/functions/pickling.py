@@ -7,60 +7,60 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ..tiers.profiling import Options
 
 if TYPE_CHECKING:
-    from .jit import JitFunction
+    from .function import GraphFunction
+    from .numpy_source import NumPySource
 
-_BY_NAME = "._by_name"  # the property of `JitFunction`
+_BY_NAME = "._by_name"  # the property of `GraphFunction`
 
 
-def reduced(
-    jitted: JitFunction, fn: Callable[..., Any], options: Options, protocol: SupportsIndex
-) -> str | tuple:
+def reduced(jitted: GraphFunction, source: NumPySource, protocol: SupportsIndex) -> str | tuple:
     """The result of ``__reduce_ex__`` for a jitted function.
 
     If ``jitted`` can be imported by its name, it is pickled by name. Picklers such as cloudpickle
-    pickle functions of some modules (``__main__``) by value; `JitFunction._by_name` gives them a
+    pickle functions of some modules (``__main__``) by value; `GraphFunction._by_name` gives them a
     plain function, so that they can decide.
     """
-    kind = type(jitted)
+    options = jitted._options
     name = getattr(jitted, "__qualname__", "")
     if _named(jitted.__module__, name) is not jitted:
-        return kind, (fn, options)
+        return type(jitted), (source, options)
     if jitted._by_name is None or operator.index(protocol) < 4:  # before 4, no dotted names
         return name
     # The names are restored as state, because a recursive function refers to itself.
     names = {key: getattr(jitted, key) for key in ("__module__", "__name__", "__qualname__")}
-    return _restored, (kind, jitted._by_name, options), names
+    return _restored, (type(jitted), type(source), jitted._by_name, options), names
 
 
 def importable(fn: FunctionType, module: str, name: str) -> FunctionType:
     """A copy of ``fn`` that can be imported from ``module`` as ``<name>._by_name``."""
-    made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    made.__kwdefaults__, made.__module__ = fn.__kwdefaults__, module
-    made.__doc__, made.__annotations__ = fn.__doc__, fn.__annotations__
-    made.__qualname__ = f"{name}{_BY_NAME}"
-    return made
+    copy = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    copy.__kwdefaults__, copy.__module__ = fn.__kwdefaults__, module
+    copy.__doc__, copy.__annotations__ = fn.__doc__, fn.__annotations__
+    copy.__qualname__ = f"{name}{_BY_NAME}"
+    return copy
 
 
 def _named(module: str, name: str) -> Any:
     """The object with a dotted name in a module; None = there is none."""
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
-def _restored(kind: type[JitFunction], fn: FunctionType, options: Options) -> JitFunction:
+def _restored(
+    kind: type[GraphFunction], source: type[NumPySource], fn: FunctionType, options: Options
+) -> GraphFunction:
     """Unpickle a jitted function: the existing one whose `_by_name` is ``fn``, or a new one."""
     name = getattr(fn, "__qualname__", "").removesuffix(_BY_NAME)
     owner = _named(fn.__module__, name)
     if isinstance(owner, kind) and owner._by_name is fn:
         return owner
     fn.__qualname__ = name
-    return kind(fn, options)
+    return kind(source(fn), options)

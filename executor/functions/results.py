@@ -23,7 +23,7 @@ import numpy as np
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
-from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.importers.numpy.tracing.layouts import Copied
 from ...dialect.ir.op import Attrs, Fusion, Op
 from ...dialect.ir.program import Block, Instr, Module, Program
@@ -35,11 +35,11 @@ from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
 from ...dialect.ops.queries import Dim, Size, ToTensor
 from ..interpret.evaluate import Evaluator
-from ..memory.placement import Refused
-from .layouts import Layouts, Order, in_order
+from ..memory.offsets import Refused
+from .result_orders import Order, ValueOrders, in_order
 
 if TYPE_CHECKING:
-    from ..dispatch.arguments import Arguments
+    from ..dispatch.arguments import CallArguments
     from ..dispatch.leaf_spec import Noting, Value
 
 ORDER_UNKNOWN = TraceError(
@@ -53,7 +53,7 @@ _KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
 
 @dataclass(eq=False)
 class Results:
-    """How the results of a graph are made of its inputs, and of arrays that own their memory.
+    """The making of a graph's results of its inputs, and of arrays that own their memory.
 
     Attributes:
         module: the graph that gives these arrays; what it writes comes last, as in the trace.
@@ -72,15 +72,15 @@ class Results:
     either: dict[int, tuple[int, int]]
     is_all: bool
     read: frozenset[int]
-    layouts: Layouts | None
+    layouts: ValueOrders | None
 
     @property
     def is_plain(self) -> bool:
-        """Whether the results are the outputs of the graph, in some order in memory."""
+        """True if the results are the outputs of the graph, in some order in memory."""
         return self.views is None
 
     def is_known(self, given: Sequence[Any]) -> bool:
-        """Whether it is known in which order the axes of the results lie."""
+        """True if it is known in which order the axes of the results lie."""
         return self.layouts is None or self.layouts.of(given) is not None
 
     def put(self, outputs: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -88,27 +88,25 @@ class Results:
         orders = None if self.layouts is None else self.layouts.of(given)
         return self._put(outputs, given, orders)
 
-    def _put(
-        self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None
-    ) -> list[Any]:
-        made = outputs[: self.count]
+    def _put(self, outputs: Sequence[Any], given: Sequence[Any], orders: Sequence[Order | None] | None) -> list[Any]:
+        arrays = outputs[: self.count]
         if orders is not None:
-            found = {id(x): in_order(x, order) for x, order in zip(made, orders, strict=False)}
-            made = [found.get(id(x), x) for x in made]
-        if len(made) > 1 and len(set(map(id, made))) < len(made):
-            made = _apart(made)
+            ordered = {id(x): in_order(x, order) for x, order in zip(arrays, orders, strict=False)}
+            arrays = [ordered.get(id(x), x) for x in arrays]
+        if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):
+            arrays = _apart(arrays)
         if self.views is None:
-            return [*made, *outputs[self.count :]]
-        results = self.views.run([*given, *made])
+            return [*arrays, *outputs[self.count :]]
+        results = self.views.run([*given, *arrays])
         for k, (root, copy) in self.either.items():
             # What NumPy copies has the contents of its time, not of now.
             view = results[k]
             is_view = view is given[root] or np.may_share_memory(view, given[root])
             if not is_view and view.size:
-                results[k] = _laid_out_as(view, made[copy])
+                results[k] = _laid_out_as(view, arrays[copy])
         return [*results, *outputs[self.count :]]
 
-    def see_to(self, found: Arguments, results: int) -> None:
+    def see_to(self, arguments: CallArguments, results: int) -> None:
         """Have emitted code serve calls whose arrays lie in C order, with results as NumPy's.
 
         ``results``: how many there are. Raises Refused where the order of one is not known, or is
@@ -120,82 +118,83 @@ class Results:
         if self.layouts is not None:
             if orders is None:
                 raise Refused("the order in memory of a result is not known")
-            for k, value in enumerate(found.values):
+            for k, value in enumerate(arguments.values):
                 if not isinstance(value, ArrayValue):
                     continue
                 if len(value.sizes) > 1:
-                    found.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
+                    arguments.tests.append(Test(("in_order", value.ref, len(value.sizes)), 1))
                 if not self.layouts.is_usual:
                     singles = zip(value.sizes, self.layouts.singles(k), strict=True)
-                    found.tests += [Test(("same", size, 1), int(one)) for size, one in singles]
-        if found.writing is None:
-            found.laid = self.noting(found.values, results)
+                    arguments.tests += [Test(("same", size, 1), int(one)) for size, one in singles]
+        if arguments.writing is None:
+            arguments.laid = self.noting(arguments.values, results)
+            arguments.orders = orders if self.views is None else None
         if self.views is not None or any(order is not None for order in orders or ()):
-            if found.writing is not None:
+            if arguments.writing is not None:
                 raise Refused("a result lies in another order in memory, or is a view")
-            found.views = found.laid
+            arguments.views = arguments.laid
 
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
-        """What makes the results in emitted code, of the inputs and of what kernels give."""
+        """The function that makes the results in emitted code, of the inputs and of the outputs of kernels."""
         from ..dispatch.leaf_spec import ArrayValue, Noting
         from ..dispatch.number_values import NumberValue
         from ..dispatch.refs import position_of
 
         used = {*self.read, *(root for root, _ in self.either.values())}
         read = [k for k in range(len(inputs)) if k in used]
-        given: list[Any] = []
+        positions: list[Any] = []
         for value in (inputs[k] for k in read):
             assert isinstance(value, (ArrayValue, NumberValue))
             if isinstance(value, NumberValue):
-                given.append(value.position)
+                positions.append(value.position)
             else:
-                given.append(position_of(value.ref))
+                positions.append(position_of(value.ref))
         count, put, orders = len(inputs), self._put, self.usual_orders()
 
         def function(*objects: Any) -> Any:
             every: list[Any] = [None] * count
             for k, x in zip(read, objects, strict=False):
                 every[k] = x
-            found = put(objects[len(read) :], every, orders)
-            return found[0] if results == 1 else tuple(found)
+            arrays = put(objects[len(read) :], every, orders)
+            return arrays[0] if results == 1 else tuple(arrays)
 
-        return Noting(function, tuple(given), tuple(range(results)), results)
+        return Noting(function, tuple(positions), tuple(range(results)), results)
 
     def usual_orders(self) -> list[Order | None] | None:
         """The orders for inputs whose axes lie in their order; None where there is none to ask."""
         return None if self.layouts is None else self.layouts.usual
 
 
-def _apart(made: Sequence[Any]) -> list[Any]:
+def _apart(outputs: Sequence[Any]) -> list[Any]:
     """Arrays of their own for all outputs, of which passes have found that some are equal."""
     seen: set[int] = set()
-    found = []
-    for x in made:
+    arrays = []
+    for x in outputs:
         is_known = id(x) in seen and type(x) is np.ndarray
-        found.append(x.copy("K") if is_known else x)
+        arrays.append(x.copy("K") if is_known else x)
         seen.add(id(x))
-    return found
+    return arrays
 
 
 def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
     """An array of these contents with its axes in the order of another array's."""
     if copy.flags.c_contiguous == contents.flags.c_contiguous:
         return contents
-    found = np.empty_like(copy, contents.dtype)
-    np.copyto(found, contents)
-    return found
+    array = np.empty_like(copy, contents.dtype)
+    np.copyto(array, contents)
+    return array
 
 
 def results_of(trace: Trace) -> Results | None:
-    """How the results of a trace are made; None if they are the outputs of its graph."""
+    """The `Results` of a trace; None if they are the outputs of its graph."""
     main = trace.module.main
-    made = _Made(trace)
-    results = made.program.outputs
-    views = [made.view(v) for v in results]
-    arrays = [v for v in results if not made.is_number(v)]
+    origins = _Origins(trace)
+    results = origins.program.outputs
+    views = [origins.view(v) for v in results]
+    arrays = [v for v in results if not origins.is_number(v)]
     repeats = len(set(arrays)) < len(arrays)  # one array in several places
-    if not repeats and not any(view is not None and made.is_outside(view) for view in views):
-        layouts = made.layouts(results)
+    if not repeats and not any(view is not None and origins.is_outside(view) for view in views):
+        layouts = origins.layouts(results)
         if layouts is None and len(arrays) < 2:
             return None
         return Results(trace.module, len(results), None, {}, False, frozenset(), layouts)
@@ -203,36 +202,38 @@ def results_of(trace: Trace) -> Results | None:
     either: dict[int, tuple[int, int]] = {}
     needed: set[int] = set()  # instructions, by identity
     for k, (value, view) in enumerate(zip(results, views, strict=True)):
-        if view is None or not made.is_outside(view):
-            if value not in made.inputs:
+        if view is None or not origins.is_outside(view):
+            if value not in origins.inputs:
                 outputs[value] = None
             continue
         needed.update(map(id, view.chain))
         outputs |= dict.fromkeys(view.numbers)
-        if view.root not in made.inputs:
+        if view.root not in origins.inputs:
             outputs[view.root] = None
         elif view.may_copy and main.inputs.index(view.root) in trace.writes:
             either[k] = main.inputs.index(view.root), value
-            made.check_own(view)
+            origins.check_own(view)
     # A copy may be a view of the inputs as well, so that it has a place but no name.
     copies = list(dict.fromkeys(value for _, value in either.values() if value not in outputs))
     order = [*outputs, *copies]
     either = {k: (root, order.index(value)) for k, (root, value) in either.items()}
-    kept = [instr for instr in made.instrs if id(instr) in needed]
-    free = [made.program.new_value() for _ in copies]
-    body = Block((*main.inputs, *outputs, *free), kept, results)
-    program = Program("views", body, made.program.types, made.program.count)
-    read = {*results, *(operand for instr in kept for operand in instr.operands)}
+    instrs = [instr for instr in origins.instrs if id(instr) in needed]
+    free = [origins.program.new_value() for _ in copies]
+    body = Block((*main.inputs, *outputs, *free), instrs, results)
+    program = Program("views", body, origins.program.types, origins.program.count)
+    read = {*results, *(operand for instr in instrs for operand in instr.operands)}
     finals = main.outputs[len(results) :]
-    is_all = all(view is not None and view.root in made.inputs for view in views)
-    graph = Program(
-        main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count
-    )
+    is_all = all(view is not None and view.root in origins.inputs for view in views)
+    graph = Program(main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count)
     return Results(
-        Module(_without_dead_views(graph), trace.module.functions), len(order),
-        Evaluator(program, Module(program)), either, is_all,
-        frozenset([k for k, v in enumerate(main.inputs) if v in read]), made.layouts(list(outputs)),
-    )  # fmt: skip
+        Module(_without_dead_views(graph), trace.module.functions),
+        len(order),
+        Evaluator(program, Module(program)),
+        either,
+        is_all,
+        frozenset([k for k, v in enumerate(main.inputs) if v in read]),
+        origins.layouts(list(outputs)),
+    )
 
 
 def _without_dead_views(program: Program) -> Program:
@@ -272,8 +273,8 @@ class _View:
     may_copy: bool = False
 
 
-class _Made:
-    """Where the results of a trace come from."""
+class _Origins:
+    """The origins of the results of a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.program, same = _without_copies(trace)
@@ -286,12 +287,12 @@ class _Made:
         self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
         self._shared = {root for root, count in Counter(roots).items() if count > 1}
 
-    def layouts(self, values: Sequence[int]) -> Layouts | None:
-        """What tells how values lie in memory; None where all have an axis at most."""
+    def layouts(self, values: Sequence[int]) -> ValueOrders | None:
+        """The orders in which the axes of values lie in memory; None where all have an axis at most."""
         flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
         if flat and not self._fronts:
             return None
-        return Layouts(self.program, self._hints, self._laid, values, self._fronts)
+        return ValueOrders(self.program, self._hints, self._laid, values, self._fronts)
 
     def check_own(self, view: _View) -> None:
         """Raise TraceError for a copy, if it is one, that another result is part of, too."""
@@ -300,8 +301,9 @@ class _Made:
                 if id(instr) in self._copies:
                     raise TraceError(
                         "the layout of an array in memory decides what results share",
-                        loc=instr.loc, hint="say which: make a copy, y.copy()",
-                    )  # fmt: skip
+                        loc=instr.loc,
+                        hint="say which: make a copy, y.copy()",
+                    )
                 self._copies.add(id(instr))
 
     def is_outside(self, view: _View) -> bool:
@@ -325,33 +327,35 @@ class _Made:
         return False
 
     def view(self, value: int) -> _View | None:
-        """How a result is made; None of a number, and of an array that the graph makes for it."""
+        """The view that a result is; None of a number, and of an array that the graph makes for it."""
         if self.is_number(value):
             return None
-        found = _View(self._root(value))
-        if found.root != value and not self._rank(found.root):
+        view = _View(self._root(value))
+        if view.root != value and not self._rank(view.root):
             if not self._rank(value):
                 return None
-            if found.root in self._shared:
+            if view.root in self._shared:
                 raise TraceError(
                     "results share the memory of an array without axes",
-                    loc=self._made[value].loc, hint="return copies of it: y.copy()",
-                )  # fmt: skip
-        while value != found.root:
+                    loc=self._made[value].loc,
+                    hint="return copies of it: y.copy()",
+                )
+        while value != view.root:
             instr = self._made[value]
             (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
             if instr.op is _Taken and instr.attrs["take"] is None:
                 raise TraceError(
-                    "a result is a view in NumPy, and a copy in a graph", loc=instr.loc,
+                    "a result is a view in NumPy, and a copy in a graph",
+                    loc=instr.loc,
                     hint="return a copy of it: y.copy()",
-                )  # fmt: skip
-            found.chain.append(instr)
-            found.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
+                )
+            view.chain.append(instr)
+            view.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
             for k, operand in enumerate(instr.operands):
                 if k != shared:
-                    self._number(operand, found)
+                    self._number(operand, view)
             value = instr.operands[shared]
-        return found
+        return view
 
     def _root(self, value: int) -> int:
         """The array of which a value is a view."""
@@ -372,9 +376,9 @@ class _Made:
         instr = self._made.get(value)
         if instr is None:
             return
-        left, chain = [value], []
-        while left:
-            v = left.pop()
+        todo, chain = [value], []
+        while todo:
+            v = todo.pop()
             instr = self._made.get(v)
             if instr is None:
                 if v in self.inputs and self.is_number(v):
@@ -386,7 +390,7 @@ class _Made:
             if instr.op not in (Dim, Size):
                 if not self.is_number(v):
                     break
-                left += instr.operands
+                todo += instr.operands
             elif not set(instr.operands) <= self.inputs:
                 break
         else:
@@ -416,9 +420,7 @@ class _Taken(Op):
         return attrs["take"](*args)
 
 
-def _with_views(
-    instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Mapping[int, int]
-) -> Iterator[Instr]:
+def _with_views(instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Mapping[int, int]) -> Iterator[Instr]:
     """Instructions, and behind each those that take views in place of its copies."""
     for instr in instrs:
         views = [v for v in instr.results if v in copied]

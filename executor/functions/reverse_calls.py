@@ -6,43 +6,42 @@ import weakref
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...dialect.importers.numpy.tracing.pytree import TreeDef, flatten
-from ..dispatch.dispatcher import Dispatcher
+from ...dialect.trees.pytree import TreeDef, flatten
+from ..dispatch.dispatcher import Dispatcher, Pattern
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
     from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..dispatch.arguments import Arguments
+    from ..dispatch.arguments import CallArguments
     from ..plans.differentiable import DiffOp
 
 
 def noted_graphs(executor: AnyExecutor) -> Iterator[DiffOp]:
-    """What runs the differentiable subgraphs of the calls of a graph that are noted."""
+    """The ops that run the differentiable subgraphs of the calls of a graph that are noted."""
     for member in executor.chain():
         if member.options.gradients:
-            for made in member.compiled():
-                yield from made.plan.graphs
+            for specialised in member.compiled():
+                yield from specialised.plan.graphs
 
 
 class Half:
     """The reverse half of a subgraph, for inputs of some kinds; a `dispatch.dispatcher.Graph`."""
 
     takes_tape: ClassVar[bool] = False
+    patterns: ClassVar[tuple[Pattern, ...]] = ()
     counts_calls: ClassVar[bool] = False
 
     def __init__(self, executor: AnyExecutor, kinds: tuple, results: TreeDef) -> None:
         self.executor, self._kinds, self.results = executor, kinds, results
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Half) and (self.executor, self._kinds) == (
-            other.executor, other._kinds,
-        )  # fmt: skip
+        return isinstance(other, Half) and (self.executor, self._kinds) == (other.executor, other._kinds)
 
     __hash__ = None  # type: ignore[assignment]
 
     def arguments(
-        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False
-    ) -> Arguments:
+        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
+    ) -> CallArguments:
         """The inputs, by position."""
         from ..dispatch.arguments import flat_arguments
 
@@ -62,9 +61,7 @@ class Pull:
             in Python; the argument ``is_new`` says whether with inputs of a new kind.
     """
 
-    def __init__(
-        self, op: DiffOp, name: str, look: weakref.WeakMethod[Callable[..., None]]
-    ) -> None:  # fmt: skip
+    def __init__(self, op: DiffOp, name: str, look: weakref.WeakMethod[Callable[..., None]]) -> None:
         self._op = weakref.ref(op)
         _, self._results = flatten((0,) * len(op.output_vjps))
         self.dispatcher = Dispatcher(f"{name}/{op.name.rpartition('/')[2]}", _slow_pull(op, look))
@@ -76,7 +73,7 @@ class Pull:
 
     @property
     def is_stale(self) -> bool:
-        """Whether there are plans, or kinds of inputs, that attached code does not serve yet."""
+        """True if there are plans, or kinds of inputs, that attached code does not serve yet."""
         return self.dispatcher.needs(self._halves()) or not self.is_attached
 
     def refresh(self) -> None:
@@ -92,7 +89,7 @@ class Pull:
 
     @property
     def is_attached(self) -> bool:
-        """Whether backward runs call the latest emitted code, if there is some."""
+        """True if backward runs call the latest emitted code, if there is some."""
         op = self._op()
         return op is None or op.pull is (self.dispatcher.call or self.dispatcher.slow)
 
@@ -103,21 +100,19 @@ class Pull:
             op.pull = self.dispatcher.slow
 
 
-def _slow_pull(
-    op: DiffOp, look: weakref.WeakMethod[Callable[..., None]]
-) -> Callable[..., Any]:  # fmt: skip
+def _slow_pull(op: DiffOp, look: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., Any]:
     """Runs a reverse half in Python, and has the function look for new plans afterwards."""
-    known = weakref.ref(op)
+    reference = weakref.ref(op)
 
     def pull(*inputs: Any) -> Any:
-        called = known()
-        assert called is not None, "a node holds its subgraph"
-        before = len(called.pulled)
-        found = called.pull_in_python(*inputs)
-        told = look()
-        if told is not None:
-            told(is_new=len(called.pulled) != before)
-        return found
+        diff_op = reference()
+        assert diff_op is not None, "a node holds its subgraph"
+        before = len(diff_op.pulled)
+        gradients = diff_op.pull_in_python(*inputs)
+        callback = look()
+        if callback is not None:
+            callback(is_new=len(diff_op.pulled) != before)
+        return gradients
 
     return pull
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from ...dialect.analysis.reach import gradients_reaching, inputs_reaching
-from ...dialect.importers.numpy.capture.tracer import Trace
+from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.types import ScalarType
 from ..tape.array import Array
 
 
 class Untaped:
-    """What of a graph decides whether such a call may run as one with plain arrays.
+    """The properties of a graph that decide whether such a call may run as one with plain arrays.
 
     Args:
         trace: the graph.
@@ -29,10 +29,10 @@ class Untaped:
         main = trace.module.main
         outputs = main.outputs[: len(main.outputs) - len(trace.writes)]
         origins, flows = inputs_reaching(main), gradients_reaching(main)
-        made = {v: instr for instr in main.body.walk() for v in instr.results}
+        makers = {v: instr for instr in main.body.walk() for v in instr.results}
         arrays = [v for v in outputs if not isinstance(main.type_of(v), ScalarType)]
         # Python has views there, of arrays whose writes the tape counts.
-        self._shares = any(v in made and made[v].op.aliases for v in arrays)
+        self._shares = any(v in makers and makers[v].op.aliases for v in arrays)
         self._origins = [origins.get(v, 0) for v in outputs]
         first = trace.out_tree.leaves
         stored = (outputs[k] for k in (trace.sources or ())[first:] if k >= 0)
@@ -41,7 +41,7 @@ class Untaped:
         self._asks = trace.asks_for_gradients
 
     def serves(self, leaves: Sequence[Any]) -> bool:
-        """Whether the call with these leaves may run with plain arrays."""
+        """True if the call with these leaves may run with plain arrays."""
         if self._shares:
             return False
         arrays = noted = 0
@@ -56,18 +56,18 @@ class Untaped:
     def retaped(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
         """The outputs of the graph: what is computed of arrays of the tape is one of it."""
         arrays = sum(1 << k for k, x in enumerate(leaves) if type(x) is Array)
-        found = list(outputs)
+        results = list(outputs)
         for k, origins in enumerate(self._origins):
-            if origins & arrays and isinstance(found[k], (np.ndarray, np.generic)):
-                found[k] = Array(found[k])
-        return found
+            if origins & arrays and isinstance(results[k], (np.ndarray, np.generic)):
+                results[k] = Array(results[k])
+        return results
 
 
 def _union(masks: dict[int, int], values: Sequence[int]) -> int:
-    found = 0
+    union = 0
     for v in values:
-        found |= masks.get(v, 0)
-    return found
+        union |= masks.get(v, 0)
+    return union
 
 
 __all__ = ["Untaped"]

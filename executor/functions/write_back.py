@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.numpy.capture.tracer import Trace
-from ...dialect.ops.indexing.inplace import LOANS, Loan
+from ...dialect.importers.numpy.capture.trace import Trace
+from ...dialect.ops.indexing.inplace import LOANS, BorrowedArrays
 from ..memory.output_pool import data_pointer
 
 _FEW = 8  # pairs of arrays that are compared as they are
@@ -70,16 +70,13 @@ def _span(array: np.ndarray) -> tuple[int, int]:
 
 def _are_apart(writes: Sequence[int], arrays: dict[int, np.ndarray]) -> bool:
     return not any(
-        j != k and np.may_share_memory(arrays[k], other)
-        for k in writes if k in arrays
-        for j, other in arrays.items()
-    )  # fmt: skip
+        j != k and np.may_share_memory(arrays[k], other) for k in writes if k in arrays for j, other in arrays.items()
+    )
 
 
 def apply_effects(
-    trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any],
-    objects: Sequence[Any] | None = None,
-) -> Any:  # fmt: skip
+    trace: Trace, outputs: Sequence[Any], inputs: Sequence[Any], objects: Sequence[Any] | None = None
+) -> Any:
     """Write what a graph has computed where the function writes it.
 
     Args:
@@ -92,9 +89,9 @@ def apply_effects(
     Returns the result of the call.
     """
     finals = outputs[len(outputs) - len(trace.writes) :]
-    for k, made in zip(trace.writes, finals, strict=True):
-        if made is not inputs[k]:  # where it is, it has been written
-            np.copyto(inputs[k], made)
+    for k, final in zip(trace.writes, finals, strict=True):
+        if final is not inputs[k]:  # where it is, it has been written
+            np.copyto(inputs[k], final)
     objects = inputs if objects is None else objects
     leaves = [outputs[k] if k >= 0 else objects[~k] for k in trace.sources or ()]
     first = trace.out_tree.leaves
@@ -115,7 +112,7 @@ def lent(trace: Trace) -> Iterator[None]:
     if not trace.lends:
         yield
         return
-    before, LOANS.open = LOANS.open, Loan()
+    before, LOANS.open = LOANS.open, BorrowedArrays()
     loan = LOANS.open
     try:
         yield

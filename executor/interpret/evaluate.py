@@ -18,7 +18,7 @@ from ...dialect.ir.device import DeviceTensor
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.indexing.inplace import LOANS
 from ...dialect.ops.speculation import DiffGraph, Identity, Profile, ProfileCounter
-from ..memory.liveness import Overwrites, own_copy, shape_alone
+from ..memory.overwrites import Overwrites, own_copy, shape_alone
 from .loop_limit import LIMITS
 
 
@@ -154,9 +154,7 @@ class Evaluator:
         """Run a function in place; of the forward half of a graph, without its temporaries."""
         if self._module is None or name not in self._module.functions:
             raise InternalError(f"no function @{name} to call", loc=instr.loc)
-        callee = Evaluator(
-            self._module.functions[name], self._module, self._observer, self._on_op, self._adapt
-        )
+        callee = Evaluator(self._module.functions[name], self._module, self._observer, self._on_op, self._adapt)
         is_strict = instr.op is not DiffGraph
 
         def step(env: Env) -> None:
@@ -250,7 +248,7 @@ def own(out: Any, inputs: Sequence[Any]) -> Any:
         return out.own() if isinstance(out, DeviceTensor) else out
     if out.ndim == 0:
         return out[()]
-    if out.base is not None or any(out is given for given in inputs):
+    if out.base is not None or any(out is value for value in inputs):
         return out.copy("K")
     return out
 
@@ -264,7 +262,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     function, attrs, loc = instr.op.evaluate, instr.op.full_attrs(instr.attrs), instr.loc
     if overwrites is not None and overwrites.may(instr):
         function = instr.op.overwrite
-    if any(r.variadic for r in instr.op.results):
+    if instr.op.counts_results(instr.attrs):
         function = _counted(instr)
     if instr.op.writes:
         function = _noted(function)
@@ -287,7 +285,7 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
 
 
 def located_at(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]:
-    """What evaluates an op, with the line of the op in errors of ours."""
+    """The evaluator of an op, with the line of the op in errors of ours."""
 
     def run(*args: Any) -> Any:
         try:
@@ -301,7 +299,7 @@ def located_at(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]
 
 
 def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What evaluates an op that writes its first operand, which a `Loan` may have to restore."""
+    """The evaluator of an op that writes its first operand, which a `Loan` may have to restore."""
 
     def run(attrs: dict[str, Any], target: Any, *others: Any) -> Any:
         loan = LOANS.open
@@ -333,7 +331,7 @@ def _bind(env: Env, slots: Sequence[int], values: Sequence[Any]) -> None:
 
 
 def _assign(env: Env, results: tuple[int, ...], out: Any, instr: Instr) -> None:
-    if len(results) == 1 and not isinstance(out, tuple):
+    if len(results) == 1:
         env[results[0]] = out
         return
     if not isinstance(out, (tuple, list)) or len(out) != len(results):

@@ -1,4 +1,4 @@
-"""How long the loops of a graph may go on while it is evaluated op by op.
+"""The limit of loops that a graph evaluates op by op.
 
 A round costs an evaluation per op, many times what Python's own loop or a kernel takes. What only
 wants to know something of a graph, its types or one of its results, does not wait for all rounds.
@@ -57,7 +57,7 @@ class Limit:
         self._end = time.thread_time() + self.seconds * times
 
     def passed(self) -> bool:
-        """Whether a loop has to end after the present round; may raise TooLong."""
+        """True if a loop has to end after the present round; may raise TooLong."""
         if not self.over and time.thread_time() > self._end:
             if not self._truncates:
                 raise TooLong(f"its loops take more than {1e3 * self.seconds:.0f} ms in NumPy")
@@ -77,7 +77,7 @@ _PATIENCE = 0.03  # seconds that a loop of a plan without kernels takes where a 
 
 
 def end_of_patience() -> float:
-    """When a loop without kernels that begins now has to hand the call to Python."""
+    """The time at which a loop without kernels that begins now has to hand the call to Python."""
     if LIMITS.current is None or not knobs.demote:
         return math.inf
     return time.perf_counter() + _PATIENCE
@@ -106,6 +106,14 @@ def has_rounds(module: Module) -> bool:
 
 
 __all__ = [
-    "LIMITS", "Limit", "SoonerInPython", "TooLong", "TooManyRounds", "VoidRun", "check_patience",
-    "end_of_patience", "has_rounds", "within",
-]  # fmt: skip
+    "LIMITS",
+    "Limit",
+    "SoonerInPython",
+    "TooLong",
+    "TooManyRounds",
+    "VoidRun",
+    "check_patience",
+    "end_of_patience",
+    "has_rounds",
+    "within",
+]

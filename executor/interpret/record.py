@@ -11,34 +11,38 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Union
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import IRError
 from ...dialect.ir.attrs import TYPE, VALUE
 from ...dialect.ir.device import device_of
+from ...dialect.ir.dtypes import NUMBERS
 from ...dialect.ir.program import Module
 from ...dialect.ir.symbolic import symbol
-from ...dialect.ir.types import UNDEFINED, MaybeDim, TensorType, merge_types, type_of
+from ...dialect.ir.types import UNDEFINED, MaybeDim, TensorType, listed_type, merge_types, type_of
 from ...dialect.ops.speculation import Profile, ProfileValue
+from ...dialect.ops.value_kinds import KINDS, MAX_ITEMS
 from ..settings.fork_lock import ForkLock
 
 Types = dict[int, TensorType]
+Constant = Union[bool, int, float, complex, str, tuple, None]
 
 
 @dataclass
 class SeenValue:
-    """What a `profile_value` observer saw (R1.23).
+    """What a `profile_value` observer saw (R1.23, R3.5).
 
-    Only plain numbers are kept: a record must not hold on to what flows through it.
+    Only plain numbers, short lists of them and short strings are kept: a record must not hold on to
+    what flows through it.
 
     Attributes:
         value: the one value seen; None once ``varied``.
-        varied: True if values differed, in type or in value, or were no plain numbers.
+        varied: True if values differed, in type or in value, or were of another kind.
         none, present: hits with None, and with anything else.
     """
 
-    value: bool | int | float | complex | None = None
+    value: Constant = None
     varied: bool = False
     none: int = 0
     present: int = 0
@@ -54,13 +58,13 @@ class SeenValue:
 
     def add(self, other: SeenValue) -> None:
         """Merge other hits of the same observer into these."""
-        if self.varied or other.varied or not _same_number(self.value, other.value):
+        if self.varied or other.varied or not _same_value(self.value, other.value):
             self.value, self.varied = None, True
         self.none += other.none
         self.present += other.present
 
 
-class Frame:
+class RunRecord:
     """What the observers of one graph saw during one run."""
 
     def __init__(self) -> None:
@@ -75,10 +79,10 @@ class Frame:
         if value is None:
             self.types[site] = UNDEFINED
         elif device_of(value) is not None:
-            seen = type_of(value)
-            assert isinstance(seen, TensorType)
+            type_ = type_of(value)
+            assert isinstance(type_, TensorType)
             old = self.types.get(site)
-            self.types[site] = seen if old is None else merge_types(old, seen)
+            self.types[site] = type_ if old is None else merge_types(old, type_)
 
     def observe_value(self, site: int, value: Any) -> None:
         """A hit of ``profile_value``."""
@@ -107,7 +111,7 @@ class Observations:
         return {
             "types": [[site, TYPE.to_json(seen)] for site, seen in self.types.items()],
             "values": [
-                [site, _number_to_json(seen.value), seen.varied, seen.none, seen.present]
+                [site, _value_to_json(seen.value), seen.varied, seen.none, seen.present]
                 for site, seen in self.values.items()
             ],
         }
@@ -116,25 +120,25 @@ class Observations:
     def from_json(cls, data: dict[str, Any]) -> Observations:
         """What `to_json` wrote; raises LookupError, TypeError, ValueError or IRError for others."""
         types = {_natural(site): TYPE.from_json(text) for site, text in data["types"]}
-        if not all(isinstance(seen, TensorType) for seen in types.values()):
+        if not all(isinstance(type_, TensorType) for type_ in types.values()):
             raise ValueError("an observed type is that of a tensor")
         values = {}
         for site, value, varied, none, present in data["values"]:
-            number = _number_from_json(value)
+            constant = _value_from_json(value)
             counts = _natural(none), _natural(present)
-            values[_natural(site)] = SeenValue(number, bool(varied), *counts)
+            values[_natural(site)] = SeenValue(constant, bool(varied), *counts)
         return cls(types, values)
 
 
-def _number_to_json(number: bool | int | float | complex | None) -> Any:
-    return None if number is None else VALUE.to_json(number)
+def _value_to_json(value: Constant) -> Any:
+    return None if value is None else VALUE.to_json(value)
 
 
-def _number_from_json(data: Any) -> bool | int | float | complex | None:
-    number = None if data is None else VALUE.from_json(data)
-    if number is not None and not _is_constant(number):
-        raise ValueError(f"an observed value is a number, not {number!r}")
-    return number
+def _value_from_json(data: Any) -> Constant:
+    value = None if data is None else VALUE.from_json(data)
+    if value is not None and not _is_constant(value):
+        raise ValueError(f"an observed value is a number, a short list or string, not {value!r}")
+    return value
 
 
 def _natural(data: Any) -> int:
@@ -176,7 +180,7 @@ class Record:
         """Entries held: at most one per observer, and none once ready but those of `values`."""
         return len(self._types) + len(self.values)
 
-    def finish(self, frame: Frame) -> bool:
+    def finish(self, frame: RunRecord) -> bool:
         """Count a finished run; True if this one made the record ready.
 
         A record in which no observer was ever hit never becomes ready (R1.20), unless the graph
@@ -205,13 +209,9 @@ class Record:
 
         Raises IRError if it was of another graph; then nothing has changed.
         """
-        sites = {
-            i.attrs["site"]: i.op
-            for i in self.module.main.body.walk()
-            if i.op in (Profile, ProfileValue)
-        }
-        for op, seen in ((Profile, observed.types), (ProfileValue, observed.values)):
-            for site in seen:
+        sites = {i.attrs["site"]: i.op for i in self.module.main.body.walk() if i.op in (Profile, ProfileValue)}
+        for op, observations in ((Profile, observed.types), (ProfileValue, observed.values)):
+            for site in observations:
                 if sites.get(site) is not op:
                     raise IRError(f"the graph has no {op.name} with site {site}")
         with self._lock:
@@ -237,20 +237,30 @@ class Record:
             if instr.op is Profile and site in self._types:
                 instr.attrs["profiled_type"] = self._types[site]
             elif instr.op is ProfileValue and site in self.values:
-                seen = self.values[site]
-                instr.attrs.update(none=seen.none, present=seen.present)
-                if seen.value is not None:
-                    instr.attrs["seen"] = seen.value
+                instr.attrs |= _recorded(instr.attrs.get("kind", ""), self.values[site])
+
+
+def _recorded(kind: str, seen: SeenValue) -> dict[str, Any]:
+    """The attributes of an observer of a kind that has seen this (R1.23, R3.5)."""
+    attrs: dict[str, Any] = {"none": seen.none, "present": seen.present}
+    if not kind:
+        return {**attrs, "seen": seen.value} if type(seen.value) in NUMBERS else attrs
+    stored = None if seen.varied else KINDS[kind].stored(seen.value)
+    return {**attrs, "failed": True} if stored is None else {**attrs, KINDS[kind].attr: stored}
 
 
 def _is_constant(value: Any) -> bool:
-    """True for Python numbers that a graph can hold as a constant."""
+    """True for what a graph can hold as a constant, arrays aside, if it is not long."""
     if type(value) is int:
         return -(2**63) <= value < 2**63
+    if type(value) is tuple and listed_type(value) is not None:
+        return len(value) <= MAX_ITEMS and all(map(_is_constant, value))
+    if type(value) is str:
+        return len(value) <= MAX_ITEMS
     return type(value) in (bool, float, complex)
 
 
-def _same_number(a: Any, b: Any) -> bool:
+def _same_value(a: Any, b: Any) -> bool:
     """Equal for a program: NaN is itself, and neither 0.0, -0.0 nor False is 0."""
     return type(a) is type(b) and repr(a) == repr(b)
 
@@ -271,9 +281,9 @@ def merge_frames(frames: Iterable[Types]) -> Types:
 
 def _merge_frame(merged: Types, frame: Types, names: Iterator[str]) -> None:
     shared: dict[tuple[MaybeDim, MaybeDim], MaybeDim] = {}
-    for site, seen in frame.items():
+    for site, type_ in frame.items():
         old = merged.get(site)
-        merged[site] = seen if old is None else _merge_across(old, seen, shared, names)
+        merged[site] = type_ if old is None else _merge_across(old, type_, shared, names)
 
 
 def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) -> TensorType:
@@ -289,8 +299,8 @@ def _merge_across(old: TensorType, new: TensorType, shared: dict, names: Any) ->
             if (a, b) not in shared:
                 shared[a, b] = symbol(next(names))
             shape.append(shared[a, b])
-    kept = old if tuple(shape) == old.shape else replace(old, strides=_common_layout(old, new))
-    return replace(kept, shape=tuple(shape))
+    base = old if tuple(shape) == old.shape else replace(old, strides=_common_layout(old, new))
+    return replace(base, shape=tuple(shape))
 
 
 def _common_layout(old: TensorType, new: TensorType) -> str | None:

@@ -1,14 +1,11 @@
-"""What sizes a graph has met, over the executors that it was specialised by."""
+"""The sizes that a graph has met, over the executors that it was specialised by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialect.ir.program import Module
 from ...dialect.ir.types import UNDEFINED, TensorType, type_of
-from ...dialect.ops.control_flow.control import If
-from ...dialect.ops.speculation import CallFallback, Guard
 
 Types = tuple[TensorType, ...]
 
@@ -35,23 +32,9 @@ def stable_sizes(history: Sequence[Types]) -> set[int]:
     changed: set[int] = set()
     for k, type_ in enumerate(last):
         for axis, size in enumerate(type_.shape or ()):
-            seen = {(h[k].shape or ())[axis] for h in alike}
-            (stable if seen == {size} else changed).add(size)  # type: ignore[arg-type]
+            sizes = {(h[k].shape or ())[axis] for h in alike}
+            (stable if sizes == {size} else changed).add(size)  # type: ignore[arg-type]
     return stable - changed
-
-
-def guarded_types(module: Module) -> dict[str, tuple[Types]]:
-    """For each fallback function, the types that the guard before it asks for."""
-    found: dict[str, tuple[Types]] = {}
-    types: dict[int, Types] = {}
-    for instr in module.main.body.walk():
-        if issubclass(instr.op, Guard):
-            types[instr.results[-1]] = instr.attrs["types"]
-        elif instr.op is If and instr.operands[0] in types:
-            for inner in instr.blocks[1].instrs:
-                if inner.op is CallFallback:
-                    found[inner.attrs["callee"]] = (types[instr.operands[0]],)
-    return found
 
 
 def note_types(seen: dict[Types, None], inputs: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Who holds an array: memory that nobody else can see may be written to."""
+"""The holders of an array: memory that nobody else can see may be written to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def is_sole(items: list, k: int) -> bool:
-    """Whether nobody holds an item of a list but the list; views of an array hold it, too."""
+    """True if nobody holds an item of a list but the list; views of an array hold it, too."""
     return _holders(items, k) <= _SOLE
 
 
@@ -17,7 +17,7 @@ def _holders(items: list, k: int) -> int:
 
 
 _SOLE = _holders([np.empty(1)], 0)
-"""What Python counts for an array that is in one list alone, which its versions do not agree on."""
+"""The number that Python counts for an array that is in one list alone, which its versions do not agree on."""
 
 
 __all__ = ["is_sole"]

@@ -41,9 +41,7 @@ def _slow_pointer(array: np.ndarray) -> int:
 
 def _probe() -> Callable[[np.ndarray], int]:
     """Choose the fast read by struct offset only if it agrees with the pointers of NumPy."""
-    samples: list[np.ndarray] = [
-        np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2)),
-    ]  # fmt: skip
+    samples: list[np.ndarray] = [np.zeros(3), np.zeros((4, 5), np.int8)[1:, ::2], np.zeros(()), np.zeros((0, 2))]
     agree = all(_fast_pointer(a) == _slow_pointer(a) for a in samples)
     return _fast_pointer if agree else _slow_pointer
 
@@ -56,6 +54,8 @@ def readable(leaf: Any, counters: Counters | None = None) -> Any:
 
     If that takes a copy, the copy is counted as ``input_copies``.
     """
+    if type(leaf) is np.ndarray and leaf.dtype.isnative and leaf.flags.aligned:  # as nearly always
+        return leaf
     if not isinstance(leaf, np.ndarray):
         return leaf
     base = leaf if type(leaf) is np.ndarray else leaf.view(np.ndarray)
@@ -67,14 +67,14 @@ def readable(leaf: Any, counters: Counters | None = None) -> Any:
 
 
 def unreadable(array: Any) -> str | None:
-    """Why kernels cannot read an array without a copy; None = they can."""
+    """The reason why kernels cannot read an array without a copy; None = they can."""
     if not isinstance(array, np.ndarray) or (array.dtype.isnative and array.flags.aligned):
         return None
     return "its elements are not aligned" if array.dtype.isnative else "its byte order is foreign"
 
 
 class _Block:
-    """A piece of aligned memory, which `Pool.lend` lends to one array at a time."""
+    """A piece of aligned memory, which `BlockPool.lend` lends to one array at a time."""
 
     __slots__ = ("address", "raw", "size")
 
@@ -94,7 +94,7 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class _Class:
+class _SizeClass:
     """Free blocks of one size, and the ctypes type of the buffers that lend them."""
 
     __slots__ = ("blocks", "lent", "used")
@@ -105,14 +105,14 @@ class _Class:
         self.used = 0
 
 
-class Pool:
+class BlockPool:
     """Free blocks by size class; bounded in bytes, thread-safe and re-entrant.
 
     When the pool is full, it frees blocks of the least recently used classes.
     """
 
     def __init__(self) -> None:
-        self._classes: dict[int, _Class] = {}  # never shrinks, see `size_class`
+        self._classes: dict[int, _SizeClass] = {}  # never shrinks, see `size_class`
         self._held = 0
         self._clock = itertools.count()
         # Re-entrant, because the garbage collector may return a block while this thread holds the
@@ -123,22 +123,22 @@ class Pool:
         """A writable buffer of at least ``nbytes``; when it is freed, its memory returns here."""
         size = size_class(nbytes)
         with self._lock:
-            found = self._classes.get(size) or self._classes.setdefault(size, _Class(size))
-            found.used = next(self._clock)
-            block = found.blocks.pop() if found.blocks else None
+            entry = self._classes.get(size) or self._classes.setdefault(size, _SizeClass(size))
+            entry.used = next(self._clock)
+            block = entry.blocks.pop() if entry.blocks else None
             if block is not None:
                 self._held -= size
         block = block or _Block(size)
-        lent = found.lent.from_address(block.address)  # type: ignore[attr-defined]
+        lent = entry.lent.from_address(block.address)  # type: ignore[attr-defined]
         lent.owner = (self, block)
         return lent
 
     def give_back(self, block: _Block) -> None:
         """Keep a block for the next array of its class."""
-        found = self._classes[block.size]
+        entry = self._classes[block.size]
         with self._lock:
-            found.used = next(self._clock)
-            found.blocks.append(block)
+            entry.used = next(self._clock)
+            entry.blocks.append(block)
             self._held += block.size
             while self._held > knobs.output_pool_bytes:
                 self._drop_oldest()
@@ -163,12 +163,12 @@ def _lent_type(size: int) -> type:
         pool, block = self.owner
         pool.give_back(block)
 
-    made = type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
-    _LENT.add(made)
-    return made
+    lent_type = type(f"Lent{size}", (ctypes.c_char * size,), {"__del__": __del__})
+    _LENT.add(lent_type)
+    return lent_type
 
 
-pool = Pool()
+pool = BlockPool()
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -183,7 +183,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def has_own_memory(x: Any) -> bool:
-    """Whether an array has all of a piece of memory, to which no array but its views refers.
+    """True if an array has all of a piece of memory, to which no array but its views refers.
 
     That is so of arrays that `empty` has made, as long as they have no views from `ALIGN_FROM` to
     `_POOL_FROM` bytes: those refer to the same piece, and others to the array.
@@ -194,20 +194,18 @@ def has_own_memory(x: Any) -> bool:
     if base is None:
         return x.flags.owndata
     kind = type(base)
-    is_ours = kind in _LENT or (
-        kind is np.ndarray and base.dtype == np.uint8 and base.nbytes == x.nbytes + ALIGNMENT
-    )
+    is_ours = kind in _LENT or (kind is np.ndarray and base.dtype == np.uint8 and base.nbytes == x.nbytes + ALIGNMENT)
     return is_ours and x.flags.c_contiguous and sys.getrefcount(base) == _ONE
 
 
-class _Arena(threading.local):
+class _Scratch(threading.local):
     """One growing scratch buffer per thread."""
 
     def __init__(self) -> None:
         self.block = _Block(4096)
 
 
-_arena = _Arena()
+_arena = _Scratch()
 
 
 def workspace(nbytes: int) -> int:

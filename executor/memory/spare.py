@@ -30,10 +30,10 @@ class Spare:
         arrays = self._arrays
         return arrays[0] if arrays[0] is not None and is_sole(arrays, 0) else None
 
-    def keep(self, made: np.ndarray) -> None:
+    def keep(self, array: np.ndarray) -> None:
         """Note what the kernel has made in this round."""
         arrays = self._arrays
-        arrays[0], arrays[1] = arrays[1], made
+        arrays[0], arrays[1] = arrays[1], array
 
 
 __all__ = ["Spare"]

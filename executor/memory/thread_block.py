@@ -36,7 +36,7 @@ _LONGEST_PAUSE = 255  # largest number of calls without a frame after a plan gav
 _BYTES = np.dtype(np.uint8)
 
 
-class _Kept:
+class _KeptBlock:
     """A block and its frames. The arrays of frames refer to the memory and not to the block.
 
     Args:
@@ -50,23 +50,21 @@ class _Kept:
 
     __slots__ = ("arrays", "block", "frames")
 
-    def __init__(self, block: np.ndarray, old: _Kept | None = None) -> None:
+    def __init__(self, block: np.ndarray, old: _KeptBlock | None = None) -> None:
         self.block = block
         self.frames: dict[tuple, tuple[np.ndarray, ...] | None] = {}
         self.arrays = 0
         if old is not None:
             self.frames, self.arrays = dict.fromkeys(old.frames), len(old.frames)
 
-    def remember(
-        self, inner: Intermediates, sizes: tuple[int, ...], made: tuple[np.ndarray, ...] | None
-    ) -> None:
+    def remember(self, inner: Intermediates, sizes: tuple[int, ...], arrays: tuple[np.ndarray, ...] | None) -> None:
         """Keep a frame (None = only note the request); drop all others if there are too many."""
-        count = 1 if made is None else len(made)
+        count = 1 if arrays is None else len(arrays)
         if self.arrays + count > _MOST_ARRAYS:
             self.frames.clear()
             self.arrays = 0
         self.arrays += count
-        self.frames[inner, sizes] = made
+        self.frames[inner, sizes] = arrays
 
 
 class _Arena:
@@ -75,15 +73,15 @@ class _Arena:
     __slots__ = ("__weakref__", "kept")
 
     def __init__(self) -> None:
-        self.kept: _Kept | None = None
+        self.kept: _KeptBlock | None = None
 
 
-def _holders(kept: _Kept) -> int:
+def _holders(kept: _KeptBlock) -> int:
     return getrefcount(kept.block)
 
 
 # The value of `_holders` for a free block; it depends on the version of the interpreter.
-_ALONE = _holders(_Kept(np.empty(1, _BYTES)))
+_ALONE = _holders(_KeptBlock(np.empty(1, _BYTES)))
 
 
 _arenas: dict[int, weakref.ref[_Arena]] = {}
@@ -110,10 +108,10 @@ def take(nbytes: int) -> np.ndarray:
     if kept is not None and free and kept.block.nbytes >= nbytes:
         return kept.block
     size = output_pool.size_class(max(nbytes, output_pool.ALIGN_FROM))
-    made = np.ndarray((size,), _BYTES, output_pool.pool.lend(size))
+    block = np.ndarray((size,), _BYTES, output_pool.pool.lend(size))
     if size <= knobs.arena_bytes and free:
-        arena.kept = _Kept(made, kept)
-    return made
+        arena.kept = _KeptBlock(block, kept)
+    return block
 
 
 def frame(inner: Intermediates, sizes: tuple[int, ...] | None) -> Frame:
@@ -132,9 +130,9 @@ def frame(inner: Intermediates, sizes: tuple[int, ...] | None) -> Frame:
         return None, inner.nowhere
     kept = _local.arena.kept
     if kept is not None and _holders(kept) == _ALONE:
-        found = kept.frames.get((inner, sizes))
-        if found is not None:
-            return kept.block, found
+        arrays = kept.frames.get((inner, sizes))
+        if arrays is not None:
+            return kept.block, arrays
     elif kept is not None:
         return None, inner.nowhere
     return _new_frame(inner, sizes)
@@ -154,9 +152,9 @@ def _new_frame(inner: Intermediates, sizes: tuple[int, ...] | None) -> Frame:
     block, kept = take(total), arena.kept
     if kept is None or kept.block is not block:
         return None, inner.nowhere
-    made = tuple(np.ndarray(shape, dtype, block.base, start) for shape, dtype, start in described)
-    kept.remember(inner, sizes, made)
-    return block, made
+    arrays = tuple(np.ndarray(shape, dtype, block.base, start) for shape, dtype, start in described)
+    kept.remember(inner, sizes, arrays)
+    return block, arrays
 
 
 def forfeit(block: np.ndarray, inner: Intermediates) -> Frame:
@@ -176,8 +174,8 @@ def forfeit(block: np.ndarray, inner: Intermediates) -> Frame:
 
 def held() -> int:
     """Bytes of all blocks that threads keep for their next calls."""
-    found = (ref() for ref in tuple(_arenas.values()))
-    every = (arena.kept for arena in found if arena is not None)
+    arenas = (ref() for ref in tuple(_arenas.values()))
+    every = (arena.kept for arena in arenas if arena is not None)
     return sum(kept.block.nbytes for kept in every if kept is not None)
 
 

@@ -20,15 +20,22 @@ from typing import Any, NamedTuple
 from ..files import check_writable, write_whole
 from ..settings.event_log import environment, say
 from ..settings.events import Event, log
-from .timeline import Call, Timeline
+from .timeline import TimedCall, Timeline
 
 Json = dict[str, Any]
 
 LANES = ("calls", "compiles", "cache")
 _COMPILES = (
-    "compile", "compile-failed", "demoted", "dispatch", "dispatch-refused", "kernel-failed", "load",
-    "refused", "trace",
-)  # fmt: skip
+    "compile",
+    "compile-failed",
+    "demoted",
+    "dispatch",
+    "dispatch-refused",
+    "kernel-failed",
+    "load",
+    "refused",
+    "trace",
+)
 _BACKSLASHES_AT_END = re.compile(r'(?<!\\)((?:\\\\)+)"')  # in JSON, at the end of a string
 _IN_STAGES = ("load",)  # events that a compile's stages show already
 
@@ -111,26 +118,22 @@ def _save(timeline: Timeline, path: Path, *, is_child: bool = False) -> None:
         log("trace-lost", "", reason)
 
 
-def _text(made: Json) -> str:
+def _text(record: Json) -> str:
     """JSON that Perfetto can read.
 
     Perfetto shows escapes of letters unchanged, so letters are not escaped. It takes a quotation
     mark behind a backslash for a part of the string, even if the backslash itself is escaped, and
     then reads nothing of the file; so a space comes between them.
     """
-    text = json.dumps(made, default=str, ensure_ascii=False)
+    text = json.dumps(record, default=str, ensure_ascii=False)
     return _BACKSLASHES_AT_END.sub(r'\1 "', text)
 
 
 def as_json(timeline: Timeline) -> Json:
     """A timeline in the trace-event format: an object that JSON can write."""
-    lanes = _Lanes(timeline)
+    lanes = _LaneNumbers(timeline)
     groups = [lanes.call(call) for call in tuple(timeline.calls)]
-    groups += [
-        lanes.event(when, event)
-        for when, event in tuple(timeline.events)
-        if event.kind not in _IN_STAGES
-    ]
+    groups += [lanes.event(when, event) for when, event in tuple(timeline.events) if event.kind not in _IN_STAGES]
     # Outer spans come before those they contain.
     groups.sort(key=lambda group: (group[0].start, -group[0].length))
     spans = [lanes.place(span) for group in map(lanes.apart, groups) for span in group]
@@ -143,7 +146,7 @@ def as_json(timeline: Timeline) -> Json:
 
 
 def lane_of(event: Event) -> str:
-    """Which of `LANES` an event belongs to."""
+    """The one of `LANES` that an event belongs to."""
     if event.kind.startswith("disk"):
         return "cache"
     compiling = event.kind in _COMPILES or event.kind.startswith("worker")
@@ -163,7 +166,7 @@ class _Span(NamedTuple):
     row: int = 0
 
 
-class _Lanes:
+class _LaneNumbers:
     """Numbers lanes as threads turn up, and writes spans into them."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -172,7 +175,7 @@ class _Lanes:
         self.lanes: dict[tuple[int, str, int], int] = {}
         self.ends: dict[int, list[int]] = {}
 
-    def call(self, call: Call) -> list[_Span]:
+    def call(self, call: TimedCall) -> list[_Span]:
         args: Json = {"tier": call.tier, **call.gained}
         if call.error:
             args["error"] = call.error
@@ -212,20 +215,24 @@ class _Lanes:
 
     def place(self, span: _Span) -> Json:
         lane = span.thread, span.lane, span.row
-        made = {
-            "ph": "X", "name": span.name, "cat": span.lane, "pid": self.pid,
+        record = {
+            "ph": "X",
+            "name": span.name,
+            "cat": span.lane,
+            "pid": self.pid,
             "tid": self.lanes.setdefault(lane, len(self.lanes) + 1),
-            "ts": (span.start - self.timeline.began) / 1e3, "args": span.args,
-        }  # fmt: skip
-        return made | ({"ph": "i", "s": "t"} if span.is_point else {"dur": span.length / 1e3})
+            "ts": (span.start - self.timeline.began) / 1e3,
+            "args": span.args,
+        }
+        return record | ({"ph": "i", "s": "t"} if span.is_point else {"dur": span.length / 1e3})
 
     def names(self) -> Iterator[Json]:
         """Records with the names of the process and of each lane, and the order of lanes."""
         yield self._about("process_name", 0, {"name": "profuse"})
         for (thread, lane, row), tid in self.lanes.items():
-            called = self.timeline.threads.get(thread, str(thread))
+            title = self.timeline.threads.get(thread, str(thread))
             number = f" {row + 1}" if row else ""
-            yield self._about("thread_name", tid, {"name": f"{lane}{number} · {called}"})
+            yield self._about("thread_name", tid, {"name": f"{lane}{number} · {title}"})
             order = list(self.timeline.threads).index(thread) * 100 + LANES.index(lane) * 10 + row
             yield self._about("thread_sort_index", tid, {"sort_index": order})
 

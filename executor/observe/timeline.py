@@ -23,16 +23,21 @@ from typing import TYPE_CHECKING, Any
 from ...dialect.dataclass import dataclass
 from ..settings.events import Event, subscribe
 from ..settings.knobs import knobs
-from . import registry
+from . import live_functions
 
 if TYPE_CHECKING:
-    from ..functions.base import GraphFunction
+    from ..functions.function import GraphFunction
     from ..tiers.choice import AnyExecutor
 
 GAINS = (
-    "profiled_runs", "compiles", "guard_hits", "guard_misses", "fallback_calls",
-    "kernel_launches", "evaluated_ops",
-)  # fmt: skip
+    "profiled_runs",
+    "compiles",
+    "guard_hits",
+    "guard_misses",
+    "fallback_calls",
+    "kernel_launches",
+    "evaluated_ops",
+)
 """Counters of which a call's share is recorded."""
 
 _read = operator.attrgetter(*GAINS)
@@ -41,7 +46,7 @@ _MAX_FUNCTIONS = 1024  # that a timeline keeps alive, so that a report can expla
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TimedCall:
     """One call of a function.
 
     Attributes:
@@ -78,11 +83,11 @@ class Timeline:
     Attributes:
         pid: id of the process that made the timeline.
         calls: the first ``trace_calls`` calls, in the order in which they ended.
-        events: the first ``trace_calls`` events, each with its time on the clock of `Call.start`.
+        events: the first ``trace_calls`` events, each with its time on the clock of `TimedCall.start`.
         lost: number of calls that were not kept.
         threads: names of the recorded threads, by identifier.
         functions: the first functions that were made during the recording.
-        epoch: time of 0 on the clock of `Call.start`, in seconds since 1970.
+        epoch: time of 0 on the clock of `TimedCall.start`, in seconds since 1970.
         began: time on that clock at which the timeline was made, or the process forked.
     """
 
@@ -93,7 +98,7 @@ class Timeline:
         self._forget()
 
     def _forget(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[TimedCall] = []
         self.events: list[tuple[int, Event]] = []
         self.lost = 0
         self.threads: dict[int, str] = {}
@@ -104,16 +109,16 @@ class Timeline:
     def start(self) -> None:
         """Start recording."""
         self._end = subscribe(self._note)
-        registry.holders.append(self._hold)
+        live_functions.holders.append(self._hold)
         _switch(self, True)
 
     def stop(self) -> None:
         """Stop recording; the recorded calls and events stay."""
         self._end()
-        registry.holders.remove(self._hold)
+        live_functions.holders.remove(self._hold)
         _switch(self, False)
 
-    def add(self, call: Call) -> None:
+    def add(self, call: TimedCall) -> None:
         """Keep a call, or count it as lost if there are too many."""
         self._meet()
         if len(self.calls) < self._limit:
@@ -196,7 +201,7 @@ def _switch(timeline: Timeline, on: bool) -> None:
 
 def _measure_kinds() -> None:
     """Replace the methods of all classes of functions that are loaded by now."""
-    for cls, name in itertools.product(registry.kinds, ("__call__", "into")):
+    for cls, name in itertools.product(live_functions.kinds, ("__call__", "into")):
         if (cls, name) not in _originals:
             _originals[cls, name] = getattr(cls, name)
             setattr(cls, name, _measured(getattr(cls, name)))
@@ -227,10 +232,16 @@ def _record(function: GraphFunction, start: int, end: int, error: str) -> None:
             before = _sums.get(executor, (0,) * len(GAINS))
             _sums[executor] = counts
             gained = _gained(tuple(map(operator.sub, counts, before)))
-        call = Call(
-            registry.number_of(function), function._name, start, end - start, threading.get_ident(),
-            "" if executor is None else executor.tier, gained, error,
-        )  # fmt: skip
+        call = TimedCall(
+            live_functions.number_of(function),
+            function._name,
+            start,
+            end - start,
+            threading.get_ident(),
+            "" if executor is None else executor.tier,
+            gained,
+            error,
+        )
         for timeline in _recording:
             timeline.add(call)
 
@@ -238,12 +249,12 @@ def _record(function: GraphFunction, start: int, end: int, error: str) -> None:
 @functools.lru_cache(maxsize=1024)
 def _gained(counts: tuple[int, ...]) -> Mapping[str, int]:
     """The counters that grew; most calls have the same, so they share one object."""
-    found = {n: count for n, count in zip(GAINS, counts, strict=False) if count > 0}
-    return MappingProxyType(found)
+    gains = {n: count for n, count in zip(GAINS, counts, strict=False) if count > 0}
+    return MappingProxyType(gains)
 
 
 def _all_counts() -> dict[AnyExecutor, tuple[int, ...]]:
-    return {e: _counts(e) for function in registry.functions() for e in function._executors()}
+    return {e: _counts(e) for function in live_functions.functions() for e in function._executors()}
 
 
 def _counts(executor: AnyExecutor) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""What runs a graph: plans of guards, kernel calls, evaluated ops and fallbacks."""
+"""The plans that run a graph: guards, kernel calls, evaluated ops and fallbacks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...dialect.reasons import Effect, Kind, Reason
-from ..compile.proof.verdict import Times
+from ..compile.proof.check_verdict import Times
 from ..compile.request import CompileResult
 from ..settings.knobs import knobs
 from .threads import wanted_threads
@@ -23,9 +23,10 @@ def demote(result: CompileResult) -> CompileResult:
         return result
     threads = wanted_threads()
     slow = {
-        name: times for name, times in result.times.items()
+        name: times
+        for name, times in result.times.items()
         if name in result.kernels and times.slowdown(threads) > factor
-    }  # fmt: skip
+    }
     if not slow:
         return result
     return replace(

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.numpy.tracing.leaves import leaf_kind
+from ...dialect.analysis.alias import block_content_uses
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Fusion, op_named
 from ...dialect.ir.program import Block, Instr, Module, Program
 from ...dialect.ops.speculation import Gradient
+from ...dialect.trees.leaves import leaf_kind
 from ..interpret.evaluate import Evaluator
-from ..memory.liveness import shape_alone
+from ..memory.overwrites import shape_alone
 from ..tape.array import FLOATS, Array
 from ..tape.engine import run
 from ..tape.node import Edge, Meta, Node, users_place
@@ -27,7 +28,7 @@ Run = Callable[[list], list]
 
 
 class DiffOp:
-    """What runs one ``diff_graph`` of a plan; made once, and shared by all runs (R2.19, R2.20).
+    """The op that runs one ``diff_graph`` of a plan; made once, and shared by all runs (R2.19, R2.20).
 
     Args:
         gradient: the two halves, with the indices of what passes between them.
@@ -46,7 +47,7 @@ class DiffOp:
         self.input_vjps, self.output_vjps = gradient.input_vjps, gradient.output_vjps
         self.captured_inputs = gradient.captured_inputs
         self.captured_outputs = gradient.captured_outputs
-        self.shapes_alone = gradient.shapes_alone
+        self.shapes_alone = _shapes_alone(gradient)
         self._forward = gradient.forward
         self._arity = len(gradient.forward.inputs)
         self._has_others = len(set(self.input_vjps)) < self.real  # results that are no floats
@@ -71,14 +72,14 @@ class DiffOp:
         Where none are, or gradient mode is off, the forward half alone runs, and what it computes
         for the reverse half is dropped.
         """
-        found = self.forward.run([x.data if type(x) is Array else x for x in args])
+        outputs = self.forward.run([x.data if type(x) is Array else x for x in args])
         if gradient_mode() and any(is_noted(args[k]) for k in self.output_vjps):
-            out = self.noted(*args, *found)
+            out = self.noted(*args, *outputs)
             if self._has_others:
                 out = [y if is_noted(y) else plain(y) for y in (out if self.real > 1 else (out,))]
                 return out[0] if self.real == 1 else out
             return out
-        return found[0] if self.real == 1 else found[: self.real]
+        return outputs[0] if self.real == 1 else outputs[: self.real]
 
     def noted(self, *args: Any) -> Any:
         """The results of the subgraph, all arrays as `Array`, with a node of theirs; one bare.
@@ -86,43 +87,42 @@ class DiffOp:
         ``args``: the operands, then all outputs of the forward half (R2.20 - R2.25). Emitted code
         calls it as well.
         """
-        given, found = args[: self._arity], args[self._arity :]
-        edges = [x.edge() if type(x) is Array else None for x in given]
-        out = found if self.real == len(found) else found[: self.real]
+        operands, outputs = args[: self._arity], args[self._arity :]
+        edges = [x.edge() if type(x) is Array else None for x in operands]
+        out = outputs if self.real == len(outputs) else outputs[: self.real]
         node = DiffNode(self, [edges[k] for k in self.output_vjps], [_meta(y) for y in out])
         node.place = users_place()
         versions = node.versions
-        out = tuple([
-            Array(y, node if y.dtype.kind in FLOATS and k in self.input_vjps else None, k)
-            if isinstance(y, _VALUES) else y
-            for k, y in enumerate(out)
-        ])  # fmt: skip
+        out = tuple(
+            [
+                Array(y, node if y.dtype.kind in FLOATS and k in self.input_vjps else None, k)
+                if isinstance(y, _VALUES)
+                else y
+                for k, y in enumerate(out)
+            ]
+        )
         shapes_alone = self.shapes_alone
         captures: list[tuple[Any, Any]] = [
-            (shape_alone(x.data if type(x := given[k]) is Array else x), None) if k in shapes_alone
-            else (keep(x.data if type(x := given[k]) is Array else x, x, versions), edges[k])
+            (shape_alone(x.data if type(x := operands[k]) is Array else x), None)
+            if k in shapes_alone
+            else (keep(x.data if type(x := operands[k]) is Array else x, x, versions), edges[k])
             for k in self.captured_inputs
-        ]  # fmt: skip
-        if self._needs_inputs and any(
-            k >= self.real and _is_float(found[k]) for k in self.captured_outputs
-        ):
+        ]
+        if self._needs_inputs and any(k >= self.real and _is_float(outputs[k]) for k in self.captured_outputs):
             kept = dict(zip(self.captured_inputs, captures, strict=True))
             kept = {k: capture for k, capture in kept.items() if k not in shapes_alone}
-            node.inputs = [
-                kept.get(k) or (keep(plain(x), x, node.others), edges[k])
-                for k, x in enumerate(given)
-            ]
+            node.inputs = [kept.get(k) or (keep(plain(x), x, node.others), edges[k]) for k, x in enumerate(operands)]
         for k in self.captured_outputs:
             y = out[k] if k < self.real else None
             if is_noted(y):
                 # It belongs to the node, so that the node has no reference to itself (R2.25).
-                captures.append((keep(found[k], y, versions), _OWN))
+                captures.append((keep(outputs[k], y, versions), _OWN))
             else:
-                captures.append((keep(found[k], None, versions, owned=y is None), None))
+                captures.append((keep(outputs[k], None, versions, owned=y is None), None))
         node.captures = captures
         if not self._is_told:
             self._is_told = True
-            self.forward.notes.append(self._told(found))
+            self.forward.notes.append(self._told(outputs))
         return out[0] if self.real == 1 else out
 
     def pull_in_python(self, *inputs: Any) -> Sequence[Any]:
@@ -131,34 +131,41 @@ class DiffOp:
             self.pulled[tuple(map(leaf_kind, inputs))] = None
         return self.reverse.run_any(list(inputs))
 
-    def _told(self, found: Sequence[Any]) -> str:
-        """What a call keeps for its gradient, and why, in a sentence for ``explain``."""
+    def _told(self, outputs: Sequence[Any]) -> str:
+        """A sentence for ``explain`` on what a call keeps for its gradient, and why."""
         f = self._forward
         makers = {r: instr for instr in f.body.walk() for r in instr.results}
-        kept = [(k, np.asarray(found[k])) for k in self.captured_outputs]
-        taken = sum(y.nbytes for k, y in kept if k >= self.real)
+        kept = [(k, np.asarray(outputs[k])) for k in self.captured_outputs]
+        nbytes = sum(y.nbytes for k, y in kept if k >= self.real)
         text = (
-            f"A call of the sizes of the first one keeps {taken} bytes for its gradient, beside "
+            f"A call of the sizes of the first one keeps {nbytes} bytes for its gradient, beside "
             f"{len(self.captured_inputs)} of its inputs"
         )
         parts = [
-            f"{y.dtype}{list(y.shape)}: {_why(makers.get(f.outputs[k]), k < self.real)}"
-            for k, y in kept if y.ndim
-        ]  # fmt: skip
+            f"{y.dtype}{list(y.shape)}: {_why(makers.get(f.outputs[k]), k < self.real)}" for k, y in kept if y.ndim
+        ]
         return "; ".join([text, *parts])
 
 
-def _why(made: Instr | None, is_result: bool) -> str:
-    """Why a value is kept for a gradient, and not computed again (`autodiff.residuals`).
+def _why(instr: Instr | None, is_result: bool) -> str:
+    """The reason why a value is kept for a gradient, and not computed again (`autodiff.residuals`).
 
-    ``made``: what has computed it.
+    ``instr``: the op that has computed it.
     """
-    if is_result or made is None:
+    if is_result or instr is None:
         return "a result, which is in memory anyway"
-    at = f" at {made.loc}" if made.loc is not None else ""
-    if made.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION):
-        return f"{made.op.name}{at}, which is not computed again"
-    return f"{made.op.name}{at}, which is smaller than what it is computed from, or decides"
+    at = f" at {instr.loc}" if instr.loc is not None else ""
+    if instr.op.fusion in (Fusion.CONTRACTION, Fusion.REDUCTION):
+        return f"{instr.op.name}{at}, which is not computed again"
+    return f"{instr.op.name}{at}, which is smaller than what it is computed from, or decides"
+
+
+def _shapes_alone(gradient: Gradient) -> frozenset[int]:
+    """The captured inputs, as inputs of the forward half, of which only sizes are read."""
+    first = len(gradient.input_vjps)
+    inputs = zip(gradient.reverse.inputs[first:], gradient.captured_inputs, strict=False)
+    read = block_content_uses(gradient.reverse.body)
+    return frozenset(k for value, k in inputs if value not in read)
 
 
 _OWN: Any = object()  # in place of the edge of a captured output: the node itself has made it
@@ -206,29 +213,29 @@ class DiffNode(Node):
         if gradient_mode() and self.inputs is not None:
             return self._again(self.inputs, gradients)
         op = self.op
-        inputs = gradients if len(gradients) == len(op.input_vjps) else (
-            [gradients[k] for k in op.input_vjps]
-        )  # fmt: skip
+        inputs = gradients if len(gradients) == len(op.input_vjps) else ([gradients[k] for k in op.input_vjps])
         values = [x.array() if type(x) is Packed else x for x, _ in captures]
         if gradient_mode():
             values = self._unpacked(values, [edge for _, edge in captures])
-            found = op.reverse.run_any([*inputs, *values])
+            results = op.reverse.run_any([*inputs, *values])
         else:
-            found = op.pull(*inputs, *values)
+            results = op.pull(*inputs, *values)
         return [
             None if edge is None else _zeros(edge) if g is None else g
-            for edge, g in zip(self.edges, found, strict=True)
+            for edge, g in zip(self.edges, results, strict=True)
         ]
 
     def _unpacked(self, values: list[Any], edges: list[Any]) -> list[Any]:
-        """What was captured, in its place on the tape, for gradients of gradients (R2.25)."""
+        """The captured values, each in its place on the tape, for gradients of gradients (R2.25)."""
         first = len(values) - len(self.op.captured_outputs)
         return [
-            value if edge is None
-            else Array(value, self, self.op.captured_outputs[k - first]) if edge is _OWN
+            value
+            if edge is None
+            else Array(value, self, self.op.captured_outputs[k - first])
+            if edge is _OWN
             else Array(value, *edge)
             for k, (value, edge) in enumerate(zip(values, edges, strict=True))
-        ]  # fmt: skip
+        ]
 
     def _again(self, inputs: list[tuple[Any, Edge]], gradients: list[Any]) -> Sequence[Any]:
         """Gradients that can be differentiated, by running the subgraph once more, op by op.
@@ -237,18 +244,17 @@ class DiffNode(Node):
         """
         check(self.others, self.op.name, self.loc)
         copy = op_named("copy")
-        given = []
+        operands = []
         for packed, edge in inputs:
             value = packed.array() if type(packed) is Packed else packed
             # A copy has a node of its own, at which the gradients of this subgraph end.
-            given.append(value if edge is None else apply(copy, {}, [Array(value, *edge)]))
-        outputs = self.op.on_tape(given)
+            operands.append(value if edge is None else apply(copy, {}, [Array(value, *edge)]))
+        outputs = self.op.on_tape(operands)
         pairs = ((outputs[k], gradients[k]) for k in self.op.input_vjps)
         roots = [(*y.edge(), g) for y, g in pairs if g is not None and is_noted(y)]
-        ends = {k: x.node for k, n in enumerate(self.op.output_vjps) if is_noted(x := given[n])}
+        ends = {k: x.node for k, n in enumerate(self.op.output_vjps) if is_noted(x := operands[n])}
         captures = {node: [(0, n)] for n, node in enumerate(ends.values())}
-        found = run(roots, captures, create_graph=True, retain_graph=True)
-        pulled = dict(zip(ends, found, strict=True))
+        pulled = dict(zip(ends, run(roots, captures, create_graph=True, retain_graph=True), strict=True))
         return [
             None if edge is None else _zeros(edge) if (g := pulled.get(k)) is None else g
             for k, edge in enumerate(self.edges)

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from ...dialect.ir.program import Module
 from ..interpret.evaluate import Adapt, Evaluator
 from ..interpret.loop_limit import LIMITS, SoonerInPython, has_rounds
-from ..interpret.record import Frame, Record
+from ..interpret.record import Record, RunRecord
 from .plan import Plan
 
 
-def evaluated_plan(
-    kind: str, module: Module, name: str, on_op: Callable[[], None], adapt: Adapt | None = None
-) -> Plan:
+def evaluated_plan(kind: str, module: Module, name: str, on_op: Callable[[], None], adapt: Adapt | None = None) -> Plan:
     """A plan that evaluates a graph; `Evaluator` explains ``on_op`` and ``adapt``.
 
     Where a `Limit` holds, a graph with loops raises SoonerInPython.
@@ -46,7 +44,7 @@ def profiling_plan(
     module = record.module
 
     def run(inputs: list) -> list:
-        start, frame, limit = time.perf_counter(), Frame(), LIMITS.current
+        start, frame, limit = time.perf_counter(), RunRecord(), LIMITS.current
         if limit is not None:
             limit.begin()
         try:

@@ -6,22 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...dialect.dataclass import dataclass
-from ...dialect.guards.checks import TENSOR_WORDS, Check, Kind, table
-from ...dialect.guards.seen import type_noted
+from ...dialect.guards.checks import ALL_FREE, TENSOR_WORDS, Check, Kind, checks_of, table
+from ...dialect.guards.free_sizes import FreeSizes
+from ...dialect.guards.mismatch import Mismatch, mismatches
+from ...dialect.guards.seen import Seen, type_noted
 from ...dialect.ir.device import HOST
+from ...dialect.ir.symbolic import dim_text
 from ...dialect.ir.types import TensorType, Type
 
 
 @dataclass
-class Guard:
+class PlanGuard:
     """A guard of a plan, with its counts.
 
     Attributes:
         types: expected types of the checked values.
-        behavior: ``"static"``, ``"dynamic"`` or ``"relaxed"`` (R3.42).
+        behavior: ``"static"``, ``"dynamic"``, ``"relaxed"`` (R3.42) or ``"gradients"`` (R1.39).
+        free: what it asks of sizes besides its types (A6).
         callee: name of the fusion function that the guard protects.
         fallback: name of the function that runs if the guard fails.
         operands: numbers of the checked values of the graph.
+        answer: number of the value that is true if the types are right.
+        changed: which speculated values had changed at the latest miss (R3.38); with the same restriction.
         forced: misses that stress mode has caused; ``last_miss`` does not include them.
         counted: hits, without those in emitted code that have not been added yet.
         missed: misses, with the same restriction.
@@ -35,6 +41,7 @@ class Guard:
 
     types: tuple[TensorType, ...]
     behavior: str
+    free: FreeSizes = ALL_FREE
     callee: str = ""
     fallback: str = ""
     counted: int = 0
@@ -42,11 +49,28 @@ class Guard:
     operands: tuple[int, ...] = ()
     missed_types: tuple[Any, ...] | None = None
     missed_at: int = 0
+    answer: int = -1
+    changed: tuple[str, ...] = ()
     forced: int = 0
     timed: int = 0
     timed_seconds: float = 0.0
     native: Callable[[], object] | None = None
     stressed: bool = False
+
+    def checks(self) -> tuple[Check, ...]:
+        """Everything that the guard compares."""
+        return checks_of(self.types, **self._mode())
+
+    def shown_types(self) -> tuple[Any, ...]:
+        """The types as users are told of them: sizes that are free have names."""
+        return self.free.shown(self.types) if self.behavior == "relaxed" else self.types
+
+    def mismatches(self, seen: Sequence[Seen], labels: Sequence[str] | None = None) -> list[Mismatch]:
+        """The checks that fail for values of these types (`mismatch.mismatches`)."""
+        return mismatches(self.types, seen, labels, **self._mode())
+
+    def _mode(self) -> dict[str, Any]:
+        return {"relaxed": self.behavior == "relaxed", "flags": self.behavior == "gradients", "free": self.free}
 
     def _add_up(self) -> None:
         if self.native is not None:
@@ -54,13 +78,13 @@ class Guard:
 
     @property
     def hits(self) -> int:
-        """How often the guard has held."""
+        """The number of times that the guard has held."""
         self._add_up()
         return self.counted
 
     @property
     def misses(self) -> int:
-        """How often the guard has failed."""
+        """The number of times that the guard has failed."""
         self._add_up()
         return self.missed
 
@@ -79,10 +103,7 @@ class Guard:
 
 
 def quick_check(
-    types: Sequence[Type],
-    checks: Sequence[Check],
-    values: Sequence[str],
-    bind: Callable[[str, Any], str],
+    types: Sequence[Type], checks: Sequence[Check], values: Sequence[str], bind: Callable[[str, Any], str]
 ) -> str | None:
     """Python source of a comparison that implies the checks; None if there is no cheap one.
 
@@ -96,7 +117,8 @@ def quick_check(
         bind: (prefix, object) -> name under which the source can use the object.
     """
     bound: dict[str, str] = {}
-    operands = [_Operand(v, t, bound, bind) for v, t in zip(values, types, strict=True)]
+    sized = {check.operand for check in checks if check.kind == "size"}
+    operands = [_Operand(v, t, bound, bind, k in sized) for k, (v, t) in enumerate(zip(values, types, strict=True))]
     parts = []
     for check in checks:
         part = _QUICK[check.kind](check, operands[check.operand])
@@ -122,9 +144,9 @@ def sure_miss(checks: Sequence[Check], values: Sequence[str]) -> str | None:
         if check.kind == "size":
             sizes.setdefault(check.operand, {})[check.axis] = check.wanted
     parts = []
-    for operand, known in sizes.items():
-        if len(known) == ranks.get(operand):
-            shape = tuple(known[axis] for axis in sorted(known))
+    for operand, by_axis in sizes.items():
+        if len(by_axis) == ranks.get(operand):
+            shape = tuple(by_axis[axis] for axis in sorted(by_axis))
             parts.append(f"{values[operand]}.shape != {shape!r}")
     return " or ".join(parts) or None
 
@@ -138,12 +160,14 @@ class _Operand:
         type_: its expected type.
         bound: size symbol -> source that reads the size; shared by all operands of the guard.
         bind: see `quick_check`.
+        sized: True if literal sizes are compared.
     """
 
     value: str
     type_: Any
     bound: dict[str, str]
     bind: Callable[[str, Any], str]
+    sized: bool
 
     @property
     def on_device(self) -> bool:
@@ -167,57 +191,74 @@ def _symbol(check: Check, o: _Operand) -> str | None:
     name, times = check.wanted
     own = place if times == 1 else f"({place} // {times})"
     first = o.bound.setdefault(name, own)
-    wanted = first if times == 1 else f"{first} * {times}"
+    size = first if times == 1 else f"{first} * {times}"
     # The first use of a symbol requires a size of at least 1, later ones the same size.
-    if wanted == place:
+    if size == place:
         return place
-    return f"{place} and {place} == {wanted}" if first == own else f"{place} == {wanted}"
+    return f"{place} and {place} == {size}" if first == own else f"{place} == {size}"
 
 
 def _stride(check: Check, o: _Operand) -> str | None:
     itemsize, strides = o.type_.dtype.itemsize, o.type_.strides
-    if None not in strides:  # the part of axis 0 compares all strides
-        return (
-            "" if check.axis else f"{o.value}.strides == {tuple(s * itemsize for s in strides)!r}"
-        )
-    if o.on_device:
-        return None
     place = f"{o.value}.strides[{check.axis}]"
     if check.wanted is None:
-        return f"{place} % {itemsize} == 0"
-    return f"{place} == {check.wanted * itemsize}"
+        return None if o.on_device else f"{place} % {itemsize} == 0"
+    if None not in strides:  # the part of axis 0 compares all strides
+        return "" if check.axis else f"{o.value}.strides == {tuple(s * itemsize for s in strides)!r}"
+    return None if o.on_device else f"{place} == {check.wanted * itemsize}"
 
 
-_QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table({
-    "object": _object,
-    "dtype": lambda check, o: f"{o.value}.dtype is {o.bind('d', check.wanted.numpy)}",
-    "device": lambda check, o: "",  # the part of `_object` implies it
-    "requires_grad": lambda check, o: (
-        None if check.wanted
-        else f"not {o.value}.requires_grad" if o.on_device else ""  # NumPy arrays have no flag
-    ),
-    "rank": lambda check, o: (
-        f"{o.value}.shape == {tuple(o.type_.shape)!r}"
-        if o.type_.is_static and o.type_.rank == check.wanted
-        else f"len({o.value}.shape) == {check.wanted}"
-    ),
-    "size": lambda check, o: (
-        "" if o.type_.is_static else f"{o.value}.shape[{check.axis}] == {check.wanted}"
-    ),
-    "positive": lambda check, o: "",  # the part of `_symbol` implies it
-    "symbol": _symbol,
-    "expression": lambda check, o: None,
-    "single": lambda check, o: None,
-    "aligned": lambda check, o: (
-        f"({o.value}.address or 0) % {o.type_.dtype.numpy.alignment} == 0" if o.on_device
-        else "" if o.type_.strides == "contiguous" else f"{o.value}.flags.aligned"
-    ),
+def _order(check: Check, o: _Operand) -> str | None:
+    if o.type_.strides == "contiguous":
+        return _contiguous(o)
+    return None if check.wanted.order else ""
+
+
+def _contiguous(o: _Operand) -> str:
     # For host arrays ``carray`` comes first: it is one property for contiguous, aligned and
     # writeable, and most arrays are all three.
-    "contiguous": lambda check, o: (
-        f"{o.value}.is_contiguous" if o.on_device
-        else f"({o.value}.flags.carray or {o.value}.flags.c_contiguous and {o.value}.flags.aligned)"
-    ),
-    "stride": _stride,
-    "order": lambda check, o: None,
-})  # fmt: skip
+    if o.on_device:
+        return f"{o.value}.is_contiguous"
+    return f"({o.value}.flags.carray or {o.value}.flags.c_contiguous and {o.value}.flags.aligned)"
+
+
+def _fit(check: Check, o: _Operand) -> str | None:
+    left, right = (dim_text(side, lambda name: f"({o.bound[name]})") for side in check.wanted)
+    return f"{left} == {right}"
+
+
+_QUICK: Mapping[Kind, Callable[[Check, _Operand], str | None]] = table(
+    {
+        "object": _object,
+        "dtype": lambda check, o: f"{o.value}.dtype is {o.bind('d', check.wanted.numpy)}",
+        "device": lambda check, o: "",  # the part of `_object` implies it
+        "requires_grad": lambda check, o: (
+            None if check.wanted else f"not {o.value}.requires_grad" if o.on_device else ""  # NumPy arrays have no flag
+        ),
+        "rank": lambda check, o: (
+            f"{o.value}.shape == {tuple(o.type_.shape)!r}"
+            if o.type_.is_static and o.type_.rank == check.wanted and o.sized
+            else f"len({o.value}.shape) == {check.wanted}"
+        ),
+        "size": lambda check, o: "" if o.type_.is_static else f"{o.value}.shape[{check.axis}] == {check.wanted}",
+        "positive": lambda check, o: "",  # the part of `_symbol` implies it
+        "symbol": _symbol,
+        "expression": lambda check, o: None,
+        "single": lambda check, o: (
+            f"{o.value}.shape[{check.axis}] == {check.wanted}"
+            if check.wanted in (0, 1)
+            else f"{o.value}.shape[{check.axis}] > 1"
+        ),
+        "aligned": lambda check, o: (
+            f"({o.value}.address or 0) % {o.type_.dtype.numpy.alignment} == 0"
+            if o.on_device
+            else ""
+            if o.type_.strides == "contiguous"
+            else f"{o.value}.flags.aligned"
+        ),
+        "contiguous": lambda check, o: _contiguous(o),
+        "stride": _stride,
+        "order": _order,
+        "fit": _fit,
+    }
+)

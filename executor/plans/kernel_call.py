@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from ...lowering.cpu.loader import Loaded
 
 
-def kernel_runner(
-    artifact: KernelArtifact, counters: Counters, interpreted: Callable[..., Any]
-) -> Callable[..., Any]:
+def kernel_runner(artifact: KernelArtifact, counters: Counters, interpreted: Callable[..., Any]) -> Callable[..., Any]:
     """Load a kernel and return a callable on the group's operands.
 
     The callable returns one result, or a tuple of several. After the operands it takes, for each
@@ -71,7 +69,7 @@ def native_kernel(runner: Callable[..., Any]) -> tuple[KernelArtifact, Loaded] |
 
 
 def always_launches(abi: KernelABI) -> bool:
-    """Whether results are always what the kernel writes, and never what is evaluated instead.
+    """True if results are always what the kernel writes, and never what is evaluated instead.
 
     Evaluated results may be views. A kernel is not called with ints that do not fit 64 bits.
     """
@@ -83,13 +81,17 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     """Python source of the calling function, and the objects that it refers to by name."""
     abi = artifact.abi
     scope: dict[str, Any] = {
-        "asarray": np.asarray, "ptr": output_pool.data_pointer, "empty": output_pool.empty,
-        "np_empty": np.empty, "workspace": output_pool.workspace, "ndarray": np.ndarray,
+        "asarray": np.asarray,
+        "ptr": output_pool.data_pointer,
+        "empty": output_pool.empty,
+        "np_empty": np.empty,
+        "workspace": output_pool.workspace,
+        "ndarray": np.ndarray,
         "StructError": struct.error,
-    }  # fmt: skip
+    }
     args = [f"a{i}" for i in range(len(abi.inputs))]
-    given = [f"given{k}=None" for k in range(len(abi.results))]
-    lines = [f"def call({', '.join([*args, *given])}):"]
+    destinations = [f"given{k}=None" for k in range(len(abi.results))]
+    lines = [f"def call({', '.join([*args, *destinations])}):"]
     formats, slots = [], []
     for name, spec in zip(args, abi.inputs, strict=True):
         if spec.kind == "scalar":
@@ -99,9 +101,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
             array = name
             if not spec.dims:  # a scalar stays one for what is evaluated instead of the kernel
                 array = f"array_of_{name}"
-                lines.append(
-                    f"    {array} = {name} if type({name}) is ndarray else asarray({name})"
-                )
+                lines.append(f"    {array} = {name} if type({name}) is ndarray else asarray({name})")
             formats.append("Q")
             slots.append(f"ptr({array})")
     for symbol, (index, axis, times) in abi.symbols.items():
@@ -115,12 +115,12 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
         shape = f"({', '.join(out.dims)},)" if out.dims else "()"
         static = all(isinstance(parse_dim(d), int) for d in out.dims)
         small = static and np.prod([int(d) for d in out.dims], initial=dtype.itemsize) < 8192
-        made = f"{'np_empty' if small else 'empty'}({shape}, D{k})"
+        allocation = f"{'np_empty' if small else 'empty'}({shape}, D{k})"
         if out.dims and out.kind != "violation":
             g = f"given{len(outs)}"
             fits = f"{g}.shape == {shape} and {g}.dtype == D{k}"
-            made = f"{g} if {g} is not None and {fits} else {made}"
-        lines.append(f"    o{k} = {made}")
+            allocation = f"{g} if {g} is not None and {fits} else {allocation}"
+        lines.append(f"    o{k} = {allocation}")
         formats.append("Q")
         slots.append(f"ptr(o{k})")
         if out.kind == "violation":
@@ -147,11 +147,7 @@ def call_source(artifact: KernelArtifact) -> tuple[str, dict[str, Any]]:
     if artifact.library_calls:
         lines.append(f"    C.library_calls += {artifact.library_calls}")
     for void in voids:
-        lines += [
-            f"    if {void}:",
-            "        C.voided_launches += 1",
-            f"        return interpreted({', '.join(args)})",
-        ]
+        lines += [f"    if {void}:", "        C.voided_launches += 1", f"        return interpreted({', '.join(args)})"]
     lines.append(f"    return {', '.join(outs)}")
     return "\n".join(lines), scope
 

@@ -7,28 +7,24 @@ from functools import partial
 from typing import Any
 
 from ...dialect.dataclass import dataclass
-from ...dialect.ops.speculation import CallFallback
-from ...dialect.reasons import Kind, Reason, summed
-from ..compile.proof.verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
+from ...dialect.reasons import Effect, Kind, Reason, summed
+from ..compile.proof.check_verdict import CHECKED, FAILED, PARTLY, UNCHECKED, CheckVerdict
 from ..compile.request import CompileResult
 from ..compile.timings import LOAD, timed_load
 from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
 from ..memory.donation import given_memory, sole_memory
 from ..settings.events import Counters, log
+from .device_groups import DeviceGroup, cache_ids, failed_before, failed_group
 from .kernel_call import interpreted_group
 from .last_executed import LAST, RECENT
-from .options import Options
-from .plan import Plan, build_plan
+from .plan import FallbackMaker, Plan, build_plan
+from .plan_options import Options
 from .processor import HOST, Processor
 
 
 def group_runners(
-    result: CompileResult,
-    counters: Counters,
-    reasons: list[Reason],
-    name: str,
-    on: Processor = HOST,
+    result: CompileResult, counters: Counters, reasons: list[Reason], name: str, on: Processor = HOST
 ) -> dict[str, Callable[..., Any]]:
     """A callable for each fusion function; counts, keeps and logs refusals and failures.
 
@@ -43,14 +39,18 @@ def group_runners(
     for reason in summed(result.refusals):
         refuse(reason, counters, reasons, name)
     runners: dict[str, Callable[..., Any]] = {}
+    ids = cache_ids(result.module.main)
     for group in (*result.kernels, *result.failures):
         function = result.module.functions[group]
         interpreted = interpreted_group(function, result.module, counters, adapt)
-        if group in result.kernels:
+        failed = failed_before(ids[group], group) if group in ids else None
+        if failed is not None:
+            reasons.append(failed)
+            runners[group] = failed_group(failed, ids[group], interpreted, name)
+        elif group in result.kernels:
             kernel = result.kernels[group]
-            runners[group] = timed_load(
-                result, partial(on.runner, kernel, function, counters, interpreted)
-            )
+            runner = timed_load(result, partial(on.runner, kernel, function, counters, interpreted))
+            runners[group] = DeviceGroup(ids[group], function, runner, interpreted, name) if group in ids else runner
             counters.kernels_compiled += 1
             _count_check(result.checks.get(group), counters)
         else:
@@ -58,12 +58,14 @@ def group_runners(
             reasons.append(reason)
             _count_failure(reason, result.checks.get(group), counters, name)
             runners[group] = interpreted
-    if result.kernels:
+            if group in ids and reason.kind is not Kind.SLOWER:
+                runners[group] = failed_group(reason, ids[group], interpreted, name)
+    if LOAD in result.seconds:
         log("load", name, "", result.seconds[LOAD], kernels=len(result.kernels))
     return runners
 
 
-def _count_failure(reason: Reason, verdict: Verdict | None, counters: Counters, name: str) -> None:
+def _count_failure(reason: Reason, verdict: CheckVerdict | None, counters: Counters, name: str) -> None:
     """Count and log why a group has no kernel."""
     if reason.kind is Kind.SLOWER:
         counters.demotions += 1
@@ -75,7 +77,7 @@ def _count_failure(reason: Reason, verdict: Verdict | None, counters: Counters, 
     log("check-failed" if failed else "kernel-failed", name, reason.why, group=reason.subject)
 
 
-def _count_check(verdict: Verdict | None, counters: Counters) -> None:
+def _count_check(verdict: CheckVerdict | None, counters: Counters) -> None:
     outcome = UNCHECKED if verdict is None else verdict.outcome
     counters.kernels_checked += outcome == CHECKED
     counters.kernels_partly_checked += outcome == PARTLY
@@ -84,13 +86,15 @@ def _count_check(verdict: Verdict | None, counters: Counters) -> None:
 
 def refuse(reason: Reason, counters: Counters, reasons: list[Reason], name: str) -> None:
     """Count, note and log ops that are not fused."""
-    counters.refusals += reason.count
     reasons.append(reason)
+    if reason.effect is Effect.LEFT:
+        return  # another fuser tells what it refuses
+    counters.refusals += reason.count
     log("refused", name, str(reason), count=reason.count, why=reason.kind.value)
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedPlan:
     """A plan that is not in use yet.
 
     Attributes:
@@ -108,19 +112,19 @@ def link(
     result: CompileResult,
     counters: Counters,
     options: Options,
-    fallback: Callable[[str], Callable[[list], list]],
+    fallback: FallbackMaker,
     donated: Sequence[int] = (),
     graphs: Mapping[str, Any] | None = None,
     *,
     strict: bool = False,
-) -> Linked:
+) -> LinkedPlan:
     """Load the kernels of a result and make a plan.
 
     Args:
         result: the result of the compile.
         counters: the counters of the executor.
         options: the options of the executor.
-        fallback: name of a fallback function -> callable that runs if the guard fails.
+        fallback: makes what runs if a guard fails.
         donated: indices of inputs whose memory the plan may reuse for results.
         graphs: name of the forward half of a differentiable subgraph -> what runs the subgraph.
         strict: True = strict fusion asks for kernels, however slow they are.
@@ -136,13 +140,18 @@ def link(
         from .on_tape import kernel_of_arrays
 
         runners = {callee: kernel_of_arrays(run) for callee, run in runners.items()}
-    fallbacks = {callee: fallback(callee) for callee in result.module.main.callees(CallFallback)}
     plan = build_plan(
-        result.module, runners, fallbacks, counters, donated, options.adapter(result.module),
-        graphs, on_tape=options.gradients,
-    )  # fmt: skip
+        result.module,
+        runners,
+        fallback,
+        counters,
+        donated,
+        options.adapter(result.module),
+        graphs,
+        on_tape=options.gradients,
+    )
     plan.name, plan.counters = name, counters
-    return Linked(result, plan, reasons)
+    return LinkedPlan(result, plan, reasons)
 
 
 def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list:
@@ -151,10 +160,7 @@ def run_plan(plan: Plan, inputs: list, into: Destinations | None = None) -> list
         return _run_into(plan, inputs, into)
     outputs = _run_donating(plan, inputs) if plan.donations else plan.run(inputs)
     _note_last(plan)
-    return [
-        out if fresh else plan.own(out, inputs)
-        for out, fresh in zip(outputs, plan.fresh, strict=True)
-    ]
+    return [out if fresh else plan.own(out, inputs) for out, fresh in zip(outputs, plan.fresh, strict=True)]
 
 
 def _note_last(plan: Plan) -> None:
@@ -163,10 +169,10 @@ def _note_last(plan: Plan) -> None:
 
 def _run_donating(plan: Plan, inputs: list) -> list:
     memory = sole_memory if plan.sole else given_memory
-    given = memory(plan.donations, inputs, len(plan.fresh))
-    outputs = plan.run(inputs, given)
-    taken = sum(out is array for out, array in zip(outputs, given, strict=True))
-    plan.counters.donated_results += taken
+    destinations = memory(plan.donations, inputs, len(plan.fresh))
+    outputs = plan.run(inputs, destinations)
+    count = sum(out is array for out, array in zip(outputs, destinations, strict=True))
+    plan.counters.donated_results += count
     return outputs
 
 
@@ -174,6 +180,6 @@ def _run_into(plan: Plan, inputs: list, into: Destinations) -> list:
     into.open(inputs)
     outputs = plan.run(inputs, into.direct) if plan.kind == "optimized" else plan.run(inputs)
     _note_last(plan)
-    made = zip(outputs, plan.fresh, into.arrays, strict=True)
-    into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in made])
+    results = zip(outputs, plan.fresh, into.arrays, strict=True)
+    into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in results])
     return into.arrays

@@ -8,14 +8,16 @@ see which of them are views of which.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...dialect.ir.gradient_mode import gradient_mode
-from ...dialect.ir.op import op_named
+from ...dialect.ir.op import Op, op_named
 from ...dialect.ir.program import Instr, Module
-from ...dialect.ops.gradients import AutogradAdd
+from ...dialect.ops.gradient_ops import AutogradAdd
+from ...dialect.ops.late import Late
 from ..interpret.evaluate import Adapt, own
 from ..tape.array import Array
 from ..tape.operations import apply
@@ -25,12 +27,12 @@ _ADD = op_named("add")
 
 
 def is_noted(value: Any) -> bool:
-    """Whether what is computed of a value is noted on the tape, if gradient mode is on."""
+    """True if what is computed of a value is noted on the tape, if gradient mode is on."""
     return type(value) is Array and value.node is not None
 
 
 def needs_tape(inputs: Sequence[Any]) -> bool:
-    """Whether a call with these inputs is noted on the tape."""
+    """True if a call with these inputs is noted on the tape."""
     return gradient_mode() and any(map(is_noted, inputs))
 
 
@@ -40,7 +42,7 @@ def plain(value: Any) -> Any:
 
 
 def on_tape(module: Module) -> Adapt:
-    """What makes ops of a module note on the tape what they compute; an `evaluate.Adapt`."""
+    """An `evaluate.Adapt` by which ops of a module note on the tape what they compute."""
     programs = (module.main, *module.functions.values())
     writes = any(instr.op.writes for program in programs for instr in program.body.walk())
 
@@ -48,24 +50,31 @@ def on_tape(module: Module) -> Adapt:
         # Which gradients are undefined is known here, so that a sum of others is any sum.
         adds = instr.op is AutogradAdd
         op, attrs = (_ADD, {}) if adds else (instr.op, instr.op.full_attrs(instr.attrs))
+        applied = partial(_applied_late if op is Late else apply, op, attrs)
 
         def noted(*args: Any) -> Any:
             if not any(type(x) is Array for x in args) or (adds and _lacks(args)):
                 return evaluate(*args)
-            found = apply(op, attrs, args)
-            return tuple(map(_bare, found)) if type(found) is tuple else _bare(found)
+            results = applied(args)
+            return tuple(map(_bare, results)) if type(results) is tuple else _bare(results)
 
         def tracked(*args: Any) -> Any:
             if adds and _lacks(args):
                 return evaluate(*args)
-            found = apply(op, attrs, [_array(x) for x in args])
+            results = applied([_array(x) for x in args])
             if not args:
-                return tuple(map(_array, found)) if type(found) is tuple else _array(found)
-            return found
+                return tuple(map(_array, results)) if type(results) is tuple else _array(results)
+            return results
 
         return tracked if writes else noted
 
     return adapt
+
+
+def _applied_late(_: type[Op], attrs: dict[str, Any], args: Sequence[Any]) -> Any:
+    """The results of a late op, noted as those of the op that its values make of it."""
+    op, bound_attrs, operands = Late.plain_form(attrs, args)
+    return apply(op, bound_attrs, operands)
 
 
 def _lacks(args: Sequence[Any]) -> bool:
@@ -90,9 +99,8 @@ def owned(out: Any, inputs: Sequence[Any]) -> Any:
         return own(plain(out), [plain(x) for x in inputs])
     data = out.data
     if type(data) is np.ndarray and (
-        data.base is not None or out.base is not None
-        or any(data is plain(given) for given in inputs)
-    ):  # fmt: skip
+        data.base is not None or out.base is not None or any(data is plain(x) for x in inputs)
+    ):
         return apply(op_named("copy"), {}, [out])
     return out
 

@@ -31,7 +31,7 @@ class Backend(Protocol):
     """
 
     def unavailable(self, device: str) -> str:
-        """Why nothing can run on a device; "" = the device is available."""
+        """The reason why nothing can run on a device; "" = the device is available."""
 
     def target(self, device: str) -> Target:
         """The target for which graphs of the device are compiled."""
@@ -61,9 +61,8 @@ class Backend(Protocol):
         """The arguments, with host arrays copied to the device."""
 
     def call(
-        self, run: Callable[[Any, list], list], executor: Any, leaves: Sequence[Any],
-        captured: Sequence[Any],
-    ) -> list:  # fmt: skip
+        self, run: Callable[[Any, list], list], executor: Any, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> list:
         """Run an executor on arguments and captured arrays; returns its outputs.
 
         Args:
@@ -77,9 +76,9 @@ class Backend(Protocol):
 
 
 def _host() -> Any:
-    from . import host
+    from . import host_backend
 
-    return host
+    return host_backend
 
 
 def _cuda() -> Any:

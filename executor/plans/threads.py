@@ -25,10 +25,7 @@ def available_cores() -> int:
 
 def _cpu_limit() -> int | None:
     """Cores of time per second that the control group allows, rounded up; None = no limit."""
-    for quota, period in (
-        ("cpu.max", None),
-        ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"),
-    ):
+    for quota, period in (("cpu.max", None), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             words = _words(quota) + (_words(period) if period else [])
             if words[0] in ("max", "-1"):
@@ -67,12 +64,14 @@ def _use_threads() -> None:
 
 
 def _tell_pool() -> None:
-    from ...lowering.cpu.pool import use_threads
-    from ..compile.cache.facts import thread_pool
+    from ...lowering.cpu.kernel_threads import use_threads
+    from ..compile.cache.installation import thread_pool
 
     with no_fork():
-        count = wanted_threads()
-        if not use_threads(count, thread_pool):
-            log("threads", "", "kernels run on one core: this system has no pool of threads")
-        elif count > 1:
-            log("threads", "", "kernels may use several cores", threads=count)
+        count = 0
+        while count != wanted_threads():  # they may change while the code of the pool is made
+            count = wanted_threads()
+            if not use_threads(count, thread_pool):
+                log("threads", "", "kernels run on one core: this system has no pool of threads")
+            elif count > 1:
+                log("threads", "", "kernels may use several cores", threads=count)

@@ -1,1 +1,1 @@
-"""What may be set and what is told: knobs, modes, strategies, events, locks for forks."""
+"""Settings and messages: knobs, modes, strategies, events, locks for forks."""

@@ -45,10 +45,16 @@ def write(event: Event, where: str) -> None:
 def json_line(event: Event) -> str:
     """One event as the text of a JSON object; values that JSON lacks become text."""
     record = {
-        "time": event.time, "level": event.level, "kind": event.kind, "function": event.function,
-        "reason": event.reason, "seconds": event.seconds, "pid": os.getpid(),
-        "thread": event.thread, "details": dict(event.details),
-    }  # fmt: skip
+        "time": event.time,
+        "level": event.level,
+        "kind": event.kind,
+        "function": event.function,
+        "reason": event.reason,
+        "seconds": event.seconds,
+        "pid": os.getpid(),
+        "thread": event.thread,
+        "details": dict(event.details),
+    }
     return json.dumps(record, default=str)
 
 
@@ -91,7 +97,7 @@ def _append(where: str, data: bytes) -> None:
 
 
 def is_lost(where: str) -> bool:
-    """Whether a file or folder has been given up."""
+    """True if a file or folder has been given up."""
     return where in _lost
 
 

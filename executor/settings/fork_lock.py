@@ -65,9 +65,7 @@ def hold_over_forks(lock: Any) -> None:
 
     So no child inherits a lock that is held by a thread which the child does not have.
     """
-    os.register_at_fork(
-        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-    )
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 _renewing = threading.RLock()

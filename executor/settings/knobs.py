@@ -19,7 +19,7 @@ from .fork_lock import hold_over_forks
 from .stress import Stress, parse_stress
 
 WAYS = ("python", "raise")
-"""What becomes of calls that no graph can hold."""
+"""The ways to treat calls that no graph can hold."""
 _CHECKS = ("off", "sampled", "all")  # which inputs a new kernel is compared on
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
 
@@ -97,6 +97,15 @@ def _unsupported(text: str) -> str:
     return text.lower()
 
 
+def _device_fusion(text: str) -> str:
+    if text.lower() in ("auto", "host"):
+        return text.lower()
+    try:
+        return "on" if _bool(text) else "off"
+    except ValueError:
+        raise ValueError("expected one of auto, on, off, host") from None
+
+
 def _vector_width(text: str) -> str:
     if text.lower() not in ("auto", "256", "512"):
         raise ValueError("expected one of auto, 256, 512")
@@ -157,33 +166,32 @@ KNOBS: dict[str, Knob] = {
     "profiled_runs": Knob(_natural, 1, "runs recorded before a graph is specialised (R1.1)"),
     # R1.1 demands this knob, and that nothing reads it: the depth is the strategy's total.
     "bailout_depth": Knob(_natural, 20, "has no effect: the strategy alone gives the depth"),
-    "release_profiling_graph": Knob(
-        _bool, False, "drop profiles and original graphs once optimised (R1.13)"
-    ),
+    "release_profiling_graph": Knob(_bool, False, "drop profiles and original graphs once optimised (R1.13)"),
     "release_delay_seconds": Knob(_natural, 60, "how long after optimising they are kept"),
     "static_then_dynamic": Knob(_bool, False, "default strategy [(STATIC,2),(DYNAMIC,10)] (R1.3)"),
     "always_dynamic": Knob(_bool, False, "default strategy [(DYNAMIC,12)] (R1.3)"),
-    "fusion_strategy": Knob(
-        _text, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"
-    ),
+    "fusion_strategy": Knob(_text, "", "default strategy, such as static:2,dynamic:10; always_dynamic goes before it"),
     "general_fuser": Knob(_bool, True, "form fusion groups (R1.9); off = optimise without any"),
     "min_fusion_size": Knob(_positive, 1, "fewest ops in a fusion group"),
     "max_fusion_values": Knob(_positive, 128, "most operands plus results of a group (R1.48)"),
     "exact": Knob(_bool, False, "kernels compute what NumPy does to the last bit; less is fused"),
     "max_fusion_ops": Knob(_positive, 128, "most ops in a group: LLVM's time grows faster"),
+    "device_fusion": Knob(
+        _device_fusion,
+        "auto",
+        "fuser of device groups: on, off, host = for ops of the host as well; auto = if there is a CUDA device (R3.2)",
+    ),
+    "device_fusion_off": Knob(_bool, False, "switch that fuser off, whatever else says that it is on (R3.2)"),
+    "device_fusion_single": Knob(_bool, False, "its groups may be of one op (R3.3)"),
+    "device_fusion_horizontal": Knob(_bool, True, "it fuses what reads the same arrays, too (R3.3)"),
+    "device_fallback": Knob(_bool, True, "groups of it whose kernel fails are interpreted; off = it raises (R3.50)"),
     "verify_each": Knob(_bool, False, "verify the IR after every pass"),
     "repro_dir": Knob(_text, "", "where a failing pipeline writes its input (default: temp dir)"),
     "cache": Knob(_bool, True, "keep profiles and compiled code on disk, for later processes"),
     "cache_dir": Knob(_text, "", "where (default: profuse in the user's cache folder)"),
-    "cache_bytes": Knob(
-        _whole(0, _BYTES), 1 << 30, "room there; what was not used for longest goes first"
-    ),
-    "check": Knob(
-        _mode, "sampled", "kernels are compared with NumPy before they serve: off, sampled, all"
-    ),
-    "check_ms": Knob(
-        _positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"
-    ),
+    "cache_bytes": Knob(_whole(0, _BYTES), 1 << 30, "room there; what was not used for longest goes first"),
+    "check": Knob(_mode, "sampled", "kernels are compared with NumPy before they serve: off, sampled, all"),
+    "check_ms": Knob(_positive, 20, "milliseconds that check=sampled takes per kernel, or about twice"),
     "check_bytes": Knob(_whole(1, _BYTES), 64 << 20, "most memory that a kernel's check takes"),
     "activation_budget": Knob(
         _share, 1.0, "share of what is kept for gradients that may be; less is more computed again"
@@ -191,14 +199,12 @@ KNOBS: dict[str, Knob] = {
     "loop_bytes": Knob(
         _large,
         LOOP_BYTES,
-        "bytes up to which a gradient keeps all rounds of a loop, times the "
-        "activation_budget; beyond, every k-th one",
+        "bytes up to which a gradient keeps all rounds of a loop, times the activation_budget; beyond, every k-th one",
     ),
     "demote": Knob(
         _factor,
         _SLOWER,
-        "kernels so many times slower than NumPy are not used, nor plans slower than Python; "
-        "off = all are",
+        "kernels so many times slower than NumPy are not used, nor plans slower than Python; off = all are",
     ),
     "dump": Knob(_text, "", "where graphs go at each tier and pass: stderr, or a folder (R1.49)"),
     "log": Knob(_log, "", "events as lines: stderr or 1 = text there, a path = JSON lines"),
@@ -208,62 +214,42 @@ KNOBS: dict[str, Knob] = {
     # One by default: a second OpenBLAS pool beside NumPy's own fights it for the cores, and calls
     # that alternate between the two then take tens of milliseconds.
     "library_threads": Knob(_whole(1, 1024), 1, "threads of library products inside kernels"),
-    "threads": Knob(
-        _whole(0, 1024), 0, "threads that share a kernel's loops and products; 0 = one per core"
-    ),
+    "threads": Knob(_whole(0, 1024), 0, "threads that share a kernel's loops and products; 0 = one per core"),
     "vector_width": Knob(
         _vector_width,
         "auto",
-        "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU. "
-        "Loops of at most 256 iterations take 256",
+        "bits of vectors on CPUs with AVX-512: 256, 512; auto = by the CPU. Loops of at most 256 iterations take 256",
     ),
-    "output_pool_bytes": Knob(
-        _whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"
-    ),
-    "arena_bytes": Knob(
-        _whole(0, _BYTES), 64 << 20, "memory per thread kept for arrays between kernels"
-    ),
-    "stress": Knob(
-        parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"
-    ),
+    "output_pool_bytes": Knob(_whole(0, _BYTES), 256 << 20, "memory of dead results kept for new ones"),
+    "arena_bytes": Knob(_whole(0, _BYTES), 64 << 20, "memory per thread kept for arrays between kernels"),
+    "stress": Knob(parse_stress, Stress(), "guards[:k=5,seed=0] = fail one guard in k on purpose (tests)"),
     "time_every": Knob(_positive, 64, "groups are timed at one guard hit in so many"),
     "background": Knob(_bool, True, "compile in workers while calls go on; off = calls wait"),
-    "workers": Knob(
-        _whole(0, 1024), 0, "processes that compile; 0 = one, but this one for calls that wait"
-    ),
+    "workers": Knob(_whole(0, 1024), 0, "processes that compile; 0 = one, but this one for calls that wait"),
     "worker_queue": Knob(_positive, 64, "compiles that may wait for a worker"),
     "worker_timeout": Knob(_positive, 60, "seconds after which a compile counts as hanging"),
     # The least value is above what a worker needs to start: with less, every worker would be ended.
-    "worker_memory": Knob(
-        _whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"
-    ),
+    "worker_memory": Knob(_whole(1 << 28, _BYTES), 4 << 30, "bytes of memory at which a worker is ended"),
     "worker_nice": Knob(_whole(0, 19), 10, "nice value of workers, once they have started"),
     "worker_idle": Knob(_positive, 300, "seconds after which an idle worker is ended"),
     "native_dispatch": Knob(_bool, True, "guard and call kernels in emitted code where possible"),
-    "release_gil_ns": Knob(
-        _whole(0, _BYTES), 10_000, "kernels that take as long run with the GIL released"
-    ),
-    "unsupported": Knob(
-        _unsupported, "python", "what no graph can hold runs in Python, or raises TraceError: raise"
-    ),
+    "release_gil_ns": Knob(_whole(0, _BYTES), 10_000, "kernels that take as long run with the GIL released"),
+    "unsupported": Knob(_unsupported, "python", "what no graph can hold runs in Python, or raises TraceError: raise"),
     "trace_ops": Knob(
-        _positive,
-        10_000,
-        "most ops of a graph; functions with more run in Python, unless unsupported=raise",
+        _positive, 10_000, "most ops of a graph; functions with more run in Python, unless unsupported=raise"
     ),
-    "source_loops": Knob(
-        _bool, True, "Python's loops stay loops in graphs; off = each round is recorded"
+    "neural_ops": Knob(
+        _bool, False, "functions of pf.nn are recorded as ops of neural networks, not as what they are composed of"
     ),
-    "unroll_rounds": Knob(
-        _natural, 16, "rounds up to which a loop with bounds of Python's is recorded round by round"
-    ),
+    "source_loops": Knob(_bool, True, "Python's loops stay loops in graphs; off = each round is recorded"),
+    "unroll_rounds": Knob(_natural, 16, "rounds up to which a loop with bounds of Python's is recorded round by round"),
     "max_traces": Knob(_positive, 128, "traces kept per function; older ones are dropped"),
     "cuda_graphs": Knob(_natural, 64, "sequences of GPU launches kept as CUDA graphs; 0 = none"),
     "event_ring": Knob(_positive, 4096, "events kept in memory"),
 }
 
 PREFIX = "PROFUSE_"
-"""What the names of our environment variables begin with."""
+"""The prefix of the names of our environment variables."""
 
 _NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # read by `compile.worker.faults`
 
@@ -292,9 +278,7 @@ def _from_environment(name: str, knob: Knob) -> Any:
     try:
         return knob.parse(text)
     except ValueError as error:
-        raise KnobError(
-            f"{variable}={shown(text)}: {error}", hint=f"{knob.help}; default {knob.default!r}"
-        ) from None
+        raise KnobError(f"{variable}={shown(text)}: {error}", hint=f"{knob.help}; default {knob.default!r}") from None
 
 
 def checked(name: str, value: Any) -> Any:
@@ -322,9 +306,7 @@ class Knobs:
             return values[name]
         knob = KNOBS.get(name)
         if knob is None:
-            raise AttributeError(
-                f"no knob named {name!r}; see profuse.executor.settings.knobs.KNOBS"
-            )
+            raise AttributeError(f"no knob named {name!r}; see profuse.executor.settings.knobs.KNOBS")
         with self.__dict__["_lock"]:
             return values.setdefault(name, _from_environment(name, knob))
 
@@ -343,8 +325,8 @@ class Knobs:
         with self.__dict__["_lock"]:
             previous = values[name] if name in values else _from_environment(name, knob)
             values[name] = value
-        for told in self.__dict__["_watchers"].get(name, ()):
-            told(value)
+        for watcher in self.__dict__["_watchers"].get(name, ()):
+            watcher(value)
         return previous
 
     def watch(self, name: str, told: Callable[[Any], None]) -> None:
@@ -366,7 +348,7 @@ knobs = Knobs()
 
 
 def loop_bytes() -> int:
-    """What the gradient of a loop may keep of its rounds, under the activation budget."""
+    """The memory policy of gradients of loops, under the activation budget."""
     return int(knobs.loop_bytes * knobs.activation_budget)
 
 

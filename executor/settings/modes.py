@@ -7,7 +7,7 @@ from .knobs import knobs
 
 
 def get_executor_mode() -> bool:
-    """Whether graphs made from now on profile and specialise (R1.2)."""
+    """True if graphs made from now on profile and specialise (R1.2)."""
     return knobs.executor_mode
 
 
@@ -21,7 +21,7 @@ def set_executor_mode(on: bool) -> bool:
 
 
 def get_profiling_mode() -> bool:
-    """Whether graphs are profiled and specialised."""
+    """True if graphs are profiled and specialised."""
     return knobs.profiling_mode
 
 
@@ -36,7 +36,7 @@ def set_profiling_mode(on: bool) -> bool:
 
 
 def get_optimize() -> bool:
-    """Whether graphs are optimised at all."""
+    """True if graphs are optimised at all."""
     return knobs.optimize
 
 
@@ -56,7 +56,14 @@ def set_num_profiled_runs(runs: int) -> int:
 
 
 __all__ = [
-    "get_executor_mode", "get_num_profiled_runs", "get_optimize", "get_profiling_mode",
-    "get_size_checks", "set_executor_mode", "set_num_profiled_runs", "set_optimize",
-    "set_profiling_mode", "set_size_checks",
-]  # fmt: skip
+    "get_executor_mode",
+    "get_num_profiled_runs",
+    "get_optimize",
+    "get_profiling_mode",
+    "get_size_checks",
+    "set_executor_mode",
+    "set_num_profiled_runs",
+    "set_optimize",
+    "set_profiling_mode",
+    "set_size_checks",
+]

@@ -1,4 +1,4 @@
-"""Whether calls of jitted functions are plain Python's: switched off, or watched by a debugger.
+"""Plain calls: jitted functions run as Python where they are switched off, or watched by a debugger.
 
 Python asks `plain` at each call that it dispatches. Emitted code reads the same from `WORDS`, and
 from the thread's own state (`dispatch.conditions.debuggers`): so a switch, and a debugger that is
@@ -21,8 +21,8 @@ from .fork_lock import ForkLock
 from .knobs import knobs
 
 
-class Plain(Enum):
-    """Why a call is plain Python's."""
+class PlainReason(Enum):
+    """The reason why a call is plain Python's."""
 
     DISABLED = "switched off"
     DEBUGGED = "a debugger is at work"
@@ -53,7 +53,7 @@ _scope: ContextVar[_Scope | None] = ContextVar("profuse_disable_jit", default=No
 
 
 class _Switches:
-    """What the user has switched.
+    """The switches that the user has set.
 
     Attributes:
         asks: whether a call may be switched off: the knob is set, or some block is open.
@@ -110,42 +110,41 @@ def disable_jit() -> Iterator[None]:
 
 
 def _change_blocks(by: int) -> None:
-    _switches.change(
-        everywhere=_switches.everywhere, debuggers=_switches.debuggers, blocks=by
-    )  # fmt: skip
+    _switches.change(everywhere=_switches.everywhere, debuggers=_switches.debuggers, blocks=by)
 
 
-def plain() -> Plain | None:
-    """Why a call of this thread is plain Python's; None = it is not."""
+def plain() -> PlainReason | None:
+    """The reason why a call of this thread is plain Python's; None = it is not."""
     if _switches.asks and is_disabled():
-        return Plain.DISABLED
+        return PlainReason.DISABLED
     if gettrace() is None and _get_tool is None:
         return None
-    return _debugged()
+    return debugged()
 
 
 def is_disabled() -> bool:
-    """Whether the user has switched jitted functions off, for this thread."""
+    """True if the user has switched jitted functions off, for this thread."""
     if _switches.everywhere:
         return True
     scope = _scope.get()
     return scope is not None and scope.is_open
 
 
-def _debugged() -> Plain | None:
+def debugged() -> PlainReason | None:
+    """The reason to run plain Python if a debugger is at work; else emitted code goes on with the present version."""
     if not _switches.debuggers:
         return None
     # Read first: a debugger that comes meanwhile changes the version once more.
     version = None if _version is None else _version.value
     if debugger() is not None:
-        return Plain.DEBUGGED
+        return PlainReason.DEBUGGED
     if version is not None and version != WORDS[VERSION]:
         WORDS[VERSION] = version
     return None
 
 
 def debugger() -> str | None:
-    """What debugs this thread, by name; None = nothing does, as far as can be told.
+    """The name of the debugger of this thread; None = nothing debugs it, as far as can be told.
 
     A trace function counts as a debugger's unless it is known to be no such: it may stop at any
     line. So does a tool of `sys.monitoring` that calls itself one. Profilers do not count.
@@ -153,22 +152,22 @@ def debugger() -> str | None:
     tracer = gettrace()
     if tracer is not None and not _is_harmless(tracer):
         kind = type(getattr(tracer, "__self__", tracer))
-        named = tracer if isinstance(tracer, FunctionType) else kind
-        return f"{named.__module__}.{named.__qualname__}"
+        definition = tracer if isinstance(tracer, FunctionType) else kind
+        return f"{definition.__module__}.{definition.__qualname__}"
     tool = None if _get_tool is None else _get_tool(0)  # DEBUGGER_ID
     return None if tool is None else str(tool)
 
 
 def _is_harmless(tracer: Any) -> bool:
-    """Whether a trace function is one that only notes which lines have run."""
+    """True if a trace function is one that only notes which lines have run."""
     owner = getattr(tracer, "__self__", tracer)
-    named = owner if isinstance(owner, FunctionType) else type(owner)
-    found = str(named.__module__).partition(".")[0] in _COVERAGE
-    if found and owner is tracer and named is type(tracer):
+    definition = owner if isinstance(owner, FunctionType) else type(owner)
+    harmless = str(definition.__module__).partition(".")[0] in _COVERAGE
+    if harmless and owner is tracer and definition is type(tracer):
         # All objects of the class are trace functions of this package: emitted code may know it.
         _kept[:] = [type(tracer)]
         WORDS[HARMLESS] = id(type(tracer))
-    return found
+    return harmless
 
 
 def watch_version(cell: Any) -> None:
@@ -179,6 +178,16 @@ def watch_version(cell: Any) -> None:
 
 
 __all__ = [
-    "HARMLESS", "SWITCH", "VERSION", "WORDS", "Plain", "debugger", "disable_jit", "is_disabled",
-    "plain", "read_knobs", "watch_version",
-]  # fmt: skip
+    "HARMLESS",
+    "SWITCH",
+    "VERSION",
+    "WORDS",
+    "PlainReason",
+    "debugged",
+    "debugger",
+    "disable_jit",
+    "is_disabled",
+    "plain",
+    "read_knobs",
+    "watch_version",
+]

@@ -33,8 +33,7 @@ def normalize(strategy: Sequence[tuple[str, int]]) -> Strategy:
             out.append((word, times))  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError) as error:
         raise KnobError(
-            f"fusion strategy {shown(strategy)}: {error}",
-            hint='give a list such as [("static", 2), ("dynamic", 10)]',
+            f"fusion strategy {shown(strategy)}: {error}", hint='give a list such as [("static", 2), ("dynamic", 10)]'
         ) from None
     return tuple(out)
 
@@ -46,8 +45,7 @@ def parse_strategy(text: str) -> Strategy:
         behavior, _, count = entry.partition(":")
         if not count.strip().isdecimal() or len(count.strip()) > 9:
             raise KnobError(
-                f"PROFUSE_FUSION_STRATEGY={text[:80]!r}: bad entry {entry[:80]!r}",
-                hint="write static:2,dynamic:10",
+                f"PROFUSE_FUSION_STRATEGY={text[:80]!r}: bad entry {entry[:80]!r}", hint="write static:2,dynamic:10"
             )
         entries.append((behavior.strip(), int(count)))
     return normalize(entries)
@@ -98,7 +96,7 @@ def default_depth() -> int:
 
 
 def behavior_at(strategy: Strategy, depth: int) -> Behavior:
-    """How to specialise with ``depth`` left: entries are counted from the last one (R1.6)."""
+    """The way to specialise with ``depth`` left: entries are counted from the last one (R1.6)."""
     total = 0
     for behavior, count in reversed(strategy):
         total += count

@@ -16,7 +16,7 @@ from ...dialect.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Stress:
-    """How stress mode fails guards; `parse_stress` reads the text of this object.
+    """The way in which stress mode fails guards; `parse_stress` reads the text of this object.
 
     Attributes:
         every: of this many times that a guard would pass, it fails about once; 0 = off, 1 = always.
@@ -43,16 +43,16 @@ def parse_stress(text: str) -> Stress:
     mode, colon, options = text.partition(":")
     if mode != "guards":
         raise ValueError(f"there is no stress mode {mode!r}, expected guards[:k=5,seed=0]")
-    found = {"k": 5, "seed": 0}
+    numbers = {"k": 5, "seed": 0}
     for item in options.split(",") if colon else ():
         name, _, value = item.partition("=")
-        if name not in found:
+        if name not in numbers:
             raise ValueError(f"guards has no option {name!r}, expected k or seed")
         least = int(name == "k")
         if not value.isdecimal() or len(value) > 9 or int(value) < least:
             raise ValueError(f"{name}={value[:80]}: expected a number from {least} to 999999999")
-        found[name] = int(value)
-    return Stress(found["k"], found["seed"])
+        numbers[name] = int(value)
+    return Stress(numbers["k"], numbers["seed"])
 
 
 def guard_failures(stress: Stress, name: str) -> Callable[[], bool] | None:

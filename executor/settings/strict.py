@@ -16,7 +16,7 @@ from ...dialect.ops.create import Constant
 from ...dialect.ops.speculation import FusionGroup, Guard
 from ...dialect.reasons import Reason
 
-# Code of `PythonCalls.call`, which runs the body of a jitted function in Python.
+# Code of `PythonCalls._run`, which runs the body of a jitted function in Python.
 RUNS_IN_PYTHON: set[CodeType] = set()
 _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 
@@ -78,18 +78,15 @@ def check_strict(module: Module, failures: Mapping[str, Reason], name: str) -> N
         raise StrictFusionError(f"{name}: group @{group} has no kernel: {reason.why}")
     unfused = unfused_ops(module, guards)
     if unfused:
-        if all(i.op is FusionGroup for i in unfused):
+        if all(issubclass(i.op, FusionGroup) for i in unfused):
             raise StrictFusionError(
                 f"{name} has a group without a guard beside "
                 f"{'the guarded one' if guards else 'another'}, strict fusion asks for one group",
                 loc=unfused[0].loc,
                 hint="f.explain() says what could not be fused, outside of the scope",
             )
-        found = [(f"{i.op.full_name()}", i.loc) for i in unfused]
-        raise StrictFusionError(
-            f"{name} is not fused as a whole: {_listed(found)} outside of the group",
-            loc=found[0][1],
-        )
+        ops = [(f"{i.op.full_name()}", i.loc) for i in unfused]
+        raise StrictFusionError(f"{name} is not fused as a whole: {_listed(ops)} outside of the group", loc=ops[0][1])
 
 
 def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
@@ -107,20 +104,20 @@ def unfused_ops(module: Module, guards: list[Instr]) -> list[Instr]:
             allowed.add(id(instr))
             pending += [producers[o] for o in instr.operands if o in producers]
     outcomes = {i.results[-1] for i in guards}
-    unguarded = sum(i.op is FusionGroup for i in module.main.body.instrs)
+    unguarded = sum(issubclass(i.op, FusionGroup) for i in module.main.body.instrs)
     alone = not guards and unguarded == 1
     for instr in instrs:
         if instr.op is If and instr.operands[0] in outcomes:
             allowed.add(id(instr))
             allowed |= {id(inner) for block in instr.blocks for inner in block.walk()}
-        elif instr.op is Constant or (alone and instr.op is FusionGroup):
+        elif instr.op is Constant or (alone and issubclass(instr.op, FusionGroup)):
             allowed.add(id(instr))
     return [i for i in instrs if id(i) not in allowed]
 
 
-def _listed(found: list[tuple[str, Loc | None]]) -> str:
-    shown = [f"{op} ({loc})" if loc else op for op, loc in found[:4]]
-    more = len(found) - len(shown)
+def _listed(ops: list[tuple[str, Loc | None]]) -> str:
+    shown = [f"{op} ({loc})" if loc else op for op, loc in ops[:4]]
+    more = len(ops) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 

@@ -1,4 +1,4 @@
-"""How soon the threads of the pool get their turn while the user's code runs Python."""
+"""Turns of the pool's threads while the user's code runs Python: how soon they come."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _after: Registry[str] = Registry()
 
 
 def _register(text: str, home: Registry[str]) -> Registration[str]:
-    from ...dialect.pipeline.run import check_pipeline
+    from ...dialect.pipeline.execution import check_pipeline
 
     check_pipeline(text)
     return home.add(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialect.importers.numpy.tracing.current import current, user_loc
-from ...dialect.ops.control_flow.effects import Warn
+from ...dialect.ops.control_flow.effect_ops import Warn
 from .knobs import knobs
 
 

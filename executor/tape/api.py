@@ -1,4 +1,4 @@
-"""What users call: `array`, `gradients`, and the switches of gradient mode."""
+"""Functions of the tape for users: `array`, `gradients`, and the switches of gradient mode."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 
 from ...dialect.errors import ArgumentError, GradientError, TraceError
 from ...dialect.importers.numpy.tracing.current import current
-from ...dialect.importers.numpy.tracing.leaves import check_array
 from ...dialect.ir import gradient_mode
+from ...dialect.trees.leaves import check_array
 from . import functions as _functions  # noqa: F401 - gives `Array` its operators
 from .array import Array
-from .builder import ArrayBuilder
+from .eager_builder import ArrayBuilder
 from .engine import run
 from .node import Node
 from .saved import detect_anomaly, saved_arrays_hooks
 
 
-def array(
-    x: Any, dtype: Any = None, *, copy: bool | None = True, requires_grad: bool = False
-) -> Array:
+def array(x: Any, dtype: Any = None, *, copy: bool | None = True, requires_grad: bool = False) -> Array:
     """An array of the tape with the elements of ``x``, of which gradients can be noted.
 
     Args:
@@ -37,10 +35,10 @@ def array(
     data = np.array(x.data if type(x) is Array else x, dtype, copy=copy)
     if data.dtype.char not in "fd":
         check_array(data, "pf.array: ")
-    made = Array(data)
+    result = Array(data)
     if requires_grad:
-        made.require_grad()
-    return made
+        result.require_grad()
+    return result
 
 
 def gradients(
@@ -80,24 +78,19 @@ def gradients(
         else:
             captures[node] = [(x.index, k)]
     roots = _roots(ends, gradients, create_graph)
-    found = run(
-        roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph
-    )
+    input_gradients = run(roots, captures, retain_graph=retain_graph or create_graph, create_graph=create_graph)
     if not allow_unused:
-        for k, g in enumerate(found):
+        for k, g in enumerate(input_gradients):
             if g is None:
                 raise GradientError(
-                    f"no output depends on input {k}",
-                    hint="pass allow_unused=True, and its gradient is None",
+                    f"no output depends on input {k}", hint="pass allow_unused=True, and its gradient is None"
                 )
     if create_graph:  # also a gradient that depends on no array of the tape
-        found = [g if g is None or type(g) is Array else Array(g) for g in found]
-    return found[0] if type(inputs) is Array else tuple(found)
+        input_gradients = [g if g is None or type(g) is Array else Array(g) for g in input_gradients]
+    return input_gradients[0] if type(inputs) is Array else tuple(input_gradients)
 
 
-def backward(
-    self: Array, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False
-) -> None:
+def backward(self: Array, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
     """Add the gradients of this array to ``grad`` of all leaves that it depends on.
 
     Args:
@@ -120,26 +113,21 @@ def _sequence(x: Any, what: str) -> Sequence[Array]:
         else:
             return x
     raise ArgumentError(
-        f"{what} must be an Array, or a sequence of them",
-        hint="pf.array(x, requires_grad=True) makes one",
+        f"{what} must be an Array, or a sequence of them", hint="pf.array(x, requires_grad=True) makes one"
     )
 
 
-def _roots(
-    outputs: Sequence[Array], gradients: Any, create_graph: bool
-) -> list[tuple[Node, int, Any]]:
+def _roots(outputs: Sequence[Array], gradients: Any, create_graph: bool) -> list[tuple[Node, int, Any]]:
     if current() is not None:
-        raise TraceError(
-            "backward is called in a function that is traced", hint="use pf.grad or pf.vjp there"
-        )
-    given: Sequence[Any] = (None,) * len(outputs)
+        raise TraceError("backward is called in a function that is traced", hint="use pf.grad or pf.vjp there")
+    output_gradients: Sequence[Any] = (None,) * len(outputs)
     if gradients is not None:
         is_one = type(gradients) is Array or not isinstance(gradients, (list, tuple))
-        given = (gradients,) if is_one else gradients
-        if len(given) != len(outputs):
-            raise ArgumentError(f"{len(outputs)} outputs have {len(given)} gradients")
+        output_gradients = (gradients,) if is_one else gradients
+        if len(output_gradients) != len(outputs):
+            raise ArgumentError(f"{len(outputs)} outputs have {len(output_gradients)} gradients")
     roots = []
-    for y, g in zip(outputs, given):  # noqa: B905 - as many of both
+    for y, g in zip(outputs, output_gradients):  # noqa: B905 - as many of both
         node = y._node if y.base is None else y.node
         if node is None:
             raise GradientError(
@@ -174,15 +162,15 @@ def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
     return np.asarray(g, y.dtype)[()]
 
 
-class _Mode(ContextDecorator):
+class _ModeScope(ContextDecorator):
     """Sets gradient mode of this thread for a ``with`` block, or for the calls of a function."""
 
     on = True
 
     def __new__(cls, function: Callable | None = None) -> Any:
-        made = super().__new__(cls)
-        made.before = []
-        return made if function is None else made(function)
+        mode = super().__new__(cls)
+        mode.before = []
+        return mode if function is None else mode(function)
 
     before: list[tuple[bool, Any, bool]]
 
@@ -198,7 +186,7 @@ class _Mode(ContextDecorator):
             rec.flow.is_off = was_off
 
 
-class no_grad(_Mode):
+class no_grad(_ModeScope):
     """Nothing that runs in a ``with pf.no_grad():`` block is noted on the tape.
 
     Also a decorator, ``@pf.no_grad``: nothing that the function runs is noted.
@@ -207,8 +195,8 @@ class no_grad(_Mode):
     on = False
 
 
-class enable_grad(_Mode):
-    """What runs in a ``with pf.enable_grad():`` block is noted, within `no_grad` as well.
+class enable_grad(_ModeScope):
+    """Code in a ``with pf.enable_grad():`` block is noted, within `no_grad` as well.
 
     Also a decorator, ``@pf.enable_grad``.
     """
@@ -217,6 +205,4 @@ class enable_grad(_Mode):
 Array.backward = backward  # type: ignore[attr-defined]
 ArrayBuilder.backward = staticmethod(gradients)
 
-__all__ = [
-    "Array", "array", "detect_anomaly", "enable_grad", "gradients", "no_grad", "saved_arrays_hooks",
-]  # fmt: skip
+__all__ = ["Array", "array", "detect_anomaly", "enable_grad", "gradients", "no_grad", "saved_arrays_hooks"]

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...dialect.errors import DTypeError, GradientError
 from ...dialect.importers.numpy.tracing.handler_tables import METHODS
-from ...dialect.importers.numpy.tracing.leaves import register_leaf_type
 from ...dialect.importers.numpy.tracing.traced import is_differentiated
+from ...dialect.trees.leaves import register_leaf_type
 from ..memory.output_pool import has_own_memory
 from .conversions import Conversions
 from .hooks import Handle, add
@@ -24,7 +24,7 @@ FLOATS = "fcV"  # kinds of dtypes that have gradients; V is bfloat16
 
 
 class Version:
-    """How often memory that arrays share was written to, and where last.
+    """The number of writes to memory that arrays share, and the place of the last one.
 
     Most never are: they are made without an initialiser, and have the values of the class.
     """
@@ -39,7 +39,7 @@ UNSEEN: Any = object()  # in place of the node of a base, for views that do not 
 
 
 class _More:
-    """What few arrays have."""
+    """The fields that few arrays have."""
 
     __slots__ = ("grad", "retains")
 
@@ -52,8 +52,8 @@ class _Kind(type):
     """The type of `Array`, as which traced arrays count where they stand for such."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        found = is_differentiated(x)
-        return type.__instancecheck__(cls, x) if found is None else found
+        differentiated = is_differentiated(x)
+        return type.__instancecheck__(cls, x) if differentiated is None else differentiated
 
 
 @register_leaf_type
@@ -86,7 +86,7 @@ class Array(Conversions, metaclass=_Kind):
 
     @property
     def node(self) -> Node | None:
-        """What has computed it, `Accumulate` for a leaf; None = it requires no gradient."""
+        """The node that has computed it, `Accumulate` for a leaf; None = it requires no gradient."""
         base = self.base
         if base is not None and self._seen is not base._node and self._seen is not UNSEEN:
             self.set_node(None if base._node is None else ViewOf(base, self), 0)
@@ -106,9 +106,7 @@ class Array(Conversions, metaclass=_Kind):
         """Note that this is a view of ``x``; if ``differentiable``, also for what is written."""
         base = self.base = x if x.base is None else x.base
         self._version = base.version
-        self._seen = base._node if differentiable and (x is base or x._seen is not UNSEEN) else (
-            UNSEEN
-        )  # fmt: skip
+        self._seen = base._node if differentiable and (x is base or x._seen is not UNSEEN) else (UNSEEN)
 
     def rebase(self, written: Array, key: Any = None) -> None:
         """Note that the elements, or those at ``key``, become those of ``written``.
@@ -147,14 +145,14 @@ class Array(Conversions, metaclass=_Kind):
     @property
     def version(self) -> Version:
         """The counter of writes to its memory, which its views share."""
-        found = self._version
-        if found is None:
-            found = self._version = Version()
-        return found
+        version = self._version
+        if version is None:
+            version = self._version = Version()
+        return version
 
     @property
     def requires_grad(self) -> bool:
-        """Whether what is computed of it is noted on the tape, in gradient mode.
+        """True if what is computed of it is noted on the tape, in gradient mode.
 
         Of a leaf it may be set; GradientError is raised for another array, DTypeError where the
         dtype is no float.
@@ -177,14 +175,12 @@ class Array(Conversions, metaclass=_Kind):
         """As ``requires_grad = True``, of a leaf that has just been made."""
         dtype = self.data.dtype
         if dtype.kind not in FLOATS:
-            raise DTypeError(
-                f"an array of {dtype} has no gradient", hint="convert it: x.astype(float)"
-            )
+            raise DTypeError(f"an array of {dtype} has no gradient", hint="convert it: x.astype(float)")
         self._node = Accumulate(self)
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no noted operation has computed it; leaves that require gradients get `grad`."""
+        """True if no noted operation has computed it; leaves that require gradients get `grad`."""
         node = self.node
         return node is None or type(node) is Accumulate
 
@@ -197,23 +193,22 @@ class Array(Conversions, metaclass=_Kind):
     def grad(self, gradient: Any) -> None:
         if gradient is not None and np.shape(gradient) != self.shape:
             raise GradientError(
-                f"a gradient of shape {np.shape(gradient)} is assigned to an array of shape "
-                f"{self.shape}"
+                f"a gradient of shape {np.shape(gradient)} is assigned to an array of shape {self.shape}"
             )
         if gradient is not None or self._more is not None:
             self.more().grad = gradient
 
     def more(self) -> _More:
-        """What few arrays have, made when it is needed."""
+        """The fields that few arrays have, made when they are needed."""
         if self._more is None:
             self._more = _More()
         return self._more
 
     def detach(self) -> Array:
         """An array with the same memory that requires no gradient."""
-        made = Array(self.data)
-        made.view_of(self, differentiable=False)
-        return made
+        result = Array(self.data)
+        result.view_of(self, differentiable=False)
+        return result
 
     def add_gradient(self, g: Any, holders: int) -> None:
         """Add a gradient to `grad` (R4.42); what nobody else holds is overwritten, or not copied.
@@ -250,8 +245,7 @@ class Array(Conversions, metaclass=_Kind):
         node = self._own_node("register_post_accumulate_grad_hook")
         if type(node) is not Accumulate:
             raise GradientError(
-                "a post-accumulate hook is registered on an array that was computed, which "
-                "accumulates no gradient",
+                "a post-accumulate hook is registered on an array that was computed, which accumulates no gradient",
                 hint="register it on a leaf, or write x.register_hook(f)",
             )
         return add(node.hooks().accumulated, hook)
@@ -268,10 +262,10 @@ class Array(Conversions, metaclass=_Kind):
             self._retain_in(node)
 
     def _retain_in(self, node: Node) -> None:
-        kept = ref(self)
+        reference = ref(self)
 
         def retain(g: Any) -> None:
-            array = kept()
+            array = reference()
             if array is not None and g is not None:
                 array.add_gradient(g, UNKNOWN)
 
@@ -292,34 +286,30 @@ class Array(Conversions, metaclass=_Kind):
     def __deepcopy__(self, memo: Any) -> Any:
         """A leaf of its own, with a copy of the elements; GradientError for other arrays."""
         if not self.is_leaf:
-            raise GradientError(
-                "only leaves can be copied by copy.deepcopy", hint="write x.copy(), or x.detach()"
-            )
-        made = Array(self.data.copy())
-        made.requires_grad = self.requires_grad
-        return made
+            raise GradientError("only leaves can be copied by copy.deepcopy", hint="write x.copy(), or x.detach()")
+        leaf = Array(self.data.copy())
+        leaf.requires_grad = self.requires_grad
+        return leaf
 
 
-def add_gradients(leaves: Sequence[Array | None], found: list[Any]) -> None:
-    """Add the last of what was found to the leaves, None among them; ``found`` lets go of it."""
+def add_gradients(leaves: Sequence[Array | None], gradients: list[Any]) -> None:
+    """Add the last of the gradients to the leaves, None among them; ``gradients`` lets go of it."""
     with _adding:
-        for k, leaf in enumerate(leaves, len(found) - len(leaves)):
-            g = found[k]
-            found[k] = None
+        for k, leaf in enumerate(leaves, len(gradients) - len(leaves)):
+            g = gradients[k]
+            gradients[k] = None
             if leaf is None:
                 continue
             more = leaf._more or leaf.more()
             # Mostly a new array of a leaf without gradient, to which nothing else refers.
-            if more.grad is None and type(g) is np.ndarray and sys.getrefcount(g) == 2 and (
-                g.ndim and _is_owned(g)
-            ):  # fmt: skip
+            if more.grad is None and type(g) is np.ndarray and sys.getrefcount(g) == 2 and (g.ndim and _is_owned(g)):
                 more.grad = g
             else:
                 leaf.add_gradient(g, 1)
 
 
 def _is_owned(x: Any) -> bool:
-    """Whether an array has memory of its own that may be written to."""
+    """True if an array has memory of its own that may be written to."""
     if type(x) is not np.ndarray:
         return False
     flags = x.flags

@@ -11,20 +11,18 @@ from ...dialect.ops.indexing.slicing import ABSENT
 
 
 def takes_sizes(op: type[Op], attrs: Mapping[str, Any]) -> bool:
-    """Whether operands give numbers among the attributes, which no rule asks for."""
+    """True if operands give numbers among the attributes, which no rule asks for."""
     names = [*op.dynamic, *(["shape"] if "shape" in attrs else [])]
     return any(DYNAMIC in _entries(attrs[name]) for name in names if attrs[name] is not None)
 
 
 def bounds_of(op: type[Op], attrs: Mapping[str, Any]) -> tuple[int, ...]:
     """The numbers among the attributes that operands can give; () where some do already."""
-    found = tuple(n for name in op.dynamic for n in _entries(attrs[name]))
-    return () if DYNAMIC in found else tuple(n for n in found if n != ABSENT)
+    numbers = tuple(n for name in op.dynamic for n in _entries(attrs[name]))
+    return () if DYNAMIC in numbers else tuple(n for n in numbers if n != ABSENT)
 
 
-def with_bounds(
-    op: type[Op], attrs: Mapping[str, Any], passed: Sequence[bool]
-) -> Mapping[str, Any]:  # fmt: skip
+def with_bounds(op: type[Op], attrs: Mapping[str, Any], passed: Sequence[bool]) -> Mapping[str, Any]:
     """The attributes with DYNAMIC in the place of those of `bounds_of` that operands give."""
     if not any(passed):
         return attrs
@@ -33,10 +31,7 @@ def with_bounds(
     def entry(n: int) -> int:
         return DYNAMIC if n != ABSENT and next(is_passed) else n
 
-    changed = {
-        name: entry(v) if isinstance(v := attrs[name], int) else tuple(map(entry, v))
-        for name in op.dynamic
-    }
+    changed = {name: entry(v) if isinstance(v := attrs[name], int) else tuple(map(entry, v)) for name in op.dynamic}
     return {**attrs, **changed}
 
 

@@ -1,4 +1,4 @@
-"""What NumPy, Python and traced functions ask an `Array` for: attributes, numbers, text."""
+"""Conversions of an `Array` that NumPy, Python and traced functions ask for: attributes, numbers, text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OUTSIDE = "an Array of the tape is used in a function that is traced, which was
 
 
 def _takes_initial(frame: Any) -> bool:
-    """Whether what a frame is calling has an argument ``initial``."""
+    """True if what a frame is calling has an argument ``initial``."""
     code, place = frame.f_code, frame.f_lasti
     if not any(type(names) is tuple and "initial" in names for names in code.co_consts):
         return False
     before = [i for i in dis.get_instructions(code) if i.offset <= place][-4:]
-    given = (code.co_consts[i.arg or 0] if i.opname == "KW_NAMES" else i.argval for i in before)
-    return any(type(names) is tuple and "initial" in names for names in given)
+    values = (code.co_consts[i.arg or 0] if i.opname == "KW_NAMES" else i.argval for i in before)
+    return any(type(names) is tuple and "initial" in names for names in values)
 
 
 class Conversions(Traced):
@@ -42,12 +42,12 @@ class Conversions(Traced):
 
     @property
     def node(self) -> Node | None:
-        """What has computed it; None = it requires no gradient."""
+        """The node that has computed it; None = it requires no gradient."""
         raise NotImplementedError
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no noted operation has computed it."""
+        """True if no noted operation has computed it."""
         raise NotImplementedError
 
     @property  # type: ignore[misc]
@@ -72,10 +72,7 @@ class Conversions(Traced):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        raise GradientError(
-            "the shape of an array on the tape cannot be assigned",
-            hint="write x = x.reshape(shape)",
-        )
+        raise GradientError("the shape of an array on the tape cannot be assigned", hint="write x = x.reshape(shape)")
 
     @property
     def ndim(self) -> int:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ...dialect.ir.gradient_mode import MODE, OFF
+from ...dialect.trees.leaves import NUMBERS
 from .array import Array, Version
 from .node import OTHERS, SPECIAL, TAPE, USERS, Edge, next_seq, users_place
 from .op_node import OpNode, evaluated, noted
-from .plans import ElementwisePlans, Plan, op_plans
+from .plans import ElementwisePlans, OpPlan, op_plans
 from .saved import Versions, keep
 
 _NO_ATTRS: dict[str, Any] = {}
@@ -30,13 +30,13 @@ Otherwise = Callable[..., Any]
 
 
 def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]:
-    """What evaluates an elementwise op of one operand, and notes it.
+    """The evaluator of an elementwise op of one operand, which notes it.
 
     Args:
         plans: of the op.
         otherwise: is called with an operand that is no array of the tape.
     """
-    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
+    numpy, tables, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any) -> Any:
         if type(a) is not Array:
@@ -50,7 +50,7 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
         plan = None
         if x.dtype is dtype and not (SPECIAL and TAPE.special):
             table = 9 if shape else 1
-            plan = known[table].get(dtype) or plans.plan(table, dtype, (x,))
+            plan = tables[table].get(dtype) or plans.plan(table, dtype, (x,))
         if plan is None:
             return noted(others, (a,), (x,), [(node, a.index)], y)
         versions = _NOTHING
@@ -67,14 +67,14 @@ def unary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any], Any]
 
 
 def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any], Any]:
-    """What evaluates an elementwise op of two operands, and notes it.
+    """The evaluator of an elementwise op of two operands, which notes it.
 
     Args:
         plans: of the op.
         otherwise: is called with operands of which one is neither an array nor a number, or none
             is an array.
     """
-    numpy, known, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
+    numpy, tables, others = plans.numpy, plans.known, op_plans(plans.op, _NO_ATTRS)
 
     def call(a: Any, b: Any) -> Any:
         first: Edge = None
@@ -118,14 +118,14 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
         if not (SPECIAL and TAPE.special):
             if table < 16:
                 if x.dtype is dtype and z.dtype is dtype and x.shape == shape == z.shape:
-                    plan = known[table].get(dtype) or plans.plan(table, dtype, (x, z))
+                    plan = tables[table].get(dtype) or plans.plan(table, dtype, (x, z))
             elif table & 16:
                 if z.dtype is dtype:  # as text, 0.0 and -0.0 are two keys
                     key = dtype, type(x), x or repr(x)
-                    plan = known[table].get(key) or plans.plan(table, key, (x, z))
+                    plan = tables[table].get(key) or plans.plan(table, key, (x, z))
             elif x.dtype is dtype and x.shape == shape:
                 key = dtype, type(z), z or repr(z)
-                plan = known[table].get(key) or plans.plan(table, key, (x, z))
+                plan = tables[table].get(key) or plans.plan(table, key, (x, z))
             if plan is None and dtype.kind == "f":
                 plan = others.of((x, z), [first, second])
         if plan is None:
@@ -160,9 +160,14 @@ def binary(plans: ElementwisePlans, otherwise: Otherwise) -> Callable[[Any, Any]
 
 
 def with_node(
-    plan: Plan, edges: list[Edge], kept: Sequence[Any], y: Any, shape: tuple[int, ...],
-    dtype: np.dtype, versions: Versions,
-) -> Array:  # fmt: skip
+    plan: OpPlan,
+    edges: list[Edge],
+    kept: Sequence[Any],
+    y: Any,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    versions: Versions,
+) -> Array:
     """The result of an op with its node; called by what the user's code, or NumPy, has called.
 
     Args:
@@ -198,7 +203,7 @@ def with_node(
 
 
 def otherwise(plans: ElementwisePlans) -> Otherwise:
-    """What evaluates the op like any other one."""
+    """The evaluator of the op, like that of any other one."""
     return lambda *operands: evaluated(op_plans(plans.op, _NO_ATTRS), operands)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import set_gradient_mode
-from . import calls
+from . import hook_calls
 from .array import Array
 from .hooks import count
 from .node import TAPE, Accumulate, Node
@@ -64,11 +64,11 @@ def run(
         return captured(roots, captures, retain_graph)
     limit = count()
     anomalies = TAPE.anomalies
-    held: dict[Node, list[Any] | None] = {}  # the gradients of nodes that wait
+    pending: dict[Node, list[Any] | None] = {}  # the gradients of nodes that wait
     for root, index, g in roots:
-        _hold(held, root, index, g)
-    left_of, ends = _counts(held)
-    found: list[Any] = []
+        _hold(pending, root, index, g)
+    left_of, ends = _counts(pending)
+    captured_gradients: list[Any] = []
     # Nodes that are not simply run. Where exactly the leaves are captured, all others lead to them.
     captures = captures or {}
     unusual: Container[Node] = captures
@@ -77,10 +77,10 @@ def run(
     if captures:
         whole = len(captures) == ends
         for node, places in captures.items():
-            found += [None] * len(places)
+            captured_gradients += [None] * len(places)
             if node.edges or node not in left_of:
                 whole = False
-            elif node in held:
+            elif node in pending:
                 careful = True
         if not whole:
             needed = leading_to(left_of, captures)
@@ -90,13 +90,13 @@ def run(
     ready: list[tuple[float, int, Node]] = []
     pushed = len(roots)
     if pushed == 1:
-        ((following, gs),) = held.items()
-        held.clear()
+        ((following, gs),) = pending.items()
+        pending.clear()
     else:
-        ready = [(-node.seq, k, node) for k, node in enumerate(held) if not left_of[node]]
+        ready = [(-node.seq, k, node) for k, node in enumerate(pending) if not left_of[node]]
         heapify(ready)
         following = heappop(ready)[2] if ready else None
-        gs = None if following is None else held.pop(following)
+        gs = None if following is None else pending.pop(following)
     roots = ()
     before = set_gradient_mode(create_graph)
     token = ERRORS.set(IGNORED)
@@ -104,18 +104,18 @@ def run(
         while following is not None:
             node = following
             edges = node.edges
-            if gs is None or gs[0] is None or node.hooked is not None or (
-                careful and (anomalies or node in unusual)
-            ):  # fmt: skip
+            if gs is None or gs[0] is None or node.hooked is not None or (careful and (anomalies or node in unusual)):
                 gs = gs or [None] * len(node.metas)
                 runs = node not in unusual if needed is None else node in needed
                 place = captures.get(node, ())
-                pulled = _pulled(node, gs, runs, place, found, limit, retain_graph)
+                pulled = _pulled(node, gs, runs, place, captured_gradients, limit, retain_graph)
                 _check_count(node, pulled)
             elif (
-                type(node) is OpNode and not create_graph and (saved := node.saved) is not None
+                type(node) is OpNode
+                and not create_graph
+                and (saved := node.saved) is not None
                 and (pull := node.plan.pull) is not None
-            ):  # fmt: skip
+            ):
                 # What `OpNode.backward` does, without asking again.
                 operands, results, versions = saved
                 for version, then in versions:
@@ -135,13 +135,13 @@ def run(
                 if edge is None:
                     continue
                 target, index = edge
-                left = left_of[target]
-                if left != 1:
-                    left_of[target] = left - 1
+                remaining = left_of[target]
+                if remaining != 1:
+                    left_of[target] = remaining - 1
                     if g is not None:
-                        _hold(held, target, index, g)
+                        _hold(pending, target, index, g)
                     continue
-                waiting = held.pop(target, None) if held else None
+                waiting = pending.pop(target, None) if pending else None
                 if type(target) is Accumulate and target.hooked is None and not anomalies:
                     # At once, as nobody sees the order. `pulled` and `zip` hold a gradient, too.
                     holders = 3
@@ -154,7 +154,7 @@ def run(
                         holders = 1
                     if captures and target in captures:
                         for _, position in captures[target]:
-                            found[position] = g
+                            captured_gradients[position] = g
                     elif g is not None and target not in unusual:
                         target.take(g, holders)
                     continue
@@ -168,58 +168,63 @@ def run(
                 if following is None:
                     following, gs, rank = target, waiting, pushed
                 else:
-                    held[target] = waiting
+                    pending[target] = waiting
                     heappush(ready, (-target.seq, pushed, target))
                 pushed += 1
             pulled, g, other, waiting = (), None, None, None
             if ready:
                 if following is None:
                     following = heappop(ready)[2]
-                    gs = held.pop(following)
+                    gs = pending.pop(following)
                 else:
                     first = heappushpop(ready, (-following.seq, rank, following))[2]
                     if first is not following:
-                        held[following] = gs
+                        pending[following] = gs
                         following = first
-                        gs = held.pop(first)
+                        gs = pending.pop(first)
     finally:
         ERRORS.reset(token)
         set_gradient_mode(before)
-    return found
+    return captured_gradients
 
 
 def _pulled(
-    node: Node, gs: list[Any], runs: bool, captured: Sequence[tuple[int, int]], found: list[Any],
-    limit: int, retain_graph: bool,
-) -> Sequence[Any]:  # fmt: skip
-    """What the edges of a node are given that has hooks, is captured, or lacks a gradient.
+    node: Node,
+    gs: list[Any],
+    runs: bool,
+    captured: Sequence[tuple[int, int]],
+    captured_gradients: list[Any],
+    limit: int,
+    retain_graph: bool,
+) -> Sequence[Any]:
+    """The gradients of the edges of a node that has hooks, is captured, or lacks a gradient.
 
     Args:
         runs: it is on the way to what is asked for.
-        captured: as in `Captures`, for ``found``.
+        captured: as in `Captures`, for ``captured_gradients``.
         limit: of hooks' numbers.
     """
     hooks = node.hooked if runs or captured else None
     if hooks is not None:
-        gs = calls.before(hooks, gs, limit)
+        gs = hook_calls.before(hooks, gs, limit)
     for index, position in captured:
-        found[position] = gs[index]
+        captured_gradients[position] = gs[index]
     pulled: Sequence[Any] = (None,) * len(node.edges)
     if not runs:
         return pulled
     if hooks is not None:
-        gs = calls.prepare(hooks, gs, limit)
+        gs = hook_calls.prepare(hooks, gs, limit)
     anomalies = TAPE.anomalies
-    given = list(gs) if anomalies or (hooks is not None and hooks.post) else ()
+    incoming = list(gs) if anomalies or (hooks is not None and hooks.post) else ()
     if any(g is not None for g in gs):
         pulled = node.backward(gs)
         if anomalies:
-            _check_nan(node, pulled, given)
+            _check_nan(node, pulled, incoming)
         leaf = node.leaf() if type(node) is Accumulate else None
         if leaf is not None and hooks is not None:
-            calls.after_adding(hooks, leaf, limit)
+            hook_calls.after_adding(hooks, leaf, limit)
     if hooks is not None:
-        pulled = calls.finish(hooks, pulled, given, limit)
+        pulled = hook_calls.finish(hooks, pulled, incoming, limit)
     if not retain_graph:
         node.release()
     return pulled
@@ -234,8 +239,9 @@ def _check_nan(node: Node, pulled: Sequence[Any], gs: Sequence[Any]) -> None:
     if any(map(_has_nan, pulled)) and not any(map(_has_nan, gs)):
         raise GradientError(
             f"the gradient of {node.name} has a NaN, which what flows into it has not",
-            loc=node.loc, hint="choose operands with np.where before the operation, not after it",
-        )  # fmt: skip
+            loc=node.loc,
+            hint="choose operands with np.where before the operation, not after it",
+        )
 
 
 def _has_nan(g: Any) -> bool:
@@ -258,7 +264,7 @@ def _counts(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
     """
     counts = dict.fromkeys(roots, 0)
     todo = list(counts)
-    known = counts.get
+    count_of = counts.get
     inner = 0
     while todo:
         following: Node | None = todo.pop()
@@ -268,7 +274,7 @@ def _counts(roots: Iterable[Node]) -> tuple[dict[Node, int], int]:
             for edge in edges:
                 if edge is not None:
                     node = edge[0]
-                    count = known(node)
+                    count = count_of(node)
                     if count is not None:
                         counts[node] = count + 1
                     else:

@@ -16,49 +16,67 @@ from ...dialect.errors import GradientError, TraceError
 from ...dialect.importers.numpy.capture import tracer as _tables  # noqa: F401 - fills the tables
 from ...dialect.importers.numpy.tracing import operators
 from ...dialect.importers.numpy.tracing.current import current, evaluate_with
-from ...dialect.importers.numpy.tracing.handler_tables import (
-    COMPOSED,
-    CREATION,
-    METHODS,
-    UFUNCS,
-    function_handler,
-)
-from ...dialect.importers.numpy.tracing.leaves import NUMBERS
+from ...dialect.importers.numpy.tracing.handler_tables import COMPOSED, CREATION, METHODS, UFUNCS, function_handler
 from ...dialect.importers.numpy.tracing.traced import Traced, shortcut
 from ...dialect.importers.numpy.tracing.unsupported import name_of
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
+from ...dialect.trees.leaves import NUMBERS
 from .array import Array
+from .axis_reductions import reduction
 from .conversions import Conversions
+from .eager_recorder import Tape
 from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
 from .operations import apply, write
 from .plans import elementwise_plans, op_plans
-from .recorder import Tape
-from .reductions import reduction
 
 evaluate_with(Tape())
 _NO_ATTRS: dict[str, Any] = {}
 _OPERANDS = PLAIN | {Array}
-_MATMUL, _SELECT, _TRANSPOSE = (
-    op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "select", "transpose")
-)
+_MATMUL, _SELECT, _TRANSPOSE = (op_plans(op_named(name), _NO_ATTRS) for name in ("matmul", "select", "transpose"))
 # Functions that write to their first argument.
 _WRITING = frozenset({np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal})
 _WRITING_METHODS = frozenset({"sort", "partition", "put", "fill", "resize", "itemset", "setfield"})
 # Functions of which no result has a gradient, and no argument is written to.
-_WITHOUT_GRADIENT = frozenset({
-    np.argsort, np.argpartition, np.nonzero, np.argwhere, np.flatnonzero, np.searchsorted,
-    np.digitize, np.histogram, np.array_equal, np.array_equiv, np.allclose,
-    np.isclose, np.lexsort, np.array2string, np.array_repr, np.array_str, np.save, np.savez,
-    np.savetxt, np.result_type, np.can_cast, np.min_scalar_type, np.shares_memory,
-    np.may_share_memory, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size,
-})  # fmt: skip
+_WITHOUT_GRADIENT = frozenset(
+    {
+        np.argsort,
+        np.argpartition,
+        np.nonzero,
+        np.argwhere,
+        np.flatnonzero,
+        np.searchsorted,
+        np.digitize,
+        np.histogram,
+        np.array_equal,
+        np.array_equiv,
+        np.allclose,
+        np.isclose,
+        np.lexsort,
+        np.array2string,
+        np.array_repr,
+        np.array_str,
+        np.save,
+        np.savez,
+        np.savetxt,
+        np.result_type,
+        np.can_cast,
+        np.min_scalar_type,
+        np.shares_memory,
+        np.may_share_memory,
+        np.iscomplexobj,
+        np.isrealobj,
+        np.shape,
+        np.ndim,
+        np.size,
+    }
+)
 
 
 def noted(args: Any) -> bool:
-    """Whether what is computed of these arguments, nested ones too, goes onto the tape."""
+    """True if what is computed of these arguments, nested ones too, goes onto the tape."""
     return gradient_mode() and _requires(args)
 
 
@@ -83,15 +101,15 @@ def plainly(call: Callable[..., Any], args: tuple, kwargs: dict[str, Any], write
                 x.check_live()
     out = kwargs.get("out")
     written = [*(out if isinstance(out, tuple) else (out,)), *(args[:1] if writes else ())]
-    found = call(*map(_data, args), **{name: _data(x) for name, x in kwargs.items()})
+    result = call(*map(_data, args), **{name: _data(x) for name, x in kwargs.items()})
     for x in written:
         if type(x) is Array:
             x.wrote(users_place())
     for x in written[: len(out) if isinstance(out, tuple) else 1]:
-        if type(x) is Array and found is x.data:
+        if type(x) is Array and result is x.data:
             return x
-    given = [x for x in args if type(x) is Array]
-    return _arrays(found, given)
+    arrays = [x for x in args if type(x) is Array]
+    return _arrays(result, arrays)
 
 
 def _data(x: Any) -> Any:
@@ -102,24 +120,25 @@ def _data(x: Any) -> Any:
     return x
 
 
-def _arrays(found: Any, given: Sequence[Array]) -> Any:
-    if isinstance(found, (np.ndarray, np.generic)):
-        made = Array(found)
-        for x in given:
-            note_shared(made, x)
-        return made
-    if type(found) in (list, tuple):
-        return type(found)(_arrays(x, given) for x in found)
-    return found
+def _arrays(result: Any, arguments: Sequence[Array]) -> Any:
+    if isinstance(result, (np.ndarray, np.generic)):
+        array = Array(result)
+        for x in arguments:
+            note_shared(array, x)
+        return array
+    if type(result) in (list, tuple):
+        return type(result)(_arrays(x, arguments) for x in result)
+    return result
 
 
 def _refused(name: str, error: TraceError | None = None) -> GradientError:
     """The error for a call that requires gradients and has no graph form."""
     why = "" if error is None else f", called like this: {error.what}"
     return GradientError(
-        f"{name} has no gradient{why}", loc=user_line(),
+        f"{name} has no gradient{why}",
+        loc=user_line(),
         hint="give it x.detach(), through which no gradient flows, or compute it in another way",
-    )  # fmt: skip
+    )
 
 
 # --- functions, ufuncs, methods -------------------------------------------------------------------
@@ -128,8 +147,8 @@ def _refused(name: str, error: TraceError | None = None) -> GradientError:
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs:
         call = _ufunc_calls.get(ufunc)
-        if call is not None and (found := call(*inputs)) is not NotImplemented:
-            return found
+        if call is not None and (result := call(*inputs)) is not NotImplemented:
+            return result
     if not noted(inputs) and not noted(_outputs(kwargs)):
         call = ufunc if method == "__call__" else getattr(ufunc, method)
         return plainly(call, inputs, kwargs, method == "at")
@@ -184,9 +203,7 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
         is_usual = _OPERANDS.issuperset(map(type, args))
         if is_usual and not (type(args[1]) in NUMBERS and type(args[2]) in NUMBERS):
             return evaluated(_SELECT, args)
-    if not noted((*args, *kwargs.values())) or (
-        func in _WITHOUT_GRADIENT and not _is_weighed(func, args, kwargs)
-    ):
+    if not noted((*args, *kwargs.values())) or (func in _WITHOUT_GRADIENT and not _is_weighed(func, args, kwargs)):
         return plainly(func, args, kwargs, func in _WRITING)
     handler = function_handler(func)
     if handler is None:
@@ -200,7 +217,7 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
 
 
 def _is_weighed(func: Any, args: tuple, kwargs: dict) -> bool:
-    """Whether `np.histogram` adds up weights that have gradients."""
+    """True if `np.histogram` adds up weights that have gradients."""
     return func is np.histogram and noted((*args[4:5], kwargs.get("weights")))
 
 
@@ -208,13 +225,13 @@ def _by_masks(key: Any) -> Any:
     """A key with the places where masks hold as arrays of indices."""
     items: list[Any] = []
     for item in key if type(key) is tuple else (key,):
-        found = item.data if type(item) is Array else item
-        if isinstance(found, list):
-            found = np.asarray(found, None if len(found) else np.int64)
-        if isinstance(found, np.ndarray) and found.dtype.kind == "b" and found.ndim:
-            items += np.nonzero(found)
+        index = item.data if type(item) is Array else item
+        if isinstance(index, list):
+            index = np.asarray(index, None if len(index) else np.int64)
+        if isinstance(index, np.ndarray) and index.dtype.kind == "b" and index.ndim:
+            items += np.nonzero(index)
         else:
-            items.append(found)
+            items.append(index)
     return tuple(items) if type(key) is tuple or len(items) > 1 else items[0]
 
 
@@ -277,9 +294,7 @@ def _power(self: Array, other: Any) -> Any:
         return Traced.__pow__(self, other)
     self.check_live()
     short = shortcut(self, other)
-    return apply(op_named(short), _NO_ATTRS, (self,)) if short else apply(
-        _POW, _NO_ATTRS, (self, other)
-    )  # fmt: skip
+    return apply(op_named(short), _NO_ATTRS, (self,)) if short else apply(_POW, _NO_ATTRS, (self, other))
 
 
 def _transposed(self: Array) -> Any:
@@ -315,17 +330,18 @@ def _install() -> None:
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
-    "array_ufunc": _array_ufunc, "array_function": _array_function,
-    "getitem": _get_item, "setitem": _set_item, "matmul": _matmul, "rmatmul": _rmatmul,
+    "array_ufunc": _array_ufunc,
+    "array_function": _array_function,
+    "getitem": _get_item,
+    "setitem": _set_item,
+    "matmul": _matmul,
+    "rmatmul": _rmatmul,
     "pow": _power,
-}  # fmt: skip
+}
 _ufunc_ops: dict[np.ufunc, type[Op]] = {
     ufunc: op_named(UFUNCS[name])
     for name, ufunc in vars(np).items()
-    if isinstance(ufunc, np.ufunc)
-    and ufunc.__name__ == name
-    and name in UFUNCS
-    and name not in COMPOSED
+    if isinstance(ufunc, np.ufunc) and ufunc.__name__ == name and name in UFUNCS and name not in COMPOSED
 }
 _ufunc_calls: dict[np.ufunc, Callable[..., Any]] = {
     ufunc: (unary if ufunc.nin == 1 else binary)(plans, lambda *_: NotImplemented)

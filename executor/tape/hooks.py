@@ -15,7 +15,7 @@ Table = dict[int, Any]
 
 
 class Handle:
-    """What registering a hook returns: `remove` takes it away, as leaving a ``with`` block does."""
+    """The handle of a registered hook: `remove` takes it away, as leaving a ``with`` block does."""
 
     __slots__ = ("_key", "_table")
 

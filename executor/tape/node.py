@@ -29,7 +29,7 @@ next_seq = itertools.count().__next__  # numbers nodes, upwards in each thread
 
 
 class _Writes:
-    """When arrays were last written to: nodes with a higher `seq` were made after it.
+    """The time at which arrays were last written to: nodes with a higher `seq` were made after it.
 
     ``watchers`` are told of each array that is written to, by its `Version`.
     """
@@ -43,7 +43,7 @@ SPECIAL: list[Any] = []  # is empty while no thread has anything special in use,
 
 
 class _Tape(threading.local):
-    """What belongs to one thread.
+    """The state of one thread.
 
     Attributes:
         packing: pairs of functions that pack and unpack what nodes keep; the last one counts.
@@ -91,7 +91,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """What messages call the node."""
+        """The name of the node in messages."""
         return f"{self.op_name}_backward"
 
     def backward(self, gradients: list[Any]) -> Sequence[Any]:

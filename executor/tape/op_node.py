@@ -11,9 +11,9 @@ from ...dialect.autodiff.rules import pulled
 from ...dialect.errors import InternalError
 from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import FLOATS, Array
-from .builder import Unsaved
+from .eager_builder import Unsaved
 from .node import SPECIAL, TAPE, Edge, Node, next_seq, users_place
-from .plans import OpPlans, Plan
+from .plans import OpPlan, OpPlans
 from .saved import Packed, Versions, freed, keep, overwritten
 
 _VALUES = (np.ndarray, np.generic)
@@ -33,7 +33,7 @@ class OpNode(Node):
 
     __slots__ = ("plan", "saved")
     packed: ClassVar[bool] = False  # what is saved may be `Packed`
-    plan: Plan
+    plan: OpPlan
     saved: tuple[Sequence[Any], Sequence[Any], Versions] | None
 
     @property
@@ -53,27 +53,21 @@ class OpNode(Node):
             return self._by_rule(operands, results, gradients)
         return pull(gradients[0], operands, results)
 
-    def _by_rule(
-        self, operands: Sequence[Any], results: Sequence[Any], gradients: list[Any]
-    ) -> Sequence[Any]:
+    def _by_rule(self, operands: Sequence[Any], results: Sequence[Any], gradients: list[Any]) -> Sequence[Any]:
         plan = self.plan
         records = MODE.on
         xs, ys = self._values(operands, results, records)
         if len(xs) == 1 and plan.op.linear:
-            found: Sequence[Any] = (
-                plan.op.transpose(plan.builder, plan.attrs, xs, ys[0], gradients[0], 0),
-            )
+            outgoing: Sequence[Any] = (plan.op.transpose(plan.builder, plan.attrs, xs, ys[0], gradients[0], 0),)
         else:
-            found = pulled(plan.builder, plan.op, plan.attrs, xs, ys, gradients)
-        if Unsaved in map(type, found):
+            outgoing = pulled(plan.builder, plan.op, plan.attrs, xs, ys, gradients)
+        if Unsaved in map(type, outgoing):
             raise InternalError(f"the gradient of {plan.op.name} reads what was not saved")
         if not records:
             plan.ran()
-        return found
+        return outgoing
 
-    def _values(
-        self, operands: Sequence[Any], results: Sequence[Any], records: bool
-    ) -> tuple[list[Any], list[Any]]:
+    def _values(self, operands: Sequence[Any], results: Sequence[Any], records: bool) -> tuple[list[Any], list[Any]]:
         """Operands and results as the rule takes them."""
         xs: list[Any] = []
         for x, edge in zip(operands, self.edges, strict=True):
@@ -126,30 +120,30 @@ def evaluated(plans: OpPlans, operands: Sequence[Any], place: Any = None) -> Any
             values.append(x)
             edges.append(None)
     op = plans.op
-    found = op.evaluate(plans.attrs, *values)
+    result = op.evaluate(plans.attrs, *values)
     active = active and not op.no_gradient and (not OFF or MODE.on)
-    if isinstance(found, _VALUES):
-        out = noted(plans, operands, values, edges, found, place) if active else Array(found)
-        if op.aliases and type(found) is np.ndarray:
+    if isinstance(result, _VALUES):
+        out = noted(plans, operands, values, edges, result, place) if active else Array(result)
+        if op.aliases and type(result) is np.ndarray:
             for position in op.shared_operands(0, len(operands)):
                 note_shared(out, operands[position])
         return out
-    results = found if type(found) is tuple else (found,)
+    results = result if type(result) is tuple else (result,)
     several = (
-        _all_noted(plans, operands, values, edges, results, place) if active
+        _all_noted(plans, operands, values, edges, results, place)
+        if active
         else [Array(y) if isinstance(y, _VALUES) else y for y in results]
-    )  # fmt: skip
+    )
     if op.aliases:
         for k, y in enumerate(several):
             for position in op.shared_operands(k, len(operands)):
                 note_shared(y, operands[position])
-    return tuple(several) if type(found) is tuple else several[0]
+    return tuple(several) if type(result) is tuple else several[0]
 
 
 def noted(
-    plans: OpPlans, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], y: Any,
-    place: Any = None,
-) -> Array:  # fmt: skip
+    plans: OpPlans, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], y: Any, place: Any = None
+) -> Array:
     """The one result of an op, with a node if it is a float.
 
     Args:
@@ -171,13 +165,15 @@ def noted(
 
 
 def _all_noted(
-    plans: OpPlans, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge],
-    results: Sequence[Any], place: Any,
-) -> list[Any]:  # fmt: skip
+    plans: OpPlans,
+    operands: Sequence[Any],
+    values: Sequence[Any],
+    edges: list[Edge],
+    results: Sequence[Any],
+    place: Any,
+) -> list[Any]:
     """`noted` for several results, numbers among them; without a node if none is a float."""
-    metas = [
-        (y.shape, y.dtype) if isinstance(y, _VALUES) else ((), np.dtype(type(y))) for y in results
-    ]
+    metas = [(y.shape, y.dtype) if isinstance(y, _VALUES) else ((), np.dtype(type(y))) for y in results]
     is_float = [dtype.kind in FLOATS for _, dtype in metas]
     if True not in is_float:
         return [Array(y) if isinstance(y, _VALUES) else y for y in results]
@@ -187,15 +183,15 @@ def _all_noted(
         Array(y, node if flows else None, k) if isinstance(y, _VALUES) else y
         for k, (y, flows) in enumerate(zip(results, is_float, strict=True))
     ]
-    kept: list[Any] = [None] * len(results)
+    saved_results: list[Any] = [None] * len(results)
     for k in node.plan.kept_results:
-        kept[k] = keep(results[k], out[k], versions)
-    node.saved = node.saved[0], kept, versions  # type: ignore[index]
+        saved_results[k] = keep(results[k], out[k], versions)
+    node.saved = node.saved[0], saved_results, versions  # type: ignore[index]
     return out
 
 
 def _node(
-    plan: Plan, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], place: Any
+    plan: OpPlan, operands: Sequence[Any], values: Sequence[Any], edges: list[Edge], place: Any
 ) -> tuple[OpNode, Versions]:
     """A node that keeps of the operands what it needs, and the counts of writes to that."""
     node: OpNode = _new(PackedNode if SPECIAL and TAPE.packing else OpNode)
@@ -203,12 +199,12 @@ def _node(
     node.edges, node.hooked, node.plan = edges, None, plan
     node.place = place or users_place(4)
     versions: Versions = []
-    kept = plan.blank
+    saved_operands = plan.blank
     if plan.kept:
-        kept = kept.copy()
+        saved_operands = saved_operands.copy()
         for k in plan.kept:
-            kept[k] = keep(values[k], operands[k], versions)
-    node.saved = kept, _NONE, versions
+            saved_operands[k] = keep(values[k], operands[k], versions)
+    node.saved = saved_operands, _NONE, versions
     return node, versions
 
 

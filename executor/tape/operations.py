@@ -14,7 +14,7 @@ from ...dialect.errors import GradientError
 from ...dialect.ir.gradient_mode import gradient_mode
 from ...dialect.ir.op import Op, op_named
 from .array import FLOATS, Array
-from .builder import ArrayBuilder
+from .eager_builder import ArrayBuilder
 from .elementwise import binary, otherwise, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
@@ -24,9 +24,7 @@ _CONFORM = op_named("conform")
 _short: dict[type[Op], Callable[..., Any] | None] = {}
 
 
-def apply(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], place: Any = None
-) -> Any:
+def apply(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], place: Any = None) -> Any:
     """The result of an op, or the tuple of its results; arrays among them are `Array`.
 
     Args:
@@ -75,10 +73,10 @@ def _written(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any]) ->
         # What the gradient reads of the operands is about to be overwritten.
         before = Array(x.data.copy(), x.node, x.index)
         others = [_apart(y, x.data) for y in operands[1:]]
-        emit = lambda name, given, attrs: [apply(op_named(name), attrs, given)]  # noqa: E731
-        made = op.as_pure(emit, attrs, before, *others)  # type: ignore[attr-defined]
-        x.rebase(made)
-        x.data[...] = made.data
+        emit = lambda name, values, attrs: [apply(op_named(name), attrs, values)]  # noqa: E731
+        result = op.as_pure(emit, attrs, before, *others)  # type: ignore[attr-defined]
+        x.rebase(result)
+        x.data[...] = result.data
     x.wrote(users_place())
     return x
 
@@ -97,24 +95,27 @@ def write(x: Array, key: Any, value: Any) -> None:
     items = key if type(key) is tuple else (key,)
     if all(k is None or k is Ellipsis or isinstance(k, (slice, int, np.integer)) for k in items):
         rest = () if any(k is Ellipsis for k in items) else (Ellipsis,)
-        target, left = Array(x.data[(*items, *rest)]), None
+        target, inner_key = Array(x.data[(*items, *rest)]), None
         target.view_of(x, differentiable=True)
     else:
-        target, left = x, key
-    found = target.data if left is None else target.data[left]
-    if type(value) is Array and left is None and _is_same(value.data, found):
+        target, inner_key = x, key
+    destination = target.data if inner_key is None else target.data[inner_key]
+    if type(value) is Array and inner_key is None and _is_same(value.data, destination):
         return  # ``x[key] += v`` has written to the view, which Python then assigns to itself
-    made = apply(_CONFORM, {"assign": True}, (value, found))
-    target.rebase(made, left)
-    x.data[key] = made.data
+    source = apply(_CONFORM, {"assign": True}, (value, destination))
+    target.rebase(source, inner_key)
+    x.data[key] = source.data
     x.wrote(users_place())
 
 
 def _is_same(a: Any, b: np.ndarray) -> bool:
     return (
-        type(a) is np.ndarray and a.shape == b.shape and a.strides == b.strides
-        and a.dtype == b.dtype and a.ctypes.data == b.ctypes.data
-    )  # fmt: skip
+        type(a) is np.ndarray
+        and a.shape == b.shape
+        and a.strides == b.strides
+        and a.dtype == b.dtype
+        and a.ctypes.data == b.ctypes.data
+    )
 
 
 def _check_leaf(x: Array) -> None:

@@ -1,6 +1,7 @@
-"""What is known of an op for operands of certain types: what its gradient reads, and how it runs.
+"""Plans of ops on the tape, one per op and types of operands: what its gradient reads, and how it runs.
 
-All of it follows from the op's rule. Runs on small arrays consist of little else than asking.
+All of it follows from the op's rule, and is kept: on small arrays, finding it out would take longer than
+the operation and its gradient.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import numpy as np
 
 from ...dialect.autodiff.reads import Reads, reads_of
 from ...dialect.errors import ProfuseError
-from ...dialect.importers.numpy.tracing.leaves import NUMBERS
 from ...dialect.ir.dtypes import C128
 from ...dialect.ir.op import Op
 from ...dialect.ir.types import TensorType
 from ...dialect.ops.elementwise.binary import Pow
 from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
+from ...dialect.trees.leaves import NUMBERS
 from .bounds import bounds_of, takes_sizes, with_bounds
-from .builder import ArrayBuilder, Unsaved
+from .eager_builder import ArrayBuilder, Unsaved
 from .node import Edge
 from .straight import Pull, straight
 
@@ -31,8 +32,8 @@ _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no me
 _BY_VALUE: set[type[Op]] = {Pow}
 
 
-class Plan:
-    """What is known of an op for operands of certain types, some of which require gradients.
+class OpPlan:
+    """The plan of an op for operands of certain types, some of which require gradients.
 
     Attributes:
         op, attrs: the op; its attributes, with defaults.
@@ -51,9 +52,21 @@ class Plan:
     """
 
     __slots__ = (
-        "_given", "_left", "attrs", "blank", "bounds", "builder", "keeps", "kept", "kept_results",
-        "numbers", "op", "pull", "stamp", "wanted",
-    )  # fmt: skip
+        "_given",
+        "_left",
+        "attrs",
+        "blank",
+        "bounds",
+        "builder",
+        "keeps",
+        "kept",
+        "kept_results",
+        "numbers",
+        "op",
+        "pull",
+        "stamp",
+        "wanted",
+    )
     pull: Pull | None
     stamp: Hashable
     numbers: tuple[int, ...]
@@ -62,9 +75,8 @@ class Plan:
     any_number: ClassVar[bool] = False
 
     def __init__(
-        self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any],
-        wanted: Sequence[bool], reads: Reads,
-    ) -> None:  # fmt: skip
+        self, op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool], reads: Reads
+    ) -> None:
         self.op, self.attrs, self.wanted = op, attrs, wanted
         self._given = [Unsaved(x.shape, x.dtype) if _is_array(x) else x for x in operands]
         numbers = {k for k, x in enumerate(operands) if not _is_array(x)}
@@ -87,37 +99,38 @@ class Plan:
         Rules of elementwise ops compute alike with any number, but for those of `told_by_value`,
         and so do those of ops whose sizes are operands.
         """
-        known = self.attrs
+        bound_attrs = self.attrs
         if self.op not in _BY_VALUE:
-            self.bounds = bounds_of(self.op, known)
-            if takes_sizes(self.op, known):
+            self.bounds = bounds_of(self.op, bound_attrs)
+            if takes_sizes(self.op, bound_attrs):
                 self.numbers = tuple(k for k, x in enumerate(self._given) if type(x) is int)
-            known = with_bounds(self.op, known, [True] * len(self.bounds))
+            bound_attrs = with_bounds(self.op, bound_attrs, [True] * len(self.bounds))
         attrs = [
             (name, repr(v) if isinstance(v, (float, complex, np.ndarray)) else v)
-            for name, v in known.items() if name != "shape"
-        ]  # fmt: skip
+            for name, v in bound_attrs.items()
+            if name != "shape"
+        ]
         if issubclass(self.op, Elementwise) and self.op not in _BY_VALUE:
             # Rules do not multiply by 1 and -1, which would change signs of parts that are 0.
             signs = (1, -1) if any(_is_complex(x) for x in self._given) else ()
-            self.numbers = tuple(
-                k for k, x in enumerate(self._given) if may_change(x) and x not in signs
-            )
-        given = [
-            (x.dtype, x.is_unknown or x.ndim) if type(x) is Unsaved
-            else type(x) if k in self.numbers
+            self.numbers = tuple(k for k, x in enumerate(self._given) if may_change(x) and x not in signs)
+        operands = [
+            (x.dtype, x.is_unknown or x.ndim)
+            if type(x) is Unsaved
+            else type(x)
+            if k in self.numbers
             else (type(x), repr(x))
             for k, x in enumerate(self._given)
-        ]  # fmt: skip
+        ]
         kept = self.kept, self.kept_results, tuple(x is None for x in self.blank)
-        parts = (*map(_hashable, attrs), *given, *kept, *self.wanted)
+        parts = (*map(_hashable, attrs), *operands, *kept, *self.wanted)
         self.stamp = (self.op, *parts)
         return self.stamp
 
     def ran(self) -> None:
         """Count a run of the rule; one that runs often is recorded."""
-        left = self._left = self._left - 1
-        if left == 0:
+        runs_left = self._left = self._left - 1
+        if runs_left == 0:
             self.pull = self._recorded()
 
     def _recorded(self) -> Pull | None:
@@ -146,7 +159,7 @@ def told_by_value(op: type[Op]) -> bool:
 
 
 def may_change(x: Any) -> bool:
-    """Whether a value is a number like others: neither -0.0, which equals 0.0, nor infinite or NaN.
+    """True if a value is a number like others: neither -0.0, which equals 0.0, nor infinite or NaN.
 
     An int must be one that kernels can be given.
     """
@@ -175,26 +188,28 @@ class OpPlans:
 
     def __init__(self, op: type[Op], attrs: Mapping[str, Any]) -> None:
         self.op, self.attrs = op, op.full_attrs(attrs)
-        self.known: dict[Any, Plan] = {}
+        self.known: dict[Any, OpPlan] = {}
 
-    def of(self, values: Sequence[Any], edges: Sequence[Edge]) -> Plan:
+    def of(self, values: Sequence[Any], edges: Sequence[Edge]) -> OpPlan:
         """The plan for operands with these edges."""
         if len(values) == 1:
             x = values[0]
             key: Any = x.shape, x.dtype
         else:
-            key = tuple([
-                (e is None, x.shape, x.dtype) if isinstance(x, _ARRAYS) else (type(x), repr(x))
-                for x, e in zip(values, edges, strict=True)
-            ])  # fmt: skip
-        found = self.known.get(key)
-        if found is None:
+            key = tuple(
+                [
+                    (e is None, x.shape, x.dtype) if isinstance(x, _ARRAYS) else (type(x), repr(x))
+                    for x, e in zip(values, edges, strict=True)
+                ]
+            )
+        plan = self.known.get(key)
+        if plan is None:
             if len(self.known) >= _LIMIT:
                 self.known.clear()
             wanted = [e is not None for e in edges]
             reads = _reads(self.op, self.attrs, values, wanted)
-            found = self.known[key] = Plan(self.op, self.attrs, values, wanted, reads)
-        return found
+            plan = self.known[key] = OpPlan(self.op, self.attrs, values, wanted, reads)
+        return plan
 
 
 _known: dict[Any, OpPlans] = {}
@@ -205,38 +220,33 @@ def op_plans(op: type[Op], attrs: Mapping[str, Any]) -> OpPlans:
     """The plans of an op with attributes; those that are left out have their defaults."""
     try:
         # A float among them as text, in which 0.0 is not -0.0.
-        key = (
-            (op, *attrs, *[repr(v) if type(v) in (float, complex) else v for v in attrs.values()])
-            if attrs else op
-        )  # fmt: skip
+        key = (op, *attrs, *[repr(v) if type(v) in (float, complex) else v for v in attrs.values()]) if attrs else op
         return _known[key]
     except KeyError:
         if len(_known) >= _LIMIT:
             _known.clear()
-        found = _known[key] = OpPlans(op, attrs)
-        return found
+        plans = _known[key] = OpPlans(op, attrs)
+        return plans
     except TypeError:  # an attribute that is not hashed
         return OpPlans(op, attrs)
 
 
-def _reads(
-    op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], wanted: Sequence[bool]
-) -> Reads:
-    """What the gradient of an op reads; looked up by what can decide it, which sizes do not."""
+def _reads(op: type[Op], attrs: Mapping[str, Any], values: Sequence[Any], wanted: Sequence[bool]) -> Reads:
+    """The operands that the gradient of an op reads; looked up by what can decide it, which sizes do not."""
     if op.linear:  # operands decide alone, by which of them require gradients
         key: Any = (op, *wanted)
     else:
         kinds = [type(x) if type(x) in NUMBERS else (x.dtype.kind, x.ndim) for x in values]
         key = (op, *attrs.values(), *wanted, *kinds)
     try:
-        found = _known_reads.get(key)
+        reads = _known_reads.get(key)
     except TypeError:
         return reads_of(op, attrs, values, wanted)
-    if found is None:
+    if reads is None:
         if len(_known_reads) >= _LIMIT:
             _known_reads.clear()
-        found = _known_reads[key] = reads_of(op, attrs, values, wanted)
-    return found
+        reads = _known_reads[key] = reads_of(op, attrs, values, wanted)
+    return reads
 
 
 def forget() -> None:
@@ -244,15 +254,15 @@ def forget() -> None:
     for plans in _known.values():
         plans.known.clear()
     for short in _elementwise.values():
-        for known in short.known if short else ():
-            known.clear()
+        for table in short.known if short else ():
+            table.clear()
 
 
 def _is_array(x: Any) -> bool:
     return isinstance(x, _ARRAYS)
 
 
-class _AnySizes(Plan):
+class _AnySizes(OpPlan):
     """The plan of an elementwise op for operands of all sizes that are the same.
 
     Args:
@@ -265,20 +275,25 @@ class _AnySizes(Plan):
     any_sizes = True
 
     def __init__(
-        self, op: type[Op], operands: Sequence[Any], wanted: Sequence[bool], rank: int,
-        table: dict[Any, Plan | None], key: Any,
-    ) -> None:  # fmt: skip
+        self,
+        op: type[Op],
+        operands: Sequence[Any],
+        wanted: Sequence[bool],
+        rank: int,
+        table: dict[Any, OpPlan | None],
+        key: Any,
+    ) -> None:
         shape = (2,) if rank else ()
-        given = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
-        super().__init__(op, {}, given, wanted, _reads(op, {}, given, wanted))
+        examples = [np.zeros(shape, x.dtype) if _is_array(x) else x for x in operands]
+        super().__init__(op, {}, examples, wanted, _reads(op, {}, examples, wanted))
         self.blank = [None] * len(operands)  # their sizes are not known
         self._table, self._key = table, key
 
     def _recorded(self) -> Pull | None:
-        found = straight(self.op, {}, self._given, self.wanted, any_sizes=True)
-        if found is None:
+        pull = straight(self.op, {}, self._given, self.wanted, any_sizes=True)
+        if pull is None:
             self._table[self._key] = None
-        return found
+        return pull
 
 
 class _AnyNumber(_AnySizes):
@@ -291,9 +306,7 @@ class _AnyNumber(_AnySizes):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.pull = straight(
-            self.op, {}, self._given, self.wanted, any_sizes=True, any_number=True
-        )  # fmt: skip
+        self.pull = straight(self.op, {}, self._given, self.wanted, any_sizes=True, any_number=True)
 
 
 class ElementwisePlans:
@@ -310,42 +323,42 @@ class ElementwisePlans:
 
     def __init__(self, op: type[Elementwise]) -> None:
         self.op, self.numpy = op, op.numpy
-        self.known: list[dict[Any, Plan | None]] = [{} for _ in range(64)]
+        self.known: list[dict[Any, OpPlan | None]] = [{} for _ in range(64)]
 
-    def plan(self, table: int, key: Any, operands: Sequence[Any]) -> Plan | None:
+    def plan(self, table: int, key: Any, operands: Sequence[Any]) -> OpPlan | None:
         """The plan in a table at a key, made if there is none; None for what is no real float."""
-        known = self.known[table]
-        if key in known:
-            return known[key]
-        if len(known) > MANY and type(key) is tuple:
-            found = self._any_number(table, key, operands)
-            if found is not None:
-                return found
-        if len(known) >= _LIMIT:
-            known.clear()
+        plans = self.known[table]
+        if key in plans:
+            return plans[key]
+        if len(plans) > MANY and type(key) is tuple:
+            plan = self._any_number(table, key, operands)
+            if plan is not None:
+                return plan
+        if len(plans) >= _LIMIT:
+            plans.clear()
         dtype = key[0] if type(key) is tuple else key
-        made: Plan | None = None
+        plan = None
         if dtype.kind == "f":
             wanted = [bool(table >> k & 1) for k in range(len(operands))]
-            made = _AnySizes(self.op, operands, wanted, table & 8, known, key)
-        known[key] = made
-        return made
+            plan = _AnySizes(self.op, operands, wanted, table & 8, plans, key)
+        plans[key] = plan
+        return plan
 
-    def _any_number(self, table: int, key: Any, operands: Sequence[Any]) -> Plan | None:
+    def _any_number(self, table: int, key: Any, operands: Sequence[Any]) -> OpPlan | None:
         """The plan for any number of the type of one among the operands; None if it has its own."""
         dtype, kind, _ = key
-        known = self.known[table]
-        made = known.get((dtype, kind), self)
-        if made is None or self.op in _BY_VALUE or not may_change(operands[table >> 5]):
+        plans = self.known[table]
+        plan = plans.get((dtype, kind), self)
+        if plan is None or self.op in _BY_VALUE or not may_change(operands[table >> 5]):
             return None
-        if made is self:
-            made = None
+        if plan is self:
+            plan = None
             if dtype.kind == "f":
                 wanted = [bool(table >> k & 1) for k in range(len(operands))]
-                plan = _AnyNumber(self.op, operands, wanted, table & 8, known, key)
-                made = plan if plan.pull is not None else None
-            known[dtype, kind] = made
-        return made  # type: ignore[return-value]
+                candidate = _AnyNumber(self.op, operands, wanted, table & 8, plans, key)
+                plan = candidate if candidate.pull is not None else None
+            plans[dtype, kind] = plan
+        return plan  # type: ignore[return-value]
 
 
 _elementwise: dict[type[Op], ElementwisePlans | None] = {}
@@ -357,21 +370,29 @@ def elementwise_plans(op: type[Op]) -> ElementwisePlans | None:
         return _elementwise[op]
     except KeyError:
         plain = issubclass(op, (Unary, Binary)) and _is_plain(op)
-        made = _elementwise[op] = ElementwisePlans(op) if plain else None  # type: ignore[arg-type]
-        return made
+        plans = _elementwise[op] = ElementwisePlans(op) if plain else None  # type: ignore[arg-type]
+        return plans
 
 
 def _is_plain(op: type[Op]) -> bool:
     if op.partials is None or op.attrs or op.aliases:
         return False
     try:  # an op whose float result may come of complex operands has other derivatives for these
-        found = op.infer([TensorType(C128, ())] * len(op.operands), {})[0]
+        result = op.infer([TensorType(C128, ())] * len(op.operands), {})[0]
     except ProfuseError:
         return True
-    return isinstance(found, TensorType) and found.dtype is C128
+    return isinstance(result, TensorType) and result.dtype is C128
 
 
 __all__ = [
-    "MANY", "OFTEN", "ElementwisePlans", "OpPlans", "Plan", "elementwise_plans", "forget",
-    "may_change", "op_plans", "told_by_value",
-]  # fmt: skip
+    "MANY",
+    "OFTEN",
+    "ElementwisePlans",
+    "OpPlan",
+    "OpPlans",
+    "elementwise_plans",
+    "forget",
+    "may_change",
+    "op_plans",
+    "told_by_value",
+]

@@ -1,4 +1,4 @@
-"""What nodes keep of arrays: as it is with a count of writes, or packed by functions of users."""
+"""Arrays that nodes keep: as they are with a count of writes, or packed by functions of users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .node import FIRST, SPECIAL, TAPE, WRITES, location
 Pack = Callable[[Any], Any]
 
 
-class Contents:
+class ContentVersion:
     """Stands for a `Version` of an array that nobody counts the writes to: by its contents."""
 
     __slots__ = ("_array",)
@@ -32,7 +32,7 @@ class Contents:
         return checksum(self._array)
 
 
-Versions = list[tuple[Version | Contents, int]]
+Versions = list[tuple[Version | ContentVersion, int]]
 
 
 class Packed:
@@ -50,23 +50,23 @@ class Packed:
 
     def array(self) -> Any:
         """The array again; raises GradientError for one of another shape or dtype."""
-        found = self._unpack(self._packed)
-        found = found.data if type(found) is Array else np.asarray(found)[()]
-        if found.shape != self.shape or found.dtype != self.dtype:
+        array = self._unpack(self._packed)
+        array = array.data if type(array) is Array else np.asarray(array)[()]
+        if array.shape != self.shape or array.dtype != self.dtype:
             raise GradientError(
-                f"unpacking gives {found.dtype} of shape {found.shape} for a saved array of "
+                f"unpacking gives {array.dtype} of shape {array.shape} for a saved array of "
                 f"{self.dtype} with shape {self.shape}",
                 hint="have unpack return what pack was given",
             )
-        return found
+        return array
 
 
-def keep(data: Any, given: Any, versions: Versions, *, owned: bool = False) -> Any:
-    """What a node keeps of the elements of an operand or a result.
+def keep(data: Any, array: Any, versions: Versions, *, owned: bool = False) -> Any:
+    """The part of an operand or a result that a node keeps.
 
     Args:
         data: the elements, an ndarray or a NumPy scalar; others are kept as they are.
-        given: the `Array` that has them, if one has.
+        array: the `Array` that has them, if one has.
         versions: gets the count of writes.
         owned: nobody else can write to the elements.
     """
@@ -74,13 +74,13 @@ def keep(data: Any, given: Any, versions: Versions, *, owned: bool = False) -> A
         return data
     if SPECIAL and TAPE.packing:
         return Packed(data, *TAPE.packing[-1])
-    if type(given) is Array:
-        version = given.version
+    if type(array) is Array:
+        version = array.version
         versions.append((version, version.count))
     elif type(data) is np.ndarray and data.flags.writeable and not owned:
         return data.copy()  # nobody can tell whether it is written to
     if SPECIAL and TAPE.anomalies and type(data) is np.ndarray:
-        contents = Contents(data)
+        contents = ContentVersion(data)
         versions.append((contents, contents.count))
     return data
 
@@ -92,7 +92,7 @@ def check(versions: Versions, what: str, loc: Loc | None) -> None:
             raise overwritten(version, what, loc)
 
 
-def overwritten(version: Version | Contents, what: str, loc: Loc | None) -> GradientError:
+def overwritten(version: Version | ContentVersion, what: str, loc: Loc | None) -> GradientError:
     """The error for memory that was written to since a node has kept it."""
     where = "" if version.place is None else f", at {location(*version.place)}"
     return GradientError(
@@ -105,9 +105,10 @@ def overwritten(version: Version | Contents, what: str, loc: Loc | None) -> Grad
 def freed(what: str, loc: Loc | None) -> GradientError:
     """The error for a node that runs a second time without what it needs."""
     return GradientError(
-        f"what the gradient of {what} needs was freed by an earlier backward", loc=loc,
+        f"what the gradient of {what} needs was freed by an earlier backward",
+        loc=loc,
         hint="pass retain_graph=True to the earlier one",
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -154,6 +155,13 @@ def detect_anomaly() -> Iterator[None]:
 
 
 __all__ = [
-    "Contents", "Packed", "Versions", "check", "detect_anomaly", "freed", "keep", "overwritten",
+    "ContentVersion",
+    "Packed",
+    "Versions",
+    "check",
+    "detect_anomaly",
+    "freed",
+    "keep",
+    "overwritten",
     "saved_arrays_hooks",
-]  # fmt: skip
+]

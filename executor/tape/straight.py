@@ -21,29 +21,32 @@ from ...dialect.ir.program import Instr
 from ...dialect.ir.types import ScalarType, TensorType
 from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
-from ...dialect.ops.gradients import AbsorbingMul, SumTo
+from ...dialect.ops.gradient_ops import AbsorbingMul, SumTo
 from ...dialect.ops.linalg.contract import Matmul
 from ...dialect.ops.manipulation.permute import Permutation
 from ...dialect.ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
-from .builder import absorbed, repeated
+from .eager_builder import absorbed, repeated
 
 # Of the gradient of the one result, the operands and the results that are kept: the gradients.
 Pull = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
 _NAME = re.compile(r"\bv\d+\b")
 _RESHAPING = (Reshape, ExpandDims, Squeeze)
 # What computes ops of one array from that and the shape of the result.
-_SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {
-    SumTo: SumTo.summed, BroadcastTo: repeated,
-}  # fmt: skip
+_SHAPED: dict[type[Op], Callable[[Any, tuple[int, ...]], Any]] = {SumTo: SumTo.summed, BroadcastTo: repeated}
 # These take no memory for the result by position.
 _NO_THIRD = (np.maximum, np.minimum)
 _BY_NUMPY = {family.evaluate.__func__ for family in (Elementwise, Unary, Binary)}  # type: ignore[attr-defined]
 
 
 def straight(
-    op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any], wanted: Sequence[bool],
-    *, any_sizes: bool = False, any_number: bool = False,
-) -> Pull | None:  # fmt: skip
+    op: type[Op],
+    attrs: Mapping[str, Any],
+    operands: Sequence[Any],
+    wanted: Sequence[bool],
+    *,
+    any_sizes: bool = False,
+    any_number: bool = False,
+) -> Pull | None:
     """The rule of an op of one result for operands of these types, as one function.
 
     Args:
@@ -66,11 +69,10 @@ def straight(
     if any(None in rule.rec.shape(v) for instr in rule.instrs for v in instr.results):
         return None  # sizes that only a run tells
     if any_sizes and (
-        rule.rec.captures.known
-        or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
+        rule.rec.captures.known or not all(issubclass(i.op, (Elementwise, Constant)) for i in rule.instrs)
     ):
         return None
-    return _Writer(rule).function(f"gradient of {op.name}")
+    return _RuleWriter(rule).function(f"gradient of {op.name}")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class _Line:
     type: TensorType | None
 
 
-class _Writer:
+class _RuleWriter:
     """Writes the function of a recorded rule."""
 
     def __init__(self, rule: RecordedRule) -> None:
@@ -116,12 +118,12 @@ class _Writer:
             if all(r in self._rec.known for r in instr.results):
                 continue  # a number that follows from sizes alone
             self._write(instr)
-        found = []
+        gradients = []
         for g in rule.found or ():
             if g is not None and not hasattr(g, "value"):
                 return None
-            found.append("None" if g is None else self._name(g.value))
-        last = f"return ({', '.join(found)},)"
+            gradients.append("None" if g is None else self._name(g.value))
+        last = f"return ({', '.join(gradients)},)"
         lines = ["def pull(g, xs, ys):", *self._used(last), last]
         exec(compile("\n ".join(lines), generated_file(what), "exec"), self._scope)
         pull: Pull = self._scope["pull"]
@@ -160,10 +162,10 @@ class _Writer:
         name = self._names.get(value)
         if name is not None:
             return name
-        known = self._rec.known[value]
-        if like is not None and type(known) in (int, float):
-            known = np.array(known, like)  # a ufunc takes an array sooner than a number
-        return self._bound(known)
+        constant = self._rec.known[value]
+        if like is not None and type(constant) in (int, float):
+            constant = np.array(constant, like)  # a ufunc takes an array sooner than a number
+        return self._bound(constant)
 
     def _write(self, instr: Instr) -> None:
         (result,) = instr.results
@@ -174,11 +176,9 @@ class _Writer:
             if not _NAME.fullmatch(text):
                 type_ = self._rec.hints[result]
                 is_new = isinstance(type_, TensorType) and bool(type_.shape)
-                called = self._scope.get(text.partition("(")[0])
+                function = self._scope.get(text.partition("(")[0])
                 by_ufunc = (
-                    issubclass(instr.op, Elementwise)
-                    and isinstance(called, np.ufunc)
-                    and called not in _NO_THIRD
+                    issubclass(instr.op, Elementwise) and isinstance(function, np.ufunc) and function not in _NO_THIRD
                 )
                 self._line(result, text, type_ if is_new and by_ufunc else None)  # type: ignore[arg-type]
                 text = self._names[result]
@@ -187,12 +187,14 @@ class _Writer:
 
     def _text(self, instr: Instr) -> str:
         op, hints = instr.op, self._rec.hints
-        made = hints[instr.results[0]]
-        shape = made.shape if isinstance(made, TensorType) else None
+        result_type = hints[instr.results[0]]
+        shape = result_type.shape if isinstance(result_type, TensorType) else None
         first = hints[instr.operands[0]] if instr.operands else None
-        if issubclass(op, Elementwise) and op.evaluate.__func__ in _BY_NUMPY and not all(  # type: ignore[attr-defined]
-            isinstance(hints[v], ScalarType) for v in instr.operands
-        ):  # fmt: skip
+        if (
+            issubclass(op, Elementwise)
+            and op.evaluate.__func__ in _BY_NUMPY  # type: ignore[attr-defined]
+            and not all(isinstance(hints[v], ScalarType) for v in instr.operands)
+        ):
             return self._elementwise(op, instr)
         if isinstance(first, TensorType) and shape is not None:
             x = self._names.get(instr.operands[0])
@@ -206,24 +208,24 @@ class _Writer:
                 return f"{self._bound(_SHAPED[op])}({x}, {shape})"
             if op is Matmul:
                 return f"{self._bound(np.matmul)}({', '.join(map(self._name, instr.operands))})"
-        given = [] if op.fusion is Fusion.QUERY else map(self._name, instr.operands)
+        operands = [] if op.fusion is Fusion.QUERY else map(self._name, instr.operands)
         attrs = self._bound(op.full_attrs(instr.attrs))
-        return f"{self._bound(op.evaluate)}({', '.join([attrs, *given])})"
+        return f"{self._bound(op.evaluate)}({', '.join([attrs, *operands])})"
 
     def _number(self, value: int) -> str | None:
-        """What a value of one element is a reshape of, where that has no axes."""
-        made = self._rec.defs.get(value)
-        if made is None or made.op not in _RESHAPING or self._rec.shape(made.operands[0]) != ():
+        """The value without axes that a value of one element is a reshape of."""
+        instr = self._rec.defs.get(value)
+        if instr is None or instr.op not in _RESHAPING or self._rec.shape(instr.operands[0]) != ():
             return None
-        return self._names.get(made.operands[0])
+        return self._names.get(instr.operands[0])
 
     def _elementwise(self, op: type[Elementwise], instr: Instr) -> str:
-        made = self._rec.dtype(instr.results[0])
-        given = (self._rec.hints[v] for v in instr.operands)
-        dtypes = {t.dtype.numpy for t in given if isinstance(t, TensorType) and t.dtype is not None}
-        is_one = dtypes == {made} and made.kind == "f" and isinstance(op.numpy, np.ufunc)
+        dtype = self._rec.dtype(instr.results[0])
+        types = (self._rec.hints[v] for v in instr.operands)
+        dtypes = {t.dtype.numpy for t in types if isinstance(t, TensorType) and t.dtype is not None}
+        is_one = dtypes == {dtype} and dtype.kind == "f" and isinstance(op.numpy, np.ufunc)
         call = self._bound(absorbed if op is AbsorbingMul else op.numpy)
-        names = (self._name(v, made if is_one else None) for v in instr.operands)
+        names = (self._name(v, dtype if is_one else None) for v in instr.operands)
         return f"{call}({', '.join(names)})"
 
 

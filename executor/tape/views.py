@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .array import Array
 
 
-class Part:
-    """Which elements of a base a view, or an index, takes.
+class ViewPart:
+    """The elements of a base that a view, or an index, takes.
 
     Args:
         base: the array behind the view.
@@ -42,15 +42,13 @@ class Part:
         size = self._size
         memory = np.zeros((high - low) // size + 1, np.int64)
         numbers: np.ndarray = np.ndarray(
-            self._whole, np.int64, memory, -low // size * 8,
-            tuple(s // size * 8 for s in self._steps),
-        )  # fmt: skip
+            self._whole, np.int64, memory, -low // size * 8, tuple(s // size * 8 for s in self._steps)
+        )
         numbers[...] = np.arange(numbers.size).reshape(self._whole)
-        found: np.ndarray = np.ndarray(
-            self._shape, np.int64, memory, (self._offset - low) // size * 8,
-            tuple(s // size * 8 for s in self._strides),
-        )  # fmt: skip
-        return found.copy() if self._key is None else found[self._key].copy()
+        part: np.ndarray = np.ndarray(
+            self._shape, np.int64, memory, (self._offset - low) // size * 8, tuple(s // size * 8 for s in self._strides)
+        )
+        return part.copy() if self._key is None else part[self._key].copy()
 
     def of(self, whole: Any) -> Any:
         """The elements of the part, of something with the shape of the base.
@@ -58,13 +56,13 @@ class Part:
         Zero for an element that a later one of the part has overwritten.
         """
         numbers = self.numbers()
-        found = np.take(np.reshape(whole, -1), numbers)
+        elements = np.take(np.reshape(whole, -1), numbers)
         if self._key is None:
-            return found
+            return elements
         last = np.zeros(self._whole, np.int64).reshape(-1)
         places = np.arange(numbers.size).reshape(numbers.shape)
         last[numbers] = places
-        return np.where(last[numbers] == places, found, np.zeros((), whole.dtype))
+        return np.where(last[numbers] == places, elements, np.zeros((), whole.dtype))
 
     def without(self, whole: Any) -> Any:
         """``whole``, of the shape of the base, with zeros where the part lies."""
@@ -79,8 +77,9 @@ class Part:
             out = np.zeros(self._whole, g.dtype)
             np.add.at(out.reshape(-1), numbers, g)
             return out
-        flat = np.take(np.reshape(np.concatenate([np.reshape(g, -1), np.zeros(1, g.dtype)]), -1),
-                       self._sources(numbers))  # fmt: skip
+        flat = np.take(
+            np.reshape(np.concatenate([np.reshape(g, -1), np.zeros(1, g.dtype)]), -1), self._sources(numbers)
+        )
         return np.reshape(flat, self._whole)
 
     def _sources(self, numbers: np.ndarray) -> np.ndarray:
@@ -102,15 +101,12 @@ class CopySlices(Node):
 
     def __init__(self, base: Array, view: Array, written: Array, key: Any = None) -> None:
         super().__init__([base.edge(), written.edge()], [(base.shape, base.dtype)])
-        self.part = Part(base.data, view.data, key)
+        self.part = ViewPart(base.data, view.data, key)
 
     def backward(self, gradients: list[Any]) -> Sequence[Any]:
         g = gradients[0]
         old, new = self.edges
-        return [
-            None if old is None else self.part.without(g),
-            None if new is None else self.part.of(g),
-        ]
+        return [None if old is None else self.part.without(g), None if new is None else self.part.of(g)]
 
 
 class ViewOf(Node):
@@ -121,11 +117,11 @@ class ViewOf(Node):
 
     def __init__(self, base: Array, view: Array) -> None:
         super().__init__([base.edge()], [(view.shape, view.dtype)])
-        self.part = Part(base.data, view.data)
+        self.part = ViewPart(base.data, view.data)
 
     def backward(self, gradients: list[Any]) -> Sequence[Any]:
         g = gradients[0]
         return [self.part.placed(g)]
 
 
-__all__ = ["CopySlices", "Part", "ViewOf"]
+__all__ = ["CopySlices", "ViewOf", "ViewPart"]

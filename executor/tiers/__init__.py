@@ -1,1 +1,1 @@
-"""Which plan a graph runs by, and when it gets another: the two executors."""
+"""The two executors, which decide by which plan a graph runs, and when it gets another."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Union
 
 from ...dialect.ir.program import Module
-from ..plans.options import Options
+from ..plans.plan_options import Options
 from ..settings.knobs import knobs
 from .keyed import KeyedExecutor
 from .profiling import Executor
@@ -29,12 +29,12 @@ def make_executor(module: Module, options: Options, depths: Sequence[int] = ()) 
         options: per-function settings.
         depths: for each of the first inputs, the number of containers around it in the call.
     """
-    made: AnyExecutor
+    executor: AnyExecutor
     if not knobs.executor_mode:
-        made = Executor(module, options, profiles=False)
+        executor = Executor(module, options, profiles=False)
     elif not knobs.profiling_mode:
-        made = KeyedExecutor(module, options, depths)
+        executor = KeyedExecutor(module, options, depths)
     else:
-        made = Executor(module, options)
-    made.make = make_executor
-    return made
+        executor = Executor(module, options)
+    executor.make = make_executor
+    return executor

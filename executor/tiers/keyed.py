@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -24,33 +25,27 @@ from ...dialect.ir.types import TensorType, type_of
 from ...dialect.profiling.input_types import with_input_types
 from ...dialect.reasons import Kind
 from ..arguments.argument_spec import ArgumentSpec, compile_recipe
-from ..compile.pending import make_request
-from ..compile.request import (
-    CompileRequest,
-    CompileResult,
-    compiler_errors,
-    keyed_pipeline,
-)
+from ..compile.pending import make_request, pipeline_options
+from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..interpret.evaluate import Evaluator
 from ..memory.destinations import Destinations
 from ..plans.link import link, run_plan
-from ..plans.options import Options
 from ..plans.plan import Plan
+from ..plans.plan_options import Options
+from ..settings.differentiation import needs_gradient
 from ..settings.events import log
-from ..settings.gradient_mode import inlines_subgraphs, needs_gradient
-from ..settings.knobs import knobs, loop_bytes
-from ..settings.user_passes import registered
-from .base import BaseExecutor, Made, Specialised
+from ..settings.knobs import knobs
+from .executor_base import BaseExecutor, PlanWithFallbacks, Specialised
 
 if TYPE_CHECKING:
-    from ..compile.cache.entry import Entry
+    from ..compile.cache.entry import CacheEntry
 
 _usage_logged = threading.Event()
 
 
 @dataclass(frozen=True)
 class KeyedState:
-    """What a spec-keyed executor holds (R2.16).
+    """The state of a spec-keyed executor (R2.16).
 
     Attributes:
         graph: IR text of the graph as imported.
@@ -109,9 +104,7 @@ class KeyedExecutor(BaseExecutor):
         """
         if len(inputs) != self._arity:
             if len(inputs) < self._arity:
-                raise ArgumentError(
-                    f"{self.options.name} needs {self._arity} inputs, {len(inputs)} given"
-                )
+                raise ArgumentError(f"{self.options.name} needs {self._arity} inputs, {len(inputs)} given")
             inputs = inputs[len(inputs) - self._arity :]
         self.count_invocation()
         return run_plan(self.plan(inputs), inputs, into)
@@ -132,11 +125,11 @@ class KeyedExecutor(BaseExecutor):
             return self.fallback_plan()
         spec = self.recipe.spec(inputs)
         with self._lock:
-            found = self.cache.get(spec)
-            if found is not None:
+            specialised = self.cache.get(spec)
+            if specialised is not None:
                 self.counters.cache_hits += 1
-                self.current = found
-                return found.plan
+                self.current = specialised
+                return specialised.plan
             if spec in self._failed:
                 return self.fallback_plan()
             ask = partial(self._asked, spec, inputs)
@@ -180,27 +173,18 @@ class KeyedExecutor(BaseExecutor):
     def _asked(self, spec: ArgumentSpec, inputs: Sequence[Any]) -> CompileRequest:
         """The compile request for a spec (R2.10)."""
         types = self.recipe.types(spec)
-        before, after = registered()
-        pipeline = keyed_pipeline(
-            knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
-            *size_hints(inputs),
-            gradients=needs_gradient(self.module, types),
-            inlines=inlines_subgraphs(), budget=knobs.activation_budget,
-            loop_bytes=loop_bytes(),
-            on_tape=self.options.gradients, exact=knobs.exact,
-            whole_loops=self._strict, before=before, after=after,
-        )  # fmt: skip
+        options = pipeline_options(self.options, gradients=needs_gradient(self.module, types), strict=self._strict)
+        units, contiguous = size_hints(inputs)
+        pipeline = replace(options, units=units, contiguous=contiguous).keyed()
         return self._request(with_input_types(self.module, types), pipeline)
 
     def _told(self, spec: ArgumentSpec, result: CompileResult) -> tuple[str, str]:
         return f"new spec: {spec}", f"plan for {spec}"
 
-    def _adopt(
-        self, spec: ArgumentSpec, request: CompileRequest, made: Made, seconds: float
-    ) -> Plan:
-        linked = made.linked
+    def _adopt(self, spec: ArgumentSpec, request: CompileRequest, new_plan: PlanWithFallbacks, seconds: float) -> Plan:
+        linked = new_plan.linked
         # Each spec has halves of its own, under the same names.
-        self.halves |= {f"{len(self.cache)}/{name}": half for name, half in made.halves.items()}
+        self.halves |= {f"{len(self.cache)}/{name}": half for name, half in new_plan.halves.items()}
         entry = Specialised(linked.plan, request, linked.result, seconds, about=str(spec))
         self.cache[spec] = self.current = entry
         self.counters.cache_misses += 1
@@ -209,29 +193,29 @@ class KeyedExecutor(BaseExecutor):
     def _request(self, module: Module, pipeline: str) -> CompileRequest:
         return make_request(module.to_mlir(), pipeline, self.options)
 
-    def _link(self, result: CompileResult) -> Made:
+    def _link(self, result: CompileResult) -> PlanWithFallbacks:
         """Load the kernels, and make an evaluator for the failing side of each guard."""
         graphs, halves = self._halved(result)
         linked = link(
             result,
             self.counters,
             self.options,
-            lambda f: self._evaluated(f, result.module),
+            lambda callee, _: self._evaluated(callee, result.module),
             graphs=graphs,
             strict=self._strict,
         )
         self._ready(linked.plan)
-        return Made(linked, {}, halves)
+        return PlanWithFallbacks(linked, {}, halves)
 
     def _evaluated(self, name: str, module: Module) -> Callable[[list], list]:
         """A function that runs the failing side of a guard op by op; its first call is logged."""
         adapt = self.options.adapter(module)
         evaluator = Evaluator(module.functions[name], module, on_op=self._count_op, adapt=adapt)
-        told = threading.Event()
+        logged = threading.Event()
 
         def run(inputs: list) -> list:
-            if not told.is_set():
-                told.set()
+            if not logged.is_set():
+                logged.set()
                 shapes = [getattr(value, "shape", ()) for value in inputs]
                 reason = "sizes or layout do not fit the kernel: runs op by op"
                 log("guard-miss", self.options.name, reason, group=name, shapes=shapes)
@@ -254,10 +238,10 @@ class KeyedExecutor(BaseExecutor):
     def debug_state(self) -> KeyedState:
         """A snapshot of the graph and the plans (R2.16)."""
         with self._lock:
-            plans = {spec: made.plan for spec, made in self.cache.items()}
+            plans = {spec: specialised.plan for spec, specialised in self.cache.items()}
             return KeyedState(self.module.to_mlir(), self._fallback, MappingProxyType(plans))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """Entries for a saved file: none, since such files serve only graphs with profiles."""
         return []
 
@@ -268,11 +252,10 @@ def size_hints(inputs: Sequence[Any]) -> tuple[str, str]:
     The hints decide which guards a plan has. They never change a result.
     """
     types = {
-        k: type_ for k, v in enumerate(inputs)
+        k: type_
+        for k, v in enumerate(inputs)
         if isinstance(v, (np.ndarray, DeviceTensor)) and isinstance(type_ := type_of(v), TensorType)
-    }  # fmt: skip
-    units = [
-        f"{k}.{axis}" for k, t in types.items() for axis, d in enumerate(t.shape or ()) if d == 1
-    ]
+    }
+    units = [f"{k}.{axis}" for k, t in types.items() for axis, d in enumerate(t.shape or ()) if d == 1]
     contiguous = [str(k) for k, t in types.items() if t.strides == "contiguous"]
     return ":".join(units), ":".join(contiguous)

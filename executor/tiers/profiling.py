@@ -19,27 +19,27 @@ from ...dialect.ir.program import Module
 from ...dialect.profiling.observers import instrument
 from ...dialect.reasons import Kind, Reason
 from ..compile.ir_dump import NO_OPT, OPTIMISED, PROFILED, SIMPLE, dump_graph
-from ..compile.pending import make_request, warm_up
-from ..compile.request import CompileRequest, CompileResult, compiler_errors, optimizing_pipeline
+from ..compile.pending import make_request, pipeline_options, warm_up
+from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..interpret.record import Record
-from ..interpret.size_history import Types, guarded_types, note_types, stable_sizes
+from ..interpret.size_history import Types, note_types, stable_sizes
 from ..memory.destinations import Destinations
 from ..plans.evaluated import profiling_plan
 from ..plans.link import link, run_plan
-from ..plans.options import Options
 from ..plans.plan import PLANS, Plan
+from ..plans.plan_options import Options
+from ..settings.device_fusion import left_devices
+from ..settings.differentiation import was_differentiated
 from ..settings.events import log
-from ..settings.gradient_mode import inlines_subgraphs, was_differentiated
-from ..settings.knobs import knobs, loop_bytes
+from ..settings.knobs import knobs
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
-from ..settings.user_passes import registered
-from .base import BaseExecutor, Made, Specialised
-from .release import SWITCH, Clock, Graph, ReleaseTimer
+from .executor_base import BaseExecutor, PlanWithFallbacks, Specialised
+from .release import SWITCH, Clock, ReleasableGraph, ReleaseTimer
 from .slow_calls import WorkLog
 from .warm_start import WarmState
 
 if TYPE_CHECKING:
-    from ..compile.cache.entry import Entry
+    from ..compile.cache.entry import CacheEntry
 
 
 UNPROFILED = Reason(Kind.UNPROFILED)
@@ -94,7 +94,7 @@ class Executor(BaseExecutor):
     ) -> None:
         super().__init__(options, work)
         self._given_depth = depth
-        self._graph = Graph(module)
+        self._graph = ReleasableGraph(module)
         self._clock = clock
         self._timer = ReleaseTimer(clock)
         self._profiles = profiles
@@ -104,8 +104,8 @@ class Executor(BaseExecutor):
     def _reset(self) -> None:
         """Drop all learnt data and read the settings again (R1.5, R1.14)."""
         super()._reset()
-        given = self.options.strategy
-        self.strategy = get_fusion_strategy() if given is None else normalize(given)
+        strategy = self.options.strategy
+        self.strategy = get_fusion_strategy() if strategy is None else normalize(strategy)
         self._depth: int | None = None
         self._timer.reset()
         self._graph.keep()
@@ -152,8 +152,8 @@ class Executor(BaseExecutor):
         return self._initial_depth() if self._depth is None else self._depth
 
     def _initial_depth(self) -> int:
-        given = self._given_depth
-        return total_depth(self.strategy) if given is None else given
+        depth = self._given_depth
+        return total_depth(self.strategy) if depth is None else depth
 
     @property
     def settled(self) -> Plan | None:
@@ -197,14 +197,14 @@ class Executor(BaseExecutor):
                 return self._profiling
             recalls = at_once and self.record.is_restored
             waits = self._strict or not self.options.background
-            made = None
+            optimized = None
             if recalls or waits:
-                made = self._specialise(KEY, self._make_request, recalls=recalls, waits=waits)
-            if made is None:
+                optimized = self._specialise(KEY, self._make_request, recalls=recalls, waits=waits)
+            if optimized is None:
                 return self._meanwhile()
             if at_once and self._timer.pending:
                 self._release()
-            return made
+            return optimized
 
     def _install(self, plan: Plan, reason: str) -> Plan:
         self._cancel()  # this plan makes a compile under way obsolete
@@ -226,10 +226,12 @@ class Executor(BaseExecutor):
         dump_graph(knobs.dump, title, self.options.name, text)
 
     def _start_profiling(self) -> None:
-        asked = self.options.profiled_runs
-        runs = knobs.profiled_runs if asked is None else asked
-        record = Record(instrument(self.module), runs)
-        self.warm = WarmState(lambda: self.module, self.history, runs, self.options)
+        setting = self.options.profiled_runs
+        runs = knobs.profiled_runs if setting is None else setting
+        # Values are observed for the fuser of device groups alone (R3.5).
+        speculates = bool(left_devices(self.options.processor.device))
+        record = Record(instrument(self.module, values=speculates), runs)
+        self.warm = WarmState(lambda: self.module, self.history, runs, self.options, values=speculates)
         with self.work.timed("recalled", self.options.name):
             self._seen = dict.fromkeys(self.warm.restore(record, self.counters, self.reasons))
 
@@ -245,14 +247,12 @@ class Executor(BaseExecutor):
 
         self.record = record
         adapt = self.options.adapter(record.module)
-        self._profiling = self._ready(
-            profiling_plan(record, self.options.name, self._count_op, on_run, adapt)
-        )  # fmt: skip
+        self._profiling = self._ready(profiling_plan(record, self.options.name, self._count_op, on_run, adapt))
         log("tier", self.options.name, "first call", tier="profiling", depth=self.depth)
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the record is ready, so that a call requests a compile."""
+        """True if the record is ready, so that a call requests a compile."""
         record = self.record
         return record is not None and record.ready
 
@@ -306,24 +306,19 @@ class Executor(BaseExecutor):
 
     def _make_request(self) -> CompileRequest:
         assert self.record is not None
-        before, after = registered()
         text = self.record.module.to_mlir()
         self._dump(PROFILED, lambda: text)
-        pipeline = optimizing_pipeline(
-            self._behavior, knobs.min_fusion_size, knobs.max_fusion_values, knobs.max_fusion_ops,
-            stable_sizes((*self.history, *self._seen)),
-            fuse=knobs.general_fuser, gradients=self._differentiates,
-            inlines=inlines_subgraphs(), budget=knobs.activation_budget,
-            loop_bytes=loop_bytes(),
-            on_tape=self.options.gradients, exact=knobs.exact,
-            whole_loops=self._strict, before=before, after=after,
-        )  # fmt: skip
-        self.request = make_request(text, pipeline, self.options)
+        options = replace(
+            pipeline_options(self.options, gradients=self._differentiates, strict=self._strict),
+            dynamic=self._behavior == "dynamic",
+            stable_sizes=stable_sizes((*self.history, *self._seen)),
+        )
+        self.request = make_request(text, options.optimizing(), self.options)
         return self.request
 
     @property
     def _differentiates(self) -> bool:
-        """Whether subgraphs are differentiated, and not fused here (R1.27)."""
+        """True if subgraphs are differentiated, and not fused here (R1.27)."""
         assert self.record is not None
         return self.options.gradients and was_differentiated(self.record.module)
 
@@ -343,7 +338,7 @@ class Executor(BaseExecutor):
         plan = self._evaluated_plan("simple", self.module)
         return self._install(plan, f"not compiled: {error.what}")
 
-    def _link(self, result: CompileResult) -> Made:
+    def _link(self, result: CompileResult) -> PlanWithFallbacks:
         """Load the kernels, make the fallback executors (R1.42) and generate the plan.
 
         This method may run on another thread without the lock, so it also writes the profile to
@@ -354,11 +349,10 @@ class Executor(BaseExecutor):
         record = self.record
         if self.warm is not None and record is not None:
             self.warm.keep(record, tuple(self._seen))
-        guarded = guarded_types(result.module)
         fallbacks: dict[str, Executor] = {}
 
-        def fallback(callee: str) -> Callable[[list], list]:
-            history = (*self.history, *guarded.get(callee, ()))
+        def fallback(callee: str, guarded: Types | None) -> Callable[[list], list]:
+            history = self.history if guarded is None else (*self.history, guarded)
             body, options = result.module.part(callee), self.options.of_fallback(callee)
             depth = self.depth - 1
             child = Executor(body, options, history, self._clock, self.work, depth=depth)
@@ -368,19 +362,16 @@ class Executor(BaseExecutor):
             return child.run
 
         graphs, halves = self._halved(result)
-        linked = link(
-            result, self.counters, self.options, fallback, self.donated, graphs,
-            strict=self._strict,
-        )  # fmt: skip
+        linked = link(result, self.counters, self.options, fallback, self.donated, graphs, strict=self._strict)
         self._ready(linked.plan).sole = self.sole
-        return Made(linked, fallbacks, halves)
+        return PlanWithFallbacks(linked, fallbacks, halves)
 
-    def _adopt(self, key: None, request: CompileRequest, made: Made, seconds: float) -> Plan:
-        result = made.linked.result
-        self.result, self.fallbacks, self.seconds = result, made.fallbacks, seconds
-        self.halves = made.halves
+    def _adopt(self, key: None, request: CompileRequest, new_plan: PlanWithFallbacks, seconds: float) -> Plan:
+        result = new_plan.linked.result
+        self.result, self.fallbacks, self.seconds = result, new_plan.fallbacks, seconds
+        self.halves = new_plan.halves
         self._dump(OPTIMISED, lambda: result.ir)
-        return self._install(made.linked.plan, f"specialised, {self._behavior}")
+        return self._install(new_plan.linked.plan, f"specialised, {self._behavior}")
 
     # --- life cycle ---------------------------------------------------------------------------
 
@@ -404,7 +395,7 @@ class Executor(BaseExecutor):
             self.options = replace(self.options, recall=False)
             super().flush()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """Entries for a saved file: profile and compile of this executor, if it has them."""
         if self.warm is None:
             return []

@@ -12,7 +12,7 @@ from ..settings.knobs import knobs
 Clock = Callable[[], float]
 
 
-class Graph:
+class ReleasableGraph:
     """A graph that can be compressed in memory and restored."""
 
     def __init__(self, module: Module) -> None:

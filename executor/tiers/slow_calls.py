@@ -52,9 +52,7 @@ class WorkLog:
         self._items: tuple[Work, ...] = ()
         self._writing = ForkLock()
 
-    def note(
-        self, what: str, seconds: float, where: str, detail: str = "", *, before_call: bool = False
-    ) -> None:
+    def note(self, what: str, seconds: float, where: str, detail: str = "", *, before_call: bool = False) -> None:
         """Record work of the current call, or with ``before_call`` of the call counted next."""
         call = self._counters.current().calls + before_call
         work = Work(call, threading.get_ident(), what, seconds, where, detail)

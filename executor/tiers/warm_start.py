@@ -22,14 +22,14 @@ from ..compile.request import CompileRequest, CompileResult
 from ..compile.user_extensions import users_op
 from ..interpret.record import Record
 from ..interpret.size_history import Types
-from ..plans.options import Options
+from ..plans.plan_options import Options
 from ..settings.events import Counters, log
 from ..settings.knobs import knobs
 
 if TYPE_CHECKING:
-    from ..compile.cache.entry import Entry
-    from ..compile.cache.key import Key
-    from ..compile.cache.profiles import Profile
+    from ..compile.cache.cache_key import Key
+    from ..compile.cache.entry import CacheEntry
+    from ..compile.cache.profiles import StoredProfile
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Packed:
         places: the source locations of the request.
     """
 
-    profile: Profile
+    profile: StoredProfile
     compile: Key | None = None
     places: tuple[Loc, ...] = ()
 
@@ -55,15 +55,17 @@ class WarmState:
         history: the input types for which outer executors have specialised this graph.
         runs: number of runs that are recorded.
         options: the executor's options.
+        values: whether values are observed that are given to attributes of ops: such profiles are others.
     """
 
     def __init__(
-        self, graph: Callable[[], Module], history: tuple[Types, ...], runs: int, options: Options
+        self, graph: Callable[[], Module], history: tuple[Types, ...], runs: int, options: Options, *, values: bool
     ) -> None:
         self._name, self._saved, self._recall = options.name, options.saved, options.recall
         self._graph, self._history, self._runs = graph, history, runs
         # Calls that are noted on the tape have profiles of their own, by what requires gradients.
         noted = f", noted on the tape {options.noted}" if options.gradients else ""
+        noted += ", values observed" if values else ""
         self._device, self._arguments = options.processor.device, options.arguments + noted
         self._packed: _Packed | None = None
 
@@ -87,9 +89,7 @@ class WarmState:
         log("profile", self._name, f"restored from {where}")
         return profile.inputs
 
-    def stored(
-        self, request: CompileRequest, counters: Counters, reasons: list[Reason]
-    ) -> CompileResult | None:
+    def stored(self, request: CompileRequest, counters: Counters, reasons: list[Reason]) -> CompileResult | None:
         """The stored compile of a request; None if there is none."""
         from ..compile.cache.lookup import stored
 
@@ -115,44 +115,45 @@ class WarmState:
         self._packed = self._packable(record, inputs, request)
 
     def entries(
-        self, record: Record | None, inputs: Sequence[Types], request: CompileRequest | None,
+        self,
+        record: Record | None,
+        inputs: Sequence[Types],
+        request: CompileRequest | None,
         result: CompileResult | None,
-    ) -> list[Entry]:  # fmt: skip
+    ) -> list[CacheEntry]:
         """The profile and the compile of an executor as entries; either may be missing."""
         from ..compile.cache.codec import to_sections
-        from ..compile.cache.entry import Entry
-        from ..compile.proof.verdict import summary
+        from ..compile.cache.entry import CacheEntry
+        from ..compile.proof.check_verdict import summary
 
         packed = self._packed
         if packed is None and record is not None and record.ready:
             packed = self._packable(record, inputs, request)
         if packed is None or self._obstacle():
             return []
-        found = [Entry(self._profile_key(), self._name, time.time(), packed.profile.to_sections())]
+        entries = [CacheEntry(self._profile_key(), self._name, time.time(), packed.profile.to_sections())]
         if result is not None and not result.faulty and packed.compile is not None:
             sections = to_sections(result, packed.places)
             about = summary(result.checks.values())
-            found.append(Entry(packed.compile, self._name, time.time(), sections, about))
-        return found
+            entries.append(CacheEntry(packed.compile, self._name, time.time(), sections, about))
+        return entries
 
-    def _packable(
-        self, record: Record, inputs: Sequence[Types], request: CompileRequest | None
-    ) -> _Packed:
-        from ..compile.cache.key import key_of, obstacle
-        from ..compile.cache.source_locations import Places
+    def _packable(self, record: Record, inputs: Sequence[Types], request: CompileRequest | None) -> _Packed:
+        from ..compile.cache.cache_key import key_of, obstacle
+        from ..compile.cache.source_locations import SourceLocations
 
         profile = self._profile(record, inputs)
         if request is None or obstacle(request):
             return _Packed(profile)
-        places = Places.of(request.ir)
+        places = SourceLocations.of(request.ir)
         return _Packed(profile, key_of(request, places), places.listed)
 
     # --- looking ------------------------------------------------------------------------------
 
-    def _find(self, reasons: list[Reason]) -> tuple[Profile | None, str]:
+    def _find(self, reasons: list[Reason]) -> tuple[StoredProfile | None, str]:
         from ..compile.cache.disk import users_cache
         from ..compile.cache.entry import CorruptEntry
-        from ..compile.cache.profiles import Profile
+        from ..compile.cache.profiles import StoredProfile
 
         obstacle, saved = self._obstacle(), self._saved
         if obstacle:
@@ -164,28 +165,28 @@ class WarmState:
             entry = saved.find(key)
             try:
                 if entry is not None:
-                    return Profile.from_sections(entry.sections), saved.path
+                    return StoredProfile.from_sections(entry.sections), saved.path
                 if not self._history:  # a fallback without a profile is normal: it may never run
                     missed = saved.why_missed(key)
             except CorruptEntry as error:
                 missed = f"the profile in {saved.path} is damaged: {error}"
         cache = users_cache()
-        found = None if cache is None else cache.find(key, Profile.from_sections, self._name)
+        profile = None if cache is None else cache.find(key, StoredProfile.from_sections, self._name)
         if missed:
-            kind = Kind.PROFILED_ANEW if found is None else Kind.CACHED_PROFILE
+            kind = Kind.PROFILED_ANEW if profile is None else Kind.CACHED_PROFILE
             reasons.append(Reason(kind, detail=missed))
-        return found, "the disk cache"
+        return profile, "the disk cache"
 
-    def _profile(self, record: Record, inputs: Sequence[Types]) -> Profile:
-        from ..compile.cache.profiles import Profile
+    def _profile(self, record: Record, inputs: Sequence[Types]) -> StoredProfile:
+        from ..compile.cache.profiles import StoredProfile
 
-        return Profile(record.observations(), tuple(inputs))
+        return StoredProfile(record.observations(), tuple(inputs))
 
     def _profile_key(self) -> Key:
         return self._identity[0]
 
     def _obstacle(self) -> str:
-        """Why profiles of this graph cannot be stored for other processes; "" = they can be."""
+        """The reason why profiles of this graph cannot be stored for other processes; "" = they can be."""
         if has_claims():
             return "register_profiled_ops holds in this process only"
         own = self._identity[1]

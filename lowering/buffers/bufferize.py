@@ -22,16 +22,16 @@ from ..schedule.body import may_reassociate
 from ..schedule.columns import NARROW
 from ..stages import run_passes
 from .complex_sums import carry_parts
-from .destinations import make_in_outputs, own_destinations, write_directly
 from .edges import set_edges_apart
 from .fitting import set_fitting_apart
 from .interchange import rounds_within_blocks
-from .join import join_elementwise
+from .joined_rounds import join_elementwise
+from .memory_choice import make_in_outputs, own_destinations, write_directly
 from .merge_parts import chain_insertions, merge_parts
 from .old_values import keep_old_values
 from .ownership import MATERIALIZE, keep_in_place
-from .products import lower_products, mark_products
-from .rare import set_rare_values_aside
+from .rare_rounds import set_rare_values_aside
+from .round_products import lower_products, mark_products
 from .sharing.rounds import mark_rounds
 from .signature import Signature, function_named
 from .temporaries import place_temporaries
@@ -46,8 +46,7 @@ _UNIQUE = "builtin.module(cse)"
 _BUFFERIZE = "builtin.module(one-shot-bufferize,canonicalize,cse,canonicalize)"
 _LOOPS = "builtin.module(func.func(convert-linalg-to-loops),canonicalize,cse,fold-memref-alias-ops)"
 _EDGES = "builtin.module(canonicalize,cse)"
-_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization",
-             "cf")  # fmt: skip
+_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub", "memref", "linalg", "bufferization", "cf")
 
 
 def has_loops(module: ir.Module) -> bool:
@@ -74,16 +73,16 @@ def bufferize(
         _ = module.context.dialects[dialect]
     text = module.operation.get_asm(enable_debug_info=True)  # refusals name the place
     with ir.Location.unknown():
-        made = ir.Module.parse(text, module.context)
-    func = made.body.operations[0].operation
+        result = ir.Module.parse(text, module.context)
+    func = result.body.operations[0].operation
     signature = Signature(func)
-    run_passes(_UNIQUE, made, "loops on tensors do not simplify")
+    run_passes(_UNIQUE, result, "loops on tensors do not simplify")
     with ir.Location.unknown(module.context):
         # Simplification would take what a row is put into for what it was taken from.
         merge_parts(func)
-    _verify(made)
-    run_passes(_FUSE, made, "loops on tensors do not simplify")
-    func = made.body.operations[0].operation
+    _verify(result)
+    run_passes(_FUSE, result, "loops on tensors do not simplify")
+    func = result.body.operations[0].operation
     with ir.Location.unknown(module.context):
         join_elementwise(func)
         chain_insertions(func)
@@ -95,20 +94,20 @@ def bufferize(
         write_directly(func)
         _check_writes(func)
         _take_memory(func, signature)
-    _verify(made)  # a pass may abort the process on what is not valid
-    run_passes(_BUFFERIZE, made, "loops on tensors do not bufferise")
-    func = made.body.operations[0].operation
+    _verify(result)  # a pass may abort the process on what is not valid
+    run_passes(_BUFFERIZE, result, "loops on tensors do not bufferise")
+    func = result.body.operations[0].operation
     with ir.Location.unknown(module.context):
         _check_copies(func)
         if on_host:
             share_written(func, signature)
         _write_copies(func)
         workspace, signature.freed = place_temporaries(func, signature.symbols)
-        calls = lower_products(made, func, on_host)
+        calls = lower_products(result, func, on_host)
         _add_in_order(func)
         carry_parts(func)
-    run_passes(_LOOPS, made, "loops on memory do not lower")
-    func = function_named(made, signature.name)  # declarations of products may stand before it
+    run_passes(_LOOPS, result, "loops on memory do not lower")
+    func = function_named(result, signature.name)  # declarations of products may stand before it
     with ir.Location.unknown(module.context):
         if on_host:
             rounds_within_blocks(func)
@@ -117,10 +116,10 @@ def bufferize(
         fitting = on_host and set_fitting_apart(func)
         mark_rounds(func)
         edges = on_host and set_edges_apart(func)
-        made.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
+        result.operation.attributes[MARK] = ir.StringAttr.get(str(workspace))
     if edges or fitting:
-        run_passes(_EDGES, made, "the edges of loops do not simplify")
-    return made, signature, workspace, calls
+        run_passes(_EDGES, result, "the edges of loops do not simplify")
+    return result, signature, workspace, calls
 
 
 def _verify(module: ir.Module) -> None:
@@ -148,23 +147,19 @@ def _take_memory(func: ir.Operation, signature: Signature) -> None:
     with start:
         for value, memory in zip(old, new, strict=False):
             if isinstance(value.type, ir.RankedTensorType):
-                made = emit("bufferization.to_tensor", value.type, memory, restrict=unit)
-                value.replace_all_uses_with(made)
+                tensor = emit("bufferization.to_tensor", value.type, memory, restrict=unit)
+                value.replace_all_uses_with(tensor)
         for type_, memory in zip(signature.result_types, new[count:], strict=False):
             outputs.append(
-                emit("bufferization.to_tensor", type_, memory, restrict=unit, writable=unit)
-                if type_.rank else None
-            )  # fmt: skip
+                emit("bufferization.to_tensor", type_, memory, restrict=unit, writable=unit) if type_.rank else None
+            )
     for value, size in zip(old[count:], sizes, strict=True):
         value.replace_all_uses_with(size)
     end = list(block.operations)[-1].operation
     make_in_outputs(list(end.operands), outputs)
     with ir.InsertionPoint(end):
         for value, memory in zip(list(end.operands), new[count:], strict=False):
-            ir.Operation.create(
-                MATERIALIZE, operands=[value, memory],
-                attributes={"restrict": unit, "writable": unit},
-            )  # fmt: skip
+            ir.Operation.create(MATERIALIZE, operands=[value, memory], attributes={"restrict": unit, "writable": unit})
         ir.Operation.create("func.return")
     end.erase()
     for number in reversed(range(len(old))):
@@ -192,8 +187,8 @@ def _write_constants(func: ir.Operation) -> None:
                 emit("arith.constant", type_.element_type, value=value)
                 for value in _elements(ir.DenseElementsAttr(op.attributes["value"]), type_)
             ]
-            made = emit("tensor.from_elements", type_, *elements)
-        op.results[0].replace_all_uses_with(made)
+            tensor = emit("tensor.from_elements", type_, *elements)
+        op.results[0].replace_all_uses_with(tensor)
         op.erase()
 
 
@@ -219,11 +214,9 @@ def _check_writes(func: ir.Operation) -> None:
         op.name in ("tensor.insert", "tensor.insert_slice", MATERIALIZE)
         or (op.name.startswith("linalg.") and len(op.results) > 0)
         for op in walk(func)
-    )  # fmt: skip
+    )
     if writes > MOST_WRITES:
-        raise LoweringError(
-            f"its loops write arrays at {writes} places, of which {MOST_WRITES} are analysed"
-        )
+        raise LoweringError(f"its loops write arrays at {writes} places, of which {MOST_WRITES} are analysed")
 
 
 def _check_copies(func: ir.Operation) -> None:
@@ -249,15 +242,12 @@ def _check_block(block: ir.Block, around: int = 0) -> None:
 
 
 def _work(op: ir.Operation) -> int:
-    """How many axes the largest array has that an operation computes, itself or in loops."""
+    """The number of axes of the largest array that an operation computes, itself or in loops."""
     if op.name == "linalg.generic":
         return len(ir.ArrayAttr(op.attributes["iterator_types"]))
     if op.name == "linalg.fill":
         return ir.MemRefType(op.operands[1].type).rank
-    inside = [
-        _work(view.operation) for region in op.regions for block in region.blocks
-        for view in block.operations
-    ]  # fmt: skip
+    inside = [_work(view.operation) for region in op.regions for block in region.blocks for view in block.operations]
     if op.name == "scf.for":
         return 1 + max(inside)
     return max(inside, default=0) if op.name == "scf.if" else 0
@@ -268,9 +258,11 @@ def _write_copies(func: ir.Operation) -> None:
     for op in [op for op in walk(func) if op.name == "memref.copy"]:
         with ir.InsertionPoint(op), op.location:
             copy = ir.Operation.create(
-                "linalg.copy", operands=list(op.operands), regions=1,
+                "linalg.copy",
+                operands=list(op.operands),
+                regions=1,
                 attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])},
-            )  # fmt: skip
+            )
             fill_region(copy)
         op.erase()
 
@@ -289,26 +281,23 @@ def _add_in_order(func: ir.Operation) -> None:
         for inner in walk(op):
             if may_reassociate(inner):
                 flags = str(inner.attributes["fastmath"])
-                kept = "contract" if "contract" in flags else "none"
-                inner.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{kept}>")
+                flag = "contract" if "contract" in flags else "none"
+                inner.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flag}>")
 
 
 def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool, versions: bool) -> bool:
     """Functions inline, as in other kernels, for the same results; False: there are none."""
-    found = False
+    has_functions = False
     for op in list(walk(func)):
         if op.name.startswith("math.") or op.name == "arith.remf":
             with ir.InsertionPoint(op), op.location:
-                value = expand(
-                    op.name.split(".")[1], list(op.operands),
-                    slow_subnormals=slow_subnormals, fused=fused,
-                )  # fmt: skip
+                value = expand(op.name.split(".")[1], list(op.operands), slow_subnormals=slow_subnormals, fused=fused)
             if value is not None:
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
-                found = True
+                has_functions = True
     set_rare_values_aside(func, versions)
-    return found
+    return has_functions
 
 
 __all__ = ["MARK", "bufferize", "has_control_flow", "has_loops"]

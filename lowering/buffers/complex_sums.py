@@ -20,11 +20,10 @@ def _split(loop: ir.Operation) -> None:
     low, high, step, *inits = loop.operands
     with ir.InsertionPoint(loop), loop.location:
         begin = [part for value in inits for part in _parts(value)]
-        made = ir.Operation.create(
-            "scf.for", results=[v.type for v in begin], operands=[low, high, step, *begin],
-            regions=1,
-        )  # fmt: skip
-    block = made.regions[0].blocks.append(ir.IndexType.get(), *[v.type for v in begin])
+        new_loop = ir.Operation.create(
+            "scf.for", results=[v.type for v in begin], operands=[low, high, step, *begin], regions=1
+        )
+    block = new_loop.regions[0].blocks.append(ir.IndexType.get(), *[v.type for v in begin])
     with ir.InsertionPoint(block), loop.location:
         index, *carried = block.arguments
         whole = [index, *_joined(carried, [v.type for v in inits])]
@@ -33,11 +32,9 @@ def _split(loop: ir.Operation) -> None:
             old.replace_all_uses_with(new)
         for op in inside:
             block.append(op)
-        ir.Operation.create(
-            "scf.yield", operands=[part for value in end.operands for part in _parts(value)]
-        )
+        ir.Operation.create("scf.yield", operands=[part for value in end.operands for part in _parts(value)])
     with ir.InsertionPoint(loop), loop.location:
-        results = _joined(list(made.results), [v.type for v in inits])
+        results = _joined(list(new_loop.results), [v.type for v in inits])
     for old, new in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
@@ -51,12 +48,11 @@ def _parts(value: ir.Value) -> list[ir.Value]:
 
 
 def _joined(parts: list[ir.Value], types: list[ir.Type]) -> list[ir.Value]:
-    given = iter(parts)
+    values = iter(parts)
     return [
-        emit("complex.create", type_, next(given), next(given))
-        if isinstance(type_, ir.ComplexType) else next(given)
+        emit("complex.create", type_, next(values), next(values)) if isinstance(type_, ir.ComplexType) else next(values)
         for type_ in types
-    ]  # fmt: skip
+    ]
 
 
 __all__ = ["carry_parts"]

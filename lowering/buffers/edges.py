@@ -37,9 +37,9 @@ class _Place:
 
     @property
     def ahead(self) -> int | None:
-        """What is added to an index that grows, if it is known and small."""
-        known = not self.falls and not self.rest.terms and abs(self.rest.const) < _NEAR
-        return self.rest.const if known else None
+        """The number by which a growing index is increased, if it is known and small."""
+        is_known = not self.falls and not self.rest.terms and abs(self.rest.const) < _NEAR
+        return self.rest.const if is_known else None
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class _Question:
 
 def set_edges_apart(func: ir.Operation) -> bool:
     """Split the innermost loops of a function that ask for their edges; False: there are none."""
-    found = False
+    changed = False
     for loop in [op for op in walk(func) if op.name == "scf.for"]:
         inner = list(walk(loop))
         if LOOP in loop.attributes or len(inner) > _MOST or any(op.name in _KEPT for op in inner):
@@ -75,26 +75,24 @@ def set_edges_apart(func: ir.Operation) -> bool:
         questions = _questions(inner, loop)
         if questions:
             _split(loop, inner, questions)
-            found = True
-    return found
+            changed = True
+    return changed
 
 
 def _questions(inner: Sequence[ir.Operation], loop: ir.Operation) -> list[_Question]:
-    """What the rounds in the middle of a loop ask, and what need not be asked there."""
-    found: list[_Question] = []
+    """The questions that rounds in the middle of a loop ask, and those that need not be asked there."""
+    questions: list[_Question] = []
     answers: dict[ir.Operation, bool] = {}
     for op in inner:
         if op.name == "arith.cmpi" and _is_reached(op, loop, answers):
-            asked = list(_asked(op, loop))
-            found += asked
-            answers.update((q.test, q.middle) for q in asked)
-    return found
+            new = list(_asked(op, loop))
+            questions += new
+            answers.update((q.test, q.middle) for q in new)
+    return questions
 
 
-def _is_reached(
-    op: ir.Operation, loop: ir.Operation, answers: Mapping[ir.Operation, bool]
-) -> bool:  # fmt: skip
-    """Whether rounds with these answers come to an operation, as far as branches tell."""
+def _is_reached(op: ir.Operation, loop: ir.Operation, answers: Mapping[ir.Operation, bool]) -> bool:
+    """True if rounds with these answers come to an operation, as far as branches tell."""
     while op != loop:
         block, op = op.block, op.parent.operation
         if op.name == "scf.if" and not isinstance(op.operands[0], ir.BlockArgument):
@@ -105,7 +103,7 @@ def _is_reached(
 
 
 def _asked(test: ir.Operation, loop: ir.Operation) -> Iterator[_Question]:
-    """What a comparison asks of the index of a loop, if few rounds have another answer."""
+    """The questions that a comparison asks of the index of a loop, if few rounds have another answer."""
     predicate = ir.IntegerAttr(test.attributes["predicate"]).value
     index, bound = test.operands
     place = _place(index, loop)
@@ -136,9 +134,7 @@ def _asked(test: ir.Operation, loop: ir.Operation) -> Iterator[_Question]:
     yield _Question(test, bound, place, since, (predicate >= _SGT) == is_first, is_first)
 
 
-def _split(
-    loop: ir.Operation, inner: Sequence[ir.Operation], questions: Sequence[_Question]
-) -> None:
+def _split(loop: ir.Operation, inner: Sequence[ir.Operation], questions: Sequence[_Question]) -> None:
     index = loop.operands[0].type
     low, high = loop.operands[0], loop.operands[1]
     begin, end = low, high
@@ -171,10 +167,7 @@ def _split(
     loop.erase()
 
 
-def _answer(
-    copy: ir.Operation, inner: Sequence[ir.Operation], questions: Sequence[_Question],
-    is_middle: bool,
-) -> None:  # fmt: skip
+def _answer(copy: ir.Operation, inner: Sequence[ir.Operation], questions: Sequence[_Question], is_middle: bool) -> None:
     """Put the answers of the middle, or the opposite ones, into a copy of a loop."""
     places = {op: place for place, op in enumerate(inner)}
     copied = list(walk(copy))
@@ -182,8 +175,8 @@ def _answer(
         test, truth = copied[places[question.test]], question.middle == is_middle
         with ir.InsertionPoint(test):
             value = ir.IntegerAttr.get(int_type(1), int(truth))
-            known = emit("arith.constant", int_type(1), value=value)
-        test.results[0].replace_all_uses_with(known)
+            answer = emit("arith.constant", int_type(1), value=value)
+        test.results[0].replace_all_uses_with(answer)
 
 
 def _turn(question: _Question, index: ir.Type, near: list[ir.Value]) -> ir.Value:
@@ -222,7 +215,7 @@ def _limit(question: _Question, index: ir.Type, near: list[ir.Value]) -> ir.Valu
 
 
 def _is_below(value: ir.Value, number: int) -> ir.Value:
-    """Whether a value is at least 0, and below a number."""
+    """True where a value is at least 0, and below a number."""
     limit = _number(number, value.type)
     return emit("arith.cmpi", int_type(1), value, limit, predicate=_predicate(_ULT))
 
@@ -249,10 +242,10 @@ def _predicate(number: int) -> ir.IntegerAttr:
 
 def _place(value: ir.Value, loop: ir.Operation) -> _Place | None:
     """A value as a place that follows from the index of a loop by steps of one."""
-    found = linear(value)
+    expression = linear(value)
     index = loop.regions[0].blocks[0].arguments[0]
-    factor = found.factor(index)
-    rest = found.plus(Linear({index: 1}), -factor)
+    factor = expression.factor(index)
+    rest = expression.plus(Linear({index: 1}), -factor)
     if abs(factor) != 1 or any(is_inside(v, loop) for v in rest.terms):
         return None
     if any(abs(number) > _FAR for number in (rest.const, *rest.terms.values())):

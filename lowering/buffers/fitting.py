@@ -22,7 +22,7 @@ _KEPT = ("scf.for", "scf.while", "memref.alloc", "memref.alloca")
 
 def set_fitting_apart(func: ir.Operation) -> bool:
     """Version the innermost loops whose places are below numbers; False: there are none."""
-    found = False
+    changed = False
     for loop in [op for op in walk(func) if op.name == "scf.for"]:
         inner = list(walk(loop))
         if LOOP in loop.attributes or len(inner) > _MOST or any(op.name in _KEPT for op in inner):
@@ -30,8 +30,8 @@ def set_fitting_apart(func: ir.Operation) -> bool:
         answered = {place: pair for place, op in enumerate(inner) for pair in _bounds(op, loop)}
         if answered:
             _version(loop, answered)
-            found = True
-    return found
+            changed = True
+    return changed
 
 
 def _bounds(test: ir.Operation, loop: ir.Operation) -> Iterator[tuple[ir.Value, ir.Value]]:
@@ -45,11 +45,11 @@ def _bounds(test: ir.Operation, loop: ir.Operation) -> Iterator[tuple[ir.Value, 
         condition = op.operands[0] if op.name == "scf.if" else None
         if condition is None or isinstance(condition, ir.BlockArgument):
             continue
-        known = condition.owner.operation
-        if block not in list(op.regions[0].blocks) or not _is_below(known):
+        comparison = condition.owner.operation
+        if block not in list(op.regions[0].blocks) or not _is_below(comparison):
             continue
-        if known.operands[0] == place and _is_steady(known.operands[1], loop):
-            yield known.operands[1], size
+        if comparison.operands[0] == place and _is_steady(comparison.operands[1], loop):
+            yield comparison.operands[1], size
             return
 
 
@@ -58,7 +58,7 @@ def _is_below(op: ir.Operation) -> bool:
 
 
 def _is_steady(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether a value is the same in all rounds, and can be computed before the loop."""
+    """True if a value is the same in all rounds, and can be computed before the loop."""
     if not is_inside(value, loop):
         return True
     op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
@@ -81,12 +81,8 @@ def _version(loop: ir.Operation, answered: dict[int, tuple[ir.Value, ir.Value]])
         predicate = ir.IntegerAttr.get(int_type(64), _ULE)
         for number, size in dict.fromkeys(answered.values()):
             ends = (_before(number, loop), _before(size, loop))
-            fits = emit(
-                "arith.andi", truth, fits, emit("arith.cmpi", truth, *ends, predicate=predicate)
-            )
-        choice = ir.Operation.create(
-            "scf.if", results=[r.type for r in loop.results], operands=[fits], regions=2
-        )
+            fits = emit("arith.andi", truth, fits, emit("arith.cmpi", truth, *ends, predicate=predicate))
+        choice = ir.Operation.create("scf.if", results=[r.type for r in loop.results], operands=[fits], regions=2)
     for old, new in zip(loop.results, choice.results, strict=True):
         old.replace_all_uses_with(new)
     usual, whole = (region.blocks.append() for region in choice.regions)
@@ -96,8 +92,8 @@ def _version(loop: ir.Operation, answered: dict[int, tuple[ir.Value, ir.Value]])
     copied = list(walk(copy))
     for place in answered:
         with ir.InsertionPoint(copied[place]), loop.location:
-            known = emit("arith.constant", truth, value=ir.IntegerAttr.get(truth, 1))
-        copied[place].results[0].replace_all_uses_with(known)
+            answer = emit("arith.constant", truth, value=ir.IntegerAttr.get(truth, 1))
+        copied[place].results[0].replace_all_uses_with(answer)
     with ir.InsertionPoint(whole), loop.location:
         end = ir.Operation.create("scf.yield", operands=list(loop.results))
     loop.move_before(end)

@@ -61,7 +61,7 @@ def _is_at_rest(op: ir.Operation) -> bool:
 
 
 def _is_elementwise(loop: ir.Operation, nest: list[ir.Operation]) -> bool:
-    """Whether each element that a round writes is read and written by its own iterations alone."""
+    """True if each element that a round writes is read and written by its own iterations alone."""
     indices = [op.regions[0].blocks[0].arguments[0] for op in nest]
     bounds = [v for op in nest for v in list(op.operands)[:3]]
     if any(is_inside(v, loop) for v in bounds):
@@ -74,17 +74,19 @@ def _is_elementwise(loop: ir.Operation, nest: list[ir.Operation]) -> bool:
         elif not op.name.startswith(_PURE) and op.name not in ("scf.for", "scf.yield"):
             return False
     written = {memory for memory, _, writes in accesses if writes}
-    return bool(written) and all(map(_is_own, written)) and all(
-        at == indices if memory in written else _is_own(memory) for memory, at, _ in accesses
-    )  # fmt: skip
+    return (
+        bool(written)
+        and all(map(_is_own, written))
+        and all(at == indices if memory in written else _is_own(memory) for memory, at, _ in accesses)
+    )
 
 
 def _is_own(memory: ir.Value) -> bool:
-    """Whether nothing else names this memory, and rounds may find in it what they left."""
+    """True if nothing else names this memory, and rounds may find in it what they left."""
     if isinstance(memory, ir.BlockArgument):
         return memory.owner.owner.operation.name == "func.func"
-    made = memory.owner.operation
-    return made.name in ("memref.view", "memref.alloca") and LOOP not in made.attributes
+    op = memory.owner.operation
+    return op.name in ("memref.view", "memref.alloca") and LOOP not in op.attributes
 
 
 def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
@@ -94,10 +96,10 @@ def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
     if not outer and not blocks:
         return
     for op in outer:
-        made = _loop_before(loop, *list(op.operands)[:3])
-        loop.move_before(made.body.operations[0])
+        new_loop = _loop_before(loop, *list(op.operands)[:3])
+        loop.move_before(new_loop.body.operations[0])
         body = op.regions[0].blocks[0]
-        body.arguments[0].replace_all_uses_with(made.induction_variable)
+        body.arguments[0].replace_all_uses_with(new_loop.induction_variable)
         for view in list(body.operations)[:-1]:
             view.operation.move_before(op)
         op.erase()
@@ -105,9 +107,9 @@ def _exchange(loop: ir.Operation, nest: list[ir.Operation]) -> None:
         low, high = list(divided.operands)[:2]
         with ir.InsertionPoint(loop), loop.location:
             step = emit("arith.constant", low.type, value=ir.IntegerAttr.get(low.type, most))
-        made = _loop_before(loop, low, high, step)
-        first = made.induction_variable
-        loop.move_before(made.body.operations[0])
+        new_loop = _loop_before(loop, low, high, step)
+        first = new_loop.induction_variable
+        loop.move_before(new_loop.body.operations[0])
         with ir.InsertionPoint(loop), loop.location:
             end = emit("arith.addi", low.type, first, step)
             end = emit("arith.minsi", low.type, end, high)
@@ -128,23 +130,23 @@ def _divided(nest: list[ir.Operation]) -> tuple[int, int]:
 
 
 def _extent(loop: ir.Operation) -> int | None:
-    """How many iterations a loop has; None where its bounds are not known, or its step is not 1."""
+    """The number of iterations that a loop has; None where its bounds are not known, or its step is not 1."""
     low, high, step = (constant_of(v) for v in list(loop.operands)[:3])
     return None if low is None or high is None or step != 1 else high - low
 
 
 def _blocks(loop: ir.Operation, most: int) -> bool:
-    """Whether a loop is, or may be, longer than a block; its step has to be 1 for that."""
+    """True if a loop is, or may be, longer than a block; its step has to be 1 for that."""
     extent = _extent(loop)
     return constant_of(loop.operands[2]) == 1 and (extent is None or extent > most)
 
 
 def _loop_before(loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Value) -> scf.ForOp:
     with ir.InsertionPoint(loop), loop.location:
-        made = scf.ForOp(low, high, step)
-        with ir.InsertionPoint(made.body):
+        new_loop = scf.ForOp(low, high, step)
+        with ir.InsertionPoint(new_loop.body):
             ir.Operation.create("scf.yield")
-    return made
+    return new_loop
 
 
 __all__ = ["rounds_within_blocks"]

@@ -15,15 +15,15 @@ from ...dialect.errors import InternalError
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from ..linalg.parts import sliced
-from .places import LISTS, enclosing, is_part, order_in, same_part
+from .positions import LISTS, enclosing, is_part, order_in, same_part
 
 Number = Union[int, ir.Value]
 _OPEN = ir.ShapedType.get_dynamic_size()
 _EXTRACT, _INSERT = "tensor.extract_slice", "tensor.insert_slice"
 
 
-class Part(NamedTuple):
-    """Where a part of an array begins on each axis, its sizes, its steps; the axes it has."""
+class ArrayPart(NamedTuple):
+    """A part of an array: where it begins on each axis, its sizes, its steps; the axes it has."""
 
     offsets: list[Number]
     sizes: list[Number]
@@ -92,26 +92,26 @@ def _element(op: ir.Operation) -> None:
 
 def _put(op: ir.Operation) -> None:
     """Replace in an array what is replaced in a part of it that is put back."""
-    made = _made_by(op.operands[0], _INSERT, "tensor.insert")
-    if made is None or not is_part(made.operands[1], op):
+    insert = _made_by(op.operands[0], _INSERT, "tensor.insert")
+    if insert is None or not is_part(insert.operands[1], op):
         return
-    base, part = op.operands[1], _part(op, made.results[0].type)
-    inner = _part(made, made.operands[0].type) if made.name == _INSERT else None
-    if part is None or (inner is None and made.name == _INSERT):
+    base, part = op.operands[1], _part(op, insert.results[0].type)
+    inner = _part(insert, insert.operands[0].type) if insert.name == _INSERT else None
+    if part is None or (inner is None and insert.name == _INSERT):
         return
-    if not _read_from_array(op, made.results[0]):
+    if not _read_from_array(op, insert.results[0]):
         return
     with ir.InsertionPoint(op), op.location:
         if inner is not None:
-            values = [made.operands[0], base]
+            values = [insert.operands[0], base]
             new = _sliced(_INSERT, base.type, values, _joined(part, inner))
         else:
-            where = _places(part, list(made.operands)[2:])
-            new = emit("tensor.insert", base.type, made.operands[0], base, *where)
+            where = _places(part, list(insert.operands)[2:])
+            new = emit("tensor.insert", base.type, insert.operands[0], base, *where)
     op.results[0].replace_all_uses_with(new)
     op.erase()
-    if not list(made.results[0].uses):
-        made.erase()
+    if not list(insert.results[0].uses):
+        insert.erase()
 
 
 def _read_from_array(op: ir.Operation, value: ir.Value) -> bool:
@@ -144,31 +144,31 @@ def _made_by(value: ir.Value, *names: str) -> ir.Operation | None:
     return value.owner.operation
 
 
-def _part(op: ir.Operation, type_: ir.Type) -> Part | None:
+def _part(op: ir.Operation, type_: ir.Type) -> ArrayPart | None:
     """The part that an operation takes or replaces, which has this type.
 
     None where axes of size 1 are left away and others are not: which of them, types do not tell.
     """
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    given = iter(list(op.operands)[sum(counts[:-3]) :])
+    operands = iter(list(op.operands)[sum(counts[:-3]) :])
     lists: list[list[Number]] = []
     for name in LISTS:
         static = ir.DenseI64ArrayAttr(op.attributes[name])
-        lists.append([next(given) if n == _OPEN else n for n in static])
+        lists.append([next(operands) if n == _OPEN else n for n in static])
     shape, axes = ir.RankedTensorType(type_).shape, list[int]()
     for axis, size in enumerate(lists[1]):
-        wanted = shape[len(axes)] if len(axes) < len(shape) else None
-        if (size if isinstance(size, int) else _OPEN) == wanted:
+        extent = shape[len(axes)] if len(axes) < len(shape) else None
+        if (size if isinstance(size, int) else _OPEN) == extent:
             axes.append(axis)
     if len(axes) < len(lists[1]) and 1 in shape:
         return None
     if len(axes) != len(shape):
         raise InternalError(f"{op.name} has a part of a shape that its sizes do not give")
     offsets, sizes, strides = lists
-    return Part(offsets, sizes, strides, axes)
+    return ArrayPart(offsets, sizes, strides, axes)
 
 
-def _joined(outer: Part, inner: Part) -> Part:
+def _joined(outer: ArrayPart, inner: ArrayPart) -> ArrayPart:
     """A part of a part, as one of the array; its axes are those of the array that it keeps."""
     offsets, strides = list(outer.offsets), list(outer.strides)
     sizes: list[Number] = [1] * len(outer.sizes)
@@ -177,18 +177,18 @@ def _joined(outer: Part, inner: Part) -> Part:
         offsets[axis] = _sum(outer.offsets[axis], _product(inner.offsets[number], step))
         sizes[axis] = inner.sizes[number]
         strides[axis] = _product(inner.strides[number], step)
-    return Part(offsets, sizes, strides, [outer.axes[k] for k in inner.axes])
+    return ArrayPart(offsets, sizes, strides, [outer.axes[k] for k in inner.axes])
 
 
-def _places(part: Part, indices: Sequence[ir.Value]) -> list[ir.Value]:
-    """Where in the array an element of a part is."""
-    found = list(part.offsets)
+def _places(part: ArrayPart, indices: Sequence[ir.Value]) -> list[ir.Value]:
+    """The place in the array of an element of a part."""
+    places = list(part.offsets)
     for axis, index in zip(part.axes, indices, strict=True):
-        found[axis] = _sum(part.offsets[axis], _product(index, part.strides[axis]))
-    return [_value(n) for n in found]
+        places[axis] = _sum(part.offsets[axis], _product(index, part.strides[axis]))
+    return [_value(n) for n in places]
 
 
-def _sliced(name: str, type_: ir.Type, values: Sequence[ir.Value], part: Part) -> ir.Value:
+def _sliced(name: str, type_: ir.Type, values: Sequence[ir.Value], part: ArrayPart) -> ir.Value:
     return sliced(name, type_, values, part.offsets, part.sizes, part.strides)
 
 

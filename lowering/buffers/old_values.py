@@ -1,4 +1,4 @@
-"""What a round reads of an array as it was before a write: read earlier, or kept in a copy.
+"""Elements that a round reads of an array as it was before a write: read earlier, or kept in a copy.
 
 Bufferisation would make the write elsewhere, and then the round would not leave the array where it
 found it, for which it refuses the loop.
@@ -12,7 +12,7 @@ from ...dialect.mlir.rewrite import walk
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
 from .ownership import root, source
-from .places import enclosing, order_in
+from .positions import enclosing, order_in
 
 # Operation -> the operand that it writes to.
 _WRITES = {"tensor.insert": 1, "tensor.insert_slice": 1}
@@ -50,9 +50,8 @@ def _settle(write: ir.Operation, value: ir.Value) -> None:
         return
     with ir.InsertionPoint(write), write.location:
         copy = emit(
-            "bufferization.alloc_tensor", value.type, value,
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
-        )  # fmt: skip
+            "bufferization.alloc_tensor", value.type, value, operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0])
+        )
     for user in late:
         for number, operand in enumerate(user.operands):
             if operand == value:
@@ -81,9 +80,8 @@ def _read_before(user: ir.Operation, write: ir.Operation, order: dict[ir.Operati
 
 
 def _add_makers(
-    values: list[ir.Value], write: ir.Operation, order: dict[ir.Operation, int],
-    moved: list[ir.Operation],
-) -> bool:  # fmt: skip
+    values: list[ir.Value], write: ir.Operation, order: dict[ir.Operation, int], moved: list[ir.Operation]
+) -> bool:
     """Add what computes values behind a write; False where that is more than arithmetic.
 
     Elements of other arrays, which the block is given, are read as well.
@@ -94,57 +92,51 @@ def _add_makers(
         value = waiting.pop()
         if isinstance(value, ir.BlockArgument):
             continue
-        made = value.owner.operation
-        if made not in order or order[made] < order[write] or made in moved:
+        op = value.owner.operation
+        if op not in order or order[op] < order[write] or op in moved:
             continue
-        if made.name == "tensor.extract":
-            array = made.operands[0]
+        if op.name == "tensor.extract":
+            array = op.operands[0]
             is_given = isinstance(array, ir.BlockArgument) or array.owner.operation not in order
             if not is_given or source(array) in written:
                 return False
-        elif not _is_arithmetic(made):
+        elif not _is_arithmetic(op):
             return False
-        moved.append(made)
-        waiting += [
-            v for op in [made, *walk(made)] for v in op.operands
-            if not isinstance(v.type, ir.RankedTensorType)
-        ]  # fmt: skip
+        moved.append(op)
+        waiting += [v for o in [op, *walk(op)] for v in o.operands if not isinstance(v.type, ir.RankedTensorType)]
     return True
 
 
 def _is_arithmetic(op: ir.Operation) -> bool:
-    """Whether an operation computes numbers alone, in branches, too, which may end a run."""
+    """True if an operation computes numbers alone, in branches, too, which may end a run."""
     if op.name == "scf.if":
-        return all(
-            inner.name in ("scf.yield", ASSERT) or _is_arithmetic(inner)
-            for inner in walk(op) if inner != op
-        )  # fmt: skip
+        return all(inner.name in ("scf.yield", ASSERT) or _is_arithmetic(inner) for inner in walk(op) if inner != op)
     return op.name.startswith(_ARITHMETIC)
 
 
 def _speaks_of(test: ir.Operation, indices: list[ir.Value]) -> bool:
-    """Whether a test is about one of these indices, or what they are computed of."""
+    """True if a test is about one of these indices, or what they are computed of."""
     return not _computed_of(list(test.operands)).isdisjoint(_computed_of(indices))
 
 
 def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
     """The values that others are computed of by arithmetic, constants left aside."""
-    found, waiting = set[ir.Value](), list(values)
+    sources, waiting = set[ir.Value](), list(values)
     while waiting:
         value = waiting.pop()
-        if value in found:
+        if value in sources:
             continue
         if isinstance(value, ir.BlockArgument):
-            found.add(value)
+            sources.add(value)
             continue
-        made = value.owner.operation
-        if made.name != "arith.constant":
-            found.add(value)
-            if made.name == "tensor.extract":
-                waiting += list(made.operands)[1:]
-            elif _is_arithmetic(made):
-                waiting += list(made.operands)
-    return found
+        producer = value.owner.operation
+        if producer.name != "arith.constant":
+            sources.add(value)
+            if producer.name == "tensor.extract":
+                waiting += list(producer.operands)[1:]
+            elif _is_arithmetic(producer):
+                waiting += list(producer.operands)
+    return sources
 
 
 __all__ = ["keep_old_values"]

@@ -1,7 +1,11 @@
-"""Whose memory a tensor is in a loop: what makes every round leave its result where it found it.
+"""The owner of each tensor's memory in a loop: every round leaves its result where it found the array.
 
-One-shot bufferisation takes a loop only if each value that a round yields lies in the memory of the
-value that the round was given. What is made anew is copied there, unless it can be made there.
+One-shot bufferisation takes a loop only if each tensor that a round yields lies in the memory of the
+tensor that the round was given in its place. A round that computes a new tensor therefore either computes
+it in that memory (`destinations`), or copies it there at its end, which this module adds:
+
+    yield %new                                      %kept = materialize %new in %given
+                                              ->    yield %kept
 """
 
 from __future__ import annotations
@@ -31,10 +35,10 @@ def root(value: ir.Value) -> ir.Value:
         elif op.name == "scf.for":
             value = op.operands[3 + number]
         elif op.name == "scf.while":
-            found = root(terminator_of(op.regions[0].blocks[0]).operands[1 + number])
-            if not isinstance(found, ir.BlockArgument) or found.owner.owner != op:
+            base = root(terminator_of(op.regions[0].blocks[0]).operands[1 + number])
+            if not isinstance(base, ir.BlockArgument) or base.owner.owner != op:
                 return value
-            value = op.operands[found.arg_number]
+            value = op.operands[base.arg_number]
         elif op.name == "scf.if":
             one, two = (root(terminator_of(r.blocks[0]).operands[number]) for r in op.regions)
             if one != two:
@@ -106,10 +110,10 @@ def _with_places(op: ir.Operation) -> ir.Operation:
     """
     first, second = (region.blocks[0] for region in op.regions)
     end = terminator_of(first)
-    condition, *passed = end.operands
+    condition, *values = end.operands
     handed: list[ir.Value] = list(first.arguments)
     places = []
-    for value in passed:
+    for value in values:
         base = root(value)
         of_loop = isinstance(base, ir.BlockArgument) and base.owner == first
         if isinstance(value.type, ir.RankedTensorType):
@@ -127,42 +131,44 @@ def _with_places(op: ir.Operation) -> ir.Operation:
             ir.Operation.create("scf.condition", operands=[condition, *handed])
         end.erase()
         with ir.InsertionPoint(op):
-            made = ir.Operation.create(
+            new_loop = ir.Operation.create(
                 "scf.while", results=[v.type for v in handed], operands=list(op.operands), regions=2
-            )  # fmt: skip
+            )
         before = list(second.arguments)
         after = [second.add_argument(v.type, op.location) for v in handed]
         for old, place in zip(before, places, strict=True):
             old.replace_all_uses_with(after[place])
         for number in reversed(range(len(before))):
             second.erase_argument(number)
-        for block, region in zip((first, second), made.regions, strict=True):
+        for block, region in zip((first, second), new_loop.regions, strict=True):
             block.append_to(region)
     for old, place in zip(op.results, places, strict=True):
-        old.replace_all_uses_with(made.results[place])
+        old.replace_all_uses_with(new_loop.results[place])
     op.erase()
-    return made
+    return new_loop
 
 
-def _keep(block: ir.Block, given: Sequence[ir.Value]) -> None:
+def _keep(block: ir.Block, targets: Sequence[ir.Value]) -> None:
     end = terminator_of(block)
     values = list(end.operands)
     moved = [
-        k for k, (v, g) in enumerate(zip(values, given, strict=True))
+        k
+        for k, (v, g) in enumerate(zip(values, targets, strict=True))
         if isinstance(v.type, ir.RankedTensorType) and root(v) != g
-    ]  # fmt: skip
+    ]
     # What another value lies in may be written meanwhile: as a copy it is not.
     for k in moved:
-        found = source(values[k])
-        if found in given:
+        origin = source(values[k])
+        if origin in targets:
             plain = isinstance(values[k], ir.BlockArgument)
             point = ir.InsertionPoint.at_block_begin(block) if plain else ir.InsertionPoint(end)
             with point, end.location:
                 values[k] = emit(
-                    "bufferization.alloc_tensor", values[k].type,
+                    "bufferization.alloc_tensor",
+                    values[k].type,
                     values[k],
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
-                )  # fmt: skip
+                )
     for k in moved:
         with ir.InsertionPoint(end), end.location:
-            end.operands[k] = emit(MATERIALIZE, values[k].type, values[k], given[k])
+            end.operands[k] = emit(MATERIALIZE, values[k].type, values[k], targets[k])

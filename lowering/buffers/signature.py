@@ -16,9 +16,9 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
 from ..abi import CONTIGUOUS, KernelABI, TensorSpec, size_bindings
-from ..emit.base import Ops, Sizes
+from ..emit.loop_ops import Ops, Sizes
 from ..linalg.element import emit
-from ..schedule import index as ix
+from ..schedule import affine as ix
 from .written import keep_written, restore_written, rooms_of
 
 SUFFIX = "_entry"
@@ -26,7 +26,7 @@ _SIGNLESS = {"i1": "bool"}
 
 
 class Signature:
-    """What the attributes of a linalg function say of its arguments and results."""
+    """The arguments and results of a linalg function, as its attributes describe them."""
 
     def __init__(self, func: ir.Operation) -> None:
         attributes = func.attributes
@@ -34,10 +34,7 @@ class Signature:
         self.symbols = _texts(attributes["profuse.symbols"])
         type_ = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
         # MLIR leaves the attributes of no arguments away.
-        shown, returned = (
-            list(attributes[name]) if name in attributes else []
-            for name in ("arg_attrs", "res_attrs")
-        )
+        shown, returned = (list(attributes[name]) if name in attributes else [] for name in ("arg_attrs", "res_attrs"))
         count = len(type_.inputs) - len(self.symbols)
         self.types = [ir.RankedTensorType(t) for t in type_.inputs[:count]]
         self.inputs = [_spec(t, a) for t, a in zip(self.types, shown, strict=False)]
@@ -49,9 +46,12 @@ class Signature:
         self.ends_early = True  # as `KernelABI.ends_early`
         self.workspace: Dim = 0  # bytes that the function needs
         self.strides = tuple(
-            (k, axis) for k, spec in enumerate(self.inputs) if spec.strides != CONTIGUOUS
-            for axis, text in enumerate(spec.strides) if text == "?"
-        )  # fmt: skip
+            (k, axis)
+            for k, spec in enumerate(self.inputs)
+            if spec.strides != CONTIGUOUS
+            for axis, text in enumerate(spec.strides)
+            if text == "?"
+        )
 
     def abi(self, workspace: Dim) -> KernelABI:
         """The calling convention; raises LoweringError for a symbol that no argument gives.
@@ -63,11 +63,15 @@ class Signature:
         for _, _, room in rooms_of(self):
             workspace = workspace + room
         return KernelABI(
-            inputs=tuple(self.inputs), outputs=tuple(self.outputs),
-            symbols=size_bindings(self.inputs, self.symbols), strides=self.strides,
-            workspace=str(workspace), in_place=self.in_place, restores=True,
+            inputs=tuple(self.inputs),
+            outputs=tuple(self.outputs),
+            symbols=size_bindings(self.inputs, self.symbols),
+            strides=self.strides,
+            workspace=str(workspace),
+            in_place=self.in_place,
+            restores=True,
             ends_early=self.ends_early,
-        )  # fmt: skip
+        )
 
     def flag_of(self, func: ir.Operation) -> ir.Value | None:
         """The memory in which a void run of the function on memrefs says so, if it may be void."""
@@ -118,9 +122,7 @@ def _texts(attribute: ir.Attribute) -> list[str]:
 # --- the entry --------------------------------------------------------------------------------
 
 
-def add_entry(
-    module: ir.Module, signature: Signature, abi: KernelABI, marks: Sequence[str]
-) -> None:
+def add_entry(module: ir.Module, signature: Signature, abi: KernelABI, marks: Sequence[str]) -> None:
     """Add the entry of a function that is in the LLVM dialect by now, and mark its pointers.
 
     ``marks`` are attributes that the function gets in LLVM IR.
@@ -149,21 +151,23 @@ def add_entry(
 def function_named(module: ir.Module, name: str) -> ir.Operation:
     """The function or declaration of a module that has this name."""
     return next(
-        op.operation for op in module.body.operations
+        op.operation
+        for op in module.body.operations
         if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name
-    )  # fmt: skip
+    )
 
 
 def private_function(name: str, types: Sequence[ir.Type]) -> ir.Operation:
     """A function without results and without a body, at the insertion point."""
     return ir.Operation.create(
-        "func.func", regions=1,
+        "func.func",
+        regions=1,
         attributes={
             "sym_name": ir.StringAttr.get(name),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(list(types), [])),
             "sym_visibility": ir.StringAttr.get("private"),
         },
-    )  # fmt: skip
+    )
 
 
 def end_void_runs(module: ir.Module, signature: Signature, shared: Sequence[str] = ()) -> None:
@@ -220,19 +224,15 @@ def _weigh(blocks: Sequence[ir.Block], ends: Sequence[ir.Block]) -> None:
             end.attributes["branch_weights"] = weights
 
 
-def _emit_entry(
-    module: ir.Module, signature: Signature, abi: KernelABI, specs: Sequence[TensorSpec]
-) -> None:
+def _emit_entry(module: ir.Module, signature: Signature, abi: KernelABI, specs: Sequence[TensorSpec]) -> None:
     ops = Ops()
     entry_type = ir.TypeAttr.get(ir.FunctionType.get([ops.pointer], []))
     with ir.InsertionPoint(module.body):
         entry = ir.Operation.create(
-            "func.func", regions=1,
-            attributes={
-                "sym_name": ir.StringAttr.get(signature.name + SUFFIX),
-                "function_type": entry_type,
-            },
-        )  # fmt: skip
+            "func.func",
+            regions=1,
+            attributes={"sym_name": ir.StringAttr.get(signature.name + SUFFIX), "function_type": entry_type},
+        )
     block = entry.regions[0].blocks.append(ops.pointer)
     with ir.InsertionPoint(block):
         slots = block.arguments[0]
@@ -261,8 +261,8 @@ def _emit_entry(
             strides = [size(d) for d in ix.row_major(dims)]
             if spec.strides != CONTIGUOUS:
                 for axis, text in enumerate(spec.strides):
-                    known = steps.get((number, axis))
-                    strides[axis] = size(parse_dim(text)) if known is None else known
+                    step = steps.get((number, axis))
+                    strides[axis] = size(parse_dim(text)) if step is None else step
             operands += [pointer, pointer, ops.constant(0), *map(size, dims), *strides]
         memory = ops.load(slot(len(specs)), ops.pointer)
         bytes_ = size(parse_dim(abi.workspace))
@@ -270,22 +270,21 @@ def _emit_entry(
         operands += [names[name] for name in signature.symbols]
         kept = keep_written(ops, signature, slot, size)
         ir.Operation.create(
-            "llvm.call", operands=operands,
+            "llvm.call",
+            operands=operands,
             attributes={
                 "callee": ir.FlatSymbolRefAttr.get(signature.name),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             },
-        )  # fmt: skip
+        )
         restore_written(ops, signature, slot, kept)
         if signature.freed:
             _free_what_is_left(ops, signature, specs, memory)
         ir.Operation.create("func.return")
 
 
-def _free_what_is_left(
-    ops: Ops, signature: Signature, specs: Sequence[TensorSpec], memory: ir.Value
-) -> None:
+def _free_what_is_left(ops: Ops, signature: Signature, specs: Sequence[TensorSpec], memory: ir.Value) -> None:
     """Free the temporaries of a void run, which has ended in the middle of their blocks."""
     number = next(k for k, spec in enumerate(specs) if spec.kind == "violation")
     slots = ir.InsertionPoint.current.block.arguments[0]
@@ -294,13 +293,14 @@ def _free_what_is_left(
     branch = ir.Operation.create("scf.if", operands=[void], regions=2)
     with ir.InsertionPoint(branch.regions[0].blocks.append()):
         for place in range(signature.freed):
-            held = ops.load(ops.offset(memory, ops.constant(place), ops.i64), ops.pointer)
+            address = ops.load(ops.offset(memory, ops.constant(place), ops.i64), ops.pointer)
             ir.Operation.create(
-                "llvm.call", operands=[held],
+                "llvm.call",
+                operands=[address],
                 attributes={
                     "callee": ir.FlatSymbolRefAttr.get("free"),
                     "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
                     "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
                 },
-            )  # fmt: skip
+            )
         ir.Operation.create("scf.yield")

@@ -17,9 +17,18 @@ LOOP = "profuse.loop"  # number of a loop, and, of a temporary, of the loop whos
 STACK_BYTES = 4096  # largest size of a temporary on the stack
 ALIGNMENT = 64
 _VIEWS = frozenset(
-    f"memref.{name}" for name in ("subview", "cast", "collapse_shape", "expand_shape", "view",
-                                  "reinterpret_cast", "reshape", "transpose")
-)  # fmt: skip
+    f"memref.{name}"
+    for name in (
+        "subview",
+        "cast",
+        "collapse_shape",
+        "expand_shape",
+        "view",
+        "reinterpret_cast",
+        "reshape",
+        "transpose",
+    )
+)
 
 
 def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, int]:
@@ -32,10 +41,8 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
     """
     block = func.regions[0].blocks[0]
     arguments = list(block.arguments)
-    given = arguments[len(arguments) - len(symbols) :]
-    names: dict[ir.Value, Dim] = {
-        value: symbol(name) for value, name in zip(given, symbols, strict=True)
-    }
+    size_arguments = arguments[len(arguments) - len(symbols) :]
+    names: dict[ir.Value, Dim] = {value: symbol(name) for value, name in zip(size_arguments, symbols, strict=True)}
     memory = arguments[len(arguments) - len(symbols) - 1]
     allocations = [op for op in walk(func) if op.name == "memref.alloc"]
     sized: list[tuple[ir.Operation, list[Dim]]] = []
@@ -43,16 +50,16 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
     for op in allocations:
         if _escapes(op.results[0]):
             raise LoweringError("a round of a loop would hand on memory of its own")
-        found = [dim_of(v, names) for v in op.operands]
-        dims = [d for d in found if d is not None]
-        if len(dims) < len(found):
+        maybe_dims = [dim_of(v, names) for v in op.operands]
+        dims = [d for d in maybe_dims if d is not None]
+        if len(dims) < len(maybe_dims):
             freed.append(op)
         else:
             sized.append((op, dims))
-    held = len(freed) if any(op.name == ASSERT for op in walk(func)) else 0
+    words = len(freed) if any(op.name == ASSERT for op in walk(func)) else 0
     for number, op in enumerate(freed):
-        _free(op, _word(memory, number, block) if held else None)
-    total: Dim = -(-_bytes(ir.IndexType.get()) * held // ALIGNMENT) * ALIGNMENT
+        _free(op, _word(memory, number, block) if words else None)
+    total: Dim = -(-_bytes(ir.IndexType.get()) * words // ALIGNMENT) * ALIGNMENT
     for op, dims in sized:
         type_ = ir.MemRefType(op.results[0].type)
         sizes = iter(dims)
@@ -64,9 +71,11 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
         with ir.InsertionPoint(start), op.location:
             if isinstance(bytes_, int) and bytes_ <= STACK_BYTES:
                 place = emit(
-                    "memref.alloca", type_, alignment=_integer(ALIGNMENT),
+                    "memref.alloca",
+                    type_,
+                    alignment=_integer(ALIGNMENT),
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
-                )  # fmt: skip
+                )
             else:
                 values = dict(zip(names.values(), names, strict=True))
                 extents = [_value(d, values) for d in shape if not isinstance(d, int)]
@@ -76,7 +85,7 @@ def place_temporaries(func: ir.Operation, symbols: Sequence[str]) -> tuple[Dim, 
         _mark(place.owner.operation, _loop_around(op))
         op.results[0].replace_all_uses_with(place)
         op.erase()
-    return total, held
+    return total, words
 
 
 _OPEN = ir.ShapedType.get_dynamic_size()
@@ -109,7 +118,7 @@ def _mark(place: ir.Operation, loop: ir.Operation | None) -> None:
 
 
 def _escapes(value: ir.Value) -> bool:
-    """Whether a terminator hands on the memory of a value."""
+    """True if a terminator hands on the memory of a value."""
     waiting = [value]
     while waiting:
         for use in waiting.pop().uses:
@@ -135,9 +144,7 @@ def _free(op: ir.Operation, word: ir.Value | None) -> None:
         if "alignment" in op.attributes:
             del op.attributes["alignment"]
         with ir.InsertionPoint.after(op), op.location:
-            address = emit(
-                "memref.extract_aligned_pointer_as_index", ir.IndexType.get(), op.results[0]
-            )
+            address = emit("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), op.results[0])
             _store(address, word)
     end = list(op.block.operations)[-1].operation
     with ir.InsertionPoint(end), op.location:
@@ -167,8 +174,7 @@ def _bytes(element: ir.Type) -> int:
     return -(-element.width // 8)
 
 
-_OPS = {"arith.addi": "+", "arith.muli": "*", "arith.maxsi": "max", "arith.minsi": "min",
-        "arith.floordivsi": "//"}  # fmt: skip
+_OPS = {"arith.addi": "+", "arith.muli": "*", "arith.maxsi": "max", "arith.minsi": "min", "arith.floordivsi": "//"}
 
 
 def dim_of(value: ir.Value, names: dict[ir.Value, Dim]) -> Dim | None:

@@ -18,7 +18,7 @@ from ...dialect.ir.size_algebra import parse_dim
 from ...dialect.ir.symbolic import Dim
 from ...dialect.mlir.rewrite import walk
 from ..abi import CONTIGUOUS, TensorSpec
-from ..emit.base import Ops
+from ..emit.loop_ops import Ops
 from ..linalg.element import emit
 from ..linalg.loop_builder import ASSERT
 
@@ -35,16 +35,16 @@ def share_written(func: ir.Operation, signature: Signature) -> None:
     block = func.regions[0].blocks[0]
     count = len(signature.inputs)
     outputs = [
-        value for value, spec in zip(list(block.arguments)[count:], signature.outputs, strict=False)
-        if spec.dims
-    ]  # fmt: skip
+        value for value, spec in zip(list(block.arguments)[count:], signature.outputs, strict=False) if spec.dims
+    ]
     first = next(
         (
-            view.operation for view in block.operations
+            view.operation
+            for view in block.operations
             if any(v in outputs for op in [view.operation, *walk(view)] for v in op.operands)
         ),
         None,
-    )  # fmt: skip
+    )
     if first is None:
         return
     _test_before(first, list(block.arguments)[:count])
@@ -66,10 +66,10 @@ def _test_before(first: ir.Operation, inputs: Sequence[ir.Value]) -> None:
         needed, waiting = {test}, [test]
         while waiting:
             for value in waiting.pop().operands:
-                made = None if isinstance(value, ir.BlockArgument) else value.owner.operation
-                if made is not None and made in rest and made not in needed:
-                    needed.add(made)
-                    waiting.append(made)
+                producer = None if isinstance(value, ir.BlockArgument) else value.owner.operation
+                if producer is not None and producer in rest and producer not in needed:
+                    needed.add(producer)
+                    waiting.append(producer)
         if all(op == test or _is_free(op, inputs) for op in needed):
             for op in [op for op in rest if op in needed]:
                 op.move_before(first)
@@ -77,15 +77,13 @@ def _test_before(first: ir.Operation, inputs: Sequence[ir.Value]) -> None:
 
 
 def _is_free(op: ir.Operation, inputs: Sequence[ir.Value]) -> bool:
-    """Whether an operation gives the same wherever it stands: it reads nothing that is written."""
+    """True if an operation gives the same wherever it stands: it reads nothing that is written."""
     if op.name == "memref.load":  # of a number
         return len(op.operands) == 1 and op.operands[0] in inputs
     return op.name.startswith("arith.")
 
 
-def _copies(
-    func: ir.Operation, signature: Signature
-) -> Iterator[tuple[ir.Operation, tuple[int, int]]]:
+def _copies(func: ir.Operation, signature: Signature) -> Iterator[tuple[ir.Operation, tuple[int, int]]]:
     """The copies of inputs that nothing else reads, in order, with the (output, input) of each."""
     block = func.regions[0].blocks[0]
     count = len(signature.inputs)
@@ -96,31 +94,27 @@ def _copies(
         op = view.operation
         pair = [places.get(v, -1) for v in op.operands] if op.name == _COPY else []
         if len(pair) == 2 and 0 <= pair[0] < count <= pair[1] and pair[1] not in written:
-            given, made = pair[0], pair[1] - count
-            one, other = signature.inputs[given], signature.outputs[made]
+            input_, output = pair[0], pair[1] - count
+            one, other = signature.inputs[input_], signature.outputs[output]
             is_same = (one.dims, one.dtype) == (other.dims, other.dtype)
-            if one.strides == CONTIGUOUS and is_same and len(list(memory[given].uses)) == 1:
-                yield op, (made, given)
-        written.update(
-            places[v] for inner in [op, *walk(op)] for v in inner.operands if v in places
-        )
+            if one.strides == CONTIGUOUS and is_same and len(list(memory[input_].uses)) == 1:
+                yield op, (output, input_)
+        written.update(places[v] for inner in [op, *walk(op)] for v in inner.operands if v in places)
 
 
 def _unread(block: ir.Block, signature: Signature) -> Iterator[tuple[int, int]]:
     """The (output, input) pairs of one type of which nothing reads the input."""
-    for given, spec in enumerate(signature.inputs):
-        if spec.dims and spec.strides == CONTIGUOUS and not list(block.arguments[given].uses):
-            for made, other in enumerate(signature.outputs):
+    for input_, spec in enumerate(signature.inputs):
+        if spec.dims and spec.strides == CONTIGUOUS and not list(block.arguments[input_].uses):
+            for output, other in enumerate(signature.outputs):
                 if (spec.dims, spec.dtype) == (other.dims, other.dtype):
-                    yield made, given
+                    yield output, input_
 
 
 def _only_if_apart(copy: ir.Operation) -> None:
     index = ir.IndexType.get()
     with ir.InsertionPoint(copy), copy.location:
-        one, other = (
-            emit("memref.extract_aligned_pointer_as_index", index, v) for v in copy.operands
-        )
+        one, other = (emit("memref.extract_aligned_pointer_as_index", index, v) for v in copy.operands)
         ne = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _NE)
         with _where(emit("arith.cmpi", ir.IntegerType.get_signless(1), one, other, predicate=ne)):
             inside = ir.InsertionPoint.current.block
@@ -135,12 +129,12 @@ def rooms_of(signature: Signature) -> list[tuple[tuple[int, int], Dim, Dim]]:
 
     These are all that the function may write in place, if it may find its run void behind that.
     """
-    found, place = [], signature.workspace
+    rooms, place = [], signature.workspace
     for pair in () if signature.ends_early else signature.in_place:
         room = (_bytes_of(signature.inputs[pair[1]]) + (_ALIGNMENT - 1)) // _ALIGNMENT * _ALIGNMENT
-        found.append((pair, place, room))
+        rooms.append((pair, place, room))
         place = place + room
-    return found
+    return rooms
 
 
 def _bytes_of(spec: TensorSpec) -> Dim:
@@ -152,7 +146,7 @@ def _bytes_of(spec: TensorSpec) -> Dim:
 
 @dataclass
 class _Kept:
-    """What an entry keeps of an array, if ``same`` is true: the output is also the input."""
+    """An array that an entry keeps, if ``same`` is true: the output is also the input."""
 
     array: ir.Value
     copy: ir.Value
@@ -166,18 +160,18 @@ Size = Callable[[Dim], ir.Value]
 
 def keep_written(ops: Ops, signature: Signature, slot: Slot, size: Size) -> list[_Kept]:
     """Copy each array that the function is about to write in place, and might write for nothing."""
-    count, found = len(signature.inputs), []
+    count, kept = len(signature.inputs), []
     memory = slot(count + len(signature.outputs))
-    for (output, given), place, _ in rooms_of(signature):
-        one, other = (ops.load(slot(k), ops.i64) for k in (given, count + output))
+    for (output, input_), place, _ in rooms_of(signature):
+        one, other = (ops.load(slot(k), ops.i64) for k in (input_, count + output))
         same = emit("arith.cmpi", ops.i1, one, other, predicate=ir.IntegerAttr.get(ops.i64, _EQ))
-        array = ops.load(slot(given), ops.pointer)
+        array = ops.load(slot(input_), ops.pointer)
         copy = ops.offset(ops.load(memory, ops.pointer), size(place), ops.i8)
-        kept = _Kept(array, copy, size(_bytes_of(signature.inputs[given])), same)
+        entry = _Kept(array, copy, size(_bytes_of(signature.inputs[input_])), same)
         with _where(same):
-            _copy(copy, array, kept.nbytes)
-        found.append(kept)
-    return found
+            _copy(copy, array, entry.nbytes)
+        kept.append(entry)
+    return kept
 
 
 def restore_written(ops: Ops, signature: Signature, slot: Slot, kept: Sequence[_Kept]) -> None:
@@ -203,9 +197,7 @@ def _where(condition: ir.Value) -> Iterator[None]:
 
 def _copy(to: ir.Value, since: ir.Value, nbytes: ir.Value) -> None:
     never = ir.BoolAttr.get(False)
-    ir.Operation.create(
-        "llvm.intr.memcpy", operands=[to, since, nbytes], attributes={"isVolatile": never}
-    )  # fmt: skip
+    ir.Operation.create("llvm.intr.memcpy", operands=[to, since, nbytes], attributes={"isVolatile": never})
 
 
 __all__ = ["keep_written", "restore_written", "rooms_of", "share_written"]

@@ -7,7 +7,7 @@ calls that could be inlined, without exceptions or globals, and MLIR has simplif
 
 from __future__ import annotations
 
-from ..libllvm import Module
+from ..libllvm import LLVMModule
 from ..target import Target
 
 # Nests learn the bounds that they are called with.  Slots of the entry become values.  Loops take
@@ -48,7 +48,7 @@ def pipeline_of(text: str) -> str:
     return LOOPS if f'"{OF_LOOPS}"' in text else KERNEL
 
 
-def optimise(module: Module, text: str) -> None:
+def optimise(module: LLVMModule, text: str) -> None:
     """Run the passes for a kernel on its module, which was read from this text."""
     pipeline = pipeline_of(text)
     module.run(pipeline, *([IN_ORDER] if f'"{OF_FUNCTIONS}"' in text else []))
@@ -56,6 +56,6 @@ def optimise(module: Module, text: str) -> None:
 
 def object_code(text: str, target: Target, pipeline: str = KERNEL) -> bytes:
     """LLVM IR text to relocatable object code; raises LoweringError and InternalError."""
-    with Module(text, target) as module:
+    with LLVMModule(text, target) as module:
         module.run(pipeline)
         return module.object_code()

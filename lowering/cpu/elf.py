@@ -88,9 +88,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
 
-def map_object(
-    code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], *, unwind: bool = False
-) -> Mapped:
+def map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], *, unwind: bool = False) -> Mapped:
     """Place an object in memory.
 
     Args:
@@ -108,9 +106,7 @@ def map_object(
         raise Unsupported(f"not an object as LLVM writes it: {error}") from error
 
 
-def _map_object(
-    code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], unwind: bool
-) -> Mapped:
+def _map_object(code: bytes, wanted: tuple[str, ...], find: Callable[[str], int], unwind: bool) -> Mapped:
     if code[:7] != _IDENT or struct.unpack_from("<HH", code, 16) != (_RELOCATABLE, _X86_64):
         raise Unsupported("no relocatable object of x86-64")
     (table,) = struct.unpack_from("<Q", code, 40)
@@ -133,15 +129,15 @@ def _map_object(
         if section.type != _NOBITS:
             content = code[section.offset : section.offset + section.size]
             memory[place : place + section.size] = content
-    known = {name: find(name) for name in outside}
+    imports = {name: find(name) for name in outside}
     for name, at in stubs.items():
-        memory[at : at + _STUB.size] = _STUB.pack(b"\xff\x25\0\0\0\0", known[name])
+        memory[at : at + _STUB.size] = _STUB.pack(b"\xff\x25\0\0\0\0", imports[name])
 
     def address(index: int, through_stub: bool) -> int:
         _, _, _, section, value, _ = symbols[index]
         if section == _UNDEFINED:
             name = names[index]
-            return base + stubs[name] if through_stub else known[name]
+            return base + stubs[name] if through_stub else imports[name]
         if section not in places:
             raise Unsupported("a symbol outside of what is loaded")
         return base + places[section] + value
@@ -168,16 +164,14 @@ def _map_object(
                 else:
                     raise Unsupported(f"relocation {kind}")
     _protect(base, executable)
-    found = {n: address(k, through_stub=False) for k, n in enumerate(names) if n in wanted}
-    if missing := [name for name in wanted if name not in found]:
+    addresses = {n: address(k, through_stub=False) for k, n in enumerate(names) if n in wanted}
+    if missing := [name for name in wanted if name not in addresses]:
         raise Unsupported(f"no symbol {missing[0]}")
     tables = [base + place for n, place in places.items() if sections[n].type == _UNWIND]
-    return Mapped(found, _Unwindable(memory, *tables) if tables else memory)
+    return Mapped(addresses, _Unwindable(memory, *tables) if tables else memory)
 
 
-def _symbols(
-    code: bytes, sections: list[_Section]
-) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
+def _symbols(code: bytes, sections: list[_Section]) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
     """The symbols of an object and their names; "" for symbols without a name."""
     (table,) = [s for s in sections if s.type == _SYMTAB]
     body = code[table.offset : table.offset + table.size]
@@ -187,9 +181,7 @@ def _symbols(
     return symbols, names
 
 
-def _layout(
-    sections: list[_Section], *, write: bool, unwind: bool = False, at: int = 0
-) -> tuple[dict[int, int], int]:
+def _layout(sections: list[_Section], *, write: bool, unwind: bool = False, at: int = 0) -> tuple[dict[int, int], int]:
     """Offsets of the writable sections (``write``) or of the others, and the end of the last."""
     places: dict[int, int] = {}
     for number, section in enumerate(sections):
@@ -211,8 +203,6 @@ def _protect(base: int, size: int) -> None:
     """Make memory executable and read-only; raises OSError."""
     if not size:
         return
-    kind = ctypes.CFUNCTYPE(
-        ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, use_errno=True
-    )
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, use_errno=True)
     if kind(("mprotect", ctypes.pythonapi))(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError(ctypes.get_errno(), "memory cannot be made executable")

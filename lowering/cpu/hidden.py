@@ -24,10 +24,7 @@ from ..schedule.graph import definition
 
 _EXPONENT = 52  # where the exponent of an f64 begins
 _FENCE = "llvm.arithmetic.fence"
-_EXTREMA = frozenset(
-    f"arith.{word}{kind}"
-    for word in ("max", "min") for kind in ("imumf", "numf", "si", "ui")
-)  # fmt: skip
+_EXTREMA = frozenset(f"arith.{word}{kind}" for word in ("max", "min") for kind in ("imumf", "numf", "si", "ui"))
 _PURE = ("arith.", "math.")
 
 
@@ -69,7 +66,7 @@ def _accumulated(loop: ir.Operation) -> list[ir.Operation]:
     inside = [view.operation for view in block.operations]
     places = [list(op.operands)[1:] for op in inside if op.name == "memref.store"]
     earlier = set(list(block.arguments)[1:])
-    found = []
+    extrema = []
     for op in inside:
         is_kept = op.name == "memref.load" and list(op.operands) in places
         if is_kept and not any(is_inside(v, loop) for v in op.operands):
@@ -77,22 +74,22 @@ def _accumulated(loop: ir.Operation) -> list[ir.Operation]:
         elif any(v in earlier for v in op.operands):
             earlier.update(op.results)
             if op.name in _EXTREMA:
-                found.append(op)
-    return found
+                extrema.append(op)
+    return extrema
 
 
 def _selects(readers: Iterable[ir.Operation]) -> list[ir.Operation]:
     """The selects that LLVM may take operations into, since nothing else reads the choice."""
     waiting = [v for op in readers for v in op.operands]
-    found: list[ir.Operation] = []
+    selects: list[ir.Operation] = []
     while waiting:
         op = definition(value := waiting.pop())
         if op is None or not op.name.startswith(_PURE) or len(_readers(value)) > 1:
             continue
         if op.name == "arith.select":
-            found.append(op)
+            selects.append(op)
         waiting += list(op.operands)[op.name == "arith.select" :]
-    return found
+    return selects
 
 
 def _readers(value: ir.Value) -> set[ir.Operation]:
@@ -102,21 +99,21 @@ def _readers(value: ir.Value) -> set[ir.Operation]:
 
 
 def _bounding(select: ir.Operation) -> ir.Operation | None:
-    """What compares a number with a bound, of which one is chosen: LLVM sees that by both."""
-    found = definition(select.operands[0])
-    if found is not None and found.name == "arith.cmpi":
-        byte = definition(found.operands[0])
+    """The comparison of a number with a bound, of which a select chooses one: so LLVM sees a bound."""
+    comparison = definition(select.operands[0])
+    if comparison is not None and comparison.name == "arith.cmpi":
+        byte = definition(comparison.operands[0])
         if byte is not None and byte.name == "arith.extui":  # a truth as arrays have it
-            found = definition(byte.operands[0])
-    if found is None or found.name not in ("arith.cmpf", "arith.cmpi"):
+            comparison = definition(byte.operands[0])
+    if comparison is None or comparison.name not in ("arith.cmpf", "arith.cmpi"):
         return None
-    compared = list(found.operands)
+    compared = list(comparison.operands)
     chosen = [v for v in list(select.operands)[1:] if not _is_number(definition(v))]
-    return found if any(v in compared for v in chosen) else None
+    return comparison if any(v in compared for v in chosen) else None
 
 
 def _is_number(op: ir.Operation | None) -> bool:
-    """Whether an operation is a constant, and no truth: LLVM makes logic of choices of these."""
+    """True if an operation is a constant, and no truth: LLVM makes logic of choices of these."""
     if op is None or op.name != "arith.constant":
         return False
     type_ = op.results[0].type
@@ -131,10 +128,13 @@ def _hidden(constant: ir.Value) -> ir.Value:
     number = _cast("arith.extui", i64, _cast("arith.bitcast", bits, constant))
     number = emit("arith.xori", i64, number, flipped)
     fenced = emit(
-        "llvm.call_intrinsic", f64, emit("arith.bitcast", f64, number),
-        intrin=ir.StringAttr.get(_FENCE), operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
+        "llvm.call_intrinsic",
+        f64,
+        emit("arith.bitcast", f64, number),
+        intrin=ir.StringAttr.get(_FENCE),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
         op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-    )  # fmt: skip
+    )
     number = emit("arith.xori", i64, emit("arith.bitcast", i64, fenced), flipped)
     return _cast("arith.bitcast", type_, _cast("arith.trunci", bits, number))
 

@@ -68,9 +68,9 @@ def load_code(code: bytes, entry: str, *others: str, unwind: bool = False) -> Lo
 
 def _outside(name: str) -> int:
     """Address of a symbol of a library, or of this process; raises elf.Unsupported."""
-    known = _known_symbols()
-    if name in known:
-        return known[name]
+    symbols = _known_symbols()
+    if name in symbols:
+        return symbols[name]
     try:
         return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     except AttributeError:
@@ -86,16 +86,16 @@ def _known_symbols() -> dict[str, int]:
 
 
 # Kernels of the library with which parts of the columns of a product in f32 have the bits of the
-# whole; `schedule.calls` tells more.
+# whole; `schedule.library_calls` tells more.
 _JOINING = ("Nehalem", "Sandybridge", "SkylakeX")
 _library_symbols: dict[str, int] = {}  # of libraries that only this module has loaded
 
 
 def _link(code: bytes, wanted: tuple[str, ...]) -> Loaded:
     """`load_code` with LLVM's linker; ``wanted`` begins with the entry."""
-    from ..libllvm import Linked
+    from ..libllvm import LinkedCode
 
-    linked = Linked(code, wanted, _known_symbols())
+    linked = LinkedCode(code, wanted, _known_symbols())
     return Loaded(linked.symbols[wanted[0]], linked, linked.symbols)
 
 

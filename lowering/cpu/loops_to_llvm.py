@@ -11,7 +11,7 @@ from ..abi import KernelABI
 from ..buffers.sharing.launches import add_launches
 from ..buffers.sharing.share import share_rounds
 from ..buffers.signature import Signature, add_entry, end_void_runs, function_named
-from ..emit.base import IN_PLACE, OVER_BLOCKS, SCALAR, STRAIGHT, iterations
+from ..emit.loop_ops import IN_PLACE, OVER_BLOCKS, SCALAR, STRAIGHT, iterations
 from ..linalg.loop_builder import ASSERT
 from ..stages import run_passes
 from .codegen import OF_FUNCTIONS, OF_LOOPS
@@ -48,31 +48,31 @@ def annotate_loops(module: ir.Module, *, unroll_waiting: bool = False) -> None:
     would join the interleaved accumulators into one serial chain. ``unroll_waiting``: it is left to
     LLVM where each round waits for the one before, as in a sum that has an order.
     """
-    wanted = f"interleave = <count = {INTERLEAVE} : i32>, unroll = <disable = true>"
+    options = f"interleave = <count = {INTERLEAVE} : i32>, unroll = <disable = true>"
     with module.context:
-        annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{wanted}>")
+        annotation = ir.Attribute.parse(f"#llvm.loop_annotation<{options}>")
     for view in module.body.operations:
         function = view.operation
         # What was a loop has enough to do at once without being interleaved.
-        found, straight = annotation, ir.Attribute.parse(_NOT_UNROLLED, module.context)
+        usual, straight = annotation, ir.Attribute.parse(_NOT_UNROLLED, module.context)
         if IN_PLACE in function.attributes:
-            found = straight = _independent(function, wanted)
+            usual = straight = _independent(function, options)
             del function.attributes[IN_PLACE]
         for region in function.regions:
             for block in region.blocks:
-                _annotate(block, found, straight, unroll_waiting)
+                _annotate(block, usual, straight, unroll_waiting)
 
 
-def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
+def _independent(function: ir.Operation, options: str) -> ir.Attribute:
     """The loop annotation that no iteration writes what another one reads.
 
     Without it, LLVM would compare addresses at run time, and not vectorise where they are the same.
     """
     group = "#llvm.access_group<id = distinct[0]<>>"  # one group within one parsed text
     with function.context:
-        pair = ir.ArrayAttr(ir.Attribute.parse(
-            f"[#llvm.loop_annotation<{wanted}, parallelAccesses = {group}>, {group}]"
-        ))  # fmt: skip
+        pair = ir.ArrayAttr(
+            ir.Attribute.parse(f"[#llvm.loop_annotation<{options}, parallelAccesses = {group}>, {group}]")
+        )
         groups = ir.ArrayAttr.get([pair[1]])
     for op in walk(function):
         if op.name in ("llvm.load", "llvm.store"):
@@ -80,18 +80,16 @@ def _independent(function: ir.Operation, wanted: str) -> ir.Attribute:
     return pair[0]
 
 
-def _annotate(
-    block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute, unroll_waiting: bool
-) -> bool:  # fmt: skip
+def _annotate(block: ir.Block, annotation: ir.Attribute, straight: ir.Attribute, unroll_waiting: bool) -> bool:
     """Annotate the innermost loops of a block; True if it contains a loop.
 
     ``straight``: for those in which loops have been unrolled.
     """
-    found = False
+    has_loop = False
     for view in block.operations:
         op = view.operation
         if op.name == "scf.for":
-            found = True
+            has_loop = True
             has_inner = _annotate(op.regions[0].blocks[0], annotation, straight, unroll_waiting)
             if SCALAR in op.attributes:
                 del op.attributes[SCALAR]
@@ -109,8 +107,8 @@ def _annotate(
         elif op.name == "scf.if":
             for region in op.regions:
                 for inner in region.blocks:
-                    found |= _annotate(inner, annotation, straight, unroll_waiting)
-    return found
+                    has_loop |= _annotate(inner, annotation, straight, unroll_waiting)
+    return has_loop
 
 
 def _branches(loop: ir.Operation) -> bool:
@@ -144,7 +142,7 @@ def _is_at(load: ir.Operation, place: list[ir.Value]) -> bool:
 
 
 def _is_in_order(value: ir.Value) -> bool:
-    """Whether a float is made by an operation that has to take its operands as they come."""
+    """True if a float is made by an operation that has to take its operands as they come."""
     if isinstance(value, ir.BlockArgument) or value.owner.name not in _ORDERED:
         return False
     flags = value.owner.attributes
@@ -152,7 +150,7 @@ def _is_in_order(value: ir.Value) -> bool:
 
 
 def _follows(value: ir.Value, given: set[ir.Value], loop: ir.Operation) -> bool:
-    """Whether a value is computed in a round from one of the given ones."""
+    """True if a value is computed in a round from one of the given ones."""
     seen, waiting = set(), [value]
     while waiting:
         value = waiting.pop()

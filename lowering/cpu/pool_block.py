@@ -6,21 +6,33 @@ import ctypes
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ..thread_pool import CHUNK, COLUMNS, WORDS, WORK
 
 _LINE = 64  # bytes of a cache line
+_Owner = TypeVar("_Owner")
+
+
+def never_freed(owner: _Owner) -> _Owner:
+    """The object, which is kept until the process ends.
+
+    Threads of the pool outlive the interpreter, which frees what modules hold when it ends. What
+    these threads run, read and write must stay.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
+    return owner
 
 
 @functools.cache
 def block() -> ctypes.Array[ctypes.c_int64]:
     """The block, which lives as long as the process."""
-    memory = ctypes.create_string_buffer(WORDS * 8 + _LINE)
+    memory = never_freed(ctypes.create_string_buffer(WORDS * 8 + _LINE))
     start = -ctypes.addressof(memory) % _LINE
-    made = (ctypes.c_int64 * WORDS).from_buffer(memory, start)
-    ctypes.c_double.from_buffer(made, WORK * 8).value = CHUNK
-    made[COLUMNS] = 1
-    return made
+    words = (ctypes.c_int64 * WORDS).from_buffer(memory, start)
+    ctypes.c_double.from_buffer(words, WORK * 8).value = CHUNK
+    words[COLUMNS] = 1
+    return words
 
 
 def set_chunk_work(picoseconds: float) -> None:

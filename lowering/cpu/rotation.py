@@ -28,27 +28,25 @@ def _rotate(loop: ir.Operation) -> None:
     before, after = (region.blocks[0] for region in loop.regions)
     with loop.location:
         with ir.InsertionPoint(loop):
-            started = _copied(before, list(loop.operands))
-            made = ir.Operation.create(
-                "scf.while", results=[r.type for r in loop.results], operands=started, regions=2
-            )
-        first = made.regions[0].blocks.append(*[v.type for v in started])
+            inits = _copied(before, list(loop.operands))
+            while_ = ir.Operation.create("scf.while", results=[r.type for r in loop.results], operands=inits, regions=2)
+        first = while_.regions[0].blocks.append(*[v.type for v in inits])
         with ir.InsertionPoint(first):
-            condition, *given = first.arguments
-            ir.Operation.create("scf.condition", operands=[condition, *given])
+            condition, *values = first.arguments
+            ir.Operation.create("scf.condition", operands=[condition, *values])
         end = after.operations[len(after.operations) - 1].operation
         with ir.InsertionPoint(end):
             ir.Operation.create("scf.yield", operands=_copied(before, list(end.operands)))
     end.erase()
-    after.append_to(made.regions[1])
-    for old, new in zip(loop.results, made.results, strict=True):
+    after.append_to(while_.regions[1])
+    for old, new in zip(loop.results, while_.results, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
 
 
-def _copied(condition: ir.Block, given: Sequence[ir.Value]) -> list[ir.Value]:
+def _copied(condition: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
     """Compute a condition for these values: whether there is a round, and what it is given."""
-    values = dict(zip(condition.arguments, given, strict=True))
+    values = dict(zip(condition.arguments, arguments, strict=True))
     for view in condition.operations:
         op = view.operation
         if op.name == "scf.condition":

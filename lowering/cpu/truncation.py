@@ -27,7 +27,7 @@ def truncate_at_once(module: ir.Module) -> None:
 
 
 def _truncate(convert: ir.Operation) -> None:
-    number, found = convert.operands[0], convert.results[0]
+    number, result = convert.operands[0], convert.results[0]
     sizes = [op.results[0] for op in _readers(number, "math.absf")]
     tests = [op.results[0] for size in sizes for op in _readers(size, "arith.cmpf")]
     before = _before(convert)
@@ -39,15 +39,15 @@ def _truncate(convert: ir.Operation) -> None:
         if assertion not in before:
             continue
         with ir.InsertionPoint(assertion):
-            made, none = _instruction(number), _constant(_NONE)
+            integer, none = _instruction(number), _constant(_NONE)
             predicate = ir.IntegerAttr.get(int_type(64), _NE)
-            assertion.operands[0] = emit("arith.cmpi", int_type(1), made, none, predicate=predicate)
-        for choice in _readers(found, "arith.select"):
+            assertion.operands[0] = emit("arith.cmpi", int_type(1), integer, none, predicate=predicate)
+        for choice in _readers(result, "arith.select"):
             condition, one, other = choice.operands
             is_known = any(condition == t and _is_below(t, 2.0**63) for t in tests)
-            if is_known and one == found and _is_constant(other, _NONE):
-                choice.results[0].replace_all_uses_with(made)
-        found.replace_all_uses_with(made)
+            if is_known and one == result and _is_constant(other, _NONE):
+                choice.results[0].replace_all_uses_with(integer)
+        result.replace_all_uses_with(integer)
         return
 
 
@@ -58,16 +58,16 @@ def _readers(value: ir.Value, name: str) -> list[ir.Operation]:
 
 def _before(op: ir.Operation) -> list[ir.Operation]:
     """The operations that stand before one in its block."""
-    found: list[ir.Operation] = []
+    operations: list[ir.Operation] = []
     for view in op.block.operations:
         if view.operation == op:
             break
-        found.append(view.operation)
-    return found
+        operations.append(view.operation)
+    return operations
 
 
 def _is_below(truth: ir.Value, limit: float) -> bool:
-    """Whether a comparison asks that its first operand be below a number."""
+    """True if a comparison asks that its first operand be below a number."""
     test = truth.owner.operation
     bound = test.operands[1]
     if ir.IntegerAttr(test.attributes["predicate"]).value != _OLT:
@@ -87,10 +87,13 @@ def _instruction(number: ir.Value) -> ir.Value:
     pair, zero = ir.VectorType.get([2], number.type), _constant(0)
     vector = emit("llvm.insertelement", pair, emit("llvm.mlir.poison", pair), number, zero)
     return emit(
-        "llvm.call_intrinsic", int_type(64), vector, intrin=ir.StringAttr.get(_INSTRUCTION),
+        "llvm.call_intrinsic",
+        int_type(64),
+        vector,
+        intrin=ir.StringAttr.get(_INSTRUCTION),
         operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
         op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-    )  # fmt: skip
+    )
 
 
 def _constant(number: int) -> ir.Value:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from mlir import ir
 
-from ..schedule import index as ix
+from ..schedule import affine as ix
+from ..schedule.affine import AffineIndex
 from ..schedule.graph import Compute, Tensor, read_at, viewed
 from ..schedule.groups import Loop, loop_index
-from ..schedule.index import Index
 
 if TYPE_CHECKING:
     from .nest import NestEmitter
@@ -56,7 +56,7 @@ class Search:
         producer = tensor.producer
         return isinstance(producer, Compute) and self.nest.is_inlined(producer)
 
-    def _read(self) -> tuple[Tensor, tuple[Index, ...]]:
+    def _read(self) -> tuple[Tensor, tuple[AffineIndex, ...]]:
         return read_at(self.op, 0, self.nest.own_loops(self.op))
 
     def _kept(self) -> ir.Value:
@@ -93,8 +93,7 @@ class Search:
         A block is named by the index at which it begins.
         """
         nest, ops = self.nest, self.ops
-        loops = [ix.atom(("block", g)) if g is self.loop else loop_index(g)
-                 for g in nest.nest.group.loops[self.op]]  # fmt: skip
+        loops = [ix.atom(("block", g)) if g is self.loop else loop_index(g) for g in nest.nest.group.loops[self.op]]
         values = nest.body(self.op, loops, dict(enumerate(total)), {0: best})
         if self.turn is not None:
             has_won = ops.equal(values[1], self.low)
@@ -103,7 +102,7 @@ class Search:
         return values
 
     def _turns(self, turn: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Where in the memory the current block is kept, and where the best one so far is."""
+        """The places in memory of the current block and of the best one so far."""
         now = self.ops.load(turn, self.ops.word)
         return now, self._difference(self.ops.constant(BLOCK), now)
 

@@ -17,7 +17,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.mlir.nesting import is_inside
 from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
-from .base import IN_ORDER, STRAIGHT, Ops, iterations, literal
+from .loop_ops import IN_ORDER, STRAIGHT, Ops, iterations, literal
 
 BLOCK = 256  # rows
 LANES = 16  # accumulators of a column, of a block
@@ -26,7 +26,7 @@ LEAST = 32  # rows; fewer are added one after the other
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _RowSum:
     """A number that each row adds to one in memory.
 
     Attributes:
@@ -60,37 +60,37 @@ def _is_cheap(loop: ir.Operation) -> bool:
     return all(op.name in _CHEAP for op in walk(loop))
 
 
-def _sums(loop: ir.Operation) -> list[_Sum]:
+def _sums(loop: ir.Operation) -> list[_RowSum]:
     """The sums over the rounds of a loop; none where a round does more with their memory than that.
 
     Rounds may have accumulators of their own in it, which they begin, add to and read.
     """
-    found = []
+    sums = []
     for view in loop.regions[0].blocks[0].operations:
         op = view.operation
         if op.name == "llvm.store" and (one := _sum(op, loop)):
-            found.append(one)
-    places = [one.store.operands[1] for one in found]
+            sums.append(one)
+    places = [one.store.operands[1] for one in sums]
     if any(_is_same(a, b) for k, a in enumerate(places) for b in places[:k]):
         return []
     memory = {_memory(place) for place in places}
-    added = {definition(one.add.operands[1 - one.number]) for one in found}
-    added |= {one.store for one in found}
+    added = {definition(one.add.operands[1 - one.number]) for one in sums}
+    added |= {one.store for one in sums}
     for op in walk(loop):
         address = {"llvm.load": 0, "llvm.store": 1}.get(op.name)
         if address is not None and op not in added and _memory(op.operands[address]) in memory:
             return []
-    return found
+    return sums
 
 
 def _memory(address: ir.Value) -> ir.Value:
-    """What an address is computed of."""
+    """The operations that an address is computed of."""
     while (op := definition(address)) is not None and op.name == "llvm.getelementptr":
         address = op.operands[0]
     return address
 
 
-def _sum(store: ir.Operation, loop: ir.Operation) -> _Sum | None:
+def _sum(store: ir.Operation, loop: ir.Operation) -> _RowSum | None:
     value, address = store.operands
     add, place = definition(value), _fixed(address, loop)
     if add is None or IN_ORDER not in add.attributes or place is None:
@@ -100,12 +100,12 @@ def _sum(store: ir.Operation, loop: ir.Operation) -> _Sum | None:
     for number in range(2):
         load = definition(add.operands[1 - number])
         if load is not None and load.name == "llvm.load" and _is_same(load.operands[0], address):
-            return _Sum(store, add, number, place)
+            return _RowSum(store, add, number, place)
     return None
 
 
 def _fixed(value: ir.Value, loop: ir.Operation) -> list[ir.Operation] | None:
-    """What a loop computes of a value that is the same in all its rounds; None = it is not."""
+    """The value that a loop computes of one that is the same in all its rounds; None = it is not."""
     if not is_inside(value, loop):
         return []
     op = definition(value)
@@ -116,7 +116,7 @@ def _fixed(value: ir.Value, loop: ir.Operation) -> list[ir.Operation] | None:
 
 
 def _is_same(a: ir.Value, b: ir.Value) -> bool:
-    """Whether two addresses are computed in the same way."""
+    """True if two addresses are computed in the same way."""
     one, other = definition(a), definition(b)
     if a == b:
         return True
@@ -130,9 +130,7 @@ def _is_same(a: ir.Value, b: ir.Value) -> bool:
 class _Lanes:
     """Steps of several rows, each with accumulators of its own, in one loop over rows."""
 
-    def __init__(
-        self, ops: Ops, function: ir.Operation, loop: ir.Operation, sums: Sequence[_Sum]
-    ) -> None:
+    def __init__(self, ops: Ops, function: ir.Operation, loop: ir.Operation, sums: Sequence[_RowSum]) -> None:
         self.ops, self.loop, self.sums = ops, loop, sums
         self.rows = 1 << max(MOST // len(sums), 1).bit_length() - 1
         kinds = list(dict.fromkeys(s.add.results[0].type for s in sums))
@@ -169,7 +167,7 @@ class _Lanes:
         loop.operands[0] = whole
 
     def _at(self, row: int, number: int) -> ir.Value:
-        """Where a row of a step adds up: as the rows lie, so that LLVM makes vectors of them."""
+        """The place where a row of a step adds up: as the rows lie, so that LLVM makes vectors of them."""
         index = self.ops.constant(row * len(self.sums) + number)
         return self.ops.offset(self.memory[number], index, self.sums[number].add.results[0].type)
 
@@ -194,9 +192,7 @@ class _Lanes:
 class _Blocks:
     """The blocks of one loop over rows."""
 
-    def __init__(
-        self, ops: Ops, function: ir.Operation, loop: ir.Operation, sums: Sequence[_Sum]
-    ) -> None:
+    def __init__(self, ops: Ops, function: ir.Operation, loop: ir.Operation, sums: Sequence[_RowSum]) -> None:
         self.ops, self.loop, self.sums = ops, loop, sums
         with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), loop.location:
             self.memory = [ops.alloca(BLOCK, s.add.results[0].type) for s in sums]
@@ -242,21 +238,18 @@ class _Blocks:
         whole = ops.select(is_few, ops.constant(0), ops.subtract(rows, rest))
         zeros = [
             ops.create(
-                "arith.constant", v,
-                value=ir.DenseElementsAttr.get_splat(v, ir.FloatAttr.get(v.element_type, -0.0)),
+                "arith.constant", v, value=ir.DenseElementsAttr.get_splat(v, ir.FloatAttr.get(v.element_type, -0.0))
             )
             for v in vectors
-        ]  # fmt: skip
+        ]
         loop = ops.loop(ops.constant(0), whole, ops.constant(LANES), zeros)
         with ir.InsertionPoint(loop.body):
-            found = []
-            for vector, memory, total in zip(
-                vectors, self.memory, loop.inner_iter_args, strict=True
-            ):
+            sums = []
+            for vector, memory, total in zip(vectors, self.memory, loop.inner_iter_args, strict=True):
                 at = ops.offset(memory, loop.induction_variable, vector.element_type)
                 part = ops.create("llvm.load", vector, at)
-                found.append(ops.create("arith.addf", vector, total, part))
-            ir.Operation.create("scf.yield", operands=found)
+                sums.append(ops.create("arith.addf", vector, total, part))
+            ir.Operation.create("scf.yield", operands=sums)
         places = [_copied(s) for s in self.sums]
         starts = []
         for place, lanes, vector in zip(places, loop.results, vectors, strict=True):
@@ -264,11 +257,11 @@ class _Blocks:
             starts.append(ops.create("arith.addf", total.type, total, self._lanes(lanes)))
         loop = ops.loop(whole, rows, ops.constant(1), starts)
         with ir.InsertionPoint(loop.body):
-            found = []
+            sums = []
             for memory, total in zip(self.memory, loop.inner_iter_args, strict=True):
                 part = ops.load(ops.offset(memory, loop.induction_variable, total.type), total.type)
-                found.append(ops.create("arith.addf", total.type, total, part))
-            ir.Operation.create("scf.yield", operands=found)
+                sums.append(ops.create("arith.addf", total.type, total, part))
+            ir.Operation.create("scf.yield", operands=sums)
         for place, total in zip(places, loop.results, strict=True):
             ops.store(total, place)
 
@@ -281,16 +274,15 @@ class _Blocks:
             half = ir.VectorType.get([width], type_.element_type)
             parts = [
                 ops.create(
-                    "llvm.shufflevector", half, vector, vector,
-                    mask=ir.DenseI32ArrayAttr.get(list(range(k, k + width))),
+                    "llvm.shufflevector", half, vector, vector, mask=ir.DenseI32ArrayAttr.get(list(range(k, k + width)))
                 )
                 for k in (0, width)
-            ]  # fmt: skip
+            ]
             vector = ops.create("arith.addf", half, *parts)
         return ops.create("llvm.extractelement", type_.element_type, vector, ops.constant(0))
 
 
-def _copied(one: _Sum) -> ir.Value:
+def _copied(one: _RowSum) -> ir.Value:
     """The address of a sum, outside of the loop."""
     values: dict[ir.Value, ir.Value] = {}
     for op in one.place:

@@ -1,4 +1,4 @@
-"""Which loop of a step is divided, and into how many chunks, as emitted code decides on it.
+"""The loop of a step that is divided, and its number of chunks, as emitted code decides on them.
 
 What sizes tell before is a constant. `schedule.chunks` computes the same from known sizes.
 """
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from mlir import ir
 
 from ...dialect.ir.symbolic import Dim
-from ..schedule.calls import FEW as FEW_MULTIPLICATIONS
-from ..schedule.calls import Joined
-from ..schedule.chunks import FEW, Chunks, Division
+from ..schedule.chunks import FEW, Chunks, DividedLoop
+from ..schedule.library_calls import FEW as FEW_MULTIPLICATIONS
+from ..schedule.library_calls import JoinableKernels
 from ..thread_pool import CHUNK, COLUMNS, POOL, WORK
-from .base import Ops, Sizes
+from .loop_ops import Ops, Sizes
 
 
 class Chosen(NamedTuple):
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """The words of a `Division`, and its number.
+    """The words of a `DividedLoop`, and its number.
 
     ``lowest``: iterations of a chunk, at least. ``taken``: for chunks that are launched by their
     numbers; 0 = neighbouring ones may be one call.
@@ -59,8 +59,10 @@ class Grains:
         """The loop that is divided, and its chunks."""
         choice = self._choice()
         grain = self._grain(choice)
-        if not self.chunks.of_calls:
+        if not self.chunks.by_number:
             return Chosen(choice.number, grain, choice.extent, grain)
+        if not self.chunks.of_calls:
+            return Chosen(choice.number, grain, ceiling(self.ops, choice.extent, grain), self.ops.constant(0))
         return Chosen(choice.number, grain, self._count(choice, grain), choice.taken)
 
     def _choice(self) -> _Choice:
@@ -85,8 +87,8 @@ class Grains:
     def _words(self, number: int) -> _Choice:
         """The words of a choice."""
         ops, choice = self.ops, self.chunks.choices[number]
-        joined = Joined.ALL if choice.calls is None else choice.calls.joined
-        by_kernel = joined is Joined.SOME
+        joined = JoinableKernels.ALL if choice.calls is None else choice.calls.joined
+        by_kernel = joined is JoinableKernels.SOME
         return _Choice(
             extent=self._size(choice.extent),
             number=ops.constant(number),
@@ -94,9 +96,7 @@ class Grains:
             most=ops.constant(choice.most),
             least=ops.constant(choice.least),
             lowest=self._lowest(choice),
-            taken=self._word(COLUMNS, ops.i64)
-            if by_kernel
-            else ops.constant(int(joined is Joined.NONE)),
+            taken=self._word(COLUMNS, ops.i64) if by_kernel else ops.constant(int(joined is JoinableKernels.NONE)),
         )
 
     def _grain(self, chosen: _Choice) -> ir.Value:
@@ -104,9 +104,9 @@ class Grains:
 
         Floats are used because products of the sizes of empty arrays may need more than 64 bits.
         """
-        ops, chunks, known = self.ops, self.chunks, self.chunks.grain
-        if known is not None:
-            return ops.constant(known)
+        ops, chunks, constant = self.ops, self.chunks, self.chunks.grain
+        if constant is not None:
+            return ops.constant(constant)
         total = ops.float_constant(0.0, ops.f64)
         for cost, dims in chunks.work:
             term = ops.float_constant(float(cost), ops.f64)
@@ -130,7 +130,7 @@ class Grains:
             units = ceiling(ops, ceiling(ops, chosen.extent, unit), parts)
         return ops.binary("max", ops.mul(units, unit), chosen.lowest)
 
-    def _lowest(self, choice: Division) -> ir.Value:
+    def _lowest(self, choice: DividedLoop) -> ir.Value:
         """Iterations of a chunk, at least, as `Calls.lowest` computes them for known sizes.
 
         The limit of few multiplications is one of work, which checks of kernels lower.
@@ -138,9 +138,9 @@ class Grains:
         ops, calls = self.ops, choice.calls
         if calls is None:
             return ops.constant(choice.unit)
-        known = calls.lowest(choice.unit)
-        if known is not None:
-            return ops.constant(known)
+        constant = calls.lowest(choice.unit)
+        if constant is not None:
+            return ops.constant(constant)
         assert calls.each is not None, "else it is known"
         each = ops.float_constant(float(choice.unit), ops.f64)
         for dim in calls.each:
@@ -150,25 +150,21 @@ class Grains:
         few = ops.float_constant(FEW_MULTIPLICATIONS / CHUNK, ops.f64)
         few = ops.create("arith.mulf", ops.f64, self._word(WORK, ops.f64), few)
         units = ops.create("arith.fptosi", ops.i64, ops.create("arith.divf", ops.f64, few, each))
-        found = ops.mul(ops.add(units, ops.constant(1)), ops.constant(choice.unit))
-        return ops.binary("max", found, ops.constant(calls.last))
+        iterations = ops.mul(ops.add(units, ops.constant(1)), ops.constant(choice.unit))
+        return ops.binary("max", iterations, ops.constant(calls.last))
 
     def _count(self, chosen: _Choice, grain: ir.Value) -> ir.Value:
         """Number of chunks, as `Chunks.count` computes it for known sizes."""
-        ops, known = self.ops, self.chunks.count
-        if known is not None:
-            return ops.constant(known)
-        above = ops.create(
-            "arith.divsi", ops.i64, ops.subtract(chosen.extent, chosen.lowest), grain
-        )
+        ops, constant = self.ops, self.chunks.count
+        if constant is not None:
+            return ops.constant(constant)
+        above = ops.create("arith.divsi", ops.i64, ops.subtract(chosen.extent, chosen.lowest), grain)
         return ops.binary("max", ops.add(above, ops.constant(1)), ops.constant(1))
 
     def _word(self, place: int, type_: ir.Type) -> ir.Value:
         """A word of the pool's block."""
         ops = self.ops
-        pool = ops.create(
-            "llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL)
-        )
+        pool = ops.create("llvm.mlir.addressof", ops.pointer, global_name=ir.FlatSymbolRefAttr.get(POOL))
         return ops.load(ops.offset(pool, ops.constant(place), ops.i64), type_)
 
     def _size(self, dim: Dim) -> ir.Value:

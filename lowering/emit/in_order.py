@@ -10,7 +10,7 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
-from .base import EXPANDED, IN_ORDER, Ops
+from .loop_ops import EXPANDED, IN_ORDER, Ops
 
 CONTRACT = "contract"
 

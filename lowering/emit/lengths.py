@@ -27,13 +27,13 @@ def compare_squares(function: ir.Operation) -> None:
     """Rewrite the comparisons of lengths with constants, where nothing else asks for a length."""
     for length in [op for op in walk(function) if LENGTH in op.attributes]:
         users = [use.owner.operation for use in length.results[0].uses]
-        compared = [_comparison(user, length) for user in users]
+        comparisons = [_comparison(user, length) for user in users]
         squares, infinite = _parts(length)
-        if squares is None or infinite is None or not all(compared):
+        if squares is None or infinite is None or not all(comparisons):
             continue
-        for user, found in zip(users, compared, strict=True):
-            assert found is not None
-            _rewrite(user, *found, squares, infinite)
+        for user, comparison in zip(users, comparisons, strict=True):
+            assert comparison is not None
+            _rewrite(user, *comparison, squares, infinite)
 
 
 def _comparison(user: ir.Operation, length: ir.Operation) -> tuple[int, float] | None:
@@ -44,10 +44,10 @@ def _comparison(user: ir.Operation, length: ir.Operation) -> tuple[int, float] |
     one, other = user.operands
     if one != length.results[0]:
         one, other, predicate = other, one, _SWAPPED.get(predicate, predicate)
-    known = definition(other)
-    if predicate not in _SWAPPED or known is None or known.name != "arith.constant":
+    constant = definition(other)
+    if predicate not in _SWAPPED or constant is None or constant.name != "arith.constant":
         return None
-    number = ir.FloatAttr(known.attributes["value"]).value
+    number = ir.FloatAttr(constant.attributes["value"]).value
     return (predicate, number) if _RANGE[0] <= number <= _RANGE[1] else None
 
 
@@ -62,7 +62,7 @@ def _parts(length: ir.Operation) -> tuple[ir.Value | None, ir.Value | None]:
         elif op.name in _CHAIN:
             if op.name == "arith.select" and _is_infinity(op.operands[1]):
                 infinite = op.operands[0]
-            waiting += [made for made in map(definition, op.operands) if made is not None]
+            waiting += [producer for producer in map(definition, op.operands) if producer is not None]
     return squares, infinite
 
 
@@ -78,9 +78,7 @@ def _is_infinity(value: ir.Value) -> bool:
     return ir.FloatAttr(op.attributes["value"]).value == math.inf
 
 
-def _rewrite(
-    user: ir.Operation, predicate: int, number: float, squares: ir.Value, infinite: ir.Value
-) -> None:
+def _rewrite(user: ir.Operation, predicate: int, number: float, squares: ir.Value, infinite: ir.Value) -> None:
     is_f32 = isinstance(user.operands[0].type, ir.F32Type)
     limit = _least(number, predicate in (_OGT, _OLE), is_f32)
     is_less = predicate in (_OLT, _OLE)
@@ -88,10 +86,10 @@ def _rewrite(
     with ir.InsertionPoint(user), user.location:
         bound = emit("arith.constant", squares.type, value=ir.FloatAttr.get(squares.type, limit))
         code = ir.IntegerAttr.get(i64, _OLT if is_less else _OGE)
-        found = emit("arith.cmpf", user.results[0].type, squares, bound, predicate=code)
+        condition = emit("arith.cmpf", user.results[0].type, squares, bound, predicate=code)
         if not is_less:  # beside NaN, too
-            found = emit("arith.ori", user.results[0].type, found, infinite)
-    user.results[0].replace_all_uses_with(found)
+            condition = emit("arith.ori", user.results[0].type, condition, infinite)
+    user.results[0].replace_all_uses_with(condition)
     user.erase()
 
 
@@ -112,13 +110,11 @@ def _least(number: float, more: bool, is_f32: bool) -> float:
 
 
 def _bits(number: float) -> int:
-    found: int = struct.unpack("<q", struct.pack("<d", number))[0]
-    return found
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 
 def _float(bits: int) -> float:
-    found: float = struct.unpack("<d", struct.pack("<q", bits))[0]
-    return found
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])
 
 
 __all__ = ["compare_squares"]

@@ -12,37 +12,45 @@ from typing import Any
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ..schedule import index as ix
+from ..schedule import affine as ix
+from ..schedule.block_steps import BlockStep
 from ..schedule.blocks import Blocks
 from ..schedule.graph import Buffer, Compute, Product, Source
+from ..schedule.groups import Group
 from ..schedule.in_place import shared_in_nest
 from ..schedule.memory import buffer_of
 from ..schedule.nests import Nest
-from ..schedule.plan import Schedule
-from .base import IN_PLACE, Ops, Sizes, noalias
-from .blocks import emit_blocks
-from .body import BodyEmitter
-from .chunks import ChunkEmitter
-from .division import hoist_reciprocals
+from ..schedule.panels import Panels
+from ..schedule.scheduling import Schedule
+from .cblas import Range, emit_product
+from .chunk_calls import ChunkEmitter
 from .few_columns import sum_in_blocks
 from .in_order import settle_sums
+from .index_sets import split_loops
+from .iteration import BodyEmitter
 from .lengths import compare_squares
+from .loop_ops import IN_PLACE, Ops, Sizes, noalias
 from .nest import NestEmitter
-from .products import Range, emit_product
 from .rare import version_loops
-from .split import split_loops
+from .reciprocals import hoist_reciprocals
+from .row_blocks import emit_blocks
 from .steps import StepFunction, buffers_of
+from .strips import strip_short_rows
 from .unroll import unroll_short_loops
-from .values import Evaluator
+from .value_emitter import ValueEmitter
 
-_KINDS = {Product: "product", Nest: "nest", Blocks: "blocks"}  # in the names of functions
+_KINDS = {Product: "product", Nest: "nest", Blocks: "blocks", Panels: "panels"}  # in the names of functions
 DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
 def emit_module(
-    schedule: Schedule, *, in_place: bool = False, slow_subnormals: bool = False,
-    fused: bool = False, exact: bool = False,
-) -> tuple[ir.Module, str]:  # fmt: skip
+    schedule: Schedule,
+    *,
+    in_place: bool = False,
+    slow_subnormals: bool = False,
+    fused: bool = False,
+    exact: bool = False,
+) -> tuple[ir.Module, str]:
     """Emit a schedule as loops, in the current context.
 
     Returns the module and the name of the entry function.
@@ -75,9 +83,7 @@ def _round_all(module: ir.Module) -> None:
 
 
 class _ModuleEmitter:
-    def __init__(
-        self, schedule: Schedule, module: ir.Module, in_place: bool, ops: Ops, exact: bool
-    ) -> None:
+    def __init__(self, schedule: Schedule, module: ir.Module, in_place: bool, ops: Ops, exact: bool) -> None:
         self.in_place, self.exact = in_place, exact
         self.schedule, self.graph, self.module = schedule, schedule.graph, module
         self.ops = ops
@@ -111,12 +117,10 @@ class _ModuleEmitter:
     def _function(self, name: str, types: list[ir.Type], **attributes: ir.Attribute) -> Any:
         """A ``func.func`` without results and, so far, without a body."""
         type_ = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-        known = {"sym_name": ir.StringAttr.get(name), "function_type": type_}
-        return ir.Operation.create("func.func", attributes={**known, **attributes}, regions=1)
+        signature = {"sym_name": ir.StringAttr.get(name), "function_type": type_}
+        return ir.Operation.create("func.func", attributes={**signature, **attributes}, regions=1)
 
-    def _define(
-        self, name: str, types: list[ir.Type], attributes: Sequence[ir.Attribute | None] = ()
-    ) -> ir.Operation:
+    def _define(self, name: str, types: list[ir.Type], attributes: Sequence[ir.Attribute | None] = ()) -> ir.Operation:
         """A function whose body is to be emitted; an argument may have an attribute."""
         attributes = attributes or [None] * len(types)
         shown = ir.ArrayAttr.get([a or ir.DictAttr.get({}) for a in attributes])
@@ -145,30 +149,27 @@ class _ModuleEmitter:
         if isinstance(step.step, Nest):
             self._nest(step.name, step.step, step.buffers, step.ranges)
         else:
-            function, pointers, parts, names, _ = self._step_function(
-                step.name, step.buffers, ranges=step.ranges
-            )
+            function, pointers, parts, names, _ = self._step_function(step.name, step.buffers, ranges=step.ranges)
             with ir.InsertionPoint(function.regions[0].blocks[0]):
-                known = Sizes(self.ops, names)
+                sizes = Sizes(self.ops, names)
                 if isinstance(step.step, Product):
                     divided = [choice.columns for choice in step.chunks.choices]
                     emit_product(
-                        self.ops, step.step, known, pointers.__getitem__, self._declare,
+                        self.ops,
+                        step.step,
+                        sizes,
+                        pointers.__getitem__,
+                        self._declare,
                         dict(zip(divided, parts, strict=True)),
-                    )  # fmt: skip
+                    )
                 else:
-                    self._blocks(step, step.step, known, pointers, parts[0])
+                    self._blocks(step, step.step, sizes, pointers, parts[0])
                 ir.Operation.create("func.return")
         if step.step.chunks is not None:
             self.chunks.part(step)
 
     def _step_function(
-        self,
-        name: str,
-        buffers: Sequence[Buffer],
-        shared: Collection[Buffer] = (),
-        ranges: int = 1,
-        more: int = 0,
+        self, name: str, buffers: Sequence[Buffer], shared: Collection[Buffer] = (), ranges: int = 1, more: int = 0
     ) -> tuple[Any, dict[Buffer, ir.Value], list[Range], dict[str, ir.Value], list[ir.Value]]:
         """A function of pointers, ``more`` words, so many ranges of iterations, and sizes.
 
@@ -177,14 +178,15 @@ class _ModuleEmitter:
         """
         scalars = [self.ops.i64] * (more + 2 * ranges + len(self.names))
         function = self._define_internal(
-            name, [self.ops.pointer] * len(buffers) + scalars,
+            name,
+            [self.ops.pointer] * len(buffers) + scalars,
             [None if b in shared else noalias() for b in buffers] + [None] * len(scalars),
-        )  # fmt: skip
+        )
         arguments = list(function.regions[0].blocks[0].arguments)
         pointers = dict(zip(buffers, arguments, strict=False))
         words, rest = arguments[len(buffers) :][:more], arguments[len(buffers) + more :]
-        given, sizes = rest[: 2 * ranges], rest[2 * ranges :]
-        parts = list(zip(given[::2], given[1::2], strict=True))
+        bounds, sizes = rest[: 2 * ranges], rest[2 * ranges :]
+        parts = list(zip(bounds[::2], bounds[1::2], strict=True))
         return function, pointers, parts, dict(zip(self.names, sizes, strict=True)), words
 
     def _nest(self, name: str, nest: Nest, buffers: Sequence[Buffer], ranges: int = 1) -> None:
@@ -192,9 +194,7 @@ class _ModuleEmitter:
         ops = self.ops
         shared = shared_in_nest(self.schedule, nest) if self.in_place else set[Buffer]()
         in_block = nest.group.aligned is not None
-        function, pointers, parts, names, words = self._step_function(
-            name, buffers, shared, ranges, int(in_block)
-        )
+        function, pointers, parts, names, words = self._step_function(name, buffers, shared, ranges, int(in_block))
         if shared:
             function.attributes[IN_PLACE] = ir.UnitAttr.get()
         if _is_tiny(nest):
@@ -214,22 +214,20 @@ class _ModuleEmitter:
         if not self.exact:
             hoist_reciprocals(ops, function)
         version_loops(ops, function)
+        strip_short_rows(ops, function)
 
     def _blocks(
-        self, function: StepFunction, step: Blocks, sizes: Sizes, pointers: dict[Buffer, ir.Value],
-        part: Range,
-    ) -> None:  # fmt: skip
-        name = f"{function.name}_nest"
-        buffers = [] if step.nest is None else buffers_of(step.nest)
+        self, function: StepFunction, step: BlockStep, sizes: Sizes, pointers: dict[Buffer, ir.Value], part: Range
+    ) -> None:
+        names = {group: f"{function.name}_nest{number or ''}" for number, group in enumerate(step.nests)}
 
-        def call(matrix: ir.Value, rows: Range) -> None:
-            assert step.nest is not None
-            given = [pointers[b] for b in buffers]
-            self.ops.call(name, [*given, matrix, *rows, *(sizes.names[n] for n in self.names)])
+        def call(group: Group, matrix: ir.Value, rows: Range) -> None:
+            arguments = [pointers[b] for b in buffers_of(step.nests[group])]
+            self.ops.call(names[group], [*arguments, matrix, *rows, *(sizes.names[n] for n in self.names)])
 
         emit_blocks(self.ops, step, sizes, pointers.__getitem__, self._declare, part, call)
-        if step.nest is not None:
-            self._nest(name, step.nest, buffers)
+        for group, nest in step.nests.items():
+            self._nest(names[group], nest, buffers_of(nest))
 
     # --- entry ---------------------------------------------------------------------------------
 
@@ -241,9 +239,7 @@ class _ModuleEmitter:
         for tensor in graph.inputs:
             assert isinstance(tensor.producer, Source)
             buffer = tensor.producer.buffer
-            self.pointers[buffer] = (
-                self._slot(slots, place) if buffer.scalar else self._pointer(slots, place)
-            )
+            self.pointers[buffer] = self._slot(slots, place) if buffer.scalar else self._pointer(slots, place)
             place += 1
         for tensor in graph.outputs:
             self.pointers[buffer_of(tensor)] = self._pointer(slots, place)
@@ -265,7 +261,7 @@ class _ModuleEmitter:
     def _opaque_sizes(self, block: ir.Block, names: dict[str, ir.Value]) -> None:
         if not self.graph.opaque:
             return
-        evaluator = Evaluator(self.ops, self.graph, block, self.pointers, names)
+        evaluator = ValueEmitter(self.ops, self.graph, block, self.pointers, names)
         for name, value in self.graph.opaque.items():
             scalars = BodyEmitter(evaluator, _NO_OP, (), {})
             names[name] = self.ops.cast_index(scalars.captured(value), self.ops.i64)
@@ -282,7 +278,7 @@ class _ModuleEmitter:
                 self._address(buffer)
             self.chunks.launch(function, self.pointers, self.sizes)
             return
-        if isinstance(function.step, Blocks):
+        if isinstance(function.step, BlockStep):
             extent = function.step.extent
         else:
             assert isinstance(function.step, Nest)
@@ -290,17 +286,16 @@ class _ModuleEmitter:
         low, high = (self.sizes.value(d, ir.InsertionPoint.current) for d in (0, extent))
         self.ops.call(
             function.name,
-            [*map(self._address, function.buffers), low, high,
-             *(self.sizes.names[n] for n in self.names)],
-        )  # fmt: skip
+            [*map(self._address, function.buffers), low, high, *(self.sizes.names[n] for n in self.names)],
+        )
 
     def _address(self, buffer: Buffer) -> ir.Value:
-        found = self.pointers.get(buffer)
-        if found is None:
+        address = self.pointers.get(buffer)
+        if address is None:
             if buffer.kind != "constant":
                 raise LoweringError(f"{buffer} is never allocated")
-            found = self.pointers[buffer] = self._global(buffer)
-        return found
+            address = self.pointers[buffer] = self._global(buffer)
+        return address
 
     def _global(self, buffer: Buffer) -> ir.Value:
         name = f"{self.graph.name}_{buffer.name}"
@@ -319,9 +314,7 @@ class _ModuleEmitter:
                 },
                 regions=1,
             )
-        return self.ops.create(
-            "llvm.mlir.addressof", self.ops.pointer, global_name=ir.FlatSymbolRefAttr.get(name)
-        )
+        return self.ops.create("llvm.mlir.addressof", self.ops.pointer, global_name=ir.FlatSymbolRefAttr.get(name))
 
 
 def _is_tiny(nest: Nest) -> bool:

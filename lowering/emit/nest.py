@@ -7,23 +7,23 @@ from contextlib import contextmanager
 
 from mlir import ir
 
-from ..schedule import index as ix
+from ..schedule import affine as ix
+from ..schedule.affine import AffineIndex, row_major
 from ..schedule.graph import Buffer, Compute, Graph, Tensor, read_at
 from ..schedule.groups import Loop, loop_index
-from ..schedule.index import Index, row_major
 from ..schedule.memory import BLOCK_ROW, buffer_of, offset_of
-from ..schedule.nests import Nest, Scratch, Stage
+from ..schedule.nests import Nest, NestStage, Scratch
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
-from .base import Ops, Range
-from .places import PlacesEmitter
-from .reduce import Carried, StageReduction
-from .scans import TiledScan
-from .tiles import TiledNest
-from .values import Evaluator
+from .loop_ops import Ops, Range
+from .place_loops import PlacesEmitter
+from .reduction_loops import Carried, StageReduction
+from .scan_loops import TiledScan
+from .tile_loops import TiledNest
+from .value_emitter import ValueEmitter
 
 
-class NestEmitter(Evaluator):
+class NestEmitter(ValueEmitter):
     """Emits a nest into a function body.
 
     Args:
@@ -39,10 +39,16 @@ class NestEmitter(Evaluator):
     versions = True
 
     def __init__(
-        self, ops: Ops, graph: Graph, nest: Nest, block: ir.Block,
-        pointers: dict[Buffer, ir.Value], names: dict[str, ir.Value],
-        ranges: Mapping[Loop, Range] | None = None, matrix: ir.Value | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        ops: Ops,
+        graph: Graph,
+        nest: Nest,
+        block: ir.Block,
+        pointers: dict[Buffer, ir.Value],
+        names: dict[str, ir.Value],
+        ranges: Mapping[Loop, Range] | None = None,
+        matrix: ir.Value | None = None,
+    ) -> None:
         super().__init__(ops, graph, block, pointers, names)
         self.nest, self.ranges, self.matrix = nest, dict(ranges or {}), matrix
         self.stage_number = 0
@@ -65,18 +71,16 @@ class NestEmitter(Evaluator):
 
     def _tiled(self, tiling: Tiling) -> bool:
         """Emit the nest in tiles; True if they cover arrays of any size."""
-        self.tiles = tiles = (
-            TiledScan(self, tiling) if isinstance(tiling, ScanTiling) else TiledNest(self, tiling)
-        )
+        self.tiles = tiles = TiledScan(self, tiling) if isinstance(tiling, ScanTiling) else TiledNest(self, tiling)
         tiles.run()
         self.tiles = None
         return tiling.covers_all
 
-    def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+    def load(self, buffer: Buffer, base: ir.Value, offset: AffineIndex) -> ir.Value:
         if self.tiles is not None:
-            found = self.tiles.load(buffer, offset)
-            if found is not None:
-                return found
+            value = self.tiles.load(buffer, offset)
+            if value is not None:
+                return value
         return super().load(buffer, base, offset)
 
     def _temporary(self, scratch: Scratch) -> ir.Value:
@@ -106,12 +110,12 @@ class NestEmitter(Evaluator):
         return [loop for loop in self.nest.outer if loop not in aligned.batch]
 
     def bounds(self, loop: Loop) -> Range:
-        """Where a loop begins and ends."""
+        """The beginning and the end of a loop."""
         if loop.span is not None:
             first, size = loop.span
             return self.size(first), self.size(first + size)
-        found = self.ranges.get(loop)
-        return (self.size(0), self.size(loop.extent)) if found is None else found
+        bounds = self.ranges.get(loop)
+        return (self.size(0), self.size(loop.extent)) if bounds is None else bounds
 
     def _outer(self, loops: list[Loop]) -> None:
         if loops:
@@ -166,7 +170,7 @@ class NestEmitter(Evaluator):
 
     # --- stages --------------------------------------------------------------------------------
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: NestStage) -> None:
         """Emit one stage."""
         if not stage.reductions:
             self.nested(stage.parallel, lambda: self.maps(stage))
@@ -177,14 +181,14 @@ class NestEmitter(Evaluator):
         else:
             self.nested(stage.parallel, lambda: StageReduction(self, stage).run())
 
-    def maps(self, stage: Stage) -> None:
+    def maps(self, stage: NestStage) -> None:
         """Evaluate and store the pointwise members of a stage in its innermost loop.
 
         Results may be stored where inputs are, so all are evaluated before one is stored.
         """
         with self.scope.point():
-            found = [one for op in stage.maps for one in self.outputs(op)]
-            for tensor, index, value in found:
+            results = [one for op in stage.maps for one in self.outputs(op)]
+            for tensor, index, value in results:
                 self.write(tensor, index, value)
 
     def store_outputs(self, op: Compute) -> None:
@@ -192,7 +196,7 @@ class NestEmitter(Evaluator):
         for tensor, index, value in list(self.outputs(op)):
             self.write(tensor, index, value)
 
-    def outputs(self, op: Compute) -> Iterator[tuple[Tensor, tuple[Index, ...], ir.Value]]:
+    def outputs(self, op: Compute) -> Iterator[tuple[Tensor, tuple[AffineIndex, ...], ir.Value]]:
         """Evaluate a pointwise member: the results that have storage, their places and values."""
         for number, tensor in enumerate(op.outputs):
             if tensor.buffer is not None or tensor in self.scratch:
@@ -202,7 +206,7 @@ class NestEmitter(Evaluator):
                     value = self.inline(op, tensor, index)
                 yield tensor, index, value
 
-    def _memory_stage(self, stage: Stage) -> None:
+    def _memory_stage(self, stage: NestStage) -> None:
         lane = stage.parallel[-1]
         fresh = [op for op in stage.reductions if op not in self.nest.accumulated]
         if fresh:
@@ -212,8 +216,8 @@ class NestEmitter(Evaluator):
         else:
             self.nested(stage.reduced[:-1], lambda: self._several_rows(stage, lane))
 
-    def _several_rows(self, stage: Stage, lane: Loop) -> None:
-        """Fold as many whole steps of `Stage.rows` iterations as there are, and then the rest."""
+    def _several_rows(self, stage: NestStage, lane: Loop) -> None:
+        """Fold as many whole steps of `NestStage.rows` iterations as there are, and then the rest."""
         row, rows = stage.reduced[-1], stage.rows
         low, high = self.bounds(row)
         whole = high
@@ -229,8 +233,8 @@ class NestEmitter(Evaluator):
                 self.nested([lane], lambda: self.accumulate(stage))
                 self.end_loop()
 
-    def _whole_steps(self, stage: Stage, low: ir.Value, high: ir.Value) -> ir.Value:
-        """Where the whole steps end."""
+    def _whole_steps(self, stage: NestStage, low: ir.Value, high: ir.Value) -> ir.Value:
+        """The end of the whole steps."""
         ops, rows = self.ops, self.size(stage.rows)
         steps = ops.create("arith.divsi", ops.word, ops.subtract(high, low), rows)
         whole = ops.add(low, ops.mul(steps, rows))
@@ -249,7 +253,7 @@ class NestEmitter(Evaluator):
                     index = self.own_index(op, carried.number)
                     self.write(carried.tensor, index, self.initial(carried))
 
-    def accumulate(self, stage: Stage, rows: int = 1) -> None:
+    def accumulate(self, stage: NestStage, rows: int = 1) -> None:
         """Fold iterations of a stage into accumulators that are in memory.
 
         ``rows``: how many iterations of the innermost reduced loop, from the current one on.
@@ -263,7 +267,7 @@ class NestEmitter(Evaluator):
         if row is not None:
             del self.ahead[row]
 
-    def _fold(self, stage: Stage, values: dict[Compute, list[ir.Value]], is_last: bool) -> None:
+    def _fold(self, stage: NestStage, values: dict[Compute, list[ir.Value]], is_last: bool) -> None:
         """Fold one iteration.
 
         Args:
@@ -276,10 +280,7 @@ class NestEmitter(Evaluator):
             for op in stage.reductions:
                 carried = {one.number: one for one in self.carried(op)}
                 before = values.get(op)
-                previous = {
-                    k: self._accumulator(one) if before is None else before[k]
-                    for k, one in carried.items()
-                }
+                previous = {k: self._accumulator(one) if before is None else before[k] for k, one in carried.items()}
                 values[op] = self.body(op, self.own_loops(op), previous, in_order=True)
                 for number, tensor in enumerate(op.outputs):
                     is_kept = tensor.buffer is not None or tensor in self.scratch
@@ -293,29 +294,29 @@ class NestEmitter(Evaluator):
 
     # --- members -------------------------------------------------------------------------------
 
-    def own_loops(self, op: Compute) -> list[Index]:
+    def own_loops(self, op: Compute) -> list[AffineIndex]:
         """The member's loops as indices."""
         loops = self.nest.group.loops[op]
         if not self.ahead:
             return [loop_index(g) for g in loops]
         return [loop_index(g) + ix.constant(self.ahead.get(g, 0)) for g in loops]
 
-    def own_index(self, op: Compute, number: int) -> tuple[Index, ...]:
-        """Where one iteration of a member puts its output."""
+    def own_index(self, op: Compute, number: int) -> tuple[AffineIndex, ...]:
+        """The place where one iteration of a member puts its output."""
         loops = self.own_loops(op)
         return tuple(loops[k] for k in op.axes[number])
 
-    def read(self, op: Compute, number: int) -> tuple[Tensor, tuple[Index, ...]]:
+    def read(self, op: Compute, number: int) -> tuple[Tensor, tuple[AffineIndex, ...]]:
         """The element that one iteration of a member reads of its input ``number``."""
         return read_at(op, number, self.own_loops(op))
 
     def carried(self, op: Compute) -> list[Carried]:
         """The accumulators of a reduction."""
-        found = []
+        accumulators = []
         for number, tensor in enumerate(op.outputs):
             if not any(op.reduction[k] for k in op.axes[number]):
-                found.append(Carried(op, number, tensor, op.combiners[number]))
-        return found
+                accumulators.append(Carried(op, number, tensor, op.combiners[number]))
+        return accumulators
 
     def initial(self, carried: Carried) -> ir.Value:
         """First value of an accumulator."""
@@ -334,17 +335,16 @@ class NestEmitter(Evaluator):
         stored = all(t.buffer is not None or t in self.scratch for t in op.outputs)
         return stored and self.nest.place[op] < self.stage_number
 
-    def reload(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+    def reload(self, tensor: Tensor, index: tuple[AffineIndex, ...]) -> ir.Value:
         if tensor in self.scratch:
             return self.once(
-                ("scratch", tensor, index), index,
-                lambda: self.ops.load(self.slot(tensor, index), tensor.element),
-            )  # fmt: skip
+                ("scratch", tensor, index), index, lambda: self.ops.load(self.slot(tensor, index), tensor.element)
+            )
         return self.stored(tensor, index)
 
     # --- storage -------------------------------------------------------------------------------
 
-    def _scratch_offset(self, scratch: Scratch, index: tuple[Index, ...]) -> Index:
+    def _scratch_offset(self, scratch: Scratch, index: tuple[AffineIndex, ...]) -> AffineIndex:
         strides = row_major(scratch.dims)
         parts = []
         for axis, loop in zip(scratch.axes, scratch.loops, strict=True):
@@ -354,7 +354,7 @@ class NestEmitter(Evaluator):
             parts.append(part)
         return ix.linear(parts, strides)
 
-    def slot(self, tensor: Tensor, index: tuple[Index, ...]) -> ir.Value:
+    def slot(self, tensor: Tensor, index: tuple[AffineIndex, ...]) -> ir.Value:
         """Pointer to where a member's element is stored."""
         if tensor in self.scratch:
             offset = self._scratch_offset(self.nest.scratch[tensor], index)
@@ -362,7 +362,7 @@ class NestEmitter(Evaluator):
         buffer = buffer_of(tensor)
         return self.address(buffer, self.pointer(buffer), offset_of(tensor, index))
 
-    def write(self, tensor: Tensor, index: tuple[Index, ...], value: ir.Value) -> None:
+    def write(self, tensor: Tensor, index: tuple[AffineIndex, ...], value: ir.Value) -> None:
         """Store a member's element, in the current scope."""
         with self.scope.point():
             self.ops.store(value, self.slot(tensor, index))
@@ -393,8 +393,7 @@ class NestEmitter(Evaluator):
 
     def _start_accumulator(self, op: Compute) -> None:
         for carried in self.carried(op):
-            loops = [g for g in (self.nest.group.loops[op][k] for k in op.axes[carried.number])
-                     if g.extent != 1]  # fmt: skip
+            loops = [g for g in (self.nest.group.loops[op][k] for k in op.axes[carried.number]) if g.extent != 1]
             if not loops and carried.is_wide:
                 with self.scopes[0].point():
                     cell = self.ops.alloca(1, self.ops.f64, 8)

@@ -1,4 +1,4 @@
-"""Loop versioning: loops whose bodies select rarely needed values (`math.emitter.K.rarely`).
+"""Loop versioning: loops whose bodies select rarely needed values (`math.expander.K.rarely`).
 
 Block by block, the loop without the rare values runs, and notes whether an element would have
 needed them. If so, the loop with them runs over the block again. After two such blocks it is the
@@ -19,7 +19,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import RARE
 from ..schedule.graph import definition
-from .base import IN_PLACE, SCALAR, Ops, iterations
+from .loop_ops import EXTENT, IN_PLACE, SCALAR, Ops, iterations
 
 Bounds = tuple[ir.Value, ir.Value, Sequence[ir.Value]]  # first, end, start of carried values
 
@@ -38,9 +38,7 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
     in_place = IN_PLACE in function.attributes
     for loop in _innermost(function.regions[0].blocks[0]):
         inside = _operations(loop)
-        if not _reads_rows(loop) or any(
-            RARE in o.attributes and not _is_guarded(o) for o in inside
-        ):
+        if not _reads_rows(loop) or any(RARE in o.attributes and not _is_guarded(o) for o in inside):
             _leave_guarded(loop)
             inside = _operations(loop)
         if not any(RARE in op.attributes for op in inside):
@@ -57,9 +55,9 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
         tested: dict[ir.Value, list[ir.Operation]] = {}
         for op in inside:
             if RARE in op.attributes and op.operands[0] not in tested:
-                needed = _needed(op.operands[0], loop, set() if in_place else written)
-                if needed is not None:
-                    tested[op.operands[0]] = needed
+                test = _needed(op.operands[0], loop, set() if in_place else written)
+                if test is not None:
+                    tested[op.operands[0]] = test
         if tested:
             _version(ops, loop, list(tested), list(tested.values()))
     _leave_guarded(function)
@@ -85,12 +83,12 @@ def _is_guarded(op: ir.Operation) -> bool:
 
 
 def _innermost(block: ir.Block) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
+    loops: list[ir.Operation] = []
     for view in block.operations:
         op = view.operation
         inner = [o for region in op.regions for b in region.blocks for o in _innermost(b)]
-        found += inner or ([op] if op.name == "scf.for" else [])
-    return found
+        loops += inner or ([op] if op.name == "scf.for" else [])
+    return loops
 
 
 def _operations(loop: ir.Operation) -> list[ir.Operation]:
@@ -106,13 +104,11 @@ def _root(pointer: ir.Value) -> ir.Value:
     return pointer
 
 
-def _needed(
-    condition: ir.Value, loop: ir.Operation, written: set[ir.Value]
-) -> list[ir.Operation] | None:
+def _needed(condition: ir.Value, loop: ir.Operation, written: set[ir.Value]) -> list[ir.Operation] | None:
     """The operations of a loop's body that compute a condition, in order; None = too many."""
     body = loop.regions[0].blocks[0]
     carried = list(body.arguments)[1:]
-    found: set[ir.Operation] = set()
+    ops: set[ir.Operation] = set()
     values = [condition]
     while values:
         value = values.pop()
@@ -121,31 +117,27 @@ def _needed(
             if value in carried:
                 return None
             continue
-        if op.block != body or op in found:
+        if op.block != body or op in ops:
             continue
         if not op.name.startswith("arith.") and op.name not in _FREE + _CHEAP:
             return None
         if op.name == "llvm.load" and _root(op.operands[0]) in written:
             return None
-        found.add(op)
+        ops.add(op)
         values += op.operands
-    if sum(op.name not in _FREE for op in found) > _MAX_TEST:
+    if sum(op.name not in _FREE for op in ops) > _MAX_TEST:
         return None
-    return [op for op in _operations(loop) if op in found]
+    return [op for op in _operations(loop) if op in ops]
 
 
-def _version(
-    ops: Ops, loop: ir.Operation, conditions: list[ir.Value], needed: list[list[ir.Operation]]
-) -> None:
+def _version(ops: Ops, loop: ir.Operation, conditions: list[ir.Value], needed: list[list[ir.Operation]]) -> None:
     """Replace a loop by a test and two versions, block by block where it is long."""
     inside = _operations(loop)
-    wanted = {op for one in needed for op in one}
-    test = [k for k, op in enumerate(inside) if op in wanted]
-    which = [inside.index(definition(c)) for c in conditions if definition(c) in wanted]
-    outside = [c for c in conditions if definition(c) not in wanted]
-    selects = [
-        k for k, op in enumerate(inside) if RARE in op.attributes and op.operands[0] in conditions
-    ]  # fmt: skip
+    test_ops = {op for one in needed for op in one}
+    test = [k for k, op in enumerate(inside) if op in test_ops]
+    which = [inside.index(definition(c)) for c in conditions if definition(c) in test_ops]
+    outside = [c for c in conditions if definition(c) not in test_ops]
+    selects = [k for k, op in enumerate(inside) if RARE in op.attributes and op.operands[0] in conditions]
     parts = test, which, outside, selects
     _by_blocks(ops, loop, lambda bounds: _block(ops, loop, bounds, parts))
 
@@ -186,18 +178,17 @@ def _repeat(ops: Ops, function: ir.Operation, loop: ir.Operation) -> None:
         noted = ops.load(note, ops.i64)
         is_usual = ops.less(noted, ops.constant(_AGAIN, ops.i64))
         *results, again = _noting(ops, loop, bounds, is_usual, True, bounds[2])
-        *results, found = _noting(ops, loop, bounds, again, False, results)
+        *results, any_rare = _noting(ops, loop, bounds, again, False, results)
         more = ops.add(noted, ops.constant(1, ops.i64))
-        ops.store(ops.select(found, more, ops.constant(0, ops.i64)), note)
+        ops.store(ops.select(any_rare, more, ops.constant(0, ops.i64)), note)
         return results
 
     _by_blocks(ops, loop, block)
 
 
 def _noting(
-    ops: Ops, loop: ir.Operation, bounds: Bounds, condition: ir.Value, usual: bool,
-    otherwise: Sequence[ir.Value],
-) -> list[ir.Value]:  # fmt: skip
+    ops: Ops, loop: ir.Operation, bounds: Bounds, condition: ir.Value, usual: bool, otherwise: Sequence[ir.Value]
+) -> list[ir.Value]:
     """Run a version of a loop if a condition holds.
 
     Returns its results, and whether some element needs rare values. If the version does not run,
@@ -210,19 +201,19 @@ def _noting(
     with ir.InsertionPoint(choice.regions[0].blocks.append()):
         copy = loop.clone(ir.InsertionPoint.current)
         version = ops.loop(low, high, loop.operands[2], [*start, ops.constant(0, ops.i1)])
-        for old, new in zip(
-            copy.regions[0].blocks[0].arguments, version.body.arguments[:-1], strict=True
-        ):
+        if EXTENT in loop.attributes:
+            version.operation.attributes[EXTENT] = loop.attributes[EXTENT]
+        for old, new in zip(copy.regions[0].blocks[0].arguments, version.body.arguments[:-1], strict=True):
             old.replace_all_uses_with(new)
         *inside, end = _operations(copy)
         for op in inside:
             version.body.append(op)
         selects = [op for op in inside if RARE in op.attributes]
         with ir.InsertionPoint(version.body):
-            found = version.body.arguments[-1]
+            any_rare = version.body.arguments[-1]
             for rare in dict.fromkeys(op.operands[0] for op in selects):
-                found = ops.create("arith.ori", ops.i1, found, rare)
-            ir.Operation.create("scf.yield", operands=[*end.operands, found])
+                any_rare = ops.create("arith.ori", ops.i1, any_rare, rare)
+            ir.Operation.create("scf.yield", operands=[*end.operands, any_rare])
         copy.erase()
         if usual:
             _leave_out(version.operation, [k for k, op in enumerate(inside) if op in selects])
@@ -233,9 +224,8 @@ def _noting(
 
 
 def _block(
-    ops: Ops, loop: ir.Operation, bounds: Bounds,
-    parts: tuple[list[int], list[int], list[ir.Value], list[int]],
-) -> list[ir.Value]:  # fmt: skip
+    ops: Ops, loop: ir.Operation, bounds: Bounds, parts: tuple[list[int], list[int], list[ir.Value], list[int]]
+) -> list[ir.Value]:
     """Emit the test of a part of the loop and both versions; returns the loop's results."""
     low, high, start = bounds
     test, which, outside, selects = parts
@@ -250,14 +240,13 @@ def _block(
             for number, value in enumerate(inside[k].operands):
                 copy.operands[number] = copies.get(value, value)
             copies.update(zip(inside[k].results, copy.results, strict=True))
-        found = tests.body.arguments[1]
+        any_rare = tests.body.arguments[1]
         for value in [copies[inside[k].results[0]] for k in which] + outside:
-            found = ops.create("arith.ori", ops.i1, found, value)
-        ir.Operation.create("scf.yield", operands=[found])
+            any_rare = ops.create("arith.ori", ops.i1, any_rare, value)
+        ir.Operation.create("scf.yield", operands=[any_rare])
     choice = ir.Operation.create(
-        "scf.if", results=[r.type for r in loop.results], regions=2,
-        operands=[tests.operation.results[0]],
-    )  # fmt: skip
+        "scf.if", results=[r.type for r in loop.results], regions=2, operands=[tests.operation.results[0]]
+    )
     for region, usual in zip(choice.regions, (False, True), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
             copy = loop.clone(ir.InsertionPoint.current)

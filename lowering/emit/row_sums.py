@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mlir import ir
 
-from .base import SCALAR, Ops
+from .loop_ops import SCALAR, Ops
 
 _ROWS = 8  # that are added at a time: so an element of the result is in a register meanwhile
 _WIDTH = 8  # elements of a vector
@@ -73,9 +73,7 @@ class RowSums:
                 for start, x in zip(starts, xs, strict=True):
                     y = self._load(ops.offset(start, j, self.element), type_)
                     total = self._plus(total, x, y)
-                ir.Operation.create(
-                    "llvm.store", operands=[total, place], attributes={"alignment": self._aligned}
-                )
+                ir.Operation.create("llvm.store", operands=[total, place], attributes={"alignment": self._aligned})
                 ir.Operation.create("scf.yield")
 
     def _plus(self, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from mlir import ir
 
 from ...dialect.ir.symbolic import Dim
-from .base import Ops
+from .loop_ops import Ops
 
 if TYPE_CHECKING:
-    from .products import Matrix
+    from .cblas import MatrixOperand
 
 
 class SmallProduct:
@@ -28,27 +28,20 @@ class SmallProduct:
         width: columns of ``b``.
     """
 
-    def __init__(
-        self, ops: Ops, size: Callable[[Dim], ir.Value], element: ir.Type, depth: int, width: int
-    ) -> None:
+    def __init__(self, ops: Ops, size: Callable[[Dim], ir.Value], element: ir.Type, depth: int, width: int) -> None:
         self.ops, self.size, self.element, self.width = ops, size, element, width
         self.depth = depth
         self.vector = ir.VectorType.get([width], element)
         self.contract = ir.Attribute.parse("#arith.fastmath<contract>")
         self.alignment = ir.IntegerAttr.get(ops.i64, element.width // 8)
         zero = ir.FloatAttr.get(element, 0.0)
-        self.zeros = ops.create(
-            "arith.constant", self.vector, value=ir.DenseElementsAttr.get_splat(self.vector, zero)
-        )
+        self.zeros = ops.create("arith.constant", self.vector, value=ir.DenseElementsAttr.get_splat(self.vector, zero))
 
-    def emit(self, a: Matrix, b: Matrix, out: ir.Value, accumulate: bool) -> None:
+    def emit(self, a: MatrixOperand, b: MatrixOperand, out: ir.Value, accumulate: bool) -> None:
         """Emit the loop at the current insertion point; the rows of ``out`` are contiguous."""
         ops = self.ops
         source = b if b.columns == 1 else self._transposed(b)
-        rows = [
-            self._load(self._at(source.pointer, ops.constant(k), source.rows))
-            for k in range(self.depth)
-        ]
+        rows = [self._load(self._at(source.pointer, ops.constant(k), source.rows)) for k in range(self.depth)]
         end = a.taken if a.taken is not None else self.size(a.height)
         loop = ops.loop(ops.constant(0), end, ops.constant(1), [])
         with ir.InsertionPoint(loop.body):
@@ -59,9 +52,7 @@ class SmallProduct:
                 x = self._all(ops.load(self._at(start, ops.constant(k), a.columns), self.element))
                 term = ops.create("arith.mulf", self.vector, x, row, fastmath=self.contract)
                 total = ops.create("arith.addf", self.vector, total, term, fastmath=self.contract)
-            ir.Operation.create(
-                "llvm.store", operands=[total, place], attributes={"alignment": self.alignment}
-            )
+            ir.Operation.create("llvm.store", operands=[total, place], attributes={"alignment": self.alignment})
             ir.Operation.create("scf.yield")
 
     def _at(self, base: ir.Value, index: ir.Value, stride: Dim | None) -> ir.Value:
@@ -73,7 +64,7 @@ class SmallProduct:
     def _load(self, pointer: ir.Value) -> ir.Value:
         return self.ops.create("llvm.load", self.vector, pointer, alignment=self.alignment)
 
-    def _transposed(self, b: Matrix) -> Matrix:
+    def _transposed(self, b: MatrixOperand) -> MatrixOperand:
         """A copy of ``b`` on the stack, with contiguous rows."""
         ops = self.ops
         with _entry():
@@ -94,13 +85,10 @@ class SmallProduct:
 
     def _all(self, x: ir.Value) -> ir.Value:
         """A vector of equal elements."""
-        one = self.ops.create(
-            "llvm.insertelement", self.vector, self.zeros, x, self.ops.constant(0)
-        )
+        one = self.ops.create("llvm.insertelement", self.vector, self.zeros, x, self.ops.constant(0))
         return self.ops.create(
-            "llvm.shufflevector", self.vector, one, one,
-            mask=ir.DenseI32ArrayAttr.get([0] * self.width),
-        )  # fmt: skip
+            "llvm.shufflevector", self.vector, one, one, mask=ir.DenseI32ArrayAttr.get([0] * self.width)
+        )
 
 
 def _entry() -> ir.InsertionPoint:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ...dialect.dataclass import dataclass
 from ..schedule.access import accesses
-from ..schedule.blocks import Blocks, Window
+from ..schedule.block_steps import BlockStep, Window
 from ..schedule.chunks import Chunks, Merged
 from ..schedule.graph import Buffer, Product, Source, Tensor
 from ..schedule.memory import buffer_or_none
 from ..schedule.nests import Nest, Scratch
-from .base import is_splat
+from .loop_ops import is_splat
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class StepFunction:
     """
 
     name: str
-    step: Nest | Product | Blocks
+    step: Nest | Product | BlockStep
     buffers: list[Buffer]
 
     @property
@@ -50,28 +50,27 @@ def memory_of(owner: Merged | Scratch | Window) -> Buffer:
     return owner.buffer
 
 
-def buffers_of(step: Nest | Product | Blocks) -> list[Buffer]:
+def buffers_of(step: Nest | Product | BlockStep) -> list[Buffer]:
     """Buffers that a step reads or writes, without the memory of its chunks (`memory_of`)."""
-    if isinstance(step, Blocks):
-        parts = [part for part in (step.first, step.nest, step.second) if part is not None]
-        return list(dict.fromkeys(buffer for part in parts for buffer in buffers_of(part)))
-    found: dict[Buffer, None] = {}
+    if isinstance(step, BlockStep):
+        return list(dict.fromkeys(buffer for part in step.steps for buffer in buffers_of(part)))
+    buffers: dict[Buffer, None] = {}
 
     def add(tensor: Tensor) -> None:
         if isinstance(tensor.producer, Source):
             buffer = tensor.producer.buffer
             # Loops have the number of a splat; a library reads it in memory.
             if isinstance(step, Product) or not is_splat(buffer):
-                found[buffer] = None
+                buffers[buffer] = None
         elif tensor.producer is not None:
             stored = buffer_or_none(tensor)
             if stored is not None:  # None: the tensor stays in registers or on the stack
-                found[stored] = None
+                buffers[stored] = None
 
     if isinstance(step, Product):
         for tensor in (*step.read_through_views, step.output):
             add(tensor)
-        return list(found)
+        return list(buffers)
     for op in step.group.members:
         for access in accesses(op):
             add(access.tensor)
@@ -80,5 +79,5 @@ def buffers_of(step: Nest | Product | Blocks) -> list[Buffer]:
                 add(tensor)
     for scratch in step.scratch.values():
         if scratch.buffer is not None:
-            found[scratch.buffer] = None
-    return list(found)
+            buffers[scratch.buffer] = None
+    return list(buffers)

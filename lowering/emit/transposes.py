@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from .base import Ops, noalias
+from .loop_ops import Ops, noalias
 
 _LANES = 128  # bits that x86 shuffles with the cheapest instructions
 
@@ -35,7 +35,8 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bi
         attributes.append(nothing)
     with ir.InsertionPoint(block):
         function = ir.Operation.create(
-            "func.func", regions=1,
+            "func.func",
+            regions=1,
             attributes={
                 "sym_name": ir.StringAttr.get(name),
                 "sym_visibility": ir.StringAttr.get("private"),
@@ -44,7 +45,7 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bi
                 "llvm.linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
                 "passthrough": ir.ArrayAttr.get([ir.StringAttr.get("noinline")]),
             },
-        )  # fmt: skip
+        )
     body = function.regions[0].blocks.append(*types)
     matrix, distance, array, rows, columns = list(body.arguments)[:5]
     element = ir.IntegerType.get_signless(bits)
@@ -76,9 +77,7 @@ def transposer(ops: Ops, module: ir.Operation, side: int, extent: int | None, bi
     return name
 
 
-def _square(
-    ops: Ops, element: ir.Type, source: list[ir.Value], target: ir.Value, width: ir.Value
-) -> None:
+def _square(ops: Ops, element: ir.Type, source: list[ir.Value], target: ir.Value, width: ir.Value) -> None:
     """Store a square; ``source``: its rows; ``target``: the first element, in rows of ``width``."""
     side = len(source)
     vector = ir.VectorType.get([side], element)
@@ -89,14 +88,12 @@ def _square(
             b = a + n
             rows[a], rows[b] = _shuffled(rows[a], rows[b], low), _shuffled(rows[a], rows[b], high)
     for column in rows:
-        ir.Operation.create(
-            "llvm.store", operands=[column, target], attributes={"alignment": aligned}
-        )
+        ir.Operation.create("llvm.store", operands=[column, target], attributes={"alignment": aligned})
         target = ops.offset(target, width, element)
 
 
 def rounds(side: int, lanes: int) -> Iterator[tuple[int, list[int], list[int]]]:
-    """How to transpose a square in registers.
+    """The rounds of shuffles that transpose a square in registers.
 
     Each round is a distance n and the lanes of two shuffles: they replace the rows a and a + n, for
     each a without the bit n. The rounds within blocks of ``lanes`` elements interleave two rows,
@@ -122,6 +119,5 @@ def rounds(side: int, lanes: int) -> Iterator[tuple[int, list[int], list[int]]]:
 
 def _shuffled(a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
     return ir.Operation.create(
-        "llvm.shufflevector", results=[a.type], operands=[a, b],
-        attributes={"mask": ir.DenseI32ArrayAttr.get(lanes)},
-    ).results[0]  # fmt: skip
+        "llvm.shufflevector", results=[a.type], operands=[a, b], attributes={"mask": ir.DenseI32ArrayAttr.get(lanes)}
+    ).results[0]

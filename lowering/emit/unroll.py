@@ -14,7 +14,7 @@ from ...dialect.mlir.rewrite import walk
 from ..schedule.body import may_reassociate
 from ..schedule.columns import NARROW as MOST
 from ..schedule.graph import definition
-from .base import EXPANDED, IN_ORDER, STRAIGHT, Ops, iterations, literal
+from .loop_ops import EXPANDED, IN_ORDER, STRAIGHT, Ops, iterations, literal
 
 _MAX_SIZE = 400  # operations after unrolling
 _MAX_FUNCTIONS = 6  # expansions of functions after unrolling
@@ -49,16 +49,16 @@ def _visit(ops: Ops, block: ir.Block, around: ir.Operation | None) -> None:
 def _fold_bounds(ops: Ops, loop: ir.Operation) -> None:
     """Make constants of a loop's bounds that are extrema of constants, as splitting makes them."""
     for number in range(2):
-        known = _known(loop.operands[number])
-        if known is not None:
+        bound = _known(loop.operands[number])
+        if bound is not None:
             with ir.InsertionPoint(loop), loop.location:
-                loop.operands[number] = ops.constant(known, loop.operands[number].type)
+                loop.operands[number] = ops.constant(bound, loop.operands[number].type)
 
 
 def _known(value: ir.Value) -> int | None:
-    known = literal(value)
-    if known is not None:
-        return known
+    constant = literal(value)
+    if constant is not None:
+        return constant
     op = definition(value)
     if op is None or op.name not in _EXTREMA:
         return None
@@ -78,12 +78,12 @@ def _unroll(ops: Ops, loop: ir.Operation) -> None:
             index = ops.constant(number, arguments[0].type)
             values = dict(zip(arguments, [index, *carried], strict=True))
             for op in inside:
-                given = [values.get(v, v) for v in op.operands]
+                operands = [values.get(v, v) for v in op.operands]
                 if op.name == "scf.yield":
-                    carried = given
+                    carried = operands
                     break
                 copy = op.clone(ir.InsertionPoint.current)
-                for k, value in enumerate(given):
+                for k, value in enumerate(operands):
                     copy.operands[k] = value
                 if may_reassociate(copy):
                     copy.attributes[IN_ORDER] = ir.UnitAttr.get()

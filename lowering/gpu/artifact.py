@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dialect.dataclass import dataclass
 from ..abi import abi_from_json, abi_to_json
-from .abi import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
+from .launch_plan import Choice, Condition, Launch, LaunchPlan, LibraryProduct, Matrix, Step
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,14 @@ class GpuArtifact:
         steps = tuple(_step_from_json(step) for step in plan["steps"])
         usage = {kernel: Usage(**fields) for kernel, fields in data["usage"].items()}
         return cls(
-            data["name"], data["chip"], LaunchPlan(plan["name"], abi_from_json(plan["abi"]), steps),
-            code, usage, data["stages"], data["seconds"],
-        )  # fmt: skip
+            data["name"],
+            data["chip"],
+            LaunchPlan(plan["name"], abi_from_json(plan["abi"]), steps),
+            code,
+            usage,
+            data["stages"],
+            data["seconds"],
+        )
 
 
 _KINDS: dict[str, type] = {cls.__name__: cls for cls in (Choice, Launch, LibraryProduct)}
@@ -119,9 +124,7 @@ def _step_from_json(data: dict[str, Any]) -> Any:
                 fields[name] = _matrix(fields[name])
         return LibraryProduct(**fields)
     conditions = tuple(Condition(**condition) for condition in fields["conditions"])
-    return Choice(
-        conditions, *(tuple(map(_step_from_json, fields[side])) for side in ("then", "otherwise"))
-    )
+    return Choice(conditions, *(tuple(map(_step_from_json, fields[side])) for side in ("then", "otherwise")))
 
 
 def _launch(fields: dict[str, Any]) -> Launch:
@@ -132,6 +135,4 @@ def _launch(fields: dict[str, Any]) -> Launch:
 
 
 def _matrix(fields: dict[str, Any]) -> Matrix:
-    return Matrix(
-        tuple(fields["argument"]), fields["offset"], tuple(fields["dims"]), tuple(fields["strides"])
-    )
+    return Matrix(tuple(fields["argument"]), fields["offset"], tuple(fields["dims"]), tuple(fields["strides"]))

@@ -23,12 +23,9 @@ from .void_runs import end_void_threads
 # without an inline expansion become calls of libdevice, which MLIR embeds). Casts between memrefs
 # and their descriptors, including those of `_as_pointer`, cancel out.
 TO_BRANCHES = (
-    "builtin.module(nvvm-attach-target{{chip={chip} O=3}},gpu.module(convert-vector-to-scf,"
-    "convert-scf-to-cf))"
+    "builtin.module(nvvm-attach-target{{chip={chip} O=3}},gpu.module(convert-vector-to-scf,convert-scf-to-cf))"
 )
-TO_NVVM = (
-    "builtin.module(gpu.module(convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
-)
+TO_NVVM = "builtin.module(gpu.module(convert-gpu-to-nvvm,canonicalize,cse,reconcile-unrealized-casts))"
 TO_PTX = "builtin.module(gpu-module-to-binary{format=isa})"
 _INTRINSICS = {
     ("math.sqrt", "f32"): "llvm.nvvm.sqrt.rn.f",  # the correctly rounded one
@@ -74,10 +71,10 @@ def to_ptx(module: ir.Module) -> str:
         module = ir.Module.parse(text)
     with code_generation():
         run_passes(TO_PTX, module, _FAILURE)
-    found = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))
-    if found is None:
+    match = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', str(module))
+    if match is None:
         raise LoweringError("no PTX came out of the NVVM target")
-    return _unescape(found[1]).rstrip(b"\0").decode()
+    return _unescape(match[1]).rstrip(b"\0").decode()
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def assemble(ptx: str, chip: str) -> Cubin:
 
 
 def _usage(report: str) -> dict[str, Usage]:
-    found: dict[str, Usage] = {}
+    usage: dict[str, Usage] = {}
     for part in report.split("Compiling entry function '")[1:]:
         name = part[: part.index("'")]
 
@@ -106,13 +103,13 @@ def _usage(report: str) -> dict[str, Usage]:
             match = re.search(pattern, text)
             return int(match[1]) if match else 0
 
-        found[name] = Usage(
+        usage[name] = Usage(
             registers=number(r"Used (\d+) registers"),
             spilled=number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads"),
             stack=number(r"(\d+) bytes stack frame"),
             shared=number(r"(\d+) bytes smem"),
         )
-    return found
+    return usage
 
 
 # --- rewrites that no pass of the pipeline makes ---------------------------------------------
@@ -141,24 +138,20 @@ def _as_pointer(argument: ir.Value, type_: ir.Type) -> ir.Type:
     """Make a memref argument a pointer; its uses get a memref descriptor built from the pointer."""
     create = ir.Operation.create
     pointer, descriptor = ir.Type.parse("!llvm.ptr<1>"), ir.Type.parse(_DESCRIPTOR)
-    memref = create(
-        "builtin.unrealized_conversion_cast", results=[type_], operands=[argument]
-    )  # fmt: skip
+    memref = create("builtin.unrealized_conversion_cast", results=[type_], operands=[argument])
     argument.replace_all_uses_except(memref.results[0], [memref])
     argument.set_type(pointer)
-    generic = create(
-        "llvm.addrspacecast", results=[ir.Type.parse("!llvm.ptr")], operands=[argument]
-    ).results[0]
+    generic = create("llvm.addrspacecast", results=[ir.Type.parse("!llvm.ptr")], operands=[argument]).results[0]
     i64 = ir.IntegerType.get_signless(64)
-    zero = create(
-        "llvm.mlir.constant", results=[i64], attributes={"value": ir.IntegerAttr.get(i64, 0)}
-    ).results[0]
+    zero = create("llvm.mlir.constant", results=[i64], attributes={"value": ir.IntegerAttr.get(i64, 0)}).results[0]
     value = create("llvm.mlir.undef", results=[descriptor]).results[0]
     for position, part in enumerate((generic, generic, zero)):
         value = create(
-            "llvm.insertvalue", results=[descriptor], operands=[value, part],
+            "llvm.insertvalue",
+            results=[descriptor],
+            operands=[value, part],
             attributes={"position": ir.DenseI64ArrayAttr.get([position])},
-        ).results[0]  # fmt: skip
+        ).results[0]
     memref.move_after(value.owner)
     memref.operands[0] = value
     return pointer
@@ -178,13 +171,15 @@ def _call_intrinsics(kernel: ir.Operation) -> None:
             continue
         with ir.InsertionPoint(op), op.location:
             call = ir.Operation.create(
-                "llvm.call_intrinsic", results=[op.results[0].type], operands=[op.operands[0]],
+                "llvm.call_intrinsic",
+                results=[op.results[0].type],
+                operands=[op.operands[0]],
                 attributes={
                     "intrin": ir.StringAttr.get(name),
                     "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
                     "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
                 },
-            )  # fmt: skip
+            )
         op.results[0].replace_all_uses_with(call.results[0])
         op.erase()
 
@@ -195,7 +190,5 @@ def _functions(module: ir.Module, name: str) -> list[ir.Operation]:
 
 def _unescape(text: str) -> bytes:
     return re.sub(
-        rb"\\([0-9A-Fa-f]{2})|\\(.)",
-        lambda m: bytes([int(m[1], 16)]) if m[1] else m[2],
-        text.encode("latin1"),
+        rb"\\([0-9A-Fa-f]{2})|\\(.)", lambda m: bytes([int(m[1], 16)]) if m[1] else m[2], text.encode("latin1")
     )

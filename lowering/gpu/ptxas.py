@@ -15,9 +15,9 @@ from ...dialect.errors import LoweringError
 
 def run_ptxas(arguments: Sequence[str]) -> str:
     """Run ptxas and return its report; raises LoweringError if it fails or is missing."""
-    done = subprocess.run([find_ptxas(), *arguments], capture_output=True, text=True, check=False)
-    report = done.stdout + done.stderr
-    if done.returncode:
+    process = subprocess.run([find_ptxas(), *arguments], capture_output=True, text=True, check=False)
+    report = process.stdout + process.stderr
+    if process.returncode:
         raise LoweringError(f"ptxas refuses a kernel: {report.strip()[:500]}")
     return report
 
@@ -32,10 +32,10 @@ def find_ptxas() -> str:
         path = folder / "ptxas"
         if path.exists():
             return str(path)
-    found = shutil.which("ptxas")
-    if found is None:
+    executable = shutil.which("ptxas")
+    if executable is None:
         raise LoweringError("there is no ptxas", hint="install profuse[cuda]")
-    return found
+    return executable
 
 
 def _folders() -> list[Path]:

@@ -38,12 +38,14 @@ def end_void_threads(kernel: ir.Operation) -> None:
             behind.append(later)
         with ir.InsertionPoint(op), op.location:
             ir.Operation.create(
-                "cf.cond_br", operands=[op.operands[0]], successors=[behind, void],
+                "cf.cond_br",
+                operands=[op.operands[0]],
+                successors=[behind, void],
                 attributes={
                     "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0]),
                     "branch_weights": ir.DenseI32ArrayAttr.get([_USUAL, 1]),
                 },
-            )  # fmt: skip
+            )
         op.erase()
 
 

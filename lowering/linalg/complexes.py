@@ -72,15 +72,13 @@ MIXED = sys.version_info >= (3, 14)
 
 
 def of_python(a: Scalar, b: Scalar, how: str) -> Scalar:
-    """What Python computes ("add", "sub", "mul", "div", "eq" or "ne") of its own numbers.
+    """The result that Python computes ("add", "sub", "mul", "div", "eq" or "ne") of its own numbers.
 
     One of them is complex; the other may be an int or a float.
     """
     if how in ("eq", "ne"):
         return compare(_complex(a), _complex(b), how)
-    if MIXED and not (a.dtype.is_complex and b.dtype.is_complex) and (
-        a.dtype.is_complex or how != "div"
-    ):  # fmt: skip
+    if MIXED and not (a.dtype.is_complex and b.dtype.is_complex) and (a.dtype.is_complex or how != "div"):
         return _mixed(a, b, how)
     a, b = _complex(a), _complex(b)
     if how == "mul":
@@ -142,14 +140,14 @@ def power(z: Scalar, exponent: int) -> Scalar:
 
 def power_of_python(z: Scalar, exponent: int) -> Scalar:
     """A power, not negative, by repeated squaring."""
-    found = z.const(1)
+    result = z.const(1)
     while exponent:
         if exponent & 1:
-            found = _rounded_product(found, z)
+            result = _rounded_product(result, z)
         exponent >>= 1
         if exponent:
             z = _rounded_product(z, z)
-    return found
+    return result
 
 
 # Results of these are rounded, and never fused with another operation.
@@ -214,10 +212,8 @@ class _Length:
 
     def by_size(self, large: float, small: float, usual: float = 1.0) -> Scalar:
         """One number if the squares are large, another if they are small, and else the third."""
-        found = self._one.const(usual)
-        return (
-            self._large.select(large, self._small.select(small, found)) if self._scaled else found
-        )
+        otherwise = self._one.const(usual)
+        return self._large.select(large, self._small.select(small, otherwise)) if self._scaled else otherwise
 
 
 def _squares(a: Scalar, b: Scalar) -> Scalar:
@@ -227,9 +223,9 @@ def _squares(a: Scalar, b: Scalar) -> Scalar:
 def hypot(a: Scalar, b: Scalar) -> Scalar:
     """``sqrt(a² + b²)`` without overflow on the way; infinite if either is, even beside NaN."""
     length = _Length(a, b)
-    found = (length.root * length.by_size(_FACTOR, 1 / _FACTOR)).cast(a.dtype)
-    found.value.owner.attributes[LENGTH] = ir.UnitAttr.get()
-    return found
+    result = (length.root * length.by_size(_FACTOR, 1 / _FACTOR)).cast(a.dtype)
+    result.value.owner.attributes[LENGTH] = ir.UnitAttr.get()
+    return result
 
 
 # --- functions ----------------------------------------------------------------------------------
@@ -271,9 +267,9 @@ def sqrt(z: Scalar) -> Scalar:
     back = length.by_size(factor, 1 / factor)
     main = (abs(length.a) * 0.5 + length.root * 0.5).math("sqrt")
     other = length.b / (main + main)
-    left = x < 0
-    real = (left.select(abs(other), main) * back).cast(x.dtype)
-    imag = (left.select(main.math("copysign", length.b), other) * back).cast(x.dtype)
+    is_left = x < 0
+    real = (is_left.select(abs(other), main) * back).cast(x.dtype)
+    imag = (is_left.select(main.math("copysign", length.b), other) * back).cast(x.dtype)
     none, upright = length.root.eq(0), y.isinf()
     real, imag = none.select(0.0, real), none.select(y, imag)
     return z.joined(upright.select(inf, real), upright.select(y, imag))
@@ -340,9 +336,9 @@ def _turned_back(z: Scalar) -> Scalar:
 
 def sin(z: Scalar) -> Scalar:
     """``sinh(i z) / i``."""
-    found = _turned_back(sinh(_turned(z)))
+    result = _turned_back(sinh(_turned(z)))
     strange = z.imag.isinf() & ~z.real.isfinite()
-    return z.joined(found.real, strange.select(inf, found.imag))
+    return z.joined(result.real, strange.select(inf, result.imag))
 
 
 FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
@@ -360,7 +356,7 @@ FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
 
 def function(z: Scalar, name: str) -> Scalar:
     """A function of the `math` dialect of a complex number; raises LoweringError for others."""
-    found = FUNCTIONS.get(name)
-    if found is None:
+    rule = FUNCTIONS.get(name)
+    if rule is None:
         raise LoweringError(f"no kernel is generated for {name} of {z.dtype} values")
-    return found(z)
+    return rule(z)

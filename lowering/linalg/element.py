@@ -54,9 +54,7 @@ LENGTH, SQUARES = "profuse.length", "profuse.squares"
 
 def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     """Create a one-result operation at the insertion point and return its result."""
-    return ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    ).result
+    return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).result
 
 
 def constant_value(value: Number, dtype: DType) -> ir.Value:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from ...dialect.errors import InternalError, Loc, LoweringError, ProfuseError
-from ...dialect.ir.types import ListType, ScalarType, TensorType, Type
+from ...dialect.guards.checks import described
+from ...dialect.ir.types import ListedType, ListType, ScalarType, TensorType, Type, known_value
 from ...dialect.mlir.context import to_location
-from .builder import Builder, Tensor
 from .element import emit, storage_type
 from .scalar import load
+from .tensor_builder import Builder, TensorValue
 
 if TYPE_CHECKING:
     from ...dialect.ir.program import Instr, Program
@@ -30,7 +31,7 @@ class Environment:
         """Define an argument."""
         self.types[number] = type_
         if isinstance(type_, TensorType):
-            self.values[number] = Tensor(value, type_)
+            self.values[number] = TensorValue(value, type_)
         else:
             assert isinstance(type_, ScalarType)
             element = emit("tensor.extract", storage_type(type_.dtype), value)
@@ -42,9 +43,9 @@ class Environment:
         try:
             attrs = instr.op.full_attrs(instr.attrs)
             types = self._result_types(instr, operands, attrs)
-            known = [t.value if isinstance(t, ScalarType) else None for t in types]
-            if types and all(v is not None for v in known):
-                results: Sequence[Any] = known
+            constants = [known_value(t) for t in types]
+            if types and all(v is not None for v in constants):
+                results: Sequence[Any] = constants
             else:
                 with to_location(instr.loc) if instr.loc else ir.Location.current:
                     args = [self.values[v] for v in instr.operands]
@@ -66,21 +67,19 @@ class Environment:
     def _result_types(self, instr: Instr, operands: list[Type], attrs: dict) -> tuple[Type, ...]:
         types = instr.op.infer(operands, attrs)
         for type_ in types:
-            if isinstance(type_, ListType):
-                raise LoweringError(f"{instr.op.full_name()} gives a list")
+            if isinstance(type_, ListType) or (isinstance(type_, ListedType) and not type_.is_complete):
+                raise LoweringError(f"{instr.op.full_name()} gives {described(type_)}")
             if isinstance(type_, TensorType) and not type_.is_complete:
-                raise LoweringError(
-                    f"the type of a result of {instr.op.full_name()} is not known: {type_}"
-                )
+                raise LoweringError(f"the type of a result of {instr.op.full_name()} is not known: {type_}")
         return types
 
-    def output(self, number: int) -> Tensor:
+    def output(self, number: int) -> TensorValue:
         """A result of the function; a number becomes a 0-d tensor."""
         value = self.values[number]
-        if isinstance(value, Tensor):
+        if isinstance(value, TensorValue):
             return value
         scalar = self.builder.scalar(value)
-        return Tensor(None, TensorType(scalar.dtype, ()), scalar)
+        return TensorValue(None, TensorType(scalar.dtype, ()), scalar)
 
 
 def located(error: ProfuseError, loc: Loc | None) -> ProfuseError:

@@ -19,11 +19,11 @@ from .element import WINDOW, Number, emit, storage_type
 from .scalar import Scalar, constant, load, store
 
 Expr = Any  # ir.AffineExpr
-Value = Union["Tensor", Scalar, Number, Sym, np.generic]
+Value = Union["TensorValue", Scalar, Number, Sym, np.generic]
 Body = Callable[..., Union[Scalar, Sequence[Scalar]]]
 
 
-class Tensor:
+class TensorValue:
     """A tensor inside the function being built.
 
     Attributes:
@@ -33,9 +33,7 @@ class Tensor:
 
     __slots__ = ("_made", "_value", "scalar", "type")
 
-    def __init__(
-        self, value: ir.Value | None, type_: TensorType, scalar: Scalar | None = None
-    ) -> None:
+    def __init__(self, value: ir.Value | None, type_: TensorType, scalar: Scalar | None = None) -> None:
         self._value, self.type, self.scalar = value, type_, scalar
         self._made: tuple[ir.Block, ir.Value] | None = None
 
@@ -75,10 +73,7 @@ class Tensor:
             return self.scalar
         where = [_index(i) for i in indices]
         marks = {WINDOW: ir.UnitAttr.get()} if window else {}
-        return load(
-            emit("tensor.extract", storage_type(self.dtype), self.value, *where, **marks),
-            self.dtype,
-        )
+        return load(emit("tensor.extract", storage_type(self.dtype), self.value, *where, **marks), self.dtype)
 
 
 def _index(value: Scalar | int) -> ir.Value:
@@ -107,9 +102,12 @@ def fill(scalar: Scalar, type_: ir.Type, dynamic: Sequence[ir.Value]) -> ir.Valu
     value = store(scalar)
     empty = emit("tensor.empty", type_, *dynamic)
     op = ir.Operation.create(
-        "linalg.fill", results=[type_], operands=[value, empty],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}, regions=1,
-    )  # fmt: skip
+        "linalg.fill",
+        results=[type_],
+        operands=[value, empty],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])},
+        regions=1,
+    )
     fill_region(op)
     return op.result
 
@@ -121,8 +119,8 @@ def fill_region(op: ir.Operation) -> None:
     _mlirDialectsLinalg.fill_builtin_region(op)
 
 
-class Place:
-    """Where sizes are computed, and those that have been: at the start of a block."""
+class SizePlace:
+    """The place where sizes are computed, and those that have been: at the start of a block."""
 
     __slots__ = ("index", "point", "size")
 
@@ -143,7 +141,7 @@ class Emitter:
 
     def __init__(self, symbols: Mapping[str, ir.Value], anchor: ir.Operation) -> None:
         self.symbols = symbols
-        self.entry = Place(anchor)
+        self.entry = SizePlace(anchor)
         self._parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
         self._reduction = ir.Attribute.parse("#linalg.iterator_type<reduction>")
 
@@ -154,29 +152,29 @@ class Emitter:
         if not isinstance(dim, Sym):
             return constant(int(dim), I64)
         place = self.place_of(dim)
-        found = place.size.get(dim)
-        if found is None:
+        size = place.size.get(dim)
+        if size is None:
             index = self.index(dim)
             with place.point:
-                found = Scalar(emit("arith.index_cast", storage_type(I64), index), I64)
-            place.size[dim] = found
-        return found
+                size = Scalar(emit("arith.index_cast", storage_type(I64), index), I64)
+            place.size[dim] = size
+        return size
 
     def index(self, dim: Dim) -> ir.Value:
         """A size as an ``index`` value; equal sizes are one SSA value."""
         place = self.place_of(dim)
-        found = place.index.get(dim)
-        if found is None:
+        value = place.index.get(dim)
+        if value is None:
             with place.point:
                 if isinstance(dim, Sym):
-                    found = dim.fold(self._symbol, self.index, _index_binary)
+                    value = dim.fold(self._symbol, self.index, _index_binary)
                 else:
-                    found = _index(dim)
-            place.index[dim] = found
-        return found
+                    value = _index(dim)
+            place.index[dim] = value
+        return value
 
-    def place_of(self, dim: Dim) -> Place:
-        """Where a size is computed, so that it dominates every use."""
+    def place_of(self, dim: Dim) -> SizePlace:
+        """The place where a size is computed, so that it dominates every use."""
         return self.entry
 
     def _symbol(self, name: str) -> ir.Value:
@@ -191,7 +189,7 @@ class Emitter:
         """A number, size, 0-d tensor or scalar as a `Scalar`."""
         if isinstance(value, Scalar):
             return value
-        if isinstance(value, Tensor):
+        if isinstance(value, TensorValue):
             return value.at()
         if isinstance(value, Sym):
             return self.size(value)
@@ -213,23 +211,23 @@ class Emitter:
         """A destination of this type."""
         return emit("tensor.empty", mlir_type(type_), *self.dynamic_sizes(known(type_)[1]))
 
-    def fill(self, value: Value, type_: TensorType) -> Tensor:
+    def fill(self, value: Value, type_: TensorType) -> TensorValue:
         """A tensor all of whose elements are ``value``."""
         dtype, shape = known(type_)
         scalar = self.scalar(value).cast(dtype)
         if not shape:
-            return Tensor(None, type_, scalar)
-        return Tensor(fill(scalar, mlir_type(type_), self.dynamic_sizes(shape)), type_)
+            return TensorValue(None, type_, scalar)
+        return TensorValue(fill(scalar, mlir_type(type_), self.dynamic_sizes(shape)), type_)
 
-    def constant(self, array: np.ndarray | np.generic | Number, type_: TensorType) -> Tensor:
+    def constant(self, array: np.ndarray | np.generic | Number, type_: TensorType) -> TensorValue:
         """A literal tensor; ``array`` is converted to the dtype of ``type_``."""
         dtype, _ = known(type_)
         array = np.asarray(array).astype(dtype.numpy, copy=False)
         if array.ndim == 0:
-            return Tensor(None, type_, constant(array.item(), dtype))
+            return TensorValue(None, type_, constant(array.item(), dtype))
         shape, element, full = list(array.shape), storage_type(dtype), mlir_type(type_)
         if array.size == 0:
-            return Tensor(emit("tensor.empty", full), type_)
+            return TensorValue(emit("tensor.empty", full), type_)
         if dtype.is_complex:
             part = TensorType(dtype.part, type_.shape)
             real, imag = (self.constant(x, part) for x in (array.real, array.imag))
@@ -242,23 +240,25 @@ class Emitter:
         elif dtype is F16:
             array = array.view(np.int16)
         attr = ir.DenseElementsAttr.get(array, type=element, shape=shape)
-        return Tensor(emit("arith.constant", full, value=attr), type_)
+        return TensorValue(emit("arith.constant", full, value=attr), type_)
 
-    def _joined(self, real: Tensor, imag: Tensor, type_: TensorType) -> Tensor:
+    def _joined(self, real: TensorValue, imag: TensorValue, type_: TensorType) -> TensorValue:
         """The complex tensor of two tensors of floats."""
         dtype, shape = known(type_)
         loops = dims(len(shape))
         out = self.generic(
-            [(real, loops), (imag, loops)], [(self.empty(type_), dtype, loops)],
-            [False] * len(shape), lambda re, im, *_: Scalar.joined(re, im),
-        )  # fmt: skip
-        return Tensor(out[0], type_)
+            [(real, loops), (imag, loops)],
+            [(self.empty(type_), dtype, loops)],
+            [False] * len(shape),
+            lambda re, im, *_: Scalar.joined(re, im),
+        )
+        return TensorValue(out[0], type_)
 
     # --- linalg.generic ----------------------------------------------------------------------
 
     def generic(
         self,
-        inputs: Sequence[tuple[Tensor, Sequence[Expr]]],
+        inputs: Sequence[tuple[TensorValue, Sequence[Expr]]],
         outputs: Sequence[tuple[ir.Value, DType, Sequence[Expr]]],
         reductions: Sequence[bool],
         body: Body,
@@ -294,8 +294,8 @@ class Emitter:
         block = op.regions[0].blocks.append(*[storage_type(d) for d in dtypes])
         with ir.InsertionPoint(block):
             args = [load(a, d) for a, d in zip(block.arguments, dtypes, strict=True)]
-            found = body(*args)
-            results = [found] if isinstance(found, Scalar) else list(found)
+            elements = body(*args)
+            results = [elements] if isinstance(elements, Scalar) else list(elements)
             for result, (_, dtype, _) in zip(results, outputs, strict=True):
                 if result.dtype is not dtype:
                     raise InternalError(f"a body yields {result.dtype} for {dtype}")

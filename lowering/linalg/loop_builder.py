@@ -24,16 +24,23 @@ from ...dialect.ir.symbolic import FAR, Dim, Sym
 from ...dialect.ir.types import TensorType
 from ...dialect.mlir.nesting import is_inside
 from ...dialect.ops.sizes import clamped, forbid_outside, position_within
-from .builder import Builder, Tensor
 from .element import emit, int_type
-from .generic import Place
+from .generic import SizePlace
 from .on_axis import on_axis
 from .scalar import Scalar, constant, load, store
+from .tensor_builder import Builder, TensorValue
 
 ASSERT = "cf.assert"  # that ends a run
 NOTED = "profuse.noted"  # of a byte in which rounds note that something is forbidden
-_LINEAR = ("arith.constant", "arith.addi", "arith.subi", "arith.index_cast", "llvm.extractvalue",
-           "llvm.intr.sadd.with.overflow", "llvm.intr.ssub.with.overflow")  # fmt: skip
+_LINEAR = (
+    "arith.constant",
+    "arith.addi",
+    "arith.subi",
+    "arith.index_cast",
+    "llvm.extractvalue",
+    "llvm.intr.sadd.with.overflow",
+    "llvm.intr.ssub.with.overflow",
+)
 
 
 @dataclass(eq=False)
@@ -55,7 +62,7 @@ class Scope:
         cell: where such rounds note what is forbidden; None = nothing has been so far.
     """
 
-    place: Place
+    place: SizePlace
     symbol: str = ""
     span: Dim | None = None
     known: Dim | None = None
@@ -89,7 +96,7 @@ class LoopBuilder(Builder):
         with ir.InsertionPoint(block):
             anchor = emit("arith.constant", ir.IndexType.get(), value=_index_attribute(0)).owner
             count = len(self.scopes)
-            self.scopes.append(Scope(Place(anchor), **fields))
+            self.scopes.append(Scope(SizePlace(anchor), **fields))
             yield self.scopes[count]
             del self.scopes[count:]
             anchor.erase()
@@ -108,54 +115,54 @@ class LoopBuilder(Builder):
         """
         above = number - least
         self.end_if(Scalar(above.value, U64) >= FAR)
-        for known in (self._not_negative, self._not_wrapped):
-            known.difference_update([d for d in known if name in d.symbols])  # type: ignore[union-attr]
+        for sizes in (self._not_negative, self._not_wrapped):
+            sizes.difference_update([d for d in sizes if name in d.symbols])  # type: ignore[union-attr]
         index = ir.IndexType.get()
         value, at = (emit("arith.index_cast", index, n.value) for n in (above + 1, number))
         anchor = emit("arith.constant", index, value=_index_attribute(0)).owner
-        self.scopes.append(Scope(Place(anchor), symbol=name, is_block=False))
+        self.scopes.append(Scope(SizePlace(anchor), symbol=name, is_block=False))
         self.define(self.scopes[-1], name, value, dim, at)
 
     @property
     def _block(self) -> Scope | None:
         return next((scope for scope in reversed(self.scopes) if scope.is_block), None)
 
-    def place_of(self, dim: Dim) -> Place:
+    def place_of(self, dim: Dim) -> SizePlace:
         names = dim.symbols if isinstance(dim, Sym) else frozenset()
         inner = (s.place for s in reversed(self.scopes) if s.symbol and s.symbol in names)
         return next(inner, self.entry)
 
     def index(self, dim: Dim) -> ir.Value:
-        found = _rest(dim)
-        if found is None or dim in self.place_of(dim).index:
+        parts = _rest(dim)
+        if parts is None or dim in self.place_of(dim).index:
             return super().index(dim)
-        a, b = found
+        a, b = parts
         if bounds(a + b)[0] < 0 or bounds(2 * b - a - 1)[0] < 0:
             return super().index(dim)
         place = self.place_of(dim)
         value, size = Scalar(self.index(a), I64), Scalar(self.index(b), I64)
         with place.point:
-            made = value
+            result = value
             if bounds(b - a - 1)[0] < 0:
-                made = (value >= size).select(value - size, made)
+                result = (value >= size).select(value - size, result)
             if bounds(a)[0] < 0:
-                made = (value < 0).select(value + size, made)
-        place.index[dim] = made.value
-        return made.value
+                result = (value < 0).select(value + size, result)
+        place.index[dim] = result.value
+        return result.value
 
     # --- forbidden cases ---------------------------------------------------------------------
 
-    def forbid(self, fn: Any, x: Tensor | Scalar) -> None:
-        shape = x.shape if isinstance(x, Tensor) else ()
-        found = self.pointwise(fn, [x], TensorType(BOOL, shape))
+    def forbid(self, fn: Any, x: TensorValue | Scalar) -> None:
+        shape = x.shape if isinstance(x, TensorValue) else ()
+        violation = self.pointwise(fn, [x], TensorType(BOOL, shape))
         if shape:
             axes = range(len(shape))
-            found = self.reduce(lambda a, e: a | e, 0, found, axes, TensorType(BOOL, ()))
-        self.note(self.scalar(found))
+            violation = self.reduce(lambda a, e: a | e, 0, violation, axes, TensorType(BOOL, ()))
+        self.note(self.scalar(violation))
 
     @property
     def is_straight(self) -> bool:
-        """Whether the builder emits rounds that may become SIMD code."""
+        """True if the builder emits rounds that may become SIMD code."""
         return self._block is not None and self._block.straight
 
     @property
@@ -168,15 +175,15 @@ class LoopBuilder(Builder):
 
         Innermost first; they follow each other without a branch between them.
         """
-        found: list[ir.Operation] = []
+        loops: list[ir.Operation] = []
         for scope in reversed(self.scopes if self._found is None else ()):
             if not scope.is_block:
                 continue
             loop = scope.loop
             if loop is None or any(is_inside(value, loop) for value in values):
                 break
-            found.append(loop)
-        return found
+            loops.append(loop)
+        return loops
 
     def note(self, found: Scalar) -> None:
         """Void the run of the kernel if ``found`` is true.
@@ -191,10 +198,11 @@ class LoopBuilder(Builder):
         if scope.cell is None:
             with self.entry.point:
                 scope.cell = emit(
-                    "memref.alloca", ir.MemRefType.get([], type_),
+                    "memref.alloca",
+                    ir.MemRefType.get([], type_),
                     operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0]),
                     **{NOTED: ir.UnitAttr.get()},
-                )  # fmt: skip
+                )
             with ir.InsertionPoint(scope.loop):
                 nothing = emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, 0))
                 _write(nothing, scope.cell)
@@ -207,24 +215,20 @@ class LoopBuilder(Builder):
         if self._found is not None:
             self._found.append(found)
             return
-        ir.Operation.create(
-            ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")}
-        )
+        ir.Operation.create(ASSERT, operands=[(~found).value], attributes={"msg": ir.StringAttr.get("void")})
 
     @contextmanager
     def only_if(self, taken: Scalar) -> Iterator[None]:
         """Emit what counts if ``taken`` is true: for what is found else, the run does not end."""
         assert self._found is None
-        found = self._found = []
+        violations = self._found = []
         try:
             yield
         finally:
             self._found = None
-        if found:
-            any_found = functools.reduce(operator.or_, found)
-            rare = emit(
-                "llvm.intr.expect", int_type(1), any_found.value, constant(False, BOOL).value
-            )
+        if violations:
+            any_violation = functools.reduce(operator.or_, violations)
+            rare = emit("llvm.intr.expect", int_type(1), any_violation.value, constant(False, BOOL).value)
             aside = ir.Operation.create("scf.if", operands=[rare], regions=2)
             with ir.InsertionPoint(aside.regions[0].blocks.append()):
                 self.end_if(taken)
@@ -235,11 +239,11 @@ class LoopBuilder(Builder):
         if scope.cell is not None:
             self.end_if(load(emit("memref.load", int_type(8), scope.cell), BOOL))
 
-    def violation(self) -> Tensor | None:
+    def violation(self) -> TensorValue | None:
         """A 0-d bool, which is false: a void run ends before it is written."""
         if not self._is_bounded:
             return None
-        return Tensor(None, TensorType(BOOL, ()), constant(False, BOOL))
+        return TensorValue(None, TensorType(BOOL, ()), constant(False, BOOL))
 
     # --- places on axes ----------------------------------------------------------------------
 
@@ -264,14 +268,14 @@ class LoopBuilder(Builder):
         if key not in self._places:
             if self.is_straight and not self._is_linear(index.value):
                 forbid_outside(self, index, size)
-                found = clamped(self, index, size)
+                place = clamped(self, index, size)
             else:
-                found = on_axis(self, index, size, where)
-            self._places[key] = emit("arith.index_cast", ir.IndexType.get(), found.value)
+                place = on_axis(self, index, size, where)
+            self._places[key] = emit("arith.index_cast", ir.IndexType.get(), place.value)
         return self._places[key]
 
     def _is_linear(self, value: ir.Value) -> bool:
-        """Whether a value steps evenly from round to round of the innermost loop."""
+        """True if a value steps evenly from round to round of the innermost loop."""
         assert self._block is not None and self._block.loop is not None
         loop = self._block.loop
         block, waiting = loop.regions[0].blocks[0], [value]
@@ -281,16 +285,16 @@ class LoopBuilder(Builder):
                 if value.owner == block and value.arg_number:
                     return False
                 continue
-            made = value.owner.operation
-            if made.block != block:
+            producer = value.owner.operation
+            if producer.block != block:
                 continue
-            if made.name not in _LINEAR:
+            if producer.name not in _LINEAR:
                 return False
-            waiting += list(made.operands)
+            waiting += list(producer.operands)
         return True
 
     def _is_on_axis(self, where: Sym, size: Dim) -> bool:
-        """Whether an index is in range in all rounds, or else the run ends before the loop."""
+        """True if an index is in range in all rounds, or else the run ends before the loop."""
         if not self._least(where)[0]:
             return False  # negative ones count from the end
         proven, least, loops = self._least(size - where - 1)
@@ -310,7 +314,7 @@ class LoopBuilder(Builder):
         return True
 
     def _ends_on_axis(self, where: Sym, size: Dim) -> bool:
-        """Whether an index steps as the loop around does, up to a number that is known before it.
+        """True if an index steps as the loop around does, up to a number that is known before it.
 
         A run that would go on behind the axis ends before the loop.
         """
@@ -327,7 +331,7 @@ class LoopBuilder(Builder):
         return True
 
     def _least(self, dim: Dim) -> tuple[bool, Dim, list[Scope]]:
-        """Whether an expression is not negative in any round, and else what would show it.
+        """True if an expression is not negative in any round, and else what would show it.
 
         That is the least value that it has in the loops of the list, innermost first, which follow
         each other without a branch between them.

@@ -1,4 +1,4 @@
-"""How operations that only move elements read their operand: affine expressions over loops."""
+"""The affine maps, over loops, by which operations that only move elements read their operand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .generic import Expr, dims, literal
 
 
 def broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
-    """How loops over the result read an operand of this shape, which is broadcast."""
+    """The map by which loops over the result read an operand of this shape, which is broadcast."""
     aligned = loops[len(loops) - len(shape) :]
     return [literal(0) if d == 1 else e for d, e in zip(shape, aligned, strict=True)]
 
@@ -20,7 +20,7 @@ def broadcast_map(shape: Sequence[Dim], loops: Sequence[Expr]) -> list[Expr]:
 def slice_map(
     source: Sequence[Dim], starts: Sequence[Any], steps: Sequence[int], sizes: Sequence[Dim]
 ) -> list[Expr] | None:
-    """How a slice reads its operand; None if no affine expression describes it."""
+    """The map by which a slice reads its operand; None if no affine expression describes it."""
     exprs: list[Expr] = []
     loops = dims(len(source))
     for loop, size, start, step, length in zip(loops, source, starts, steps, sizes, strict=True):

@@ -33,9 +33,7 @@ def on_axis(b: LoopBuilder, index: Scalar, size: Dim, where: Any) -> Scalar:
     if _is_plain(where):
         b.end_if(~within)
         return index
-    branch = ir.Operation.create(
-        "scf.if", results=[index.value.type], operands=[within.value], regions=2
-    )  # fmt: skip
+    branch = ir.Operation.create("scf.if", results=[index.value.type], operands=[within.value], regions=2)
     with ir.InsertionPoint(branch.regions[0].blocks.append()):
         ir.Operation.create("scf.yield", operands=[index.value])
     with ir.InsertionPoint(branch.regions[1].blocks.append()):
@@ -45,9 +43,7 @@ def on_axis(b: LoopBuilder, index: Scalar, size: Dim, where: Any) -> Scalar:
     return Scalar(branch.results[0], I64)
 
 
-def _before(
-    b: LoopBuilder, loops: Sequence[ir.Operation], index: Scalar, size: Dim, where: Any
-) -> Scalar:
+def _before(b: LoopBuilder, loops: Sequence[ir.Operation], index: Scalar, size: Dim, where: Any) -> Scalar:
     """`on_axis` of an index that is the same in all rounds of these loops, innermost first.
 
     A run without rounds does not end.
@@ -65,16 +61,14 @@ def _before(
     with ir.InsertionPoint(tested[-1]):
         outside = ~_is_below(place, b.size(size))
         for loop in tested:
-            begin, end = (
-                Scalar(emit("arith.index_cast", storage_type(I64), v), I64) for v in _ends(loop)
-            )
+            begin, end = (Scalar(emit("arith.index_cast", storage_type(I64), v), I64) for v in _ends(loop))
             outside = outside & (begin < end)
         b.end_if(outside)
     return place
 
 
 def _is_plain(where: Any) -> bool:
-    """Whether an index counts from the start in all rounds."""
+    """True if an index counts from the start in all rounds."""
     return isinstance(where, Sym) and bounds(where)[0] >= 0
 
 

@@ -26,11 +26,11 @@ from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceSca
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.queries import Item, Truth
 from ...dialect.ops.sizes import complete_shape, known_scalar, normalize_axis
-from .builder import Tensor
 from .element import emit, storage_type
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
 from .scalar import load, store
+from .tensor_builder import TensorValue
 
 Place = Any  # Dim | ir.Value
 
@@ -39,45 +39,45 @@ def _same(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
     """The array itself, where an op makes memory of its own: tensors have none."""
     out = types[0]
     assert isinstance(out, TensorType)
-    if isinstance(x, Tensor) and x.rank and x.dtype is out.dtype and x.shape == out.shape:
-        return Tensor(x.value, out)
+    if isinstance(x, TensorValue) and x.rank and x.dtype is out.dtype and x.shape == out.shape:
+        return TensorValue(x.value, out)
     return None
 
 
-def _slice(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *bounds: Any) -> Any:
+def _slice(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, *bounds: Any) -> Any:
     out = types[0]
     assert isinstance(out, TensorType)
     starts, steps = _slice_parts(attrs, x, bounds)
     if min(steps, default=1) < 0:
         return None
     value = _extract_slice(b, x, starts, out.shape, steps, out)
-    return Tensor(value, out)
+    return TensorValue(value, out)
 
 
-def _slice_parts(attrs: dict, x: Tensor, bounds: Sequence[Any]) -> tuple[list[Dim], list[int]]:
+def _slice_parts(attrs: dict, x: TensorValue, bounds: Sequence[Any]) -> tuple[list[Dim], list[int]]:
     """First index and step along each axis."""
     starts: list[Dim] = [0] * x.rank
     steps = [1] * x.rank
-    known = [known_scalar(v) for v in bounds]
-    for axis, first, size, step in Slice.parts((x.type, *known), attrs):
+    types = [known_scalar(v) for v in bounds]
+    for axis, first, size, step in Slice.parts((x.type, *types), attrs):
         if first is None or size is None or not isinstance(step, int):
             raise LoweringError("the bounds of a slice are known only at run time")
         starts[axis], steps[axis] = first, step
     return starts, steps
 
 
-def _pick(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *position: Any) -> Any:
+def _pick(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, *position: Any) -> Any:
     axis = normalize_axis(attrs["axis"], x.rank)
     return _read(b, types, x, {axis: _place(b, attrs, x, axis, position)})
 
 
-def _take(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, indices: Any) -> Any:
+def _take(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, indices: Any) -> Any:
     if attrs.get("axis") is None and x.rank != 1:
         return None
     return _index(b, {"axes": (attrs.get("axis") or 0,)}, types, x, indices)
 
 
-def _index(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *indices: Any) -> Any:
+def _index(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, *indices: Any) -> Any:
     """The element that arrays without axes pick; what has axes is a copy, of memory of its own."""
     if len(indices) < x.rank:
         return None
@@ -85,56 +85,52 @@ def _index(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, *indic
     return None if where is None else _read(b, types, x, where)
 
 
-def _index_put(
-    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Any, *indices: Any
-) -> Any:
+def _index_put(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, value: Any, *indices: Any) -> Any:
     """Replace what arrays without axes pick."""
     rest = [size for k, size in enumerate(x.shape) if k not in Index.indexed(x.shape, attrs)]
-    if rest and not (isinstance(value, Tensor) and list(value.shape) == rest):
+    if rest and not (isinstance(value, TensorValue) and list(value.shape) == rest):
         return None
     where = _places(b, attrs, x, indices)
     return None if where is None else _write(b, types, x, value, where)
 
 
-def _places(
-    b: LoopBuilder, attrs: dict, x: Tensor, indices: Sequence[Any]
-) -> dict[int, ir.Value] | None:
+def _places(b: LoopBuilder, attrs: dict, x: TensorValue, indices: Sequence[Any]) -> dict[int, ir.Value] | None:
     """Axis -> the place that an array without axes names on it; None = one has axes."""
-    if any(isinstance(i, Tensor) and i.rank for i in indices):
+    if any(isinstance(i, TensorValue) and i.rank for i in indices):
         return None
     axes = Index.indexed(x.shape, attrs)
     return {a: b.position(i, x.shape[a]) for a, i in zip(axes, indices, strict=True)}
 
 
-def _place(b: LoopBuilder, attrs: dict, x: Tensor, axis: int, position: Sequence[Any]) -> ir.Value:
+def _place(b: LoopBuilder, attrs: dict, x: TensorValue, axis: int, position: Sequence[Any]) -> ir.Value:
     index = attrs["index"]
     return b.position(position[0] if index == DYNAMIC else index, complete_shape(x.type)[axis])
 
 
-def _read(b: LoopBuilder, types: Sequence[Type], x: Tensor, where: dict[int, ir.Value]) -> Tensor:
-    """What lies at places of axes: an element, or a part."""
+def _read(b: LoopBuilder, types: Sequence[Type], x: TensorValue, where: dict[int, ir.Value]) -> TensorValue:
+    """The element, or part, at places of axes."""
     out = types[0]
     assert isinstance(out, TensorType)
     if len(where) == x.rank:
         at = [where[axis] for axis in range(x.rank)]
         element = emit("tensor.extract", storage_type(x.dtype), x.value, *at)
-        return Tensor(None, out, load(element, x.dtype))
-    return Tensor(_extract_slice(b, x, *_part(x, where), out), out)
+        return TensorValue(None, out, load(element, x.dtype))
+    return TensorValue(_extract_slice(b, x, *_part(x, where), out), out)
 
 
 def _write(
-    b: LoopBuilder, types: Sequence[Type], x: Tensor, value: Any, where: dict[int, ir.Value]
-) -> Tensor:
+    b: LoopBuilder, types: Sequence[Type], x: TensorValue, value: Any, where: dict[int, ir.Value]
+) -> TensorValue:
     """Replace what lies at places of axes."""
     out = types[0]
     assert isinstance(out, TensorType)
     if len(where) == x.rank:
         element, at = store(b.scalar(value).cast(x.dtype)), [where[k] for k in range(x.rank)]
-        return Tensor(emit("tensor.insert", x.value.type, element, x.value, *at), out)
-    return Tensor(_insert_slice(b, value, x, *_part(x, where)), out)
+        return TensorValue(emit("tensor.insert", x.value.type, element, x.value, *at), out)
+    return TensorValue(_insert_slice(b, value, x, *_part(x, where)), out)
 
 
-def _part(x: Tensor, where: dict[int, ir.Value]) -> tuple[list[Place], list[Dim], list[int]]:
+def _part(x: TensorValue, where: dict[int, ir.Value]) -> tuple[list[Place], list[Dim], list[int]]:
     """Starts, sizes and steps of what lies at places of axes."""
     starts: list[Place] = [where.get(k, 0) for k in range(x.rank)]
     sizes: list[Dim] = [1 if k in where else d for k, d in enumerate(x.shape)]
@@ -142,7 +138,7 @@ def _part(x: Tensor, where: dict[int, ir.Value]) -> tuple[list[Place], list[Dim]
 
 
 def _slice_scatter(
-    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Tensor, *bounds: Any
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, value: TensorValue, *bounds: Any
 ) -> Any:
     out = types[0]
     assert isinstance(out, TensorType)
@@ -153,11 +149,11 @@ def _slice_scatter(
         for k in back:
             starts[k] = starts[k] + (value.shape[k] - 1) * steps[k]
             steps[k] = -steps[k]
-    return Tensor(_insert_slice(b, value, x, starts, value.shape, steps), out)
+    return TensorValue(_insert_slice(b, value, x, starts, value.shape, steps), out)
 
 
 def _pick_scatter(
-    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Tensor, value: Tensor, *position: Any
+    b: LoopBuilder, attrs: dict, types: Sequence[Type], x: TensorValue, value: TensorValue, *position: Any
 ) -> Any:
     axis = normalize_axis(attrs["axis"], x.rank)
     return _write(b, types, x, value, {axis: _place(b, attrs, x, axis, position)})
@@ -167,7 +163,7 @@ def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
     """The one element of an array as a number of Python's."""
     out = types[0]
     assert isinstance(out, ScalarType)
-    element = x.at(*[0] * x.rank) if isinstance(x, Tensor) else b.scalar(x)
+    element = x.at(*[0] * x.rank) if isinstance(x, TensorValue) else b.scalar(x)
     if out.dtype is BOOL:
         return element if element.dtype is BOOL else element.ne(0)
     if element.dtype.is_complex and not out.dtype.is_complex:
@@ -180,18 +176,16 @@ def _item(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
     return element.cast(out.dtype)
 
 
-def _choose(
-    b: LoopBuilder, attrs: dict, types: Sequence[Type], condition: Any, *values: Any
-) -> Any:  # fmt: skip
+def _choose(b: LoopBuilder, attrs: dict, types: Sequence[Type], condition: Any, *values: Any) -> Any:
     """One of two values, both of which are there."""
-    (out,), taken = types, b.scalar(condition).cast(BOOL)
+    (out,), truth = types, b.scalar(condition).cast(BOOL)
     if isinstance(out, TensorType) and out.rank:
-        chosen = emit("arith.select", values[0].value.type, taken.value, *(v.value for v in values))
-        return Tensor(chosen, out)
+        chosen = emit("arith.select", values[0].value.type, truth.value, *(v.value for v in values))
+        return TensorValue(chosen, out)
     assert isinstance(out, (TensorType, ScalarType)) and out.dtype is not None
     one, other = (b.scalar(v).cast(out.dtype) for v in values)
-    scalar = taken.select(one, other)
-    return scalar if isinstance(out, ScalarType) else Tensor(None, out, scalar)
+    scalar = truth.select(one, other)
+    return scalar if isinstance(out, ScalarType) else TensorValue(None, out, scalar)
 
 
 def _cast(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -> Any:
@@ -204,21 +198,19 @@ def _cast(b: LoopBuilder, attrs: dict, types: Sequence[Type], x: Any, *_: Any) -
     b.note(wide < int(info.min))
     if info.max < 2**63:
         b.note(wide > int(info.max))
-    return Tensor(None, out, wide.cast(out.dtype))
+    return TensorValue(None, out, wide.cast(out.dtype))
 
 
 def _extract_slice(
-    b: LoopBuilder, x: Tensor, starts: Sequence[Place], sizes: Any, steps: Sequence[int],
-    out: TensorType,
-) -> ir.Value:  # fmt: skip
+    b: LoopBuilder, x: TensorValue, starts: Sequence[Place], sizes: Any, steps: Sequence[int], out: TensorType
+) -> ir.Value:
     lists = [_indices(b, n) for n in (starts, sizes, steps)]
     return sliced("tensor.extract_slice", mlir_type(out), [x.value], *lists)
 
 
 def _insert_slice(
-    b: LoopBuilder, value: Tensor, x: Tensor, starts: Sequence[Place], sizes: Any,
-    steps: Sequence[int],
-) -> ir.Value:  # fmt: skip
+    b: LoopBuilder, value: TensorValue, x: TensorValue, starts: Sequence[Place], sizes: Any, steps: Sequence[int]
+) -> ir.Value:
     lists = [_indices(b, n) for n in (starts, sizes, steps)]
     return sliced("tensor.insert_slice", x.value.type, [value.value, x.value], *lists)
 
@@ -228,22 +220,31 @@ def _indices(b: LoopBuilder, dims: Sequence[Place]) -> list[int | ir.Value]:
 
 
 def sliced(
-    name: str, type_: ir.Type, values: Sequence[ir.Value], starts: Sequence[int | ir.Value],
-    sizes: Sequence[int | ir.Value], steps: Sequence[int | ir.Value],
-) -> ir.Value:  # fmt: skip
+    name: str,
+    type_: ir.Type,
+    values: Sequence[ir.Value],
+    starts: Sequence[int | ir.Value],
+    sizes: Sequence[int | ir.Value],
+    steps: Sequence[int | ir.Value],
+) -> ir.Value:
     """``tensor.extract_slice`` or ``tensor.insert_slice``, with literal numbers as attributes."""
     open_ = ir.ShapedType.get_dynamic_size()
     operands, counts, static = list(values), [1] * len(values), []
     for listed in (starts, sizes, steps):
         static.append([n if isinstance(n, int) else open_ for n in listed])
-        given = [n for n in listed if not isinstance(n, int)]
-        operands += given
-        counts.append(len(given))
+        dynamic = [n for n in listed if not isinstance(n, int)]
+        operands += dynamic
+        counts.append(len(dynamic))
     offsets, extents, strides = map(ir.DenseI64ArrayAttr.get, static)
     return emit(
-        name, type_, *operands, static_offsets=offsets, static_sizes=extents,
-        static_strides=strides, operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts),
-    )  # fmt: skip
+        name,
+        type_,
+        *operands,
+        static_offsets=offsets,
+        static_sizes=extents,
+        static_strides=strides,
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts),
+    )
 
 
 PARTS: dict[type, Callable[..., Any]] = {

@@ -1,13 +1,15 @@
-"""What is known of Python's ints in loops before these are lowered: which values they may have.
+"""The ranges of Python's ints in loops, found before these are lowered: which values each may have.
 
 Sums and products that stay within 64 bits, and indices that are on their axis, need no test.
 
-A value has a range. What a loop carries begins with the range of its first value and takes in those
-of the values that rounds hand on: as they are, then up to `_WIDE`, then as a *counter*. A counter
-comes from numbers within `_START` by additions of at most `_STEP`, one after the other: it would
-take a run of years to bring it to the end of 64 bits. Anything else may be any int, but on a side
-to which no round brings it. Conditions of branches and loops hold in the blocks that they lead to,
-and what is computed has stayed within 64 bits where the run ends otherwise.
+Each value has a range. The range of a value that a loop carries is found by going through the loop until
+it no longer grows. It begins as that of the first value, and each time takes in the range of the value that
+a round hands on: `_TAKEN` times as it is, then up to `_WIDE` on the sides on which it grows, and beyond that as
+a *counter*. A counter begins within `_START`, and each round adds at most `_STEP` to it, so that only a run of
+years would bring it to the end of 64 bits. A value that is none of these may be any int on the sides on which it grows.
+
+A condition of a branch or loop narrows ranges in the blocks that it leads to. So does a computation that
+ends the run when it leaves 64 bits: behind it, its operands are known not to.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ...dialect.ops.elementwise.binary import Add, FloorDiv, Mul, Remainder, Sub
 from ...dialect.ops.elementwise.compare import BitwiseAnd, Compare, Eq, Ge, Gt, Le, LogicalNot, Lt
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.queries import Dim, Truth
-from .shapes import Shapes
+from .literal_sizes import Shapes
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _STEP, _START = 16, 2**61
@@ -44,12 +46,12 @@ class Range:
     is_counter: bool = False
 
     def within(self, low: int, high: int) -> bool:
-        """Whether no value lies outside of these bounds."""
+        """True if no value lies outside of these bounds."""
         return low <= self.low and self.high <= high
 
     @property
     def starts(self) -> bool:
-        """Whether it may be the value from which a counter counts, or is a counter."""
+        """True if it may be the value from which a counter counts, or is a counter."""
         return self.is_counter or self.within(-_START, _START)
 
 
@@ -84,12 +86,12 @@ class Ranges:
             self._block(function.body)
 
     def _of(self, value: int) -> Range:
-        found = self._ranges.get(value)
-        if found is not None:
-            return found
+        range_ = self._ranges.get(value)
+        if range_ is not None:
+            return range_
         type_ = self._function.type_of(value)
-        known = type_.value if isinstance(type_, ScalarType) else None
-        return Range(int(known), int(known)) if isinstance(known, int) else _ANY
+        constant = type_.value if isinstance(type_, ScalarType) else None
+        return Range(int(constant), int(constant)) if isinstance(constant, int) else _ANY
 
     def _is_int(self, value: int) -> bool:
         type_ = self._function.type_of(value)
@@ -164,19 +166,20 @@ class Ranges:
     def _while(self, instr: Instr) -> list[Range]:
         before, after = instr.blocks
         self._take_in(before.args, [self._of(v) for v in instr.operands])
-        passed = self._block(before)[1:]
+        ranges = self._block(before)[1:]
         names = before.outputs[1:]
-        self._ranges.update(zip(after.args, passed, strict=True))
+        self._ranges.update(zip(after.args, ranges, strict=True))
         facts = [
             (arg, to)
             for value, to in self._facts(before.outputs[0], True)
-            for arg, name in zip(after.args, names, strict=True) if name == value
-        ]  # fmt: skip
+            for arg, name in zip(after.args, names, strict=True)
+            if name == value
+        ]
         self._take_in(before.args, self._block(after, facts))
-        return passed
+        return ranges
 
-    def _take_in(self, carried: Sequence[int], given: Sequence[Range]) -> None:
-        for value, new in zip(carried, given, strict=True):
+    def _take_in(self, carried: Sequence[int], ranges: Sequence[Range]) -> None:
+        for value, new in zip(carried, ranges, strict=True):
             old = self._carried.get(value)
             joined = new if old is None else self._joined(value, old, new)
             if joined != old:
@@ -184,7 +187,7 @@ class Ranges:
             self._carried[value] = self._ranges[value] = joined
 
     def _joined(self, value: int, old: Range, new: Range) -> Range:
-        """What a loop carries that has carried the old range so far, and is handed the new one."""
+        """The range of a value that a loop has carried with the old range so far, and is handed with the new one."""
         if new.within(old.low, old.high) and new.is_counter <= old.is_counter:
             return old
         if not (old.starts and new.starts):
@@ -199,7 +202,7 @@ class Ranges:
     # --- conditions --------------------------------------------------------------------------
 
     def _facts(self, condition: int, truth: bool) -> Iterator[tuple[int, Range]]:
-        """What follows for ints from a condition that is true, or that is false."""
+        """The facts that follow for ints from a condition that is true, or that is false."""
         instr = self._made.get(condition)
         if instr is None:
             return
@@ -226,10 +229,10 @@ class Ranges:
                 yield b, Range(x.low + apart, _MOST)
 
     def _is_chain(self, instr: Instr, place: int, truth: bool) -> bool:
-        """Whether a branch has this result only if its condition has it: ``and``, ``or``."""
+        """True if a branch has this result only if its condition has it: ``and``, ``or``."""
         other = instr.blocks[1 if truth else 0].outputs[place]
-        made = self._made.get(other)
-        return made is not None and made.op is Constant and made.attrs.get("value") is not truth
+        producer = self._made.get(other)
+        return producer is not None and producer.op is Constant and producer.attrs.get("value") is not truth
 
     # --- ops ---------------------------------------------------------------------------------
 
@@ -246,16 +249,16 @@ class Ranges:
         if rule is None or not all(map(self._is_int, (*instr.operands, *instr.results))):
             return _ANY
         operands = [self._of(v) for v in instr.operands]
-        found = rule(*operands)
-        if not found.within(_LEAST, _MOST):
+        range_ = rule(*operands)
+        if not range_.within(_LEAST, _MOST):
             if not self._ends or instr.op not in (Add, Sub, Mul, Neg):
                 return _ANY
-            low, high = max(found.low, _LEAST), min(found.high, _MOST)
+            low, high = max(range_.low, _LEAST), min(range_.high, _MOST)
             return Range(low, high) if low <= high else _ANY
         self.bounded.update(instr.results)
-        if found.within(-_WIDE, _WIDE) or not _counts(instr.op, *operands):
-            return found
-        return Range(max(found.low, -_COUNTED), min(found.high, _COUNTED), is_counter=True)
+        if range_.within(-_WIDE, _WIDE) or not _counts(instr.op, *operands):
+            return range_
+        return Range(max(range_.low, -_COUNTED), min(range_.high, _COUNTED), is_counter=True)
 
 
 _OPPOSITE: Mapping[type[Op], type[Op]] = {Lt: Ge, Ge: Lt, Gt: Le, Le: Gt}
@@ -263,7 +266,7 @@ _SWAPPED: Mapping[type[Op], type[Op]] = {Gt: Lt, Ge: Le}
 
 
 def _counts(op: type[Op], a: Range, b: Range | None = None) -> bool:
-    """Whether an op gives a counter's next value."""
+    """True if an op gives a counter's next value."""
     if b is None or op not in (Add, Sub):
         return False
     if a.is_counter and b.within(-_STEP, _STEP):
@@ -273,10 +276,7 @@ def _counts(op: type[Op], a: Range, b: Range | None = None) -> bool:
 
 def _grown(old: Range, new: Range, low: int, high: int, is_counter: bool = False) -> Range:
     """A range with new ends where the old ones do not hold."""
-    return Range(
-        old.low if new.low >= old.low else low, old.high if new.high <= old.high else high,
-        is_counter,
-    )  # fmt: skip
+    return Range(old.low if new.low >= old.low else low, old.high if new.high <= old.high else high, is_counter)
 
 
 def _either(a: Range, b: Range) -> Range:

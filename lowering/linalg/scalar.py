@@ -18,7 +18,7 @@ from mlir import ir
 from ...dialect.errors import InternalError
 from ...dialect.ir.dtypes import BF16, BOOL, C64, C128, F32, I8, U64, DType
 from ...dialect.ir.types import ScalarType
-from . import complexes, convert, division
+from . import complexes, division, scalar_cast
 from .element import GUARDED, HALF, RARE, Number, compute_type, constant_value, emit, int_type
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
@@ -294,9 +294,9 @@ class Scalar:
         zero = self.const(0)
         within = (self < zero).select(self + count, self).minimum(count - 1).maximum(zero)
         is_outside = Scalar(self.value, U64) >= Scalar(count.value, U64)
-        found = is_outside.select(within, self)
-        found.value.owner.attributes[RARE] = ir.StringAttr.get(GUARDED)
-        return found
+        place = is_outside.select(within, self)
+        place.value.owner.attributes[RARE] = ir.StringAttr.get(GUARDED)
+        return place
 
     # --- selection and float functions -------------------------------------------------------
 
@@ -378,14 +378,21 @@ class Scalar:
 
     def bits(self) -> Scalar:
         """A float's representation as a signed integer of the same width."""
-        dtype = convert.SIGNED[self.dtype.bits]
+        dtype = scalar_cast.SIGNED[self.dtype.bits]
         if self.dtype is BF16:
             return Scalar(self.value, dtype)
         return Scalar(emit("arith.bitcast", compute_type(dtype), self.value), dtype)
 
+    def bitcast(self, dtype: DType) -> Scalar:
+        """The same bits as another dtype of this width; none of the two is complex or bool."""
+        bits = self.bits() if self.dtype.is_float else self
+        if dtype.is_float and dtype is not BF16:
+            return Scalar(emit("arith.bitcast", compute_type(dtype), bits.value), dtype)
+        return Scalar(bits.value, dtype)
+
     def cast(self, dtype: DType) -> Scalar:
         """``astype(dtype)``, with NumPy's results on x86-64 for values that do not fit."""
-        return convert.cast(self, dtype)
+        return scalar_cast.cast(self, dtype)
 
 
 Operand = Union[Scalar, Number]
@@ -409,8 +416,7 @@ def load(value: ir.Value, dtype: DType) -> Scalar:
     """The Scalar of an element as stored in memory (bool: any non-zero byte is True)."""
     if dtype.is_complex:
         element = compute_type(dtype.part)
-        real, imag = (Scalar(emit(f"complex.{part}", element, value), dtype.part)
-                      for part in ("re", "im"))  # fmt: skip
+        real, imag = (Scalar(emit(f"complex.{part}", element, value), dtype.part) for part in ("re", "im"))
         return Scalar(value, dtype, parts=(real, imag))
     if dtype is BOOL:
         return Scalar(value, I8).ne(0)

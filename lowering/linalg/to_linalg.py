@@ -14,23 +14,21 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from ...dialect.errors import Loc, LoweringError
+from ...dialect.guards.checks import described
 from ...dialect.ir.dtypes import BF16, DType
 from ...dialect.ir.symbolic import Dim, Sym
-from ...dialect.ir.types import ListType, ScalarType, TensorType, Type, contiguous_strides
+from ...dialect.ir.types import ListedType, ListType, ScalarType, TensorType, Type, contiguous_strides
 from ...dialect.mlir.context import context, first_diagnostic, loc_of, to_location
-from .builder import Builder
 from .environment import Environment
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
-from .loops import LoopEnvironment, has_control_flow
+from .scf import LoopEnvironment, has_control_flow
+from .tensor_builder import Builder
 
 if TYPE_CHECKING:
     from ...dialect.ir.program import Program
 
-DIALECTS = (
-    "func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization", "cf",
-    "llvm",
-)  # fmt: skip
+DIALECTS = ("func", "arith", "math", "complex", "scf", "tensor", "linalg", "memref", "bufferization", "cf", "llvm")
 
 
 def to_linalg(function: Program) -> ir.Module:
@@ -73,9 +71,10 @@ def emit_function(function: Program) -> ir.Operation:
     block = func.regions[0].blocks.append(*arguments)
     with ir.InsertionPoint(block):
         anchor = ir.Operation.create(
-            "arith.constant", results=[ir.IndexType.get()],
+            "arith.constant",
+            results=[ir.IndexType.get()],
             attributes={"value": ir.IntegerAttr.get(ir.IndexType.get(), 0)},
-        )  # fmt: skip
+        )
         values = list(block.arguments)
         loops = has_control_flow(function)
         sizes = dict(zip(symbols, values[len(inputs) :], strict=True))
@@ -176,14 +175,14 @@ _MOVES = {
 
 
 def _first_loc(function: Program) -> Loc | None:
-    """Where the function's first located instruction comes from."""
+    """The location of the function's first located instruction."""
     return next((i.loc for i in function.body.instrs if i.loc is not None), None)
 
 
 def _argument_type(type_: Type, number: int, loc: Loc | None) -> Type:
     """``type_`` itself; raises LoweringError unless it is complete."""
-    if isinstance(type_, ListType):
-        raise LoweringError(f"argument {number} is a list", loc=loc)
+    if isinstance(type_, (ListType, ListedType)):
+        raise LoweringError(f"argument {number} is {described(type_)}", loc=loc)
     if isinstance(type_, TensorType) and not type_.is_complete:
         raise LoweringError(f"the type of argument {number} is not known: {type_}", loc=loc)
     return type_
@@ -191,13 +190,13 @@ def _argument_type(type_: Type, number: int, loc: Loc | None) -> Type:
 
 def _symbols(types: Sequence[Type]) -> list[str]:
     """Size symbols in order of appearance."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for type_ in types:
         if isinstance(type_, TensorType):
             for dim in type_.shape or ():
                 if isinstance(dim, Sym):
-                    found.update(dict.fromkeys(sorted(dim.symbols)))
-    return list(found)
+                    names.update(dict.fromkeys(sorted(dim.symbols)))
+    return list(names)
 
 
 def _mlir_argument(type_: Type) -> ir.Type:
@@ -208,7 +207,7 @@ def _mlir_argument(type_: Type) -> ir.Type:
 
 
 def _argument_attributes(type_: Type) -> ir.DictAttr:
-    assert not isinstance(type_, ListType) and type_.dtype is not None
+    assert isinstance(type_, (TensorType, ScalarType)) and type_.dtype is not None
     if not isinstance(type_, TensorType):
         if not type_.dtype.is_complex:
             return _attributes(type_.dtype, {"profuse.scalar": ir.UnitAttr.get()})

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from ...dialect.mlir.decode import decode_function
-from ...dialect.mlir.rewrite import attrs_of, functions, op_class, symbol_of, walk
+from ...dialect.mlir.rewrite import attrs_of, functions, is_a, symbol_of, walk
 from ...dialect.ops.speculation import FusionGroup
 from ...dialect.passes.base import Pass, register_pass
 from .to_linalg import emit_function, load_dialects
@@ -27,10 +27,10 @@ class ToLinalg(Pass):
 
     def run(self, module: ir.Module) -> None:
         load_dialects(module.context)
-        groups = [op for op in walk(module) if op_class(op) is FusionGroup]
-        named = {attrs_of(op)["callee"] for op in groups}
+        groups = [op for op in walk(module) if is_a(op, FusionGroup)]
+        callees = {attrs_of(op)["callee"] for op in groups}
         for func in functions(module):
-            if groups and symbol_of(func) not in named:
+            if groups and symbol_of(func) not in callees:
                 continue
             program = decode_function(func)
             visibility = func.attributes.get("sym_visibility")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 
 from . import erf, exp, log, pow, remainder, trig
-from .emitter import K
+from .expander import K
 
 EXPANSIONS: dict[str, Callable[..., ir.Value]] = {
     "exp": exp.exp,

@@ -11,32 +11,37 @@ from math import inf, nan
 
 from mlir import ir
 
-from .emitter import K
 from .exp import LN2
+from .expander import K
 
 # The first part of each pair has trailing zeros, as in `LN2`, so that e times it is exact.
-LOG10_2 = {
-    32: (0.301025390625, 4.6050389811952137e-06),
-    64: (0.30102999560767785, 5.630334806675098e-11),
-}
+LOG10_2 = {32: (0.301025390625, 4.6050389811952137e-06), 64: (0.30102999560767785, 5.630334806675098e-11)}
 # Each constant correctly rounded, and the rounding error.
-LOG2_E = {
-    32: (1.4426950216293335, 1.9259629911266175e-08),
-    64: (1.4426950408889634, 2.0355273740931033e-17),
-}
-LOG10_E = {
-    32: (0.4342944920063019, -1.0103050052231683e-08),
-    64: (0.4342944819032518, 1.098319650216765e-17),
-}
+LOG2_E = {32: (1.4426950216293335, 1.9259629911266175e-08), 64: (1.4426950408889634, 2.0355273740931033e-17)}
+LOG10_E = {32: (0.4342944920063019, -1.0103050052231683e-08), 64: (0.4342944819032518, 1.098319650216765e-17)}
 SQRT_HALF_BITS = {32: 0x3F3504F3, 64: 0x3FE6A09E667F3BCD}
 
 # (log(1 + f) - f + f**2/2) / f**3; error 0.1 ulp
-LOG_F32 = (-0.07635322213172913, 0.127618670463562, -0.13159961998462677, 0.14201705157756805,
-           -0.1662338227033615, 0.20001229643821716, -0.2500081956386566,
-           0.3333333134651184)  # fmt: skip
+LOG_F32 = (
+    -0.07635322213172913,
+    0.127618670463562,
+    -0.13159961998462677,
+    0.14201705157756805,
+    -0.1662338227033615,
+    0.20001229643821716,
+    -0.2500081956386566,
+    0.3333333134651184,
+)
 # (2 * atanh(s) - 2 * s) / s**3 in s**2; error 0.01 ulp
-LOG_F64 = (0.14795210201760706, 0.15314132658580298, 0.181835607311983, 0.22222198651564148,
-           0.2857142874150719, 0.3999999999941937, 0.6666666666666734)  # fmt: skip
+LOG_F64 = (
+    0.14795210201760706,
+    0.15314132658580298,
+    0.181835607311983,
+    0.22222198651564148,
+    0.2857142874150719,
+    0.3999999999941937,
+    0.6666666666666734,
+)
 
 
 def split(k: K, x: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -91,9 +96,7 @@ def log(k: K, x: ir.Value) -> ir.Value:
     return k.if_unusual(unusual, at_limits(k, x, result, 0.0), result)
 
 
-def log_base(
-    k: K, x: ir.Value, per_octave: tuple[float, float], factor: tuple[float, float]
-) -> ir.Value:
+def log_base(k: K, x: ir.Value, per_octave: tuple[float, float], factor: tuple[float, float]) -> ir.Value:
     """e * per_octave + log(1 + f) * factor, both constants in two parts."""
     e, f, unusual = reduce_log(k, x)
     high, low = factor

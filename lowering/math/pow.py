@@ -13,19 +13,32 @@ from math import inf, nan
 
 from mlir import ir
 
-from .emitter import K
 from .exp import EXP2, EXP_TAIL, LN2, reduce_exp, scale
+from .expander import K
 from .log import LOG2_E, reduce_log, split
 
 # (2 * atanh(s) - 2 * s) / s**3 in s**2; relative error 2**-37 of the logarithm
 LOG_ROUGH = (0.235816254771388, 0.2853734361358225, 0.4000033446995255, 0.6666666564979579)
 # (2**r - 1) / r on |r| <= 1/2; relative error 2**-34
-EXP2_ROUGH = (1.5196569340467674e-05, 0.00015466777150538322, 0.0013333934189860704,
-              0.0096180380891223, 0.055504103656906154, 0.24022651066634926,
-              0.6931471807047251)  # fmt: skip
+EXP2_ROUGH = (
+    1.5196569340467674e-05,
+    0.00015466777150538322,
+    0.0013333934189860704,
+    0.0096180380891223,
+    0.055504103656906154,
+    0.24022651066634926,
+    0.6931471807047251,
+)
 # (2 * atanh(s) - 2 * s - 2/3 * s**3) / s**5 in s**2; relative error 2**-66 of the logarithm
-LOG_FINE = (0.13196164525548829, 0.13256838857125616, 0.15386756244471492, 0.18181784395543873,
-            0.22222222519529874, 0.2857142857010225, 0.4000000000000225)  # fmt: skip
+LOG_FINE = (
+    0.13196164525548829,
+    0.13256838857125616,
+    0.15386756244471492,
+    0.18181784395543873,
+    0.22222222519529874,
+    0.2857142857010225,
+    0.4000000000000225,
+)
 TWO_THIRDS = (2.0 / 3.0, 3.700743415417188e-17)
 
 # Natural exponents below give 0, by factors of 0 in `scale`, those above give inf.
@@ -163,15 +176,11 @@ def log_two_parts(k: K, a: ir.Value) -> tuple[ir.Value, ir.Value]:
     c_error = k.exact_add(c_error, TWO_THIRDS[1])
     # log(1 + f) = 2 * s + s * s**2 * c
     product, product_error = two_product(k, square, c)
-    product_error = k.exact_add(
-        product_error, k.exact_fma(square, c_error, k.exact_mul(square_error, c))
-    )
+    product_error = k.exact_add(product_error, k.exact_fma(square, c_error, k.exact_mul(square_error, c)))
     factor, factor_error = two_sum(k, k.const(2.0), product)
     factor_error = k.exact_add(factor_error, product_error)
     natural, natural_error = two_product(k, s, factor)
-    natural_error = k.exact_add(
-        natural_error, k.exact_fma(s, factor_error, k.exact_mul(s_error, factor))
-    )
+    natural_error = k.exact_add(natural_error, k.exact_fma(s, factor_error, k.exact_mul(s_error, factor)))
     high, low = LN2[64]
     total, total_error = two_sum(k, k.exact_mul(e, high), natural)
     return total, k.exact_add(total_error, k.exact_fma(e, low, natural_error))

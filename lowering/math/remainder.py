@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.dialects import math
 
-from .emitter import K
+from .expander import K
 
 # Quotients below it are off by one at most once they are rounded, and whole parts of them exact.
 LIMIT = {32: 2.0**22, 64: 2.0**51}
@@ -25,6 +25,6 @@ def remainder(k: K, x: ir.Value, y: ir.Value) -> ir.Value:
     rest = k.select(k.lt(rest, 0.0), k.exact_add(rest, b), rest)
     rest = k.select(k.lt(rest, b), rest, k.exact_sub(rest, b))
     usual = k.copysign(k.select(k.lt(a, b), a, rest), x)
-    asked = ir.Operation.create("arith.remf", results=[x.type], operands=[x, y]).result
+    rare = ir.Operation.create("arith.remf", results=[x.type], operands=[x, y]).result
     is_far = k.gt(quotient, LIMIT[32 if k.is_f32 else 64])
-    return k.rarely(is_far, asked, usual)
+    return k.rarely(is_far, rare, usual)

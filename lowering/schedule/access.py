@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any
 
 from ...dialect.dataclass import dataclass
+from ...dialect.ir.size_algebra import bounds
 from ...dialect.ir.symbolic import Dim
-from . import index as ix
+from . import affine as ix
+from .affine import AffineIndex, row_major
 from .body import CHEAP
-from .graph import Compute, Graph, Product, Read, Reshape, Source, Tensor
-from .index import Index, row_major
+from .graph import Compute, Graph, Product, Read, RowMajorReshape, Source, Tensor
 from .memory import strides_of
 
-Element = tuple[Tensor, tuple[Index | None, ...], bool]  # True: read through a window
+Element = tuple[Tensor, tuple[AffineIndex | None, ...], bool]  # True: read through a window
 
+_LEAST = 2  # of a size that is not known: those that are 1 are literals
 _INLINE_LIMIT = 400  # largest cost of an inlined expression; larger ones make too much code
 
 
@@ -32,15 +35,15 @@ class Access:
     """
 
     tensor: Tensor
-    index: tuple[Index, ...] | None
+    index: tuple[AffineIndex, ...] | None
     reinterpreted: bool = False
-    window: tuple[Index, ...] | None = None
+    window: tuple[AffineIndex, ...] | None = None
 
 
 def accesses(op: Compute) -> list[Access]:
     """The reads of one operation, including those of all operations that are inlined into it."""
-    loops: list[Index | None] = [ix.atom(k) for k in op.loops]
-    found: dict[Access, None] = {}
+    loops: list[AffineIndex | None] = [ix.atom(k) for k in op.loops]
+    result: dict[Access, None] = {}
     # An explicit stack and a set of seen elements: inlined chains may be long and share parts.
     seen: set[Element] = set()
     waiting = list(_reads(op, loops))[::-1]
@@ -54,24 +57,24 @@ def accesses(op: Compute) -> list[Access]:
         if isinstance(producer, Compute) and not producer.anchor:
             values = producer.loop_values(tensor.number, index)
             waiting += list(_reads(producer, values, window))[::-1]
-        elif isinstance(producer, Reshape) and tensor.buffer is None:
+        elif isinstance(producer, RowMajorReshape) and tensor.buffer is None:
             if producer.mapping is not None and not producer.source.required:
                 source = tuple(m.substitute(index.__getitem__) for m in producer.mapping)
                 waiting.append((producer.source, source, window))
             else:
-                found[Access(producer.source, None, reinterpreted=True)] = None
-                found[_access(tensor, index, window)] = None
+                result[Access(producer.source, None, reinterpreted=True)] = None
+                result[_access(tensor, index, window)] = None
         elif producer is not None:
-            found[_access(tensor, index, window)] = None
-    return list(found)
+            result[_access(tensor, index, window)] = None
+    return list(result)
 
 
-def _access(tensor: Tensor, index: Sequence[Index | None], window: bool) -> Access:
-    known = _known(index)
-    return Access(tensor, None, window=known) if window else Access(tensor, known)
+def _access(tensor: Tensor, index: Sequence[AffineIndex | None], window: bool) -> Access:
+    indices = _known(index)
+    return Access(tensor, None, window=indices) if window else Access(tensor, indices)
 
 
-def _reads(op: Compute, loops: Sequence[Index | None], window: bool = False) -> Iterator[Element]:
+def _reads(op: Compute, loops: Sequence[AffineIndex | None], window: bool = False) -> Iterator[Element]:
     """The elements that one iteration of an operation reads.
 
     ``window``: it is read through a window itself.
@@ -86,11 +89,11 @@ def _reads(op: Compute, loops: Sequence[Index | None], window: bool = False) -> 
     for tensor, index in windows:
         yield tensor, tuple(a.substitute(loops.__getitem__) for a in index), True
     for tensor in op.body.extracts:
-        if all(tensor is not seen for seen, _ in windows):
+        if all(tensor is not other for other, _ in windows):
             yield tensor, (None,) * tensor.rank, window
 
 
-def _known(index: Sequence[Index | None]) -> tuple[Index, ...] | None:
+def _known(index: Sequence[AffineIndex | None]) -> tuple[AffineIndex, ...] | None:
     if any(i is None for i in index):
         return None
     return tuple(index)  # type: ignore[arg-type]
@@ -110,12 +113,14 @@ def choose_anchors(graph: Graph) -> None:
             op.left_view, op.right_view = operand_view(op.left), operand_view(op.right)
             if op.bias is not None:
                 op.bias_view = operand_view(op.bias, bias_readable)
-            for read in (*op.read_through_views, op.init):
-                if read is not None:
-                    _require_unless_stored(read)
-        elif isinstance(op, Reshape) and op.mapping is None:
+            for operand in (*op.read_through_views, op.init):
+                if operand is not None:
+                    _require_unless_stored(operand)
+        elif isinstance(op, RowMajorReshape) and op.mapping is None:
             _require_unless_stored(op.source)
     uses = graph.uses()
+    # Only through windows an operation has one place that its readers do not show; most graphs have none.
+    has_windows = any(isinstance(op, Compute) and op.body.windows for op in graph.operations)
     costs: dict[Tensor, int] = {}
     saved: dict[Compute, int] = {}  # costs that the sum over operands would count again
     for op in graph.operations:
@@ -125,7 +130,7 @@ def choose_anchors(graph: Graph) -> None:
         reads = [r.tensor for k, r in enumerate(op.reads) if k in op.body.used and _covers(op, r)]
         total = op.body.cost + sum(_cost(t, costs) for t in [*reads, *op.body.extracts])
         op.cost = total = total - saved.get(op, 0)
-        place = _only_place(op, uses)
+        place = _only_place(op, uses) if has_windows else None
         op.anchor = (
             op.is_reduction
             or any(t.required for t in op.outputs)
@@ -147,7 +152,7 @@ def choose_anchors(graph: Graph) -> None:
 
 
 def _cost(tensor: Tensor, costs: dict[Tensor, int]) -> int:
-    while isinstance(tensor.producer, Reshape) and tensor.producer.mapping is not None:
+    while isinstance(tensor.producer, RowMajorReshape) and tensor.producer.mapping is not None:
         tensor = tensor.producer.source
     return costs.get(tensor, 0)
 
@@ -159,13 +164,14 @@ def _recomputed(op: Compute, uses: dict[Tensor, list]) -> bool:
         return True
     tensor, user = readers[0]
     if not isinstance(user, Compute):
-        return not (isinstance(user, Reshape) and user.mapping is not None)
+        return not (isinstance(user, RowMajorReshape) and user.mapping is not None)
     if tensor in user.body.extracts:
         return True
     for number, read in enumerate(user.reads):
-        if read.tensor is tensor and number in user.body.used and not _covers(user, read):
+        if read.tensor is tensor and number in user.body.used and (not _covers(user, read) or _overlaps(user, read)):
             return True
-    return False
+    is_seen_through = user.body.view is not None and not any(t.required for t in user.outputs)
+    return is_seen_through and _recomputed(user, uses)
 
 
 def _covers(op: Compute, read: Read) -> bool:
@@ -173,7 +179,23 @@ def _covers(op: Compute, read: Read) -> bool:
     return _covered(op, read.index)
 
 
-def _covered(op: Compute, index: Sequence[Index]) -> bool:
+def _overlaps(op: Compute, read: Read) -> bool:
+    """True if several iterations read the same element, as windows that overlap do.
+
+    A size that is not known counts as more than 1.
+    """
+    for index in read.index:
+        reach = 0.0  # at least, of the loops with smaller coefficients
+        loops = [(abs(c), op.extents[g]) for g, c in index.terms.items() if isinstance(g, int) and isinstance(c, int)]
+        for coefficient, extent in sorted(loops, key=lambda pair: pair[0]):
+            least = bounds(extent, (_LEAST, inf))[0]
+            if least > 1 and reach and coefficient <= reach:
+                return True
+            reach += coefficient * (max(least, 1) - 1)
+    return False
+
+
+def _covered(op: Compute, index: Sequence[AffineIndex]) -> bool:
     atoms = set().union(*map(ix.atoms_of, index)) if index else set()
     return all(loop in atoms or op.extents[loop] == 1 for loop in op.loops)
 
@@ -187,7 +209,7 @@ def _only_place(op: Compute, uses: dict[Tensor, list]) -> tuple[Compute, int] | 
     if len(op.outputs) != 1 or op.is_reduction:
         return None
     ways, windows = 0, False
-    found: set[tuple[Compute, tuple[Index, ...]]] = set()
+    places: set[tuple[Compute, tuple[AffineIndex, ...]]] = set()
     tensor = op.outputs[0]
     waiting = [(tensor, tuple(map(ix.atom, range(tensor.rank))))]
     while waiting:
@@ -201,33 +223,30 @@ def _only_place(op: Compute, uses: dict[Tensor, list]) -> tuple[Compute, int] | 
                 at = ix.substituted(index, site.__getitem__)
                 readers = uses.get(user.outputs[0], ())
                 if user.is_reduction or user.outputs[0].required or len(readers) != 1:
-                    found.add((user, at))
+                    places.add((user, at))
                     ways += 1
                     continue
-                axes: dict[Any, Index] = {g: ix.atom(k) for k, g in enumerate(user.axes[0])}
+                axes: dict[Any, AffineIndex] = {g: ix.atom(k) for k, g in enumerate(user.axes[0])}
                 waiting.append((user.outputs[0], ix.substituted(at, axes.__getitem__)))
-    if not windows or len(found) != 1:
+    if not windows or len(places) != 1:
         return None
-    ((user, at),) = found
+    ((user, at),) = places
     return (user, ways) if _covered(user, at) else None
 
 
-def _sites(user: Any, tensor: Tensor) -> list[tuple[tuple[Index, ...], bool]] | None:
-    """Where an operation reads a tensor, over its loops, and whether it does through a window."""
+def _sites(user: Any, tensor: Tensor) -> list[tuple[tuple[AffineIndex, ...], bool]] | None:
+    """The places where an operation reads a tensor, over its loops, each with True if it does so through a window."""
     if not isinstance(user, Compute) or len(user.outputs) != 1 or tensor in user.inits:
         return None
-    found = [
-        (read.index, False) for k, read in enumerate(user.reads)
-        if read.tensor is tensor and k in user.body.used
-    ]  # fmt: skip
-    windows = [(index, True) for seen, index in user.body.windows if seen is tensor]
-    return None if tensor in user.body.extracts and not windows else [*found, *windows]
+    direct = [(read.index, False) for k, read in enumerate(user.reads) if read.tensor is tensor and k in user.body.used]
+    windows = [(index, True) for other, index in user.body.windows if other is tensor]
+    return None if tensor in user.body.extracts and not windows else [*direct, *windows]
 
 
 def require(tensor: Tensor) -> None:
     """Mark a tensor as required in memory; for a reinterpretation, mark its source as well."""
     tensor.required = True
-    while isinstance(tensor.producer, Reshape):
+    while isinstance(tensor.producer, RowMajorReshape):
         tensor = tensor.producer.source
         if isinstance(tensor.producer, Source):
             return
@@ -241,8 +260,8 @@ def _require_unless_stored(tensor: Tensor) -> None:
 
 
 def operand_view(
-    tensor: Tensor, readable: Callable[[Tensor, Index], bool] | None = None
-) -> tuple[Tensor, Index]:
+    tensor: Tensor, readable: Callable[[Tensor, AffineIndex], bool] | None = None
+) -> tuple[Tensor, AffineIndex]:
     """The stored tensor that a product reads for ``tensor``, and an offset in it.
 
     The offset is in elements, as an expression over the axes of ``tensor``.
@@ -257,7 +276,7 @@ def operand_view(
     return root, offset
 
 
-def library_readable(tensor: Tensor, offset: Index) -> bool:
+def library_readable(tensor: Tensor, offset: AffineIndex) -> bool:
     """True if the last two axes are a matrix with one unit stride and a leading dimension."""
     if any(isinstance(a, ix.Quotient) for a in offset.terms):
         return False
@@ -271,7 +290,7 @@ def library_readable(tensor: Tensor, offset: Index) -> bool:
     return rows in (None, 1) and _positive(columns, height)
 
 
-def bias_readable(tensor: Tensor, offset: Index) -> bool:
+def bias_readable(tensor: Tensor, offset: AffineIndex) -> bool:
     """True if the elements of a vector are contiguous."""
     return tensor.dims == (1,) or offset.terms == {0: 1}
 
@@ -286,9 +305,9 @@ def _positive(stride: Dim, least: Dim) -> bool:
     return is_width and not any(s.startswith("stride") for s in stride.symbols)
 
 
-def view_root(tensor: Tensor) -> tuple[Tensor, list[Index]]:
+def view_root(tensor: Tensor) -> tuple[Tensor, list[AffineIndex]]:
     """The tensor at the end of a chain of views, and its index over the axes of ``tensor``."""
-    index: list[Index] = [ix.atom(k) for k in range(tensor.rank)]
+    index: list[AffineIndex] = [ix.atom(k) for k in range(tensor.rank)]
     while True:
         producer = tensor.producer
         if not isinstance(producer, Compute) or producer.body.view is None or tensor.required:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...dialect.dataclass import dataclass
-from . import index as ix
+from . import affine as ix
 from .access import operand_view
-from .graph import Body, Compute, Graph, Product, Read, Reshape, Tensor
+from .graph import Body, Compute, Graph, Product, Read, RowMajorReshape, Tensor
 from .halves import drop_unused, narrowed, rounding, widened
 from .memory import reshape_root
 
@@ -23,7 +23,7 @@ _KINDS = ("matmul", "batch_matmul")
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _BiasSum:
     """``product + bias``.
 
     Attributes:
@@ -34,7 +34,7 @@ class _Sum:
     """
 
     op: Compute
-    path: tuple[Reshape, ...]
+    path: tuple[RowMajorReshape, ...]
     bias: Read
     rounding: Compute | None = None
 
@@ -47,25 +47,25 @@ def take_in_biases(graph: Graph) -> None:
     """Let products add their biases, where the biased sum is the only use of the product."""
     stored = _stored(graph)
     for product in [op for op in graph.operations if isinstance(op, Product)]:
-        found = _sum(graph, product)
-        if found is not None and found.result not in stored:
-            found = _rounded(graph, product, found)
-        if found is not None and found.result in stored:
-            _take_in(graph, product, found)
+        sum_ = _sum(graph, product)
+        if sum_ is not None and sum_.result not in stored:
+            sum_ = _rounded(graph, product, sum_)
+        if sum_ is not None and sum_.result in stored:
+            _take_in(graph, product, sum_)
 
 
-def _take_in(graph: Graph, product: Product, found: _Sum) -> None:
-    total = found.result
-    moved: list[Product | Reshape] = [product, *found.path]
+def _take_in(graph: Graph, product: Product, sum_: _BiasSum) -> None:
+    total = sum_.result
+    moved: list[Product | RowMajorReshape] = [product, *sum_.path]
     for op in moved:
         graph.operations.remove(op)
         op.output.element = total.element
     # At the place of the sum, everything that the bias depends on has been computed.
-    place = graph.operations.index(found.op)
-    graph.operations[place : place + 1] = [_vector(product, found), *moved]
+    place = graph.operations.index(sum_.op)
+    graph.operations[place : place + 1] = [_vector(product, sum_), *moved]
     moved[-1].output, total.producer, total.number = total, moved[-1], 0
-    if found.rounding is not None and product.bias is not None:
-        graph.operations.remove(found.rounding)
+    if sum_.rounding is not None and product.bias is not None:
+        graph.operations.remove(sum_.rounding)
         halves = widened(product.bias)
         assert halves is not None, "`_rounded` has seen them"
         product.bias = narrowed(graph, product, halves)
@@ -78,17 +78,17 @@ def _stored(graph: Graph) -> set[Tensor]:
     for op in graph.operations:
         if isinstance(op, Product):
             roots += [operand_view(op.left)[0], operand_view(op.right)[0]]
-        elif isinstance(op, Reshape) and op.mapping is None:
+        elif isinstance(op, RowMajorReshape) and op.mapping is None:
             roots.append(op.source)
     return set(map(reshape_root, roots))
 
 
-def _sum(graph: Graph, product: Product) -> _Sum | None:
+def _sum(graph: Graph, product: Product) -> _BiasSum | None:
     """The addition of a bias, if it is the only use of a product; else None."""
     if product.kind not in _KINDS or product.init is not None:
         return None
     uses = graph.uses()
-    tensor, path = product.output, list[Reshape]()
+    tensor, path = product.output, list[RowMajorReshape]()
     while True:
         users = uses.get(tensor, [])
         if len(users) != 1:
@@ -96,20 +96,20 @@ def _sum(graph: Graph, product: Product) -> _Sum | None:
         (user,) = users
         if isinstance(user, Compute):
             bias = _bias(user, tensor)
-            return None if bias is None else _Sum(user, tuple(path), bias)
+            return None if bias is None else _BiasSum(user, tuple(path), bias)
         # A row-major reshape keeps the columns if the last axis keeps its size.
-        if not isinstance(user, Reshape) or user.output.dims[-1:] != product.output.dims[-1:]:
+        if not isinstance(user, RowMajorReshape) or user.output.dims[-1:] != product.output.dims[-1:]:
             return None
         path.append(user)
         tensor = user.output
 
 
-def _rounded(graph: Graph, product: Product, found: _Sum) -> _Sum | None:
+def _rounded(graph: Graph, product: Product, sum_: _BiasSum) -> _BiasSum | None:
     """The sum with its rounding to halves, if the bias has that dtype; libraries mix no dtypes."""
-    op, halves = rounding(graph, found.result, product.halves), widened(found.bias.tensor)
+    op, halves = rounding(graph, sum_.result, product.halves), widened(sum_.bias.tensor)
     if op is None or halves is None or halves.dtype != product.halves:
         return None
-    return replace(found, rounding=op)
+    return replace(sum_, rounding=op)
 
 
 def _bias(op: Compute, product: Tensor) -> Read | None:
@@ -141,16 +141,23 @@ def _is_addition(body: Body) -> bool:
     )
 
 
-def _vector(product: Product, found: _Sum) -> Compute:
+def _vector(product: Product, sum_: _BiasSum) -> Compute:
     """Make the bias a view of rank 1 and an operand of the product."""
-    column, dims = found.op.loops[-1], product.output.dims[-1:]
-    index = ix.substituted(found.bias.index, lambda k: ix.atom(0) if k == column else None)
-    output = Tensor(dims, found.bias.tensor.element)
-    made = Compute(
-        f"{product.name}_bias", dims, (False,), [Read(found.bias.tensor, index)], [None],
-        [output], [(0,)], Body(view=0, used=frozenset([0])), combiners=[None],
-        location=found.op.location,
-    )  # fmt: skip
-    output.producer = made
+    column, dims = sum_.op.loops[-1], product.output.dims[-1:]
+    index = ix.substituted(sum_.bias.index, lambda k: ix.atom(0) if k == column else None)
+    output = Tensor(dims, sum_.bias.tensor.element)
+    bias = Compute(
+        f"{product.name}_bias",
+        dims,
+        (False,),
+        [Read(sum_.bias.tensor, index)],
+        [None],
+        [output],
+        [(0,)],
+        Body(view=0, used=frozenset([0])),
+        combiners=[None],
+        location=sum_.op.location,
+    )
+    output.producer = bias
     product.bias = output
-    return made
+    return bias

@@ -14,21 +14,19 @@ results. Few rows would cost time: the library packs the right operands anew in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from ...dialect.dataclass import dataclass
-from ...dialect.ir.size_algebra import sym_min
 from ...dialect.ir.symbolic import Dim
-from . import index as ix
-from .graph import Buffer, Compute, Element, Product, Tensor
-from .groups import Aligned, Group, Grouper, Loop, Step, loop_index, stored_roots
-from .index import Index
+from . import affine as ix
+from .affine import AffineIndex
+from .block_steps import BlockStep, Window, is_read_outside, must_wait
+from .graph import Compute, Product, Tensor
+from .groups import Aligned, Group, Grouper, Loop, loop_index, stored_roots
 from .memory import element_bytes, reshape_root
 
 if TYPE_CHECKING:
-    from .chunks import Chunks
-    from .nests import Nest, Scratch
+    from .nests import Nest
 
 ROWS = 128  # of a block, or a multiple
 _PER_BLOCK = 128  # multiplications per element of a first product that `ROWS` rows suffice for
@@ -38,148 +36,87 @@ WIDEST = 384  # multiplications per element of that result, in both products; mo
 
 
 @dataclass(eq=False)
-class Window:
-    """Memory for the rows of one block of a result that is nowhere stored as a whole.
-
-    Attributes:
-        tensors: the result, and those that take its place in memory.
-        height: rows of a block.
-    """
-
-    tensors: list[Tensor]
-    height: int
-
-    @property
-    def buffer(self) -> Buffer | None:
-        """The rows of one block, for each chunk; None = not decided."""
-        return self.tensors[0].buffer
-
-    @buffer.setter
-    def buffer(self, buffer: Buffer) -> None:
-        buffer.windowed = True
-        for tensor in self.tensors:
-            tensor.buffer = buffer
-
-    @property
-    def element(self) -> Element:
-        return self.tensors[0].element
-
-    @property
-    def dims(self) -> tuple[Dim, ...]:
-        """Sizes of the memory of one chunk."""
-        *_, rows, columns = self.tensors[0].dims
-        return (sym_min(self.height, rows), columns)
-
-
-@dataclass(eq=False)
-class Blocks:
+class Blocks(BlockStep):
     """Two products and the nest between them, as one step.
 
     Attributes:
         first: the product whose result is never stored as a whole.
         group: what computes the left operand of ``second``; None = it is the result of ``first``.
         second: the product that reads it.
-        windows: the results of which only the rows of a block are stored.
         aligned: the loops of ``group`` that blocks divide.
-        after: steps that must run before this one.
-        nest: the loops of ``group``.
-        temporaries: what needs memory for a block: windows, and temporary arrays of the nest.
-        chunks: how threads share the blocks; None = they run on one.
     """
 
     first: Product
     group: Group | None
     second: Product
-    windows: list[Window] = field(default_factory=list)
     aligned: Aligned | None = None
-    after: set[Step] = field(default_factory=set)
-    nest: Nest | None = None
-    temporaries: list[Window | Scratch] = field(default_factory=list)
-    chunks: Chunks | None = None
 
     @property
     def parts(self) -> list[Group | Product]:
-        """What runs for each block, in order."""
         return [self.first, *([] if self.group is None else [self.group]), self.second]
 
     @property
-    def outputs(self) -> list[Tensor]:
-        """The tensors that the parts define."""
-        made = [] if self.group is None else self.group.outputs
-        return [self.first.output, *made, self.second.output]
-
-    @property
-    def height(self) -> int:
-        """Rows of a block."""
+    def block_rows(self) -> int:
         return _height(self.first, self.second)
 
     @property
-    def windowed(self) -> list[Tensor]:
-        """The results of which only the rows of a block are stored."""
-        return [tensor for window in self.windows for tensor in window.tensors]
-
-    @property
     def rows(self) -> Dim:
-        """Rows of a matrix."""
         return self.second.output.dims[-2]
 
     @property
-    def per_matrix(self) -> Dim:
-        """Blocks of a matrix."""
-        return ix.ceil_div(self.rows, self.height)
+    def matrices(self) -> Dim:
+        return ix.product(self.second.output.dims[:-2])
 
     @property
-    def extent(self) -> Dim:
-        """Blocks of all matrices."""
-        return ix.product(self.second.output.dims[:-2]) * self.per_matrix
+    def nest(self) -> Nest | None:
+        """The loops of ``group``."""
+        return None if self.group is None else self.nests[self.group]
 
 
 def form_blocks(grouper: Grouper) -> None:
     """Join products that can run in blocks of rows, with what stands between them."""
     for second in [s for s in grouper.steps if isinstance(s, Product)]:
-        found = next((b for b in _candidates(second, grouper) if _is_possible(b, grouper)), None)
-        if found is not None:
-            if found.group is not None:
-                found.group.aligned = found.aligned
-            grouper.replace(found.parts, found)
+        blocks = next((b for b in _candidates(second, grouper) if _is_possible(b, grouper)), None)
+        if blocks is not None:
+            if blocks.group is not None:
+                blocks.group.aligned = blocks.aligned
+            grouper.replace(blocks.parts, blocks)
 
 
 def _candidates(second: Product, grouper: Grouper) -> Iterator[Blocks]:
     """The ways to join a product with those from which its left operand is made."""
-    result = _left_root(second) if _is_plain(second) else None
+    result = _left_root(second) if is_plain(second) else None
     home = None if result is None else grouper.home.get(result)
     if isinstance(home, Product):
-        yield Blocks(home, None, second, [Window([home.output], _height(home, second))])
+        yield Blocks(home, None, second, windows=[Window([home.output], _height(home, second))])
     elif isinstance(home, Group) and result is not None:
-        is_whole = _is_read_outside(result, [home, second], grouper)
+        is_whole = is_read_outside(result, [home, second], grouper)
         for first in dict.fromkeys(map(grouper.home.get, grouper.reads(home))):
-            if not isinstance(first, Product) or not _is_plain(first):
+            if not isinstance(first, Product) or not is_plain(first):
                 continue  # of a vector there are no rows
             aligned = _aligned(home, first, result, grouper)
             if aligned is not None:
-                kept = [first.output, *([] if is_whole else [result])]
-                windows = [Window([tensor], _height(first, second)) for tensor in kept]
-                yield Blocks(first, home, second, windows, aligned)
+                windowed = [first.output, *([] if is_whole else [result])]
+                windows = [Window([tensor], _height(first, second)) for tensor in windowed]
+                yield Blocks(first, home, second, aligned, windows=windows)
 
 
 def _is_possible(blocks: Blocks, grouper: Grouper) -> bool:
     """True if nothing needs more of a block's results than its rows."""
     first, second = blocks.first, blocks.second
-    if not _is_plain(first) or first.kind != second.kind or not _is_worth(blocks):
+    if not is_plain(first) or first.kind != second.kind or not _is_worth(blocks):
         return False
     if first.output.dims[:-1] != second.left.dims[:-1]:
         return False
     *inner, _ = blocks.parts
-    if _is_read_outside(first.output, blocks.parts, grouper):
+    if is_read_outside(first.output, blocks.parts, grouper):
         return False
     if any(grouper.home.get(root) in inner for root in stored_roots(second.right)):
         return False
-    # What a part needs of other steps has to exist before the first block.
-    others = set().union(*map(grouper.before, blocks.parts)) - set(blocks.parts)
-    return not any(grouper.reaches(step, part) for step in others for part in inner)
+    return not must_wait(blocks, grouper)
 
 
-def _is_plain(op: Product) -> bool:
+def is_plain(op: Product) -> bool:
     added = (op.init, op.bias, op.halves)
     return op.kind in ("matmul", "batch_matmul") and all(part is None for part in added)
 
@@ -226,13 +163,6 @@ def _left_root(second: Product) -> Tensor | None:
     return root if ix.product(root.dims) == ix.product(left.dims) else None
 
 
-def _is_read_outside(tensor: Tensor, steps: Sequence[Step], grouper: Grouper) -> bool:
-    """True if a tensor is a result of the function, or read by another step than these."""
-    if tensor.buffer is not None:
-        return True
-    return any(tensor in grouper.reads(step) for step in grouper.steps if step not in steps)
-
-
 # --- rows of a nest ----------------------------------------------------------------------------
 
 
@@ -240,17 +170,17 @@ def _aligned(group: Group, first: Product, result: Tensor, grouper: Grouper) -> 
     """The loops of a group over the rows of ``first``, of which ``result`` has the same rows."""
     if group.lane is not None or any(op.placed or op.partial for op in group.members):
         return None
-    found: set[Aligned | None] = set()
+    candidates: set[Aligned | None] = set()
     for op in group.members:
         for access in grouper.accesses[op]:
             if first.output in stored_roots(access.tensor):
                 index = None
                 if access.tensor is first.output and not access.reinterpreted and access.index:
                     index = group.index_of(op, access.index)
-                found.add(None if index is None else _loops(index, first.output.dims, group.outer))
-    if len(found) != 1:
+                candidates.add(None if index is None else loops_of_rows(index, first.output.dims, group.outer))
+    if len(candidates) != 1:
         return None
-    (aligned,) = found
+    (aligned,) = candidates
     if aligned is None:
         return None
     around = {*aligned.batch, aligned.rows}
@@ -259,7 +189,7 @@ def _aligned(group: Group, first: Product, result: Tensor, grouper: Grouper) -> 
     return aligned if _axes(group, result) == [*aligned.batch, aligned.rows] else None
 
 
-def _loops(index: Sequence[Index], dims: Sequence[Dim], outer: Sequence[Loop]) -> Aligned | None:
+def loops_of_rows(index: Sequence[AffineIndex], dims: Sequence[Dim], outer: Sequence[Loop]) -> Aligned | None:
     """The loops, among ``outer``, that the index of an element of an array of these sizes follows.
 
     The array has the axes matrix, row and column, or the last two of these.

@@ -11,26 +11,56 @@ from ...dialect.errors import LoweringError
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
 from ..linalg.element import WINDOW
-from . import index as ix
+from . import affine as ix
+from .affine import AffineIndex
 from .graph import Body, Combiner, Tensor, definition
-from .index import Index
 
 SCALAR = ("arith.", "math.", "complex.")  # dialects of operations on scalars
 CHEAP = 8  # largest cost at which recomputing an element is faster than storing and loading it
 _COSTS = {
-    "arith.divf": 8, "arith.divsi": 30, "arith.divui": 30, "arith.remsi": 30, "arith.remui": 30,
-    "arith.remf": 60, "arith.floordivsi": 30, "math.sqrt": 8, "math.absf": 1, "math.copysign": 1,
-    "math.fma": 1, "math.floor": 1, "math.ceil": 1, "math.trunc": 1, "math.roundeven": 1,
-    "math.ctpop": 2, "tensor.extract": 4, "arith.constant": 0, "linalg.index": 0,
-    "arith.index_cast": 0, "linalg.yield": 0, "scf.yield": 0, "scf.if": 1,
-    "complex.create": 0, "complex.re": 0, "complex.im": 0,
-}  # fmt: skip
+    "arith.divf": 8,
+    "arith.divsi": 30,
+    "arith.divui": 30,
+    "arith.remsi": 30,
+    "arith.remui": 30,
+    "arith.remf": 60,
+    "arith.floordivsi": 30,
+    "math.sqrt": 8,
+    "math.absf": 1,
+    "math.copysign": 1,
+    "math.fma": 1,
+    "math.floor": 1,
+    "math.ceil": 1,
+    "math.trunc": 1,
+    "math.roundeven": 1,
+    "math.ctpop": 2,
+    "tensor.extract": 4,
+    "arith.constant": 0,
+    "linalg.index": 0,
+    "arith.index_cast": 0,
+    "linalg.yield": 0,
+    "scf.yield": 0,
+    "scf.if": 1,
+    "complex.create": 0,
+    "complex.re": 0,
+    "complex.im": 0,
+}
 _MATH_COST = 20
 _REORDERABLE = {
-    "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.addi",
-    "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.maxsi", "arith.minsi",
-    "arith.maxui", "arith.minui",
-}  # fmt: skip
+    "arith.maximumf",
+    "arith.minimumf",
+    "arith.maxnumf",
+    "arith.minnumf",
+    "arith.addi",
+    "arith.muli",
+    "arith.andi",
+    "arith.ori",
+    "arith.xori",
+    "arith.maxsi",
+    "arith.minsi",
+    "arith.maxui",
+    "arith.minui",
+}
 _FLOAT = {"arith.addf", "arith.mulf"}
 _CLAMPS = ("arith.index_cast", "arith.maxsi", "arith.minsi")
 
@@ -70,26 +100,22 @@ def read_body(
         view = reader.arguments.get(yielded[0])
         if view is not None and view < inputs:
             body.view = view
-    combiners = [
-        _combiner(value, block.arguments[inputs + k], block) for k, value in enumerate(yielded)
-    ]
+    combiners = [_combiner(value, block.arguments[inputs + k], block) for k, value in enumerate(yielded)]
     return body, combiners
 
 
 def read_view(
-    block: ir.Block,
-    known_size: Callable[[ir.Value], Dim | None],
-    tensors: dict[ir.Value, Tensor],
-) -> tuple[Tensor, tuple[Index, ...]] | None:
+    block: ir.Block, known_size: Callable[[ir.Value], Dim | None], tensors: dict[ir.Value, Tensor]
+) -> tuple[Tensor, tuple[AffineIndex, ...]] | None:
     """The tensor and the index of a region that only yields one extracted element.
 
     The index must be a linear function of the loops; else the result is None. Slices with symbolic
     sizes have this form, and so become views.
     """
-    indices: dict[ir.Value, Index] = {}
-    extracts: dict[ir.Value, tuple[Tensor, tuple[Index, ...]]] = {}
+    indices: dict[ir.Value, AffineIndex] = {}
+    extracts: dict[ir.Value, tuple[Tensor, tuple[AffineIndex, ...]]] = {}
 
-    def index_of(value: ir.Value) -> Index | None:
+    def index_of(value: ir.Value) -> AffineIndex | None:
         if value not in indices:
             size = known_size(value)
             if size is None:
@@ -113,11 +139,11 @@ def read_view(
         parts = [index_of(v) for v in list(op.operands)[first:]]
         if any(p is None for p in parts):
             return None
-        known = tuple(p for p in parts if p is not None)
+        operands = tuple(p for p in parts if p is not None)
         if first:
-            extracts[op.results[0]] = (tensors[op.operands[0]], known)
+            extracts[op.results[0]] = (tensors[op.operands[0]], operands)
             continue
-        index = ix.arithmetic(op.name, known)
+        index = ix.arithmetic(op.name, operands)
         if index is None:
             return None
         indices[op.results[0]] = index
@@ -125,7 +151,7 @@ def read_view(
 
 
 def unclamped(value: ir.Value) -> ir.Value:
-    """What a value is made of by clamps and conversions between types of indices."""
+    """The value from which clamps and conversions between types of indices make another one."""
     while (op := definition(value)) is not None and op.name in _CLAMPS:
         value = op.operands[0]
     return value
@@ -133,11 +159,10 @@ def unclamped(value: ir.Value) -> ir.Value:
 
 class _Facts:
     def __init__(
-        self, function: ir.Block, tensors: dict[ir.Value, Tensor],
-        known_size: Callable[[ir.Value], Dim | None],
-    ) -> None:  # fmt: skip
+        self, function: ir.Block, tensors: dict[ir.Value, Tensor], known_size: Callable[[ir.Value], Dim | None]
+    ) -> None:
         self.function, self.tensors, self.known_size = function, tensors, known_size
-        self.windows: dict[tuple[Tensor, tuple[Index, ...]], None] = {}
+        self.windows: dict[tuple[Tensor, tuple[AffineIndex, ...]], None] = {}
         self.whole: set[Tensor] = set()  # what is read by other extracts
         self.arguments: dict[ir.Value, int] = {}
         self.extracts: dict[Tensor, None] = {}
@@ -152,9 +177,14 @@ class _Facts:
     def body(self, block: ir.Block | None) -> Body:
         windows = tuple(w for w in self.windows if w[0] not in self.whole)
         return Body(
-            block, tuple(self.extracts), windows, frozenset(self.used), tuple(self.direct),
-            frozenset(self.loops), self.cost,
-        )  # fmt: skip
+            block,
+            tuple(self.extracts),
+            windows,
+            frozenset(self.used),
+            tuple(self.direct),
+            frozenset(self.loops),
+            self.cost,
+        )
 
     def walk(self, block: ir.Block, in_branch: bool = False) -> None:
         for view in block.operations:
@@ -184,8 +214,8 @@ class _Facts:
 
     def capture(self, value: ir.Value) -> None:
         """Note the tensors from which a scalar outside of the region is computed."""
-        for needed in postorder([value], self._scalar_operands):
-            op = definition(needed)
+        for scalar in postorder([value], self._scalar_operands):
+            op = definition(scalar)
             if op is not None and op.name == "tensor.extract":
                 self._extract(op)
             elif op is not None and not op.name.startswith(SCALAR):
@@ -207,13 +237,13 @@ class _Facts:
         else:
             self.windows[tensor, index] = None
 
-    def _window(self, op: ir.Operation) -> tuple[Index, ...] | None:
+    def _window(self, op: ir.Operation) -> tuple[AffineIndex, ...] | None:
         """The indices of a read through a window, over the loops, as they are without clamps."""
-        found = [self._linear(v) for v in list(op.operands)[1:]]
-        known = tuple(index for index in found if index is not None)
-        return known if len(known) == len(found) else None
+        maybe_indices = [self._linear(v) for v in list(op.operands)[1:]]
+        indices = tuple(index for index in maybe_indices if index is not None)
+        return indices if len(indices) == len(maybe_indices) else None
 
-    def _linear(self, value: ir.Value) -> Index | None:
+    def _linear(self, value: ir.Value) -> AffineIndex | None:
         value = unclamped(value)
         op = definition(value)
         if value not in self.inner or op is None:

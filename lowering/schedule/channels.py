@@ -8,7 +8,7 @@ vectors, takes them apart by shuffles, and writes one stream per plane.
 
 from __future__ import annotations
 
-from . import index as ix
+from . import affine as ix
 from .groups import Grouper, Loop, loop_index
 from .memory import buffer_or_none, strides_of
 from .nests import Nest
@@ -24,9 +24,9 @@ def channels_innermost(nest: Nest, grouper: Grouper) -> None:
     if stage.reductions or len(stage.parallel) != 1:
         return
     (lane,) = stage.parallel
-    found = {loop for loop in nest.outer if _is_of_channels(loop, lane, nest, grouper)}
-    if len(found) == 1:
-        (channels,) = found
+    candidates = {loop for loop in nest.outer if _is_of_channels(loop, lane, nest, grouper)}
+    if len(candidates) == 1:
+        (channels,) = candidates
         nest.outer.remove(channels)
         nest.outer.append(lane)
         stage.parallel = [channels]

@@ -6,7 +6,7 @@ alone, and never on the number of threads, so that results are the same bits for
 A loop whose iterations are independent is divided as it is. If reductions run along the loop, each
 chunk has accumulators of its own, and these are merged in the order of the chunks.
 
-Where sizes are symbolic, a nest has several loops to choose from (`Division`): a leading axis that
+Where sizes are symbolic, a nest has several loops to choose from (`DividedLoop`): a leading axis that
 turns out to be short must not keep the nest on one thread.
 """
 
@@ -22,12 +22,12 @@ from ...dialect.dataclass import dataclass
 from ...dialect.ir.size_algebra import sym_max, sym_min
 from ...dialect.ir.symbolic import Dim
 from ..thread_pool import CHUNK
-from . import index as ix
+from . import affine as ix
 from .access import accesses
-from .blocks import Blocks, Window
-from .calls import Calls
+from .block_steps import BlockStep, Window
 from .graph import Buffer, Combiner, Compute, Element, Tensor, definition
 from .groups import Loop
+from .library_calls import Calls
 from .memory import buffer_or_none, element_bytes
 from .nests import TILE, Nest, Scratch, is_wide
 
@@ -45,9 +45,17 @@ BYTE = 10  # a byte that is read or written
 MULTIPLY = {4: 20, 8: 40}  # a multiplication and addition of a matrix product, by bytes of element
 
 _IDEMPOTENT = {
-    "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.andi", "arith.ori",
-    "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui",
-}  # fmt: skip
+    "arith.maximumf",
+    "arith.minimumf",
+    "arith.maxnumf",
+    "arith.minnumf",
+    "arith.andi",
+    "arith.ori",
+    "arith.maxsi",
+    "arith.minsi",
+    "arith.maxui",
+    "arith.minui",
+}
 _NEUTRAL = {"arith.addf": 0, "arith.mulf": 1, "arith.addi": 0, "arith.muli": 1, "arith.xori": 0}
 
 
@@ -76,7 +84,7 @@ class Merged:
 
 
 @dataclass(eq=False)
-class Division:
+class DividedLoop:
     """A loop that may be divided.
 
     Attributes:
@@ -112,7 +120,7 @@ class Division:
 
 @dataclass(eq=False)
 class Chunks:
-    """How the iterations of a step are divided.
+    """The division of a step's iterations into chunks.
 
     Attributes:
         choices: the loops that may be divided. Sizes decide on one of them when the step runs: the
@@ -120,11 +128,14 @@ class Chunks:
             product, rows if two chunks can have as many as they need.
         work: pairs (picoseconds, sizes): their products add up to the estimated time of the step.
         apart: memory in the workspace, of which each chunk needs its own.
+        joined: True = a thread may run any number of neighbouring chunks as one, in the memory of the
+            first one: that stays in its cache.
     """
 
-    choices: list[Division]
+    choices: list[DividedLoop]
     work: tuple[tuple[int, tuple[Dim, ...]], ...]
     apart: list[Scratch | Window] = field(default_factory=list)
+    joined: bool = False
 
     @property
     def grain(self) -> int | None:
@@ -157,8 +168,13 @@ class Chunks:
 
     @property
     def of_calls(self) -> bool:
-        """True if chunks are calls, or parts of one; such are launched by their numbers."""
+        """True if chunks are calls, or parts of one."""
         return self.choices[0].calls is not None
+
+    @property
+    def by_number(self) -> bool:
+        """True if chunks are launched by their numbers, so that a thread may take several as one."""
+        return self.of_calls or self.joined
 
     @property
     def is_one(self) -> bool:
@@ -172,7 +188,7 @@ class Chunks:
 
     @property
     def in_memory(self) -> list[Any]:
-        """What may need memory for each chunk: `Merged`, `Scratch` and `Window` objects."""
+        """The objects that may need memory for each chunk: `Merged`, `Scratch` and `Window` objects."""
         return [*self.merged, *self.apart]
 
     def needing(self, owner: Merged | Scratch | Window) -> list[int]:
@@ -193,22 +209,21 @@ class Chunks:
 
 
 def nest_chunks(nest: Nest, apart: list[Any]) -> Chunks | None:
-    """How a nest is divided; None = not at all. ``apart``: its temporaries in the workspace."""
-    choices: list[Division] = []
-    made: dict[Tensor, Merged] = {}
+    """The division of a nest; None = it is whole. ``apart``: its temporaries in the workspace."""
+    choices: list[DividedLoop] = []
+    by_tensor: dict[Tensor, Merged] = {}
     for loop in _candidates(nest):
-        merged = _merged(nest, loop, made)
+        merged = _merged(nest, loop, by_tensor)
         if merged is None:
             continue
-        found = Division(
-            loop, loop.extent, _unit(nest, loop, bool(merged)),
-            _most(nest, loop, bool(merged or apart)), merged,
-        )  # fmt: skip
-        symbolic, parts = [c for c in choices if c.parts is None], found.parts
+        division = DividedLoop(
+            loop, loop.extent, _unit(nest, loop, bool(merged)), _most(nest, loop, bool(merged or apart)), merged
+        )
+        symbolic, parts = [c for c in choices if c.parts is None], division.parts
         if parts is None or parts >= FEW:
-            choices = [*symbolic, found]
+            choices = [*symbolic, division]
         elif not symbolic and (not choices or parts > (choices[0].parts or 0)):
-            choices = [found]
+            choices = [division]
         if parts is not None and parts >= FEW:
             break
     if not choices:
@@ -268,12 +283,12 @@ def _unit(nest: Nest, loop: Loop, merges: bool) -> int:
     return _LINE * 8 if innermost and merges else _LINE if innermost else _MERGED if merges else 1
 
 
-def _merged(nest: Nest, loop: Loop, made: dict[Tensor, Merged]) -> list[Merged] | None:
+def _merged(nest: Nest, loop: Loop, by_tensor: dict[Tensor, Merged]) -> list[Merged] | None:
     """The results of reductions along a loop; None = some of them cannot be merged.
 
-    ``made``: the objects for results that are merged along other loops as well.
+    ``by_tensor``: the objects for results that are merged along other loops as well.
     """
-    found = []
+    merges = []
     for op in nest.group.members:
         if loop not in nest.group.reduced(op):
             continue
@@ -285,8 +300,8 @@ def _merged(nest: Nest, loop: Loop, made: dict[Tensor, Merged]) -> list[Merged] 
                 return None
             if not starts_neutral(op.inits[number], combiner):
                 return None
-            found.append(made.setdefault(tensor, Merged(tensor, combiner)))
-    return found
+            merges.append(by_tensor.setdefault(tensor, Merged(tensor, combiner)))
+    return merges
 
 
 def starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
@@ -306,9 +321,7 @@ def starts_neutral(init: Tensor | None, combiner: Combiner) -> bool:
 def _work(nest: Nest) -> Iterator[tuple[int, tuple[Dim, ...]]]:
     for op in nest.group.members:
         placed = [nest.group.loops[op][k] for k in op.placed] if nest.places else []
-        loops = tuple(
-            g.extent for g in nest.group.loops[op] if g.extent != 1 and g not in placed
-        )  # fmt: skip
+        loops = tuple(g.extent for g in nest.group.loops[op] if g.extent != 1 and g not in placed)
         moved = sum(element_bytes(t.element) for t in op.outputs if t.buffer is not None)
         widest = max((element_bytes(t.element) for t in op.outputs), default=4)
         for access in accesses(op):
@@ -321,12 +334,12 @@ def _ceiling(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def block_chunks(step: Blocks) -> Chunks | None:
-    """How a step in blocks of rows is divided: into whole blocks."""
-    work = [] if step.nest is None else list(_work(step.nest))
-    for op in (step.first, step.second):
+def block_chunks(step: BlockStep) -> Chunks | None:
+    """The division of a step in blocks: into whole blocks."""
+    work = [one for nest in step.nests.values() for one in _work(nest)]
+    for op in step.products:
         cost = MULTIPLY[element_bytes(op.output.element)]
         work.append((cost, (*op.output.dims, op.left.dims[-1])))
-    blocks = Division(None, step.extent, 1, MOST_APART)
-    found = Chunks([blocks], tuple(work), step.temporaries)
-    return None if found.is_one else found
+    blocks = DividedLoop(None, step.extent, 1, MOST_APART)
+    chunks = Chunks([blocks], tuple(work), step.temporaries, joined=True)
+    return None if chunks.is_one else chunks

@@ -1,7 +1,7 @@
 """Reductions over leading axes: how many columns and rows a step takes, so that memory is fast.
 
-The accumulators of such a stage are an array along the columns (`Stage.in_memory`), and its inner
-loop adds a row to them. What counts, by measurement (docs/cpu-lowering.md): prefetchers follow one
+The accumulators of such a stage are an array along the columns (`NestStage.in_memory`), and its inner
+loop adds a row to them. Two things count (docs/cpu-lowering.md). Prefetchers follow one
 run of addresses best, and lose it where a tile of columns ends and the next row begins. Adding
 several rows at once saves loads and stores of accumulators, but makes several runs of addresses.
 """
@@ -9,12 +9,12 @@ several rows at once saves loads and stores of accumulators, but makes several r
 from __future__ import annotations
 
 from ...dialect.ir.symbolic import Dim
-from . import index as ix
+from . import affine as ix
 from .access import accesses
+from .affine import AffineIndex
 from .graph import Tensor
-from .index import Index
 from .memory import element_bytes, strides_of
-from .nests import TILE, Nest, Stage
+from .nests import TILE, Nest, NestStage
 
 _ACCUMULATORS = 1 << 16  # bytes of the accumulators of a tile: some of the L2 cache
 _FEW_ACCUMULATORS = 1 << 14  # bytes that stay in the L1 cache beside a row
@@ -37,7 +37,7 @@ def widen_tiles(nest: Nest) -> None:
 
 
 def choose_rows(nest: Nest) -> None:
-    """Choose the rows that a step adds (`Stage.rows`), of a nest whose chunks are known.
+    """Choose the rows that a step adds (`NestStage.rows`), of a nest whose chunks are known.
 
     That has no effect on the order of additions either.
     """
@@ -49,16 +49,16 @@ def choose_rows(nest: Nest) -> None:
         _choose_rows(nest, stage)
 
 
-def _over_rows(nest: Nest) -> list[Stage]:
+def _over_rows(nest: Nest) -> list[NestStage]:
     """The stages that reduce over rows in memory."""
     lane = nest.group.lane
-    found = [s for s in nest.stages if s.in_memory and s.reduced]
-    if lane is None or nest.places or any(s.parallel[-1] is not lane for s in found):
+    stages = [s for s in nest.stages if s.in_memory and s.reduced]
+    if lane is None or nest.places or any(s.parallel[-1] is not lane for s in stages):
         return []
-    return found
+    return stages
 
 
-def _stages(nest: Nest) -> list[Stage]:
+def _stages(nest: Nest) -> list[NestStage]:
     """Those whose time is that of memory."""
     return [s for s in _over_rows(nest) if sum(op.cost for op in s.members) <= _COST]
 
@@ -67,8 +67,8 @@ def _is_read_again(nest: Nest) -> bool:
     """True if a later stage may find in a cache what an earlier one has read of a tile."""
     if len(nest.stages) == 1:
         return False
-    read = max((_bytes_read(nest, s, TILE) for s in nest.stages), key=_known)
-    return _known(read) <= _CACHED
+    nbytes = max((_bytes_read(nest, s, TILE) for s in nest.stages), key=_known)
+    return _known(nbytes) <= _CACHED
 
 
 def _known(size: Dim) -> int:
@@ -89,16 +89,17 @@ def _widen(nest: Nest, bytes_: int) -> None:
         scratch.dims = tuple(width if g is nest.tile else g.extent for g in scratch.loops)
 
 
-def _bytes_of_accumulators(stage: Stage) -> int:
+def _bytes_of_accumulators(stage: NestStage) -> int:
     """Bytes of all accumulators of one column."""
     return sum(
         element_bytes(t.element)
-        for op in stage.reductions for t in op.outputs
+        for op in stage.reductions
+        for t in op.outputs
         if not any(op.reduction[k] for k in op.axes[t.number])
-    )  # fmt: skip
+    )
 
 
-def _bytes_read(nest: Nest, stage: Stage, width: Dim) -> Dim:
+def _bytes_read(nest: Nest, stage: NestStage, width: Dim) -> Dim:
     """Bytes that a stage reads in all iterations of the nest, of so many columns."""
     lane = nest.group.lane
     loops = [*nest.outer, *stage.parallel, *stage.reduced]
@@ -106,12 +107,12 @@ def _bytes_read(nest: Nest, stage: Stage, width: Dim) -> Dim:
     return ix.product([*sizes, width]) * sum(bytes_ for bytes_, _ in _streams(nest, stage) or ())
 
 
-def _streams(nest: Nest, stage: Stage) -> list[tuple[int, Dim]] | None:
+def _streams(nest: Nest, stage: NestStage) -> list[tuple[int, Dim]] | None:
     """Of each array of which a stage reads rows: bytes of an element, elements from row to row.
 
     None = the stage computes where it reads.
     """
-    found: dict[tuple[Tensor, Index], tuple[int, Dim]] = {}
+    streams: dict[tuple[Tensor, AffineIndex], tuple[int, Dim]] = {}
     for op in stage.members:
         for access in accesses(op):
             if access.index is None:
@@ -120,11 +121,11 @@ def _streams(nest: Nest, stage: Stage) -> list[tuple[int, Dim]] | None:
             offset = ix.linear(index, strides_of(access.tensor))
             step = offset.coefficient(stage.reduced[-1])
             if step != 0:
-                found[access.tensor, offset] = element_bytes(access.tensor.element), step
-    return list(found.values())
+                streams[access.tensor, offset] = element_bytes(access.tensor.element), step
+    return list(streams.values())
 
 
-def _choose_rows(nest: Nest, stage: Stage) -> None:
+def _choose_rows(nest: Nest, stage: NestStage) -> None:
     row, lane = stage.reduced[-1], stage.parallel[-1]
     if isinstance(lane.extent, int) and lane.extent <= NARROW and _has_sums(stage):
         return  # the loop over rows is the innermost one: see emit.few_columns
@@ -139,9 +140,9 @@ def _choose_rows(nest: Nest, stage: Stage) -> None:
         stage.rows = rows  # one row does not follow the other in memory
         return
     accumulators = lane.extent * _bytes_of_accumulators(stage)
-    read = _bytes_read(nest, stage, lane.extent)
+    nbytes = _bytes_read(nest, stage, lane.extent)
     cached = _CACHED if sum(op.cost for op in stage.members) <= _CACHED_COST else 0
-    alone = (accumulators, _FEW_ACCUMULATORS), (read, cached)
+    alone = (accumulators, _FEW_ACCUMULATORS), (nbytes, cached)
     is_more, is_read = (s > most if isinstance(s, int) else None for s, most in alone)
     if is_more or is_read is False:
         stage.rows = rows
@@ -149,15 +150,17 @@ def _choose_rows(nest: Nest, stage: Stage) -> None:
         stage.rows, stage.alone = rows, alone
 
 
-def _has_sums(stage: Stage) -> bool:
+def _has_sums(stage: NestStage) -> bool:
     combiners = [c for op in stage.reductions for c in op.combiners]
     return any(c is not None and c.is_float_sum for c in combiners)
 
 
-def _is_stored_by_rows(nest: Nest, stage: Stage) -> bool:
+def _is_stored_by_rows(nest: Nest, stage: NestStage) -> bool:
     """True if a stage stores something for each row."""
     return any(
         stage.reduced[-1] is nest.group.loops[op][k]
-        for op in stage.members for tensor in op.outputs if tensor.buffer is not None
+        for op in stage.members
+        for tensor in op.outputs
+        if tensor.buffer is not None
         for k in op.axes[tensor.number]
-    )  # fmt: skip
+    )

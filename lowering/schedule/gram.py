@@ -19,5 +19,8 @@ def is_gram(op: Product) -> bool:
     if buffer_of(left).windowed or buffer_of(op.output).windowed:
         return False
     return (rows.coefficient(0), rows.coefficient(1), rows.const, *op.left.dims) == (
-        columns.coefficient(1), columns.coefficient(0), columns.const, *op.right.dims[::-1],
-    )  # fmt: skip
+        columns.coefficient(1),
+        columns.coefficient(0),
+        columns.const,
+        *op.right.dims[::-1],
+    )

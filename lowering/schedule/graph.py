@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Any, Union
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.symbolic import Dim
 from ..abi import TensorSpec
-from .index import Index, atom, constant, substituted
+from .affine import AffineIndex, atom, constant, substituted
 
 if TYPE_CHECKING:
     from .chunks import Chunks
 
 Element = Any  # ir.Type of one stored element
-Producer = Union["Source", "Compute", "Reshape", "Product"]
+Producer = Union["Source", "Compute", "RowMajorReshape", "Product"]
+
+
+@dataclass(frozen=True)
+class WindowLayout:
+    """Where one block of a tensor is in memory.
+
+    Attributes:
+        strides: of the axes of the tensor, in elements; 0 along those of the batch.
+        rows: the loops of nests over the rows that are divided into blocks.
+    """
+
+    strides: tuple[Dim, ...]
+    rows: frozenset[Any]
 
 
 @dataclass(eq=False)
@@ -30,7 +43,8 @@ class Buffer:
         strides: strides of the axes in elements; those of inputs may be run-time symbols.
         value: the dense attribute of a constant.
         scalar: True for an input whose slot contains the value itself.
-        windowed: True if the buffer holds the rows of one block (`schedule.blocks`).
+        windowed: True if the buffer holds the rows of one block (`schedule.block_steps`).
+        layout: where it holds them; None = rows of a matrix follow each other.
     """
 
     kind: str
@@ -41,6 +55,7 @@ class Buffer:
     value: Any = None
     scalar: bool = False
     windowed: bool = False
+    layout: WindowLayout | None = None
 
     @property
     def name(self) -> str:
@@ -92,7 +107,7 @@ class Read:
     """One operand of a generic: the tensor and, per axis, the index over the loops."""
 
     tensor: Tensor
-    index: tuple[Index, ...]
+    index: tuple[AffineIndex, ...]
 
     @property
     def is_elementwise(self) -> bool:
@@ -124,7 +139,7 @@ class Body:
 
     block: Any = None
     extracts: tuple[Tensor, ...] = ()
-    windows: tuple[tuple[Tensor, tuple[Index, ...]], ...] = ()
+    windows: tuple[tuple[Tensor, tuple[AffineIndex, ...]], ...] = ()
     used: frozenset[int] = frozenset()
     direct: tuple[int, ...] = ()
     loops: frozenset[int] = frozenset()
@@ -186,9 +201,9 @@ class Compute:
     def loops(self) -> range:
         return range(len(self.extents))
 
-    def loop_values(self, number: int, index: Sequence[Index | None]) -> list[Index | None]:
+    def loop_values(self, number: int, index: Sequence[AffineIndex | None]) -> list[AffineIndex | None]:
         """Per loop, its index if output ``number`` is at ``index``; None = not determined."""
-        values: list[Index | None] = [None] * len(self.extents)
+        values: list[AffineIndex | None] = [None] * len(self.extents)
         for axis, loop in enumerate(self.axes[number]):
             values[loop] = index[axis]
         return values
@@ -215,7 +230,7 @@ class Combiner:
 
 
 @dataclass(eq=False)
-class Reshape:
+class RowMajorReshape:
     """A row-major reinterpretation.
 
     Attributes:
@@ -227,7 +242,7 @@ class Reshape:
 
     source: Tensor
     output: Tensor
-    mapping: tuple[Index, ...] | None
+    mapping: tuple[AffineIndex, ...] | None
     name: str = "reshape"
 
     def __repr__(self) -> str:
@@ -262,9 +277,9 @@ class Product:
     location: Any = None
     halves: str | None = None
     bias: Tensor | None = None
-    left_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
-    right_view: tuple[Tensor, Index] = None  # type: ignore[assignment]
-    bias_view: tuple[Tensor, Index] | None = None
+    left_view: tuple[Tensor, AffineIndex] = None  # type: ignore[assignment]
+    right_view: tuple[Tensor, AffineIndex] = None  # type: ignore[assignment]
+    bias_view: tuple[Tensor, AffineIndex] | None = None
     chunks: Chunks | None = None
 
     @property
@@ -300,7 +315,7 @@ class Graph:
     specs: list[TensorSpec]
     symbols: dict[str, Any]
     strides: dict[str, tuple[int, int]]
-    operations: list[Compute | Reshape | Product]
+    operations: list[Compute | RowMajorReshape | Product]
     outputs: list[Tensor]
     output_specs: list[TensorSpec]
     opaque: dict[str, Any]
@@ -309,13 +324,13 @@ class Graph:
 
     def uses(self) -> dict[Tensor, list[Any]]:
         """Tensor -> operations that read it (``None`` stands for the function's results)."""
-        found: dict[Tensor, list[Any]] = {}
+        uses: dict[Tensor, list[Any]] = {}
         for op in self.operations:
             for tensor in operands(op):
-                found.setdefault(tensor, []).append(op)
+                uses.setdefault(tensor, []).append(op)
         for tensor in self.outputs:
-            found.setdefault(tensor, []).append(None)
-        return found
+            uses.setdefault(tensor, []).append(None)
+        return uses
 
 
 def definition(value: Any) -> Any:
@@ -324,9 +339,9 @@ def definition(value: Any) -> Any:
     return getattr(owner, "operation", None)
 
 
-def operands(op: Compute | Reshape | Product) -> list[Tensor]:
+def operands(op: Compute | RowMajorReshape | Product) -> list[Tensor]:
     """Tensors that an operation reads, with repetitions."""
-    if isinstance(op, Reshape):
+    if isinstance(op, RowMajorReshape):
         return [op.source]
     if isinstance(op, Product):
         return [t for t in (op.left, op.right, op.init, op.bias) if t is not None]
@@ -334,20 +349,16 @@ def operands(op: Compute | Reshape | Product) -> list[Tensor]:
     return [*reads, *(t for t in op.inits if t is not None), *op.body.extracts]
 
 
-def viewed(tensor: Tensor, index: tuple[Index, ...]) -> tuple[Tensor, tuple[Index, ...]]:
+def viewed(tensor: Tensor, index: tuple[AffineIndex, ...]) -> tuple[Tensor, tuple[AffineIndex, ...]]:
     """The same element, without the reinterpretations that have a mapping."""
     producer = tensor.producer
-    while (
-        isinstance(producer, Reshape)
-        and producer.mapping is not None
-        and not producer.source.required
-    ):
+    while isinstance(producer, RowMajorReshape) and producer.mapping is not None and not producer.source.required:
         tensor, index = producer.source, substituted(producer.mapping, index.__getitem__)
         producer = tensor.producer
     return tensor, index
 
 
-def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, tuple[Index, ...]]]:
+def direct_reads(op: Compute, loops: Sequence[AffineIndex]) -> Iterator[tuple[Tensor, tuple[AffineIndex, ...]]]:
     """The elements that the iteration at ``loops`` reads in any case, without those in branches."""
     body = op.body
     numbers = body.direct if body.view is None else (body.view,)
@@ -355,7 +366,7 @@ def direct_reads(op: Compute, loops: Sequence[Index]) -> Iterator[tuple[Tensor, 
         yield read_at(op, number, loops)
 
 
-def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, tuple[Index, ...]]:
+def read_at(op: Compute, number: int, loops: Sequence[AffineIndex]) -> tuple[Tensor, tuple[AffineIndex, ...]]:
     """The element that one iteration reads of input ``number``.
 
     Numbers after those of the inputs stand for the initial values of the outputs.
@@ -369,6 +380,6 @@ def read_at(op: Compute, number: int, loops: Sequence[Index]) -> tuple[Tensor, t
     return read.tensor, substituted(read.index, loops.__getitem__)
 
 
-def results(op: Compute | Reshape | Product) -> list[Tensor]:
+def results(op: Compute | RowMajorReshape | Product) -> list[Tensor]:
     """Tensors that an operation defines."""
     return op.outputs if isinstance(op, Compute) else [op.output]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Union
 from ...dialect.dataclass import dataclass
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
-from . import index as ix
+from . import affine as ix
 from .access import Access, accesses
-from .graph import Compute, Graph, Product, Reshape, Tensor, operands
-from .index import Index
+from .affine import AffineIndex
+from .graph import Compute, Graph, Product, RowMajorReshape, Tensor, operands
 from .memory import strides_of
 
 if TYPE_CHECKING:
-    from .blocks import Blocks
+    from .block_steps import BlockStep
 
 
 @dataclass(eq=False)
@@ -36,7 +36,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Aligned:
-    """The loops of a group that run on blocks of rows: `schedule.blocks`.
+    """The loops of a group that run on blocks: `schedule.block_steps`.
 
     Attributes:
         batch: the loops over matrices, outermost first; the number of a matrix is row-major.
@@ -58,7 +58,7 @@ class Group:
         loops: member -> the nest loop of each of its own loops.
         lane: the outer loop that has to be innermost, in a group that reduces columns; else None.
         after: steps that must run before this group.
-        aligned: the loops around all stages, of a group that runs on blocks of rows; else None.
+        aligned: the loops around all stages, of a group that runs on blocks; else None.
     """
 
     members: list[Compute] = field(default_factory=list)
@@ -77,16 +77,16 @@ class Group:
         """The nest loops over which a member reduces."""
         return {self.loops[op][k] for k in op.loops if op.reduction[k]}
 
-    def index_of(self, op: Compute, index: Sequence[Index]) -> tuple[Index, ...]:
+    def index_of(self, op: Compute, index: Sequence[AffineIndex]) -> tuple[AffineIndex, ...]:
         """Translate index expressions over a member's loops to expressions over nest loops."""
         loops = self.loops[op]
         return ix.substituted(index, lambda k: loop_index(loops[k]))
 
 
-Step = Union[Group, Product, "Blocks"]
+Step = Union[Group, Product, "BlockStep"]
 
 
-def loop_index(loop: Loop) -> Index:
+def loop_index(loop: Loop) -> AffineIndex:
     """The index expression of a loop; it is 0 for a loop of size 1."""
     return ix.constant(0) if loop.extent == 1 else ix.atom(loop)
 
@@ -101,9 +101,7 @@ class Grouper:
         places: True = nests may go through places that inputs name; else they go through all.
     """
 
-    def __init__(
-        self, graph: Graph, accumulate: bool = True, one_row: int = 0, places: bool = False
-    ) -> None:
+    def __init__(self, graph: Graph, accumulate: bool = True, one_row: int = 0, places: bool = False) -> None:
         self.graph, self.accumulate, self.one_row = graph, accumulate, one_row
         self.places = places
         self.steps: list[Step] = []
@@ -125,26 +123,25 @@ class Grouper:
     def reads(self, step: Step) -> list[Tensor]:
         """The stored tensors that a step reads, with repetitions."""
         if isinstance(step, Product):
-            found = [*step.read_through_views, *operands(step)[2:]]
+            tensors = [*step.read_through_views, *operands(step)[2:]]
         elif isinstance(step, Group):
-            found = [a.tensor for op in step.members for a in self.accesses[op]]
+            tensors = [a.tensor for op in step.members for a in self.accesses[op]]
         else:
             return [t for part in step.parts for t in self.reads(part)]
-        return [t for read in found for t in stored_roots(read)]
+        return [t for tensor in tensors for t in stored_roots(tensor)]
 
-    def replace(self, steps: Sequence[Group | Product], by: Blocks) -> None:
+    def replace(self, steps: Sequence[Group | Product], by: BlockStep) -> None:
         """Let one step take the place of several; what it needs of other steps is kept."""
         by.after = set().union(*map(self.before, steps)) - set(steps)
         kept = [step for step in self.steps if step not in steps]
         for step in kept:
-            needed = self.before(step)
-            if not needed.isdisjoint(steps):
-                needed -= set(steps)
-                needed.add(by)
+            before = self.before(step)
+            if not before.isdisjoint(steps):
+                before -= set(steps)
+                before.add(by)
         self.home = {t: by if home in steps else home for t, home in self.home.items()}
         place = self.steps.index(steps[-1])
-        self.steps = ordered([*kept[: place + 1 - len(steps)], by, *kept[place + 1 - len(steps) :]],
-                             self.before)  # fmt: skip
+        self.steps = ordered([*kept[: place + 1 - len(steps)], by, *kept[place + 1 - len(steps) :]], self.before)
 
     def _product(self, op: Product) -> None:
         tensors: list[Tensor] = []
@@ -227,9 +224,7 @@ class Grouper:
             return False
         if any(s is not group and self.reaches(s, group) for s in needs):
             return False
-        inside = [
-            a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))
-        ]
+        inside = [a for a in reads if any(self.home.get(t) is group for t in stored_roots(a.tensor))]
         if any(a.index is None or a.reinterpreted or a.tensor not in self.home for a in inside):
             return False
         loops = self._match(op, inside, group)
@@ -273,9 +268,7 @@ class Grouper:
         sizes = [ix.product(member.extents) for member in [op, *group.members]]
         return all(isinstance(n, int) and n <= self.one_row for n in sizes)
 
-    def _reduction_fits(
-        self, op: Compute, reads: list[Access], own: list[Loop], outer: list[Loop]
-    ) -> bool:
+    def _reduction_fits(self, op: Compute, reads: list[Access], own: list[Loop], outer: list[Loop]) -> bool:
         reduced = {own[k] for k in op.loops if op.reduction[k]}
         inner = reduced - set(outer)
         if reduced & set(outer) and not (self.accumulate and all(op.combiners)):
@@ -293,15 +286,13 @@ class Grouper:
                 loop = index.single
                 if not isinstance(loop, int):
                     continue
-                found = group.loops[producer][producer.axes[access.tensor.number][axis]]
-                is_new = loop not in loops and found not in loops.values()
-                if is_new and op.extents[loop] == found.extent:
-                    loops[loop] = found
+                counterpart = group.loops[producer][producer.axes[access.tensor.number][axis]]
+                is_new = loop not in loops and counterpart not in loops.values()
+                if is_new and op.extents[loop] == counterpart.extent:
+                    loops[loop] = counterpart
         return loops
 
-    def _joins_beside(
-        self, op: Compute, reads: list[Access], group: Group, needs: set[Step]
-    ) -> bool:
+    def _joins_beside(self, op: Compute, reads: list[Access], group: Group, needs: set[Step]) -> bool:
         """Add ``op`` to a group with equal loops and an equal read, if possible; returns if so."""
         if any(self.reaches(s, group) for s in needs):
             return False
@@ -320,9 +311,7 @@ class Grouper:
         return True
 
 
-def _runs_across(
-    op: Compute, reads: Sequence[Access], own: Sequence[Loop], outer: Sequence[Loop]
-) -> bool:
+def _runs_across(op: Compute, reads: Sequence[Access], own: Sequence[Loop], outer: Sequence[Loop]) -> bool:
     """True if an operation would have inner loops, but its best innermost loop is an outer one."""
     lane = best_lane(op, reads)
     inner = any(loop.extent != 1 and loop not in outer for loop in own)
@@ -333,9 +322,11 @@ def _is_of_row(op: Compute) -> bool:
     """True for elementwise operations, and for reductions over all loops in any order."""
     if not op.is_reduction:
         return True
-    return not op.is_scan and all(
-        op.reduction[k] or op.extents[k] == 1 for k in op.loops
-    ) and all(c is not None and not c.ordered for c in op.combiners)  # fmt: skip
+    return (
+        not op.is_scan
+        and all(op.reduction[k] or op.extents[k] == 1 for k in op.loops)
+        and all(c is not None and not c.ordered for c in op.combiners)
+    )
 
 
 def _aligned(access: Access, group: Group, loops: dict[int, Loop], outer: Sequence[Loop]) -> bool:
@@ -362,7 +353,7 @@ def _is_seen_through(tensor: Tensor) -> bool:
     producer = tensor.producer
     if isinstance(producer, Compute):
         return not producer.anchor
-    return isinstance(producer, Reshape)
+    return isinstance(producer, RowMajorReshape)
 
 
 def _seen_through(tensor: Tensor) -> list[Tensor]:
@@ -370,7 +361,7 @@ def _seen_through(tensor: Tensor) -> list[Tensor]:
     if not _is_seen_through(tensor):
         return []
     producer = tensor.producer
-    if isinstance(producer, Reshape):
+    if isinstance(producer, RowMajorReshape):
         return [producer.source]
     assert isinstance(producer, Compute)
     return [a.tensor for a in accesses(producer)]
@@ -388,9 +379,7 @@ def best_lane(op: Compute, reads: Sequence[Access]) -> int | None:
     return max(wide, key=lambda k: (scores[k], k))
 
 
-def add_scores(
-    scores: dict[Any, float], tensor: Tensor, index: Sequence[Index], weight: float = 1.0
-) -> None:
+def add_scores(scores: dict[Any, float], tensor: Tensor, index: Sequence[AffineIndex], weight: float = 1.0) -> None:
     """Add to the score of each loop how well an access vectorises if that loop is innermost."""
     offset = ix.linear(index, strides_of(tensor))
     if tensor.rank < 2:

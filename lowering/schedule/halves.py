@@ -12,16 +12,26 @@ from dataclasses import replace
 from mlir import ir
 
 from ...dialect.dataclass import dataclass
-from .graph import Compute, Graph, Product, Reshape, Tensor, definition, results
+from .graph import Compute, Graph, Product, RowMajorReshape, Tensor, definition, results
 
 _HALVES = {"f16": "f16", "i16": "bf16"}  # by storage type
-# Bodies of conversions, as `lowering.linalg.convert` writes them.
+# Bodies of conversions, as `lowering.linalg.scalar_cast` writes them.
 _FROM_HALF = {"f16": ["arith.extf"], "bf16": ["arith.extui", "arith.shli", "arith.bitcast"]}
 _TO_HALF = {
     "f16": ["arith.truncf"],
-    "bf16": ["arith.bitcast", "arith.shrui", "arith.andi", "arith.addi", "arith.addi",
-             "arith.shrui", "arith.cmpf", "arith.ori", "arith.select", "arith.trunci"],
-}  # fmt: skip
+    "bf16": [
+        "arith.bitcast",
+        "arith.shrui",
+        "arith.andi",
+        "arith.addi",
+        "arith.addi",
+        "arith.shrui",
+        "arith.cmpf",
+        "arith.ori",
+        "arith.select",
+        "arith.trunci",
+    ],
+}
 _UPPER = 16  # a bf16 is the upper bits of an f32
 
 
@@ -37,7 +47,7 @@ class Widened:
 
     half: Tensor
     dtype: str
-    path: tuple[Compute | Reshape, ...]
+    path: tuple[Compute | RowMajorReshape, ...]
 
 
 def narrow_products(graph: Graph) -> None:
@@ -59,13 +69,13 @@ def narrow_products(graph: Graph) -> None:
 
 def widened(tensor: Tensor) -> Widened | None:
     """The origin of an f32 tensor that only converts halves; None for any other tensor."""
-    path: list[Compute | Reshape] = []
+    path: list[Compute | RowMajorReshape] = []
     while str(tensor.element) == "f32":
         op = tensor.producer
-        if not isinstance(op, (Compute, Reshape)):
+        if not isinstance(op, (Compute, RowMajorReshape)):
             return None
         path.insert(0, op)
-        if isinstance(op, Reshape):
+        if isinstance(op, RowMajorReshape):
             tensor = op.source
         elif op.body.view is not None:
             tensor = op.reads[op.body.view].tensor
@@ -85,19 +95,18 @@ def narrowed(graph: Graph, product: Product, found: Widened) -> Tensor:
     tensor = found.half
     for op in found.path[1:]:
         output = Tensor(results(op)[0].dims, tensor.element)
-        if isinstance(op, Reshape):
-            made: Compute | Reshape = replace(op, source=tensor, output=output)
+        if isinstance(op, RowMajorReshape):
+            copy: Compute | RowMajorReshape = replace(op, source=tensor, output=output)
         else:
-            reads = [replace(r, tensor=tensor) if k == op.body.view else r
-                     for k, r in enumerate(op.reads)]  # fmt: skip
-            made = replace(op, reads=reads, outputs=[output])
-        output.producer = made
-        graph.operations.insert(graph.operations.index(product), made)
+            reads = [replace(r, tensor=tensor) if k == op.body.view else r for k, r in enumerate(op.reads)]
+            copy = replace(op, reads=reads, outputs=[output])
+        output.producer = copy
+        graph.operations.insert(graph.operations.index(product), copy)
         tensor = output
     return tensor
 
 
-def drop_unused(graph: Graph, path: Sequence[Compute | Reshape]) -> None:
+def drop_unused(graph: Graph, path: Sequence[Compute | RowMajorReshape]) -> None:
     """Remove the operations at the end of a chain that no other operation reads."""
     for op in reversed(path):
         uses = graph.uses()

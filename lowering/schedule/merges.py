@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from ...dialect.ir.postorder import postorder
 from ...dialect.ir.symbolic import Dim
 from ...dialect.ops.sizes import is_nonnegative
-from . import index as ix
-from .graph import Compute, Reshape, Tensor, operands
+from . import affine as ix
+from .affine import AffineIndex
+from .graph import Compute, RowMajorReshape, Tensor, operands
 from .groups import Group, Grouper, Loop, loop_index
-from .index import Index
 from .memory import strides_of
 
 LONG = 256  # iterations of a loop that gains nothing from being merged
@@ -43,32 +43,31 @@ def merge_loops(group: Group, grouper: Grouper) -> None:
 def _is_pointwise(group: Group) -> bool:
     outer = set(group.outer)
     return not any(
-        op.is_reduction or set(group.loops[op]) != outer or len(outer) != len(group.loops[op])
-        for op in group.members
+        op.is_reduction or set(group.loops[op]) != outer or len(outer) != len(group.loops[op]) for op in group.members
     )
 
 
-def _pair(loops: list[Loop], offsets: list[Index]) -> tuple[Loop, Loop] | None:
+def _pair(loops: list[Loop], offsets: list[AffineIndex]) -> tuple[Loop, Loop] | None:
     """Two loops that can be one, the one with the longer step first; None = there are none."""
-    known = [loop for loop in loops if is_nonnegative(loop.extent)]
-    for inner in reversed(known):
+    candidates = [loop for loop in loops if is_nonnegative(loop.extent)]
+    for inner in reversed(candidates):
         if isinstance(inner.extent, int) and inner.extent >= LONG:
             continue
-        for outer in known:
+        for outer in candidates:
             if outer is not inner and all(_follows(offset, outer, inner) for offset in offsets):
                 return outer, inner
     return None
 
 
-def _follows(offset: Index, outer: Loop, inner: Loop) -> bool:
+def _follows(offset: AffineIndex, outer: Loop, inner: Loop) -> bool:
     """True if one step of ``outer`` is as long as all steps of ``inner`` together."""
     step: Dim = offset.coefficient(inner) * inner.extent
     return offset.coefficient(outer) == step
 
 
-def _offsets(group: Group, grouper: Grouper) -> list[Index] | None:
+def _offsets(group: Group, grouper: Grouper) -> list[AffineIndex] | None:
     """Offsets, over its loops, of all that a group reads and stores; None = some are computed."""
-    found = []
+    offsets = []
     for op in group.members:
         if any(inlined.body.loops for inlined in _inlined(op)):
             return None
@@ -76,13 +75,13 @@ def _offsets(group: Group, grouper: Grouper) -> list[Index] | None:
             if access.index is None or access.reinterpreted:
                 return None
             index = group.index_of(op, access.index)
-            found.append(ix.linear(index, strides_of(access.tensor)))
+            offsets.append(ix.linear(index, strides_of(access.tensor)))
         for number, tensor in enumerate(op.outputs):
             own = tuple(loop_index(group.loops[op][k]) for k in op.axes[number])
-            found.append(ix.linear(own, strides_of(tensor)))
-    if any(not isinstance(atom, Loop) for offset in found for atom in offset.terms):
+            offsets.append(ix.linear(own, strides_of(tensor)))
+    if any(not isinstance(atom, Loop) for offset in offsets for atom in offset.terms):
         return None
-    return found
+    return offsets
 
 
 def _inlined(op: Compute) -> Iterator[Compute]:
@@ -90,7 +89,7 @@ def _inlined(op: Compute) -> Iterator[Compute]:
 
     def before(tensor: Tensor) -> list[Tensor]:
         producer = tensor.producer
-        if isinstance(producer, Reshape):
+        if isinstance(producer, RowMajorReshape):
             return [producer.source]
         if isinstance(producer, Compute) and (producer is op or not producer.anchor):
             return operands(producer)

@@ -24,7 +24,7 @@ TILE = 1024  # elements of a column tile: a few rows of accumulators fit into th
 
 
 @dataclass(eq=False)
-class Stage:
+class NestStage:
     """Loops inside the outer loops, and the members that their innermost iteration computes.
 
     Attributes:
@@ -100,7 +100,7 @@ class Nest:
     outer: list[Loop]
     tile: Loop | None = None
     width: int = TILE
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[NestStage] = field(default_factory=list)
     tail: list[Compute] = field(default_factory=list)
     place: dict[Compute, int] = field(default_factory=dict)
     scratch: dict[Tensor, Scratch] = field(default_factory=dict)
@@ -127,9 +127,7 @@ class Nest:
 
     def inner(self, op: Compute) -> list[Loop]:
         """A member's loops inside the outer loops, without loops of size 1."""
-        return [
-            loop for loop in self.group.loops[op] if loop not in self.outer and loop.extent != 1
-        ]
+        return [loop for loop in self.group.loops[op] if loop not in self.outer and loop.extent != 1]
 
 
 def build_nest(group: Group, grouper: Grouper, stored: set[Tensor]) -> Nest:
@@ -161,7 +159,7 @@ class _Layout:
         reduced = [loops[k] for k in op.loops if op.reduction[k]]
         nest.places, nest.place[op] = True, 0
         nest.outer = [g for g in order[:first] if g.extent != 1]
-        nest.stages = [Stage(order[first:], reduced, reductions=[op], in_memory=True)]
+        nest.stages = [NestStage(order[first:], reduced, reductions=[op], in_memory=True)]
 
     # --- outer loops ---------------------------------------------------------------------------
 
@@ -216,7 +214,7 @@ class _Layout:
             if number >= least and _fits(stage, inner, reduced if folds else None):
                 break
         else:
-            number, stage = len(nest.stages), Stage(list(inner))
+            number, stage = len(nest.stages), NestStage(list(inner))
             nest.stages.append(stage)
         nest.place[op] = number
         if folds:
@@ -250,7 +248,7 @@ class _Layout:
         axes = producer.axes[access.tensor.number]
         return all(i == loop_index(theirs[k]) for i, k in zip(index, axes, strict=True))
 
-    def _order(self, stage: Stage) -> None:
+    def _order(self, stage: NestStage) -> None:
         """Choose the innermost loop, and whether accumulators are in memory or in registers."""
         loops = [*stage.parallel, *stage.reduced]
         lane = self.group.lane if self.group.lane in loops else self._best(loops, stage.members)
@@ -291,9 +289,7 @@ class _Layout:
             return op.is_scan and tensor.number == 0
         for other in self.group.members:
             for access in self.reads[other]:
-                if access.tensor is tensor and (
-                    not nest.inner(other) or nest.place[other] > nest.place[op]
-                ):
+                if access.tensor is tensor and (not nest.inner(other) or nest.place[other] > nest.place[op]):
                     return True
         return False
 
@@ -303,7 +299,7 @@ def is_wide(loop: Loop) -> bool:
     return not isinstance(loop.extent, int) or loop.extent > TILE
 
 
-def _fits(stage: Stage, inner: list[Loop], reduced: list[Loop] | None) -> bool:
+def _fits(stage: NestStage, inner: list[Loop], reduced: list[Loop] | None) -> bool:
     """True if a member over these loops can join a stage; ``reduced`` is None for maps."""
     if set(stage.parallel) | set(stage.reduced) != set(inner):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import index as ix
+from . import affine as ix
 from .access import require
 from .graph import Compute, Graph, Tensor, operands, results
 
@@ -23,12 +23,7 @@ def write_parts(graph: Graph) -> None:
     """
     # The last assignment first: its result is stored, and so are those before it, then.
     for op in reversed(graph.operations):
-        if (
-            isinstance(op, Compute)
-            and op.part
-            and op.outputs[0].buffer is not None
-            and _is_small(op)
-        ):
+        if isinstance(op, Compute) and op.part and op.outputs[0].buffer is not None and _is_small(op):
             _write(op, graph)
 
 
@@ -42,19 +37,11 @@ def _is_small(op: Compute) -> bool:
 
 
 def _write(op: Compute, graph: Graph) -> None:
-    base, made = op.reads[0].tensor, op.outputs[0]
+    base, output = op.reads[0].tensor, op.outputs[0]
     producer = base.producer
-    if (
-        not isinstance(producer, Compute)
-        or len(producer.outputs) != 1
-        or not op.reads[0].is_elementwise
-    ):
+    if not isinstance(producer, Compute) or len(producer.outputs) != 1 or not op.reads[0].is_elementwise:
         return
-    if (
-        base.required
-        or base.buffer is not None
-        or (base.dims, base.element) != (made.dims, made.element)
-    ):
+    if base.required or base.buffer is not None or (base.dims, base.element) != (output.dims, output.element):
         return
     if sum(tensor is base for tensor in operands(op)) != 1:
         return
@@ -64,22 +51,22 @@ def _write(op: Compute, graph: Graph) -> None:
     for tensor in operands(op):
         if tensor in derived:
             require(tensor)
-    base.buffer, base.required, op.partial = made.buffer, True, True
+    base.buffer, base.required, op.partial = output.buffer, True, True
 
 
 def _read_before(op: Compute, base: Tensor, uses: dict[Tensor, list[Any]]) -> set[Tensor] | None:
     """All that is made of a tensor, if that is for ``op`` alone; else None."""
-    found: set[Tensor] = set()
+    derived: set[Tensor] = set()
     waiting = [base]
     while waiting:
         for user in uses.get(waiting.pop(), ()):
             if user is None:
                 return None
             for tensor in [] if user is op else results(user):
-                if tensor not in found:
-                    found.add(tensor)
+                if tensor not in derived:
+                    derived.add(tensor)
                     waiting.append(tensor)
-    return found
+    return derived
 
 
 __all__ = ["write_parts"]

@@ -11,10 +11,10 @@ operand again, which takes the less of their time the more rows they have.
 
 from __future__ import annotations
 
-from .calls import ELEMENTS, ROWS, Calls, Joined, form
-from .chunks import BYTE, FEW, MOST_APART, MULTIPLY, Chunks, Division, Merged
+from .chunks import BYTE, FEW, MOST_APART, MULTIPLY, Chunks, DividedLoop, Merged
 from .gram import is_gram
 from .graph import Combiner, Product
+from .library_calls import ELEMENTS, ROWS, Calls, JoinableKernels, form
 from .memory import element_bytes
 
 _COLUMNS = 512  # of a chunk
@@ -24,32 +24,32 @@ _TILE, _HALF, _ADDED = 64, 1024, 65536
 
 
 def product_chunks(op: Product) -> Chunks | None:
-    """How a library product is divided; None = not at all."""
+    """The division of a library product; None = it is whole."""
     if op.kind != "batch_matmul" and form(op) not in ("matmul", "matvec"):
         return None
     size, shared = element_bytes(op.output.element), op.left.dims[-1]
     cost = MULTIPLY[size] if form(op) == op.kind != "matvec" else BYTE * size
-    found = Chunks(_choices(op, size), ((cost, (*op.output.dims, shared)),))
-    return None if found.is_one else found
+    chunks = Chunks(_choices(op, size), ((cost, (*op.output.dims, shared)),))
+    return None if chunks.is_one else chunks
 
 
-def _choices(op: Product, size: int) -> list[Division]:
+def _choices(op: Product, size: int) -> list[DividedLoop]:
     rows, columns, shared = op.output.dims[0], op.output.dims[-1], op.left.dims[-1]
     if op.kind == "batch_matmul":
-        return [Division(None, rows, 1)]
+        return [DividedLoop(None, rows, 1)]
     if form(op) == "matvec":
-        calls = Calls(ELEMENTS, Joined.ALL, ELEMENTS)
-        return [Division(None, rows, ELEMENTS, calls=calls)]
+        calls = Calls(ELEMENTS, JoinableKernels.ALL, ELEMENTS)
+        return [DividedLoop(None, rows, ELEMENTS, calls=calls)]
     if is_gram(op):
         is_tall = isinstance(shared, int) and shared * size >= 2 * _ADDED
         if is_tall and isinstance(rows, int) and rows < 2 * _HALF:
             sums = [Merged(op.output, Combiner("arith.addf", ordered=False))]
-            return [Division(None, shared, _ADDED // size, MOST_APART, sums)]
-        return [Division(None, rows, _TILE, calls=Calls(_HALF, Joined.NONE, _HALF))]
-    by_rows = Division(None, rows, ROWS, calls=Calls(ROWS, Joined.ALL, ROWS, (columns, shared)))
-    joined = Joined.SOME if size == 4 else Joined.ALL
+            return [DividedLoop(None, shared, _ADDED // size, MOST_APART, sums)]
+        return [DividedLoop(None, rows, _TILE, calls=Calls(_HALF, JoinableKernels.NONE, _HALF))]
+    by_rows = DividedLoop(None, rows, ROWS, calls=Calls(ROWS, JoinableKernels.ALL, ROWS, (columns, shared)))
+    joined = JoinableKernels.SOME if size == 4 else JoinableKernels.ALL
     calls = Calls(_COLUMNS, joined, _COLUMNS, (rows, shared))
-    by_columns = Division(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
+    by_columns = DividedLoop(None, columns, _COLUMNS // 4, FEW, columns=True, calls=calls)
     if isinstance(rows, int):
         return [by_columns if rows < 2 * ROWS else by_rows]
     is_narrow = isinstance(columns, int) and columns < 2 * _COLUMNS

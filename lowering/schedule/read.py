@@ -12,7 +12,7 @@ from ...dialect.ir.size_algebra import parse_dim, without_remainders
 from ...dialect.ir.symbolic import Dim, symbol
 from ..abi import CONTIGUOUS, TensorSpec
 from ..linalg.element import PART
-from . import index as ix
+from . import affine as ix
 from .body import SCALAR, read_body, read_view
 from .graph import (
     Body,
@@ -21,15 +21,15 @@ from .graph import (
     Graph,
     Product,
     Read,
-    Reshape,
+    RowMajorReshape,
     Source,
     Tensor,
     definition,
     operands,
     results,
 )
-from .maps import affine, extents, output_loop, reshape_mapping, within
-from .sizes import SizeReader
+from .index_maps import affine, extents, output_loop, reshape_mapping, within
+from .size_expressions import SizeReader
 
 PRODUCTS = ("matmul", "batch_matmul", "matvec", "vecmat", "dot")
 _SIGNLESS = {"i1": "bool"}
@@ -49,7 +49,7 @@ class _Reader:
         self.block = function.regions[0].blocks[0]
         self.tensors: dict[ir.Value, Tensor] = {}
         self.sizes = SizeReader(self.block)
-        self.operations: list[Compute | Reshape | Product] = []
+        self.operations: list[Compute | RowMajorReshape | Product] = []
         self.strides: dict[str, tuple[int, int]] = {}
         self.constants = 0
         attributes = function.attributes
@@ -63,10 +63,18 @@ class _Reader:
             else:
                 self._operation(op.operation)
         self.graph = Graph(
-            name, inputs, specs, self.symbols, self.strides, self.operations, outputs,
-            self._output_specs(outputs, attributes), self.sizes.opaque,
-            self.tensors, self.sizes.known_size,
-        )  # fmt: skip
+            name,
+            inputs,
+            specs,
+            self.symbols,
+            self.strides,
+            self.operations,
+            outputs,
+            self._output_specs(outputs, attributes),
+            self.sizes.opaque,
+            self.tensors,
+            self.sizes.known_size,
+        )
         _drop_dead(self.graph)
 
     # --- signature -----------------------------------------------------------------------------
@@ -100,15 +108,11 @@ class _Reader:
             dims = _static_dims(type_)
         strides: tuple[Dim, ...] = ix.row_major(dims)
         shown: str | tuple[str, ...] = CONTIGUOUS
-        if "profuse.strides" in attributes and isinstance(
-            attributes["profuse.strides"], ir.ArrayAttr
-        ):
+        if "profuse.strides" in attributes and isinstance(attributes["profuse.strides"], ir.ArrayAttr):
             shown = tuple(_texts(attributes["profuse.strides"]))
             strides = tuple(self._stride(number, k, text) for k, text in enumerate(shown))
         # The stride of an axis of size 1 is never used, so it gets the contiguous value.
-        strides = tuple(
-            s if d != 1 else r for s, d, r in zip(strides, dims, ix.row_major(dims), strict=True)
-        )
+        strides = tuple(s if d != 1 else r for s, d, r in zip(strides, dims, ix.row_major(dims), strict=True))
         is_scalar = "profuse.scalar" in attributes
         buffer = Buffer("input", number, type_.element_type, dims, strides, scalar=is_scalar)
         kind = "scalar" if is_scalar else "tensor"
@@ -171,9 +175,7 @@ class _Reader:
         type_ = ir.RankedTensorType(op.results[0].type)
         dims = _static_dims(type_)
         attribute = op.attributes["value"]
-        buffer = Buffer(
-            "constant", self.constants, type_.element_type, dims, ix.row_major(dims), attribute
-        )
+        buffer = Buffer("constant", self.constants, type_.element_type, dims, ix.row_major(dims), attribute)
         self.constants += 1
         self.tensors[op.results[0]] = Tensor(dims, type_.element_type, Source(buffer))
 
@@ -184,9 +186,15 @@ class _Reader:
         rank = len(into.dims)
         extracts, _ = read_body(None, self.block, [value], self.tensors, self.sizes.known_size)
         self._add_compute(
-            op, (output,), into.dims, (False,) * rank, [], [None], [tuple(range(rank))],
+            op,
+            (output,),
+            into.dims,
+            (False,) * rank,
+            [],
+            [None],
+            [tuple(range(rank))],
             Body(fill=value, extracts=extracts.extracts, cost=0),
-        )  # fmt: skip
+        )
 
     def _generic(self, op: ir.Operation) -> None:
         attributes = op.attributes
@@ -198,10 +206,7 @@ class _Reader:
         indices = [tuple(affine(e) for e in m.results) for m in maps]
         axes = [tuple(output_loop(e, op) for e in index) for index in indices[counts[0] :]]
         sizes = extents(len(reduction), reduction, values, indices, counts[0])
-        reads = [
-            Read(t, tuple(within(e, sizes) for e in index))
-            for t, index in zip(ins, indices, strict=False)
-        ]
+        reads = [Read(t, tuple(within(e, sizes) for e in index)) for t, index in zip(ins, indices, strict=False)]
         block = op.regions[0].blocks[0]
         body, combiners = read_body(block, self.block, [], self.tensors, self.sizes.known_size)
         viewed = read_view(block, self.sizes.known_size, self.tensors) if body.extracts else None
@@ -210,9 +215,7 @@ class _Reader:
         outputs = [Tensor(t.dims, t.element) for t in outs]
         inits = [t if counts[0] + k in body.used else None for k, t in enumerate(outs)]
         is_scan = "profuse.scan" in attributes
-        compute = self._add_compute(
-            op, outputs, sizes, reduction, reads, inits, axes, body, is_scan=is_scan
-        )
+        compute = self._add_compute(op, outputs, sizes, reduction, reads, inits, axes, body, is_scan=is_scan)
         if "profuse.extremum" in attributes:
             compute.extremum = ir.StringAttr(attributes["profuse.extremum"]).value
         if "profuse.placed" in attributes:
@@ -226,17 +229,30 @@ class _Reader:
             compute.combiners = [None] * len(outputs)
 
     def _add_compute(
-        self, op: ir.Operation, outputs: Sequence[Tensor], extents: Sequence[Dim],
-        reduction: tuple[bool, ...], reads: list[Read], inits: list[Tensor | None],
-        axes: list[tuple[int, ...]], body: Body, is_scan: bool = False,
-    ) -> Compute:  # fmt: skip
+        self,
+        op: ir.Operation,
+        outputs: Sequence[Tensor],
+        extents: Sequence[Dim],
+        reduction: tuple[bool, ...],
+        reads: list[Read],
+        inits: list[Tensor | None],
+        axes: list[tuple[int, ...]],
+        body: Body,
+        is_scan: bool = False,
+    ) -> Compute:
         compute = Compute(
-            f"op{len(self.operations)}", tuple(extents), reduction, reads, inits, list(outputs),
-            axes, body, is_scan=is_scan, location=op.location,
-        )  # fmt: skip
-        digits = any(ix.has_digits(i) for read in reads for i in read.index) or any(
-            t.digits for t in operands(compute)
+            f"op{len(self.operations)}",
+            tuple(extents),
+            reduction,
+            reads,
+            inits,
+            list(outputs),
+            axes,
+            body,
+            is_scan=is_scan,
+            location=op.location,
         )
+        digits = any(ix.has_digits(i) for read in reads for i in read.index) or any(t.digits for t in operands(compute))
         for number, (tensor, value) in enumerate(zip(outputs, op.results, strict=True)):
             tensor.producer, tensor.number, tensor.digits = compute, number, digits
             self.tensors[value] = tensor
@@ -269,7 +285,7 @@ class _Reader:
         _check_equal("a reshape", [ix.product(source.dims)], [ix.product(dims)])
         output = Tensor(dims, type_.element_type)
         mapping = reshape_mapping(source.dims, dims)
-        output.producer = Reshape(source, output, mapping, f"op{len(self.operations)}")
+        output.producer = RowMajorReshape(source, output, mapping, f"op{len(self.operations)}")
         output.digits = source.digits or mapping is None or any(map(ix.has_digits, mapping))
         self.tensors[op.results[0]] = output
         self.operations.append(output.producer)
@@ -279,9 +295,7 @@ def _check_equal(what: str, stated: Iterable[Dim], written: Iterable[Dim]) -> No
     """Raise LoweringError unless all sizes are known to be equal."""
     for one, other in zip(stated, written, strict=True):
         if without_remainders(one) != without_remainders(other):
-            raise LoweringError(
-                f"{what} has a size of {one}, of which loops write {other}",
-            )
+            raise LoweringError(f"{what} has a size of {one}, of which loops write {other}")
 
 
 def _is_zero_fill(tensor: Tensor) -> bool:

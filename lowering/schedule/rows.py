@@ -16,10 +16,10 @@ from typing import Union
 
 from ...dialect.ir.symbolic import Dim
 from .access import Access
+from .affine import AffineIndex
 from .chunks import starts_neutral
 from .graph import Compute, Tensor
 from .groups import Group, Grouper, Loop, stored_roots
-from .index import Index
 
 _WIDEST = 1 << 14  # columns: so many accumulators stay in the L2 cache, beside a few rows
 
@@ -123,7 +123,7 @@ def _between(grouper: Grouper, one: Group, other: Group) -> bool:
 # --- loops -------------------------------------------------------------------------------------
 
 
-def _site(group: Group, op: Compute, index: Sequence[Index] | None) -> Site:
+def _site(group: Group, op: Compute, index: Sequence[AffineIndex] | None) -> Site:
     singles = [i.single for i in index or ()]
     return tuple(group.loops[op][k] if isinstance(k, int) else None for k in singles)
 
@@ -145,20 +145,20 @@ def _known(grouper: Grouper, group: Group) -> Iterator[tuple[Compute, Access]]:
 
 def _same_loops(grouper: Grouper, rows: Group, group: Group) -> dict[Loop, Loop]:
     """Loops of ``group`` -> loops of ``rows`` along which both access the same elements."""
-    known: dict[Tensor, list[Site]] = {t: [_stored(rows, t)] for t in rows.outputs}
+    sites: dict[Tensor, list[Site]] = {t: [_stored(rows, t)] for t in rows.outputs}
     for op, access in _known(grouper, rows):
-        known.setdefault(access.tensor, []).append(_site(rows, op, access.index))
-    found: dict[Loop, Loop] = {}
+        sites.setdefault(access.tensor, []).append(_site(rows, op, access.index))
+    loops: dict[Loop, Loop] = {}
     # Results of one group that the other reads come first: they leave no choice.
     reads = sorted(_known(grouper, group), key=lambda r: grouper.home.get(r[1].tensor) is not rows)
     for op, access in reads:
         site = _site(group, op, access.index)
-        for other in known.get(access.tensor, ()):
+        for other in sites.get(access.tensor, ()):
             for mine, theirs in zip(site, other, strict=True):
-                is_new = mine not in found and theirs not in found.values()
+                is_new = mine not in loops and theirs not in loops.values()
                 if mine and theirs and is_new and mine.extent == theirs.extent:
-                    found[mine] = theirs
-    return found
+                    loops[mine] = theirs
+    return loops
 
 
 def _share_loops(grouper: Grouper, group: Group) -> None:

@@ -3,14 +3,14 @@
 A running sum along a row is a serial chain: each addition waits for the one before it. So a nest
 that does nothing but scan its innermost loop takes many rows at a time. Tiles of its operands are
 transposed into small arrays (`tiles`), the scan goes through these with the rows innermost, as SIMD
-code, and tiles of its result are transposed back (`emit.scans`). Each row is still folded in its
+code, and tiles of its result are transposed back (`emit.scan_loops`). Each row is still folded in its
 own order, so the results have the same bits.
 """
 
 from __future__ import annotations
 
 from ...dialect.dataclass import dataclass
-from . import index as ix
+from . import affine as ix
 from .graph import Compute
 from .groups import loop_index
 from .memory import element_bytes

@@ -3,7 +3,7 @@
 `x + y.T` reads `y` along a column: each element is in another cache line. A nest with such a read
 goes through two of its loops in tiles: the innermost one, and the one along which the read is
 contiguous. A tile of the operand is transposed, square by square in registers, into a small array,
-from which the members read it in the order of the innermost loop (`emit.tiles`).
+from which the members read it in the order of the innermost loop (`emit.tile_loops`).
 
 Reads in branches, at computed indices, and with strides that are only known at run time remain as
 they are, and so do nests with reductions or several stages, and stores across rows.
@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...dialect.dataclass import dataclass
-from . import index as ix
+from . import affine as ix
+from .affine import AffineIndex
 from .graph import Buffer, Compute, Tensor, direct_reads, viewed
 from .groups import Loop, loop_index
-from .index import Index
 from .memory import buffer_or_none, element_bytes, strides_of
 from .nests import Nest
 
@@ -62,7 +62,7 @@ class Tiling:
         """Most rows of an array that holds a tile."""
         return self.extent
 
-    def crosses(self, offset: Index) -> bool:
+    def crosses(self, offset: AffineIndex) -> bool:
         """True if a read at this offset is contiguous along ``rows`` and strided along ``lane``."""
         return _crosses(offset, self.rows, self.lane)
 
@@ -92,12 +92,12 @@ def choose_tiling(nest: Nest) -> Tiling | None:
     return Tiling(rows, lane, side, extent, least, tuple(g for g in loops if g is not lane))
 
 
-def _crosses(offset: Index, rows: Loop, lane: Loop) -> bool:
+def _crosses(offset: AffineIndex, rows: Loop, lane: Loop) -> bool:
     step = offset.coefficient(lane)
     # For small strides, LLVM reads whole vectors and shuffles them.
     near = isinstance(step, int) and abs(step) < _NEAR
-    known = all(isinstance(atom, Loop) for atom in offset.terms)
-    return rows is not lane and known and not near and offset.coefficient(rows) == 1
+    is_linear = all(isinstance(atom, Loop) for atom in offset.terms)
+    return rows is not lane and is_linear and not near and offset.coefficient(rows) == 1
 
 
 def _loops(nest: Nest) -> list[Loop]:
@@ -112,7 +112,7 @@ def _loops(nest: Nest) -> list[Loop]:
 
 def _lane(nest: Nest) -> Loop | None:
     """The loop along which all stores are contiguous; None = there is no such loop."""
-    found: set[Loop | None] = set()
+    lanes: set[Loop | None] = set()
     for op in nest.stages[0].maps:
         loops = nest.group.loops[op]
         for number, tensor in enumerate(op.outputs):
@@ -120,14 +120,14 @@ def _lane(nest: Nest) -> Loop | None:
                 index = [loop_index(loops[k]) for k in op.axes[number]]
                 terms = ix.linear(index, tensor.buffer.strides).terms
                 near = [g for g, step in terms.items() if step == 1 and isinstance(g, Loop)]
-                found.add(near[0] if near else None)
-    return found.pop() if len(found) == 1 else None
+                lanes.add(near[0] if near else None)
+    return lanes.pop() if len(lanes) == 1 else None
 
 
-def _direct(nest: Nest) -> Iterator[tuple[Buffer, Index]]:
+def _direct(nest: Nest) -> Iterator[tuple[Buffer, AffineIndex]]:
     """The reads of memory that every iteration makes."""
-    seen: set[tuple[Tensor, tuple[Index, ...]]] = set()
-    waiting: list[tuple[Compute, list[Index]]] = [
+    seen: set[tuple[Tensor, tuple[AffineIndex, ...]]] = set()
+    waiting: list[tuple[Compute, list[AffineIndex]]] = [
         (op, [loop_index(g) for g in nest.group.loops[op]]) for op in nest.stages[0].maps
     ]
     while waiting:

@@ -1,4 +1,4 @@
-"""Which CPUs the threads of the pool use, as text of LLVM IR.
+"""The CPUs that the threads of the pool use, as text of LLVM IR.
 
 They avoid the CPU that the launching thread runs on. A thread that the system wakes on that CPU has
 to wait for the launching thread, which then runs all chunks: without this, launches on two cores

@@ -35,11 +35,24 @@ def pool_text(triple: str) -> str:
     numbers, hint, arguments = SYSTEMS[triple.partition("-")[0]]
     futex, set_affinity, get_affinity, gettid = numbers
     words = {
-        "sleepers": SLEEPERS, "job": JOB, "array": JOB + 1, "count": JOB + 2, "grain": JOB + 3,
-        "next": NEXT, "state": STATE, "busy": BUSY, "spin": SPIN, "wanted": WANTED,
-        "started": STARTED, "latest": LATEST, "avoided": AVOIDED, "known": KNOWN, "cpus": CPUS,
-        "threads": THREADS, "moved": MOVED,
-    }  # fmt: skip
+        "sleepers": SLEEPERS,
+        "job": JOB,
+        "array": JOB + 1,
+        "count": JOB + 2,
+        "grain": JOB + 3,
+        "next": NEXT,
+        "state": STATE,
+        "busy": BUSY,
+        "spin": SPIN,
+        "wanted": WANTED,
+        "started": STARTED,
+        "latest": LATEST,
+        "avoided": AVOIDED,
+        "known": KNOWN,
+        "cpus": CPUS,
+        "threads": THREADS,
+        "moved": MOVED,
+    }
     text = _TEXT + AFFINITY
     for name, word in words.items():
         text = text.replace(f"@at({name})", f"getelementptr i64, ptr %pool, i64 {word}")

@@ -15,9 +15,11 @@ from profuse.dialect.ir.types import ListType, ScalarType, TensorType
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _NAMES = st.text("abcxyz_0", min_size=1, max_size=6).filter(lambda s: not s[0].isdigit())
 _SIZES = st.one_of(
-    st.integers(0, 2**40), st.none(), st.sampled_from(["s0", "s1"]).map(symbol),
+    st.integers(0, 2**40),
+    st.none(),
+    st.sampled_from(["s0", "s1"]).map(symbol),
     st.integers(1, 9).map(lambda k: symbol("s0") * 4 + k),
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -29,12 +31,13 @@ def tensor_types(draw: st.DrawFn) -> TensorType:
     shape = tuple(draw(st.lists(_SIZES, max_size=4)))
     some = tuple(None if k % 2 else k for k in range(len(shape)))
     return TensorType(
-        dtype, shape,
+        dtype,
+        shape,
         draw(st.sampled_from([None, "contiguous", some])),
         draw(st.sampled_from([None, "cpu", "cuda:0"])),
         draw(st.sampled_from([None, True, False])),
         draw(st.sampled_from([None, True, False])),
-    )  # fmt: skip
+    )
 
 
 SCALARS = [ScalarType(d) for d in DTYPES if d.name in ("bool", "i64", "f64", "c128")]
@@ -59,20 +62,18 @@ _BY_KIND = {
     kinds.F64: st.floats(),
     kinds.STR: st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     kinds.I64_ARRAY: st.lists(_INT64, max_size=4).map(tuple),
+    kinds.I64_ARRAYS: st.lists(st.lists(_INT64, max_size=4).map(tuple), max_size=3).map(tuple),
     kinds.BOOL_ARRAY: st.lists(st.booleans(), max_size=4).map(tuple),
     kinds.SYMBOL: _NAMES,
     kinds.DTYPE: st.sampled_from(DTYPES),
     kinds.TYPE: TYPES,
     kinds.TYPES: st.lists(TYPES, max_size=3).map(tuple),
-    kinds.STR_ARRAY: st.lists(st.text("ab\"\\\n é"), max_size=3).map(tuple),
-    kinds.VALUE: st.one_of(
-        st.booleans(), _INT64, st.floats(), st.complex_numbers(), _ARRAYS
-    ),
-}  # fmt: skip
+    kinds.STR_ARRAY: st.lists(st.text('ab"\\\n é'), max_size=3).map(tuple),
+    kinds.VALUE: st.one_of(st.booleans(), _INT64, st.floats(), st.complex_numbers(), _ARRAYS),
+}
 LOCS = st.none() | st.builds(
-    Loc, st.text("ab/é\"\\.\n ", min_size=1).filter(lambda s: s != "-"),
-    st.integers(1, 2**31 - 1), st.integers(0, 2**16),
-)  # fmt: skip
+    Loc, st.text('ab/é"\\.\n ', min_size=1).filter(lambda s: s != "-"), st.integers(1, 2**31 - 1), st.integers(0, 2**16)
+)
 
 
 def _counts(draw: st.DrawFn, fields) -> int:
@@ -99,13 +100,9 @@ def _fill(draw, program: Program, block: Block, values: list[int], simple, depth
             block.instrs.append(_branch(draw, program, values, simple, depth))
         else:
             cls = draw(st.sampled_from(simple))
-            operands = tuple(
-                draw(st.sampled_from(values)) for _ in range(_counts(draw, cls.operands))
-            )
+            operands = tuple(draw(st.sampled_from(values)) for _ in range(_counts(draw, cls.operands)))
             attrs = {k: draw(_BY_KIND[a.kind]) for k, a in cls.attrs.items()}
-            results = tuple(
-                program.new_value(draw(TYPES)) for _ in range(_counts(draw, cls.results))
-            )
+            results = tuple(program.new_value(draw(TYPES)) for _ in range(_counts(draw, cls.results)))
             block.instrs.append(Instr(cls, operands, results, attrs, (), draw(LOCS)))
         values += block.instrs[-1].results
     if block is program.body:
@@ -125,9 +122,7 @@ def _branch(draw, program: Program, values: list[int], simple, depth: int) -> In
             block.outputs = block.args
         else:
             flag = program.new_value(ScalarType(DTYPES[0]))
-            block.instrs.append(
-                Instr(OPS["profuse.lt"], (carried, carried), (flag,), {}, (), draw(LOCS))
-            )
+            block.instrs.append(Instr(OPS["profuse.lt"], (carried, carried), (flag,), {}, (), draw(LOCS)))
             block.outputs = (flag, *block.args)
         blocks.append(block)
     return Instr(OPS["scf.while"], (carried,), (result,), {}, tuple(blocks), draw(LOCS))

@@ -34,5 +34,4 @@ class BackwardGraph(Graph):
         return self("list_get", self.inputs[LISTS.index(name)], index=index)
 
     def hook(self, kind, *operands, results=1):
-        return self("call_hook", *operands, hook_type=kind, replaced=results, present=(True,),
-                    results=results)  # fmt: skip
+        return self("call_hook", *operands, hook_type=kind, replaced=results, present=(True,), results=results)

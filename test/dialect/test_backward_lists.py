@@ -34,9 +34,7 @@ def test_a_graph_on_arrays_is_no_captured_run():
 
 def test_elements_become_inputs_and_slots():
     graph = BackwardGraph()
-    x, hook, packed = (
-        graph.element(*at) for at in (("inputs", 3), ("hooks", 2), ("packed_data", 1))
-    )
+    x, hook, packed = (graph.element(*at) for at in (("inputs", 3), ("hooks", 2), ("packed_data", 1)))
     leaf, after = graph.element("inputs", 4), graph.element("hooks", 5)
     y = graph.hook("unpack_hook", hook, packed)
     graph("accumulate_grad", leaf, graph("mul", x, y), results=0)

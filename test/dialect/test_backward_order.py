@@ -65,8 +65,9 @@ def kinds(graph):
     numbers = {i.results[0]: i.attrs["index"] for i in graph.instrs if i.op.name == "list_get"}
     return [
         numbers[i.operands[0]] if i.op.name == "call_hook" else i.op.name
-        for i in graph.instrs if i.op.name != "list_get"
-    ]  # fmt: skip
+        for i in graph.instrs
+        if i.op.name != "list_get"
+    ]
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -11,7 +11,7 @@ from profuse.dialect.ir.program import Instr, Module, Program
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.executor.interpret.evaluate import Evaluator
 
 CLEAN = "canonicalize-profuse,fold,cse-profuse,canonicalize-profuse,dce"
@@ -19,24 +19,38 @@ X = np.array([[0.0, -0.0, np.nan], [np.inf, -1.5, 2.0]], np.float32)
 N = np.array([[3, -7, 0], [127, -128, 5]], np.int8)
 B = np.array([[True], [False]])
 INPUTS = [X, N, B]
-CONSTANTS = st.sampled_from(
-    [0, 1, 2, -1, 0.0, -0.0, 1.0, 0.5, True, np.array(2.0, np.float32), np.arange(3), X[0]]
-)
+CONSTANTS = st.sampled_from([0, 1, 2, -1, 0.0, -0.0, 1.0, 0.5, True, np.array(2.0, np.float32), np.arange(3), X[0]])
 NO_ATTRS = [
-    "neg", "abs", "positive", "logical_not", "bitwise_not", "floor", "square", "conj", "real",
-    "add", "sub", "mul", "div", "maximum", "lt", "bitwise_or", "shift_left", "pow", "size", "rank",
-]  # fmt: skip
+    "neg",
+    "abs",
+    "positive",
+    "logical_not",
+    "bitwise_not",
+    "floor",
+    "square",
+    "conj",
+    "real",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "lt",
+    "bitwise_or",
+    "shift_left",
+    "pow",
+    "size",
+    "rank",
+]
 ATTRS = st.one_of(
     st.tuples(st.just("cast"), st.sampled_from(["f32", "f64", "i8"]).map(lambda d: {"dtype": d})),
-    st.tuples(st.just("reshape"), st.sampled_from([(-1,), (2, 3), (3, 2)]).map(
-        lambda s: {"shape": s})),
-    st.tuples(st.just("transpose"), st.sampled_from([None, (1, 0), (0, 1)]).map(
-        lambda p: {"perm": p})),
+    st.tuples(st.just("reshape"), st.sampled_from([(-1,), (2, 3), (3, 2)]).map(lambda s: {"shape": s})),
+    st.tuples(st.just("transpose"), st.sampled_from([None, (1, 0), (0, 1)]).map(lambda p: {"perm": p})),
     st.tuples(st.just("expand_dims"), st.just({"axes": (0,)})),
     st.tuples(st.just("squeeze"), st.just({"axes": (0,)})),
     st.tuples(st.just("broadcast_to"), st.just({"shape": (2, 3)})),
     st.tuples(st.just("sum"), st.sampled_from([None, (0,)]).map(lambda a: {"axes": a})),
-)  # fmt: skip
+)
 
 
 @st.composite
@@ -49,10 +63,13 @@ def graphs(draw: st.DrawFn) -> Module:
         values[program.new_value(type_of(array).without_layout())] = array
     program.body.args = tuple(values)
     for _ in range(draw(st.integers(1, 10))):
-        name, attrs = draw(st.one_of(
-            ATTRS, st.sampled_from(NO_ATTRS).map(lambda n: (n, {})),
-            CONSTANTS.map(lambda v: ("constant", {"value": v})),
-        ))  # fmt: skip
+        name, attrs = draw(
+            st.one_of(
+                ATTRS,
+                st.sampled_from(NO_ATTRS).map(lambda n: (n, {})),
+                CONSTANTS.map(lambda v: ("constant", {"value": v})),
+            )
+        )
         cls = op_named(name)
         if "dtype" in attrs:
             from profuse.dialect.ir.dtypes import dtype_named
@@ -112,9 +129,8 @@ def test_results_share_no_more_memory_than_before(module: Module):
             (i, j)
             for i, a in enumerate(outputs)
             for j, b in enumerate(arrays)
-            if i != j and isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-            and np.shares_memory(a, b)
-        }  # fmt: skip
+            if i != j and isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.shares_memory(a, b)
+        }
 
     assert sharing(cleaned(module)) <= sharing(module)
 

@@ -30,9 +30,15 @@ def _made(decorator, **options):
 
 
 OPTIONS = [
-    {}, {"frozen": True}, {"eq": False}, {"frozen": True, "eq": False}, {"repr": False},
-    {"slots": True}, {"frozen": True, "slots": True}, {"kw_only": True},
-]  # fmt: skip
+    {},
+    {"frozen": True},
+    {"eq": False},
+    {"frozen": True, "eq": False},
+    {"repr": False},
+    {"slots": True},
+    {"frozen": True, "slots": True},
+    {"kw_only": True},
+]
 
 
 def _text(found):

@@ -11,7 +11,7 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.ops.control_flow.control import If
 from profuse.dialect.ops.speculation import Profile, Subgraph
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.dialect.profiling.observers import instrument
 
 TAIL = "convert-fallbacks,insert-casts,canonicalize-profuse,fold,cse-profuse,dce"
@@ -38,7 +38,7 @@ def run(module, args, trace):
                 outs = block_of(module.functions[instr.attrs["callee"]].body, {}, ins)
             else:
                 outs = instr.op.evaluate(instr.op.full_attrs(instr.attrs), *ins)
-                outs = outs if isinstance(outs, tuple) else (outs,)
+                outs = (outs,) if len(instr.results) == 1 else outs
             values.update(zip(instr.results, outs, strict=True))
         return tuple(values[v] for v in block.outputs)
 

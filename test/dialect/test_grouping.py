@@ -3,15 +3,13 @@
 import random
 
 import pytest
-from profuse.dialect.analysis.grouping import Groups, chain
+from profuse.dialect.analysis.node_groups import Groups, chain
 
 
 def cyclic(groups, edges):
     links = {(groups.group(a), groups.group(b)) for a, b in edges}
     position = {g: k for k, g in enumerate(groups.order())}
-    return len(position) != len(groups.members) or any(
-        position[a] > position[b] for a, b in links if a != b
-    )
+    return len(position) != len(groups.members) or any(position[a] > position[b] for a, b in links if a != b)
 
 
 def test_neighbours_merge_and_the_graph_shrinks():

@@ -14,7 +14,7 @@ from profuse.dialect.ir.program import Module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.base import PASSES, Pass
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from random_programs import modules
 from test_cleanup_semantics import graphs
 
@@ -39,9 +39,13 @@ def ran(text: str, pipeline: str, *, skip: bool):
     trace: list[str] = []
     stops: list[tuple[str, str, str]] = []
     found = run_pipeline(
-        module, pipeline, trace=trace, repro_dir="", skip=skip,
+        module,
+        pipeline,
+        trace=trace,
+        repro_dir="",
+        skip=skip,
         boundary=lambda before, after, at: stops.append((before, after, text_of(at))),
-    )  # fmt: skip
+    )
     counts = {name: {k: n for k, n in c.items() if n} for name, c in found.items()}
     skipped = sum(c.pop("skipped", 0) for c in counts.values())
     return (text_of(module), stops, trace, counts), skipped
@@ -109,9 +113,11 @@ class _Silent(Pass):
         for op in list(module.body.operations[0].regions[0].blocks[0].operations):
             if op.operation.name == "profuse.exp":
                 made = ir.Operation.create(
-                    "profuse.tanh", [r.type for r in op.operation.results],
-                    list(op.operation.operands), ip=ir.InsertionPoint(op.operation),
-                )  # fmt: skip
+                    "profuse.tanh",
+                    [r.type for r in op.operation.results],
+                    list(op.operation.operands),
+                    ip=ir.InsertionPoint(op.operation),
+                )
                 op.operation.results[0].replace_all_uses_with(made.results[0])
                 op.operation.erase()
 

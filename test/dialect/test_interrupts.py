@@ -48,19 +48,19 @@ def default_handler():
 
 @pytest.mark.parametrize(
     "first",
-    [
-        "f.warmup(x)",
-        "g = pf.jit(f, background=True); g.warmup(x); g.ir('asm')",
-        "pf.load('graph.mlir')",
-    ],
+    ["f.warmup(x)", "g = pf.jit(f, background=True); g.warmup(x); g.ir('asm')", "pf.load('graph.mlir')"],
     ids=["warmup", "ir", "load"],
 )
 def test_ctrl_c_while_mlir_is_imported(first, tmp_path):
     """KeyboardInterrupt comes when it is imported, and the next compile finds it whole."""
     ended = subprocess.run(
-        [sys.executable, "-c", LOADS.replace("FIRST", first)], text=True, capture_output=True,
-        env=os.environ | {"PROFUSE_CACHE": "off"}, cwd=tmp_path, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", LOADS.replace("FIRST", first)],
+        text=True,
+        capture_output=True,
+        env=os.environ | {"PROFUSE_CACHE": "off"},
+        cwd=tmp_path,
+        timeout=120,
+    )
     assert (ended.returncode, ended.stdout.split()) == (0, ["interrupted", "True"]), ended.stderr
 
 
@@ -182,8 +182,10 @@ print(sorted(name for name in set(sys.modules) - known if name.startswith("mlir"
     tests = Path(__file__).parents[1]
     path = os.pathsep.join(map(str, (Path(pf.__file__).parents[1], tests, tests / "executor")))
     ended = subprocess.run(
-        [sys.executable, "-c", program], text=True, capture_output=True,
+        [sys.executable, "-c", program],
+        text=True,
+        capture_output=True,
         env=os.environ | {"PROFUSE_CACHE": "off", "PYTHONPATH": path},
         timeout=120,
-    )  # fmt: skip
+    )
     assert (ended.returncode, ended.stdout) == (0, "[]\n[]\n"), ended.stderr

@@ -12,9 +12,19 @@ from profuse.dialect.mlir.irdl import irdl_text
 HERE = Path(__file__).parent
 # Values of one variadic field have several types here, which IRDL cannot say.
 MIXED = {
-    "backward.mlir", "device-guards.mlir", "differentiable.mlir", "gradients.mlir",
-    "host-call.mlir", "index.mlir", "join.mlir", "lists.mlir", "mm-tree.mlir", "speculation.mlir",
-}  # fmt: skip
+    "backward.mlir",
+    "copies.mlir",
+    "device-guards.mlir",
+    "differentiable.mlir",
+    "gradients.mlir",
+    "host-call.mlir",
+    "index.mlir",
+    "join.mlir",
+    "late.mlir",
+    "lists.mlir",
+    "mm-tree.mlir",
+    "speculation.mlir",
+}
 FILES = sorted(p for p in (HERE / "ops").rglob("*.mlir") if not p.stem.endswith("-invalid"))
 
 
@@ -50,16 +60,15 @@ def test_stock_mlir_opt_accepts_our_ir(path: Path, mlir_opt: str, irdl_file: Pat
 @pytest.mark.parametrize(
     ("op", "complaint"),
     [
-        ('"profuse.exp"(%x, %x) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor',
-         "expects exactly 1 operands"),
-        ('"profuse.cast"(%x) : (!profuse.tensor) -> !profuse.tensor',
-         'attribute "dtype" is expected'),
-        ('"profuse.cast"(%x) {dtype = 1} : (!profuse.tensor) -> !profuse.tensor',
-         "expected base attribute 'builtin.type'"),
-        ('"profuse.nosuch"(%x) : (!profuse.tensor) -> !profuse.tensor',
-         "unregistered operation 'profuse.nosuch'"),
+        ('"profuse.exp"(%x, %x) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor', "expects exactly 1 operands"),
+        ('"profuse.cast"(%x) : (!profuse.tensor) -> !profuse.tensor', 'attribute "dtype" is expected'),
+        (
+            '"profuse.cast"(%x) {dtype = 1} : (!profuse.tensor) -> !profuse.tensor',
+            "expected base attribute 'builtin.type'",
+        ),
+        ('"profuse.nosuch"(%x) : (!profuse.tensor) -> !profuse.tensor', "unregistered operation 'profuse.nosuch'"),
     ],
-)  # fmt: skip
+)
 def test_the_irdl_states_structure(op, complaint, mlir_opt, irdl_file, tmp_path):
     path = tmp_path / "bad.mlir"
     path.write_text(f"func.func @f(%x: !profuse.tensor) {{\n  %0 = {op}\n  return\n}}\n")

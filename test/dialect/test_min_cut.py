@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from profuse.dialect.analysis.min_cut import UNCUT, minimum_cut
 
 NODES = 6  # 0 is the source, 5 the sink
-EDGES = st.lists(
-    st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 9)), max_size=20
-)
+EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 9)), max_size=20)
 
 
 def capacity(edges, later):
@@ -22,10 +20,7 @@ def capacity(edges, later):
 def test_no_cut_is_smaller_and_none_as_small_is_nearer_to_the_sink(edges):
     found = minimum_cut(edges, 0, NODES - 1)
     assert NODES - 1 in found and 0 not in found
-    every = [
-        {n for n, side in enumerate((0, *sides, 1)) if side}
-        for sides in product((0, 1), repeat=NODES - 2)
-    ]
+    every = [{n for n, side in enumerate((0, *sides, 1)) if side} for sides in product((0, 1), repeat=NODES - 2)]
     least = min(capacity(edges, later) for later in every)
     assert capacity(edges, found) == least
     assert all(found <= later for later in every if capacity(edges, later) == least)

@@ -9,14 +9,8 @@ from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TENSOR, TensorType
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.ops.control_flow.control import For, If, While
-from profuse.dialect.ops.speculation import (
-    FallbackGraph,
-    Profile,
-    ProfileCounter,
-    ProfileValue,
-    TypeCheck,
-)
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.ops.speculation import FallbackGraph, Profile, ProfileCounter, ProfileValue, TypeCheck
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.dialect.profiling.observers import (
     instrument,
     register_profiled_ops,
@@ -32,11 +26,15 @@ def straight():
     p = Program("main")
     x, y, n = p.new_value(TensorType(F32, (4,))), p.new_value(), p.new_value(INT_SCALAR)
     a, b, c = p.new_value(TensorType(F32, (4,))), p.new_value(), p.new_value()
-    p.body = Block((x, y, n), [
-        Instr(MUL, (x, x), (a,), loc=Loc("model.py", 1, 2)),
-        Instr(MUL, (y, n), (b,), loc=Loc("model.py", 2, 2)),
-        Instr(ADD, (a, b), (c,)),
-    ], (c, n, c))  # fmt: skip
+    p.body = Block(
+        (x, y, n),
+        [
+            Instr(MUL, (x, x), (a,), loc=Loc("model.py", 1, 2)),
+            Instr(MUL, (y, n), (b,), loc=Loc("model.py", 2, 2)),
+            Instr(ADD, (a, b), (c,)),
+        ],
+        (c, n, c),
+    )
     return Module(p)
 
 
@@ -46,12 +44,10 @@ def control_flow():
     x, c, n = p.new_value(), p.new_value(BOOL_SCALAR), p.new_value(INT_SCALAR)
     t, i, a, e, s, r = (p.new_value() for _ in range(6))
     p.types[i] = INT_SCALAR
-    branch = Instr(If, (c,), (s,), blocks=(
-        Block((), [Instr(TANH, (a,), (e,))], (e,)), Block((), [], (x,))))  # fmt: skip
+    branch = Instr(If, (c,), (s,), blocks=(Block((), [Instr(TANH, (a,), (e,))], (e,)), Block((), [], (x,))))
     loop = Instr(For, (n, n, n, t), (r,), blocks=(Block((i, a), [branch], (s,)),))
     before, body, w = (p.new_value() for _ in range(3))
-    again = Instr(While, (r,), (w,), blocks=(
-        Block((before,), [], (c, before)), Block((body,), [], (body,))))  # fmt: skip
+    again = Instr(While, (r,), (w,), blocks=(Block((before,), [], (c, before)), Block((body,), [], (body,))))
     p.body = Block((x, c, n), [Instr(TANH, (x,), (t,)), loop, again], (w,))
     return Module(p)
 
@@ -118,9 +114,7 @@ def test_r1_17_an_op_claimed_by_a_predicate_is_observed_on_both_sides():
     registration = register_profiled_ops(lambda op: op is FallbackGraph)
     try:
         done = instrument(opaque())
-        assert [i.op for i in done.main.body.instrs] == [
-            Profile, FallbackGraph, Profile, ProfileCounter,
-        ]  # fmt: skip
+        assert [i.op for i in done.main.body.instrs] == [Profile, FallbackGraph, Profile, ProfileCounter]
         test_the_pass_and_the_program_agree(opaque)
         assert wants_profiled_outputs(FallbackGraph)
     finally:
@@ -153,10 +147,7 @@ def test_r1_20_the_counter_is_the_last_op_of_the_top_block():
 
 
 def test_observers_have_the_location_of_their_user():
-    assert [i.loc for i in observers(instrument(straight()))][:2] == [
-        Loc("model.py", 1, 2),
-        Loc("model.py", 2, 2),
-    ]
+    assert [i.loc for i in observers(instrument(straight()))][:2] == [Loc("model.py", 1, 2), Loc("model.py", 2, 2)]
 
 
 @pytest.mark.parametrize("make", GRAPHS)
@@ -197,21 +188,26 @@ def reader():
 def optionals(reader):
     """Values from the top block, a nested block's argument and a nested op, each read twice."""
     p = Program("main")
-    x, n, m, c = (
-        p.new_value(),
-        *(p.new_value(INT_SCALAR) for _ in range(2)),
-        p.new_value(BOOL_SCALAR),
-    )
+    x, n, m, c = (p.new_value(), *(p.new_value(INT_SCALAR) for _ in range(2)), p.new_value(BOOL_SCALAR))
     i, k, a, b, y, z, s, r, out = (p.new_value() for _ in range(9))
     for scalar in (i, k):
         p.types[scalar] = INT_SCALAR
-    branch = Instr(If, (c,), (s,), blocks=(
-        Block((), [
-            Instr(op_named("constant"), (), (k,), {"value": 3}, loc=Loc("model.py", 4, 1)),
-            Instr(reader, (a, n, i, k), (b,)),
-        ], (b,)),
-        Block((), [Instr(reader, (a, i), (y,))], (y,)),
-    ))  # fmt: skip
+    branch = Instr(
+        If,
+        (c,),
+        (s,),
+        blocks=(
+            Block(
+                (),
+                [
+                    Instr(op_named("constant"), (), (k,), {"value": 3}, loc=Loc("model.py", 4, 1)),
+                    Instr(reader, (a, n, i, k), (b,)),
+                ],
+                (b,),
+            ),
+            Block((), [Instr(reader, (a, i), (y,))], (y,)),
+        ),
+    )
     loop = Instr(For, (n, n, m, x), (r,), blocks=(Block((i, a), [branch], (s,)),))
     again = Instr(reader, (r, m, n, n), (z,))
     p.body = Block((x, n, m, c), [loop, again, Instr(TANH, (z,), (out,))], (out,))

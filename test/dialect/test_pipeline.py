@@ -13,8 +13,8 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.dialect.passes.cleanup.dce import Dce
 from profuse.dialect.passes.cleanup.fold import Fold
-from profuse.dialect.pipeline import run as pipeline
-from profuse.dialect.pipeline.run import parse_pipeline, register_pipeline, run_pipeline
+from profuse.dialect.pipeline import execution as pipeline
+from profuse.dialect.pipeline.execution import parse_pipeline, register_pipeline, run_pipeline
 from profuse.tools.opt import main
 
 TEXT = """
@@ -95,7 +95,7 @@ def test_options_have_the_types_of_the_fields(options):
         ("func.func(dce)", "pass dce runs on a module and cannot stand inside func.func"),
         ("canonicalize{nosuch=1}", "no such option nosuch"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named_before_anything_runs(options, text, message):
     module = parse_module(TEXT)
     before = str(module)
@@ -116,10 +116,13 @@ def test_any_text_is_a_pipeline_or_a_pipeline_error(text):
 def test_trace_times_and_statistics(options):
     trace, timings, printed = [], {}, []
     statistics = run_pipeline(
-        parse_module(TEXT), "probe,cse,dce,probe{min-size=3}", trace=trace, timings=timings,
+        parse_module(TEXT),
+        "probe,cse,dce,probe{min-size=3}",
+        trace=trace,
+        timings=timings,
         print_after_all=lambda name, module: printed.append((name, "tanh" in str(module))),
         verify_each=True,
-    )  # fmt: skip
+    )
     assert trace == ["probe", "cse", "dce", "probe"]
     assert list(timings) == ["probe", "cse", "dce"]
     assert all(seconds > 0 for seconds in timings.values())
@@ -130,9 +133,7 @@ def test_trace_times_and_statistics(options):
 def test_named_pipelines_expand(options):
     register_pipeline("clean", "dce,cse")
     register_pipeline("clean-twice", "clean,clean")
-    assert parse_pipeline("clean-twice,probe") == [
-        Dce(), ("cse",), Dce(), ("cse",), options(),
-    ]  # fmt: skip
+    assert parse_pipeline("clean-twice,probe") == [Dce(), ("cse",), Dce(), ("cse",), options()]
     with pytest.raises(InternalError, match="clean is declared twice"):
         register_pipeline("clean", "")
     with pytest.raises(PipelineError, match="clean has no option 'a'"):
@@ -176,8 +177,7 @@ def test_a_failing_upstream_pass_is_located(tmp_path):
     text = 'func.func @f(%x: tensor<4xf32>) {\n  "test.op"(%x) : (tensor<4xf32>) -> ()\n  return\n}'
     module = parse_module(text, "in.mlir", verify=False)
     with pytest.raises(PipelineError) as caught:
-        run_pipeline(module, "dce,one-shot-bufferize",
-                     repro_dir=str(tmp_path))  # fmt: skip
+        run_pipeline(module, "dce,one-shot-bufferize", repro_dir=str(tmp_path))
     assert caught.value.what.startswith("pass one-shot-bufferize")
     assert str(caught.value.loc) == "in.mlir:2:3"
 

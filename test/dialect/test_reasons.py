@@ -51,6 +51,4 @@ def test_what_an_error_says_has_its_place_and_hint():
 def test_sums_forget_places_and_nothing_else():
     one = Reason(Kind.VARYING_SIZE, "exp", 0, effect=Effect.NOT_FUSED, loc=PLACE)
     given = [one, replace(one, operand=1), replace(one, loc=Loc("b.py", 1), count=2), one]
-    assert summed(given) == [
-        replace(one, loc=None, count=4), replace(one, operand=1, loc=None)
-    ]  # fmt: skip
+    assert summed(given) == [replace(one, loc=None, count=4), replace(one, operand=1, loc=None)]

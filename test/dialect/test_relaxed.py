@@ -6,6 +6,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.guards.mismatch import fits_relaxed, mismatches
+from profuse.dialect.guards.relaxed import sizes_match
 from profuse.dialect.ir.dtypes import F32
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.symbolic import symbol
@@ -37,15 +38,34 @@ def test_sizes_are_free():
 @pytest.mark.parametrize(
     "value",
     [
-        zeros(1, 8), zeros(4, 1), zeros(0, 8), zeros(8, 4).T, zeros(4, 16)[:, ::2],
+        zeros(1, 8),
+        zeros(4, 1),
+        zeros(0, 8),
+        zeros(8, 4).T,
+        zeros(4, 16)[:, ::2],
         zeros(8, 8)[::2],
-        zeros(4, 8).astype(np.float64), zeros(4, 8, 1), zeros(8), 3.0, None, [zeros(4, 8)],
+        zeros(4, 8).astype(np.float64),
+        zeros(4, 8, 1),
+        zeros(8),
+        3.0,
+        None,
+        [zeros(4, 8)],
     ],
     ids=[
-        "one row", "one column", "empty", "transposed", "gaps in rows", "gaps between rows",
-        "dtype", "higher rank", "lower rank", "number", "undefined", "list",
+        "one row",
+        "one column",
+        "empty",
+        "transposed",
+        "gaps in rows",
+        "gaps between rows",
+        "dtype",
+        "higher rank",
+        "lower rank",
+        "number",
+        "undefined",
+        "list",
     ],
-)  # fmt: skip
+)
 def test_all_else_is_compared(value):
     """R3.42"""
     assert not guard(CONTIGUOUS, value)
@@ -123,11 +143,18 @@ def test_every_operand_counts():
 @pytest.mark.parametrize(
     "sizes, reference, expected",
     [
-        (None, (), True), ([], (), False), ([4], (), False), (None, (4,), False),
-        ([4, 8], (4, 8), True), ([5, 9], (4, 8), True), ([4], (4, 8), False),
-        ([1, 8], (1, 3), True), ([8, 1], (1, 3), False), ([4, 8], (1, 3), False),
+        (None, (), True),
+        ([], (), False),
+        ([4], (), False),
+        (None, (4,), False),
+        ([4, 8], (4, 8), True),
+        ([5, 9], (4, 8), True),
+        ([4], (4, 8), False),
+        ([1, 8], (1, 3), True),
+        ([8, 1], (1, 3), False),
+        ([4, 8], (1, 3), False),
     ],
-)  # fmt: skip
+)
 def test_size_checks(sizes, reference, expected):
     """R3.43"""
     evaluate = op_named("size_eq").evaluate
@@ -138,3 +165,18 @@ def test_size_checks(sizes, reference, expected):
         assert not pf.get_size_checks()
     finally:
         assert pf.set_size_checks(True) is False
+
+
+def test_r3_43_targets_that_do_not_fit_what_is_summed_never_match():
+    """A6: whether positions are 1 may be switched off, this may not."""
+    assert sizes_match((1, 6), (1, 3), (4, 6))
+    assert sizes_match((6,), (3,), (4, 6))
+    assert sizes_match(None, (), (4, 6))
+    for on in (True, False):
+        before = pf.set_size_checks(on)
+        try:
+            assert not sizes_match((1, 5), (1, 3), (4, 6))
+            assert not sizes_match((1, 4, 6), (1, 4, 6), (4, 6))
+            assert sizes_match((4, 1), (1, 3), (4, 6)) is not on
+        finally:
+            pf.set_size_checks(before)

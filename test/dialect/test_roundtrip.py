@@ -55,10 +55,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<f32> {
   return %0 : tensor<f32>
 }"""
     program = decode_module(parse_module(text))
-    for again in (
-        decode_module(parse_module(program.to_mlir())),
-        module_from_json(module_to_json(program)),
-    ):
+    for again in (decode_module(parse_module(program.to_mlir())), module_from_json(module_to_json(program))):
         assert repr(again.main.body.instrs[0].attrs["ddof"]) == "-0.0"
     definition = program.main.body.instrs[0].op.attrs["ddof"]
     assert definition.is_default(0.0)

@@ -45,9 +45,7 @@ def graphs(draw):
         if kind < 6:
             values.append(graph("add" if kind % 2 else "sub", draw(some), draw(some)))
         elif kind == 6:
-            number = graph(
-                "constant", value=draw(st.sampled_from([0.5, 2.0])), type_=ScalarType(F64)
-            )
+            number = graph("constant", value=draw(st.sampled_from([0.5, 2.0])), type_=ScalarType(F64))
             values.append(graph("mul", draw(some), number))
         elif kind == 7:
             values.append(graph("exp", draw(some)))
@@ -66,8 +64,9 @@ def test_sections_compute_what_the_graph_computes(program, least):
     cut = sections(program, least)
     for a, b in zip(
         run_in_sections(program, cut, inputs) if len(cut) > 1 else run_whole(program, inputs),
-        run_whole(program, inputs), strict=True,
-    ):  # fmt: skip
+        run_whole(program, inputs),
+        strict=True,
+    ):
         np.testing.assert_array_equal(a, b)
     sizes = [sum(i.op.name != "constant" for i in s.program.body.instrs) for s in cut]
     assert sum(sizes) == sum(i.op.name != "constant" for i in program.body.instrs)

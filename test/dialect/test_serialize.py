@@ -44,11 +44,7 @@ def assert_same(one: Module, two: Module) -> None:
                     assert new.tobytes() == old.tobytes()
                     assert new.flags.writeable
                 else:
-                    assert (
-                        definition.kind.text(new) == definition.kind.text(old)
-                        if (old is not None)
-                        else new is None
-                    )
+                    assert definition.kind.text(new) == definition.kind.text(old) if (old is not None) else new is None
 
 
 @given(modules())
@@ -72,6 +68,7 @@ def test_places_that_are_left_open_are_filled_in_by_the_reader(module: Module):
     assert [loc for loc in new if loc is not None] == [moved.get(loc, loc) for loc in locs]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(OPS))
 @given(st.data())
 @settings(max_examples=5, deadline=None)
@@ -152,8 +149,7 @@ def test_reading_imports_no_mlir():
         "assert 'mlir' not in sys.modules"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], input=json.dumps(module_to_json(decoded())),
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program], input=json.dumps(module_to_json(decoded())), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == decoded().to_mlir().strip()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.importers.numpy.tracing import trace_guards
-from profuse.dialect.importers.numpy.tracing.trace_guards import Constant
+from profuse.dialect.importers.numpy.tracing.trace_guards import NumberConstant
 from profuse.dialect.ir.size_algebra import (
     bounds,
     fits_64_bits,
@@ -20,17 +20,20 @@ from profuse.dialect.ir.size_algebra import (
 )
 from profuse.dialect.ir.symbolic import LOOP, Dimension, Integer, Sym, evaluate, symbol
 from profuse.dialect.ops.sizes import is_nonnegative, is_positive
-from profuse.executor.memory.placement import Refused, size_of
+from profuse.executor.memory.offsets import Refused, size_of
 
 OPERATORS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
-    "%": operator.mod, "max": sym_max, "min": sym_min,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "max": sym_max,
+    "min": sym_min,
+}
 A, B = symbol("a"), symbol("b")
 LEAVES = st.integers(-5, 9) | st.sampled_from(["a", "b"])
-TREES = st.recursive(
-    LEAVES, lambda t: st.tuples(st.sampled_from(sorted(OPERATORS)), t, t), max_leaves=8
-)
+TREES = st.recursive(LEAVES, lambda t: st.tuples(st.sampled_from(sorted(OPERATORS)), t, t), max_leaves=8)
 
 
 def made(tree, values):
@@ -76,13 +79,26 @@ def test_negative_divisors_have_one_normal_form():
     assert without_remainders(A % 4) != A % 4
 
 
-@pytest.mark.parametrize(("dim", "low", "high"), [
-    (A - 1, 0, np.inf), (-(-A // 2), 1, np.inf), (A // 2, 0, np.inf), (A % 4, 0, 3),
-    (sym_max(A - 3, 0), 0, np.inf), (sym_min(A, 5), 1, 5), (A - B, -np.inf, np.inf),
-    (symbol(Integer(0)) * 2, -np.inf, np.inf), (A * B - 1, 0, np.inf), (A % -3, -2, 0),
-    (A - A // 3 * 3, 0, 2), (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
-    (A // 2 - A, -np.inf, -1), (A // 2 + A // 3 - A, -np.inf, -1), (A - 2 * (A // 3), 1, np.inf),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dim", "low", "high"),
+    [
+        (A - 1, 0, np.inf),
+        (-(-A // 2), 1, np.inf),
+        (A // 2, 0, np.inf),
+        (A % 4, 0, 3),
+        (sym_max(A - 3, 0), 0, np.inf),
+        (sym_min(A, 5), 1, 5),
+        (A - B, -np.inf, np.inf),
+        (symbol(Integer(0)) * 2, -np.inf, np.inf),
+        (A * B - 1, 0, np.inf),
+        (A % -3, -2, 0),
+        (A - A // 3 * 3, 0, 2),
+        (sym_min(A // 2 * 2, A) - A // 2 * 2, 0, 0),
+        (A // 2 - A, -np.inf, -1),
+        (A // 2 + A // 3 - A, -np.inf, -1),
+        (A - 2 * (A // 3), 1, np.inf),
+    ],
+)
 def test_bounds_of_sizes_of_which_none_is_zero(dim, low, high):
     assert bounds(dim) == (low, high)
     assert sym_max(A, 0) == A and sym_min(A - B, A) == A - B and sym_min(A // 2, A) == A // 2
@@ -97,15 +113,15 @@ def test_what_fits_64_bits():
 
 
 def test_numbers_that_are_equal_are_not_the_same_in_guards():
-    one, same = Constant(1), Constant(1)
+    one, same = NumberConstant(1), NumberConstant(1)
     assert one == same and hash(one) == hash(same)
-    assert len({one, Constant(1.0), Constant(True), Constant(0.0), Constant(-0.0)}) == 5
-    assert Constant(float("nan")) == Constant(float("nan"))
+    assert len({one, NumberConstant(1.0), NumberConstant(True), NumberConstant(0.0), NumberConstant(-0.0)}) == 5
+    assert NumberConstant(float("nan")) == NumberConstant(float("nan"))
 
 
-@pytest.mark.parametrize("text", [
-    "9**9", "1/2", "a b", "a(b)", "(1, 2)", "max", "1//0", "max(1)", "", "(a)if(b)else(1)", "a.b",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["9**9", "1/2", "a b", "a(b)", "(1, 2)", "max", "1//0", "max(1)", "", "(a)if(b)else(1)", "a.b"]
+)
 def test_other_text_than_of_sizes_is_refused(text):
     with pytest.raises(ValueError, match="not a size expression"):
         parse_dim(text)
@@ -150,3 +166,34 @@ def test_windows_are_as_long_in_all_rounds():
         assert sym_min(i + 4, s) - sym_min(i, s) == 4
         assert is_positive(s - i)
     assert sym_min(i + 4, s) != i + 4
+
+
+def test_a_guarded_size_may_be_divided_by_one_that_is_positive():
+    """What no guard has seen might be 0, and machine code would trap."""
+    free, other = symbol("s1_0"), symbol("s2")
+    sizes = {"s1_0": symbol(Dimension(0, 0)), "s2": symbol(Dimension(0, 1))}
+    for divisor in (free, sym_max(other, 1), sym_max(other // sym_max(free - 1, 1), 128)):
+        size = size_of(-(-other // divisor), sizes, guarded=True)
+        for a, b in ((2, 1), (7, 900), (300, 300)):
+            values = {"s1_0": a, "s2": b}
+            expected = -(-b // evaluate(divisor, values))
+            assert evaluate(size, {Dimension(0, 0): a, Dimension(0, 1): b}) == expected
+        with pytest.raises(Refused, match="divided by another"):
+            size_of(-(-other // divisor), sizes)
+    for divisor in (other, free - 2, other // 3):
+        with pytest.raises(Refused, match="divided by another"):
+            size_of(free // divisor, sizes, guarded=True)
+
+
+def test_bounds_of_operators_in_operators():
+    """Each operator is looked at once, not twice for each level above it."""
+    size = symbol("s0")
+    for _ in range(13):
+        size = sym_max(-(-size // symbol("s1")) + 1, 3)
+    assert bounds(size) == (3, float("inf"))
+
+
+def test_sizes_behind_relaxed_guards_are_neither_0_nor_1():
+    assert bounds(symbol("s3_1") - 1) == (1, float("inf"))
+    assert is_positive(symbol("s3_1") - 1) and not is_positive(symbol("s3") - 1)
+    assert sym_max(symbol("s3_1"), 2) == symbol("s3_1")

@@ -17,8 +17,7 @@ def test_r1_19_equal_types_survive():
 
 
 @pytest.mark.parametrize(
-    ("field", "other"),
-    [("dtype", F64), ("device", "cuda:0"), ("requires_grad", True), ("defined", False)],
+    ("field", "other"), [("dtype", F64), ("device", "cuda:0"), ("requires_grad", True), ("defined", False)]
 )
 def test_r1_19_an_unequal_property_is_blanked_alone(field, other):
     assert merge_types(A, replace(A, **{field: other})) == replace(A, **{field: None})

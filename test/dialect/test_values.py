@@ -32,9 +32,22 @@ def test_arrays_of_any_bits(dtype, shape, splat):
 
 @pytest.mark.parametrize(
     "value",
-    [True, False, 0, -(2**63), 2**63 - 1, 0.1, -0.0, 5e-324, 1e308, float("inf"), float("nan"), 1j,
-     complex(-0.0, float("inf"))],
-)  # fmt: skip
+    [
+        True,
+        False,
+        0,
+        -(2**63),
+        2**63 - 1,
+        0.1,
+        -0.0,
+        5e-324,
+        1e308,
+        float("inf"),
+        float("nan"),
+        1j,
+        complex(-0.0, float("inf")),
+    ],
+)
 def test_numbers(value):
     found = through_ir(VALUE, value)
     assert type(found) is type(value)

@@ -13,10 +13,11 @@ from typing import Any
 
 import profuse as pf
 from internals import FOLDER
+from profuse.dialect.pipeline.options import PipelineOptions
 from profuse.executor.compile.cache.lookup import cached
 from profuse.executor.compile.cache.store import File, Store
 from profuse.executor.compile.compiler import compile_graph
-from profuse.executor.compile.request import CompileRequest, CompileResult, optimizing_pipeline
+from profuse.executor.compile.request import CompileRequest, CompileResult
 from profuse.executor.settings.events import Counters, Event
 from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import host_target
@@ -37,7 +38,7 @@ PACKAGE_PARENT = str(Path(pf.__file__).parents[1])
 
 def request(**changes: Any) -> CompileRequest:
     """The compile of `IR`, or one that differs in some fields."""
-    pipeline = optimizing_pipeline("static", 1, 128, 128)
+    pipeline = PipelineOptions().optimizing()
     return replace(CompileRequest(IR, pipeline, host_target(), name="f"), **changes)
 
 
@@ -111,9 +112,13 @@ def start(program: str, folder: Path, **options: Any) -> subprocess.Popen:
         **options.pop("environment", {}),
     }
     return subprocess.Popen(
-        [sys.executable, "-c", program], env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
 
 
 def output_of(process: subprocess.Popen, seconds: float = 120) -> str:

@@ -68,14 +68,7 @@ def _describe(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _describe(v) for key, v in value.items()}
     array = np.asarray(value)
-    return (
-        type(value),
-        array.dtype,
-        array.shape,
-        array.strides,
-        array.flags.writeable,
-        (array.tobytes()),
-    )
+    return (type(value), array.dtype, array.shape, array.strides, array.flags.writeable, (array.tobytes()))
 
 
 def outcome(fn: Callable[..., Any], calls: Iterable[tuple], *, native: bool) -> tuple[list, dict]:
@@ -89,9 +82,5 @@ def outcome(fn: Callable[..., Any], calls: Iterable[tuple], *, native: bool) -> 
     counted = {name: n for name, n in state.counters.items() if "_checked" not in name}
     counted["guards"] = [(s.guard, s.hits, s.misses, s.executor) for s in state.specializations]
     lines = f.explain().splitlines()
-    counted["text"] = [
-        w
-        for w in lines
-        if " ms" not in w and "checked" not in w and "dispatched in Python" not in w
-    ]
+    counted["text"] = [w for w in lines if " ms" not in w and "checked" not in w and "dispatched in Python" not in w]
     return done, counted

@@ -64,15 +64,16 @@ def arguments(name: str, rows: int = 33, columns: int = 48) -> tuple:
         "cross_entropy": lambda: (normal(n, m), rng.integers(0, m, n)),
         "column_sum": lambda: (normal(n, m),),
         "adam": lambda: (
-            normal(n, m), normal(n, m), normal(n, m), normal(n, m) ** 2,
-            np.full((1,), 1e-3, np.float32), np.full((1,), 3.0, np.float32),
+            normal(n, m),
+            normal(n, m),
+            normal(n, m),
+            normal(n, m) ** 2,
+            np.full((1,), 1e-3, np.float32),
+            np.full((1,), 3.0, np.float32),
         ),
         "mlp": lambda: (normal(n, m), normal(m, 64), normal(64), normal(64, 10), normal(10)),
-    }  # fmt: skip
+    }
     return made[name]()
 
 
-FUNCTIONS = {
-    f.__name__: f
-    for f in (gelu_bias, softmax, layernorm, rmsnorm, cross_entropy, column_sum, adam, mlp)
-}
+FUNCTIONS = {f.__name__: f for f in (gelu_bias, softmax, layernorm, rmsnorm, cross_entropy, column_sum, adam, mlp)}

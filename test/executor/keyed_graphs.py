@@ -36,13 +36,7 @@ def optional_bias() -> Module:
     other = [Instr(op_named("exp"), (x,), (e,))]
     instrs = [
         Instr(op_named("any_nonzero"), (b,), (there,)),
-        Instr(
-            op_named("scf.if"),
-            (there,),
-            (out,),
-            {},
-            (Block((), then, (t,)), Block((), other, (e,))),
-        ),
+        Instr(op_named("scf.if"), (there,), (out,), {}, (Block((), then, (t,)), Block((), other, (e,)))),
     ]
     program.body = Block((x, b), instrs, (out,))
     return Module(program)

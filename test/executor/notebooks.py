@@ -20,7 +20,7 @@ _FIRST_CELL = """
 import asyncio, gc, linecache, sys, threading, time, weakref
 import numpy as np, profuse as pf
 from internals import executors, name_of, worker_process
-from profuse.executor.observe import registry
+from profuse.executor.observe import live_functions
 from profuse.executor.compile.worker import shared_pool
 
 def worker():
@@ -79,9 +79,7 @@ class Notebook:
         with ExitStack() as opened:
             self._loop = opened.enter_context(asyncio.Runner())
             said = opened.enter_context(open(self._log, "ab"))
-            self._loop.run(
-                self._manager.start_kernel(env=self._environment, stdout=said, stderr=said)
-            )
+            self._loop.run(self._manager.start_kernel(env=self._environment, stdout=said, stderr=said))
             opened.callback(self.shut_down)
             self._client = self._manager.client()
             self._client.start_channels()
@@ -112,9 +110,7 @@ class Notebook:
                 begun.append(asyncio.get_running_loop().create_task(self._interrupt()))
 
         self._loop.run(
-            self._client.execute_interactive(
-                dedent(code).strip(), timeout=60, allow_stdin=False, output_hook=hook
-            )
+            self._client.execute_interactive(dedent(code).strip(), timeout=60, allow_stdin=False, output_hook=hook)
         )
         return cell
 

@@ -68,9 +68,8 @@ def small_disk(place: Path, options: str) -> Iterator[SmallDisk]:
     for namespace in _NAMESPACES:
         command = ["unshare", *namespace, "sh", "-c", script, options, str(place)]
         with subprocess.Popen(
-            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        ) as shell:  # fmt: skip
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as shell:
             assert shell.stdout is not None
             said = shell.stdout.readline()
             if said == "mounted\n":

@@ -26,9 +26,7 @@ def loop_graph() -> Module:
     carried, twice, out = (program.new_value() for _ in range(3))
     constant = op_named("constant")
     body = Block(
-        (index, carried),
-        [Instr(op_named("concatenate"), (carried, carried), (twice,), {"axis": 0})],
-        (twice,),
+        (index, carried), [Instr(op_named("concatenate"), (carried, carried), (twice,), {"axis": 0})], (twice,)
     )
     program.body = Block(
         (x, n),

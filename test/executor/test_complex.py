@@ -85,13 +85,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], float]] = {
     }.items()
     for name in names
 }
-FUNCTIONS |= {
-    f"power {k}": (lambda z, k=k: z**k, 0)
-    for k in (2, 3, 5, 16)
-} | {
+FUNCTIONS |= {f"power {k}": (lambda z, k=k: z**k, 0) for k in (2, 3, 5, 16)} | {
     "i x": (lambda z: 1j * z.real, 0),
     "mixed": (lambda z: z * np.float32(2) + z.real, 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
@@ -105,9 +102,7 @@ def test_special_values_of_functions(dtype, dynamic):
     found = fused(all_of, z, strategy=[("dynamic" if dynamic else "static", 1)])
     with np.errstate(all="ignore"):
         expected = all_of(z)
-        for name, (_, ulps), f, e in zip(
-            FUNCTIONS, FUNCTIONS.values(), found, expected, strict=True
-        ):
+        for name, (_, ulps), f, e in zip(FUNCTIONS, FUNCTIONS.values(), found, expected, strict=True):
             bad = wrong(f, e, ulps)
             assert not bad.any(), (name, z[bad][:5], f[bad][:5], e[bad][:5])
 
@@ -119,10 +114,25 @@ def test_special_values_of_pairs(dtype):
 
     def pairs(a, b):
         return (
-            a + b, a - b, a * b, a / b, np.where(a.real > 0, a, b), np.maximum(a, b),
-            np.minimum(a, b), a == b, a != b, a < b, a <= b, a > b, a >= b, np.isnan(a),
-            np.isinf(a), np.isfinite(b), np.logical_and(a, b), a.astype(bool),
-        )  # fmt: skip
+            a + b,
+            a - b,
+            a * b,
+            a / b,
+            np.where(a.real > 0, a, b),
+            np.maximum(a, b),
+            np.minimum(a, b),
+            a == b,
+            a != b,
+            a < b,
+            a <= b,
+            a > b,
+            a >= b,
+            np.isnan(a),
+            np.isinf(a),
+            np.isfinite(b),
+            np.logical_and(a, b),
+            a.astype(bool),
+        )
 
     with np.errstate(all="ignore"):
         for k, (f, e) in enumerate(zip(fused(pairs, a, b), pairs(a, b), strict=True)):
@@ -138,10 +148,18 @@ def test_reductions_and_moves(dtype):
     def fn(z, w):
         turned = (z.T + w[::-1].T)[::2, 1:]
         return (
-            z.sum(), z.sum(axis=0), z.mean(axis=1), (z * w).mean(), z[:, :9].prod(axis=1),
-            turned, np.concatenate([z, w], axis=1), np.full((3, 2), 1j), z.any(axis=0),
-            (z * np.conj(z)).real.sum(axis=1), z.reshape(90, 70) * np.array([1j, 2]).repeat(35),
-        )  # fmt: skip
+            z.sum(),
+            z.sum(axis=0),
+            z.mean(axis=1),
+            (z * w).mean(),
+            z[:, :9].prod(axis=1),
+            turned,
+            np.concatenate([z, w], axis=1),
+            np.full((3, 2), 1j),
+            z.any(axis=0),
+            (z * np.conj(z)).real.sum(axis=1),
+            z.reshape(90, 70) * np.array([1j, 2]).repeat(35),
+        )
 
     w = z[::-1].copy()
     tolerance = 1e-4 if dtype is np.complex64 else 1e-12

@@ -43,11 +43,7 @@ def test_loop_with_a_tensor_condition():
             x = x * 0.5 + np.sin(x) * 0.01
         return x
 
-    f = pf.jit(
-        lambda x: pf.while_loop(
-            lambda y: np.abs(y).max() > 0.1, lambda y: y * 0.5 + np.sin(y) * 0.01, x
-        )
-    )
+    f = pf.jit(lambda x: pf.while_loop(lambda y: np.abs(y).max() > 0.1, lambda y: y * 0.5 + np.sin(y) * 0.01, x))
     x = np.linspace(-3, 3, 10, dtype=np.float32)
     run(f, plain, [(x,), (x,), (x * 100,), (x * 0,)])
     assert f.state().counters["compile_failures"] == 0

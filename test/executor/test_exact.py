@@ -34,12 +34,15 @@ def flat(found):
 def same_bits(found, wanted):
     """Whether arrays are the same, which zero and which layout included, but for NaN's payload."""
     return len(found) == len(wanted) and all(
-        a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides
+        a.dtype == b.dtype
+        and a.shape == b.shape
+        and a.strides == b.strides
         and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
         and np.array_equal(np.signbit(a), np.signbit(b) | np.isnan(b) & np.signbit(a))
-        if a.dtype.kind == "f" else np.array_equal(a, b)
+        if a.dtype.kind == "f"
+        else np.array_equal(a, b)
         for a, b in zip(found, wanted, strict=True)
-    )  # fmt: skip
+    )
 
 
 def check(fn, *calls):
@@ -147,6 +150,7 @@ def test_what_is_left_out_is_told():
     assert "may not lie in C order" in text
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_random_functions_and_their_gradients(seed):
     """The kernels' calls give what the profiled one has given, op by op."""

@@ -5,10 +5,15 @@ import profuse as pf
 import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-COLUMNS = np.array([
-    [60000, 1, 300, -60000, 0.1, np.inf, 5], [60000, 2, -300, 60000, 0.2, 1, np.nan],
-    [60000, 3, 300, 60000, 0.3, 2, 1], [-60000, 4, -300, -60000, 0.7, 3, 1],
-], np.float16)  # fmt: skip
+COLUMNS = np.array(
+    [
+        [60000, 1, 300, -60000, 0.1, np.inf, 5],
+        [60000, 2, -300, 60000, 0.2, 1, np.nan],
+        [60000, 3, 300, 60000, 0.3, 2, 1],
+        [-60000, 4, -300, -60000, 0.7, 3, 1],
+    ],
+    np.float16,
+)
 MANY = np.resize(np.array([1, 2], np.float16), 70000)  # a count beyond 65504
 
 
@@ -16,10 +21,18 @@ MANY = np.resize(np.array([1, 2], np.float16), 70000)  # a count beyond 65504
 def test_moments_overflow_where_numpys_do(strategy):
     def plain(x, y):
         return (
-            x.var(axis=0), x.std(axis=0), x.mean(axis=0), x[:, :1].var(), x.var(axis=0, ddof=1),
-            x.std(axis=0, ddof=4), x.T.var(axis=1), x.var(axis=0, dtype=np.float32),
-            y.mean(), y.var(), y.std(),
-        )  # fmt: skip
+            x.var(axis=0),
+            x.std(axis=0),
+            x.mean(axis=0),
+            x[:, :1].var(),
+            x.var(axis=0, ddof=1),
+            x.std(axis=0, ddof=4),
+            x.T.var(axis=1),
+            x.var(axis=0, dtype=np.float32),
+            y.mean(),
+            y.var(),
+            y.std(),
+        )
 
     f = pf.jit(plain, strategy=strategy)
     want = plain(COLUMNS, MANY)

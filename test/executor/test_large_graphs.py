@@ -137,8 +137,7 @@ def broken(fault):
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
 @pytest.mark.parametrize(
-    "where",
-    ["profuse.executor.plans.link.build_plan", "profuse.dialect.mlir.decode.decode_module", "pass"],
+    "where", ["profuse.executor.plans.link.build_plan", "profuse.dialect.mlir.decode.decode_module", "pass"]
 )
 def test_a_fault_pins_the_graph_to_tier_0(monkeypatch, where, fault, profiling):
     """Counted, explained, not tried again; values are NumPy's."""
@@ -160,7 +159,7 @@ def test_a_fault_pins_the_graph_to_tier_0(monkeypatch, where, fault, profiling):
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
 def test_a_fault_in_lowering_costs_one_group_its_kernel(monkeypatch, fault):
     """The graph is compiled, its group interpreted, with the reason."""
-    monkeypatch.setattr("profuse.lowering.schedule.plan.choose_anchors", broken(fault))
+    monkeypatch.setattr("profuse.lowering.schedule.scheduling.choose_anchors", broken(fault))
     j = run(lambda x: np.tanh(x) + 1.0, X)
     found = counts(j)
     assert (found["compiles"], found["compile_failures"], found["kernels_compiled"]) == (1, 1, 0)
@@ -169,9 +168,7 @@ def test_a_fault_in_lowering_costs_one_group_its_kernel(monkeypatch, fault):
 
 
 def test_a_fault_in_profiling_pins_the_graph(monkeypatch):
-    monkeypatch.setattr(
-        "profuse.executor.tiers.profiling.instrument", broken(RecursionError("deep"))
-    )
+    monkeypatch.setattr("profuse.executor.tiers.profiling.instrument", broken(RecursionError("deep")))
     j = run(lambda x: x + 1.0, X)
     assert (counts(j)["compile_failures"], j.state().tier) == (1, "simple")
 

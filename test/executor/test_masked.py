@@ -13,9 +13,20 @@ from internals import executor_of
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.optimised]
 RNG = np.random.default_rng(17)
 DTYPES = [
-    np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32,
-    np.uint32, np.int64, np.uint64, np.bool_, np.complex64,
-]  # fmt: skip
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.float32,
+    np.float64,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+    np.bool_,
+    np.complex64,
+]
 
 
 def softmax(x, axis):
@@ -29,9 +40,17 @@ def logsumexp(x, axis):
 
 
 REDUCTIONS = {
-    "max": np.max, "min": np.min, "sum": np.sum, "prod": np.prod, "mean": np.mean,
-    "argmax": np.argmax, "argmin": np.argmin, "any": np.any, "all": np.all,
-    "softmax": softmax, "logsumexp": logsumexp,
+    "max": np.max,
+    "min": np.min,
+    "sum": np.sum,
+    "prod": np.prod,
+    "mean": np.mean,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "any": np.any,
+    "all": np.all,
+    "softmax": softmax,
+    "logsumexp": logsumexp,
     "fmax": lambda x, axis: np.fmax.reduce(x, axis=axis),
     "fmin": lambda x, axis: np.fmin.reduce(x, axis=axis),
     "nanmax": lambda x, axis: np.nanmax(x, axis=axis),
@@ -41,12 +60,21 @@ REDUCTIONS = {
     "of negatives": lambda x, axis: np.max(-x, axis=axis),
     "of sizes": lambda x, axis: np.min(np.abs(x), axis=axis),
     "of kept": lambda x, axis: np.max(np.minimum(x, 2), axis=axis),
-}  # fmt: skip
+}
 # Kinds of dtypes; NumPy takes no bfloat16 for a float that may be a NaN, and negates no bools.
 OF_SOME = {
-    "softmax": "fV", "logsumexp": "fV", "fmax": "f", "fmin": "f", "nanmax": "f", "nansum": "f",
-    "and": "biu", "or": "biu", "of negatives": "fV", "of sizes": "fViu", "of kept": "fViu",
-}  # fmt: skip
+    "softmax": "fV",
+    "logsumexp": "fV",
+    "fmax": "f",
+    "fmin": "f",
+    "nanmax": "f",
+    "nansum": "f",
+    "and": "biu",
+    "or": "biu",
+    "of negatives": "fV",
+    "of sizes": "fViu",
+    "of kept": "fViu",
+}
 EXACT = ("max", "min", "fmax", "fmin", "nanmax", "of negatives", "of sizes", "of kept")
 # The mask on either side, over rows, columns and everything.
 WAYS = [(axis, first) for axis in (-1, 0, None) for first in (True, False)]
@@ -85,10 +113,7 @@ def program(reduction, axis, first, values):
     """Reductions of an array in which a mask, or what it leaves, takes a value; one of each."""
 
     def reduced(x, keep):
-        return tuple(
-            reduction(np.where(keep, c, x) if first else np.where(keep, x, c), axis)
-            for c in values
-        )  # fmt: skip
+        return tuple(reduction(np.where(keep, c, x) if first else np.where(keep, x, c), axis) for c in values)
 
     return reduced
 
@@ -121,6 +146,7 @@ def cases():
         yield pytest.param(name, dtype, *way, id=f"{name}-{np.dtype(dtype)}-{way[0]}-{way[1]}")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "dtype", "axis", "first"), list(cases()))
 def test_values(name, dtype, axis, first):
     x, keep = masked((7, 83), dtype)
@@ -146,10 +172,15 @@ def in_rounds(reduction, first, values):
     return reduced
 
 
-@pytest.mark.parametrize(("name", "dtype", "first"), pairs(
-    ["max", "min", "sum", "prod", "any", "all", "of sizes", "of kept"],
-    [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int32, np.uint64], [True, False],
-))  # fmt: skip
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("name", "dtype", "first"),
+    pairs(
+        ["max", "min", "sum", "prod", "any", "all", "of sizes", "of kept"],
+        [np.float16, np.float32, np.float64, np.int8, np.uint8, np.int32, np.uint64],
+        [True, False],
+    ),
+)
 def test_values_in_loops(name, dtype, first):
     x, keep = masked((5, 83), dtype)
     plain = in_rounds(REDUCTIONS[name], first, constants(dtype))
@@ -168,11 +199,16 @@ def test_what_a_mask_picks(dtype):
 
     def plain(x, keep):
         return (
-            x[keep].max(), x[keep].min(), x[keep].sum(), np.sum(x, 0, where=keep),
+            x[keep].max(),
+            x[keep].min(),
+            x[keep].sum(),
+            np.sum(x, 0, where=keep),
             np.max(x, -1, where=keep, initial=least),
-            np.min(x, 0, where=keep, initial=most), np.prod(x, where=keep),
-            np.any(x, -1, where=keep), np.all(x, where=keep),
-        )  # fmt: skip
+            np.min(x, 0, where=keep, initial=most),
+            np.prod(x, where=keep),
+            np.any(x, -1, where=keep),
+            np.all(x, where=keep),
+        )
 
     jitted = pf.jit(plain)
     for _ in range(3):

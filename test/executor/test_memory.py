@@ -10,32 +10,14 @@ from pathlib import Path
 import numpy as np
 import profuse as pf
 import pytest
-from internals import (
-    counters_alive,
-    executors,
-    graph_count,
-    last_executor,
-    plain_graph_count,
-    size_classes,
-)
+from internals import counters_alive, executors, graph_count, last_executor, plain_graph_count, size_classes
 from profuse.executor.memory import output_pool
 
 CALLS = 10_000
 SHAPES = [(n, m) for n in range(1, 26) for m in range(1, 21)]  # 500
 DEPTH = 12  # of the default strategy, hence at most 13 executors
 KIB, MIB = 1 << 10, 1 << 20
-COUNTED = (
-    "Executor",
-    "Plan",
-    "Guard",
-    "Record",
-    "Module",
-    "Program",
-    "Trace",
-    "Counters",
-    "Loaded",
-    "Dispatching",
-)
+COUNTED = ("Executor", "Plan", "Guard", "Record", "Module", "Program", "Trace", "Counters", "Loaded", "Dispatching")
 
 
 def live():
@@ -65,9 +47,7 @@ def call_over_shapes(f, calls):
         f(made[SHAPES[k % len(SHAPES)]])
 
 
-@pytest.mark.parametrize(
-    "strategy", [[("static", 2), ("dynamic", 10)], [("static", DEPTH)]], ids=["default", "static"]
-)
+@pytest.mark.parametrize("strategy", [[("static", 2), ("dynamic", 10)], [("static", DEPTH)]], ids=["default", "static"])
 def test_calls_over_500_shapes(strategy):
     """R1.5: depth bounds what is kept; call 10,000 leaves no more behind than call 1,000."""
     before = live()
@@ -182,7 +162,7 @@ def test_compiles_leave_little_behind():
 
 
 def test_output_pool_over_500_sizes():
-    pool = output_pool.Pool()
+    pool = output_pool.BlockPool()
     limit = 16 * MIB
     sizes = [(1 << 17) + 4_096 * k for k in range(500)]
     with pf.knobs.override(output_pool_bytes=limit):

@@ -109,9 +109,7 @@ def test_what_a_worker_says_is_in_no_cell(notebook):
         print(*(event.kind for event in pf.events()[began:]))
     """).split()
     assert "worker-lost" in kinds
-    assert "gave up" in notebook.prints(
-        "print(*(e.reason for e in pf.events()[began:] if e.kind == 'worker-lost'))"
-    )
+    assert "gave up" in notebook.prints("print(*(e.reason for e in pf.events()[began:] if e.kind == 'worker-lost'))")
 
 
 def test_under_the_kernels_event_loop(notebook):
@@ -169,11 +167,14 @@ def test_an_interrupt_ends_a_loop_of_native_calls(notebook):
     """Which are too short to look at signals, and run no Python; the function goes on after it."""
     notebook.prints("looped = pf.jit(lambda x: np.tanh(x) - 2, name='looped')")
     notebook.prints(TO_THE_TOP.format("looped") + IN_EMITTED_CODE.format("looped"))
-    check_interrupted(notebook, """
+    check_interrupted(
+        notebook,
+        """
         import collections, itertools
         print("looping", flush=True)
         collections.deque(map(looped, itertools.repeat(x)), maxlen=0)
-    """)  # fmt: skip
+    """,
+    )
     before = counts(notebook, "looped")
     notebook.prints("np.testing.assert_allclose(looped(x), np.tanh(x) - 2, rtol=1e-6)")
     after = counts(notebook, "looped")
@@ -184,11 +185,14 @@ def test_an_interrupt_ends_a_wait_for_a_compile_and_not_the_compile(notebook):
     notebook.prints("pf.jit(lambda x: x * 2 - 1).warmup(x)")
     notebook.prints("slow = pf.jit(lambda x: np.tanh(x) + 7, name='slow')")
     pid = notebook.prints("print(worker())")
-    check_interrupted(notebook, """
+    check_interrupted(
+        notebook,
+        """
         slow(x), slow(x)
         print("waiting", flush=True)
         slow.wait(), time.sleep(60)
-    """)  # fmt: skip
+    """,
+    )
     notebook.prints(TO_THE_TOP.format("slow"))
     notebook.prints("np.testing.assert_allclose(slow(x), np.tanh(x) + 7, rtol=1e-6)")
     assert counts(notebook, "slow")["compiles"] == 1
@@ -211,7 +215,7 @@ def test_a_cell_that_is_changed_and_run_again(notebook):
     assert (
         notebook.prints("""
         gc.collect()
-        print([r() for r in old], sum(name_of(f) == "again" for f in registry.functions()))
+        print([r() for r in old], sum(name_of(f) == "again" for f in live_functions.functions()))
     """)
         == "[None, None] 1\n"
     )

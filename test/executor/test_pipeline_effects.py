@@ -128,7 +128,9 @@ def load(tmp_path, text):
 
 def test_loaded_graphs_may_call_and_hold_gradient_blocks(tmp_path):
     """R1.8, R1.24: calls are inlined and gradient blocks lowered before anything runs."""
-    f = load(tmp_path, """
+    f = load(
+        tmp_path,
+        """
 func.func private @square(%x: !profuse.tensor) -> !profuse.tensor {
   %0 = "profuse.mul"(%x, %x) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
   return %0 : !profuse.tensor
@@ -147,7 +149,8 @@ func.func @main(%x: !profuse.tensor, %g: !profuse.tensor) -> (!profuse.tensor, !
   %s = "profuse.autograd_add"(%0, %n) : (!profuse.tensor, !profuse.tensor) -> !profuse.tensor
   return %a, %s : !profuse.tensor, !profuse.tensor
 }
-""")  # fmt: skip
+""",
+    )
     x, g = np.arange(6.0).reshape(2, 3), np.full((2, 3), 2.0)
     for _ in range(3):
         squared, gradient = f(x, g)
@@ -160,12 +163,15 @@ func.func @main(%x: !profuse.tensor, %g: !profuse.tensor) -> (!profuse.tensor, !
 def test_a_call_of_itself_cannot_be_loaded(tmp_path):
     """R1.24: located, and no endless inlining."""
     with pytest.raises(IRError, match="@main calls itself") as caught:
-        load(tmp_path, """
+        load(
+            tmp_path,
+            """
 func.func @main(%x: !profuse.tensor) -> !profuse.tensor {
   %0 = func.call @main(%x) : (!profuse.tensor) -> !profuse.tensor
   return %0 : !profuse.tensor
 }
-""")  # fmt: skip
+""",
+        )
     assert caught.value.loc is not None and caught.value.loc.line == 3
 
 
@@ -225,13 +231,10 @@ def ops_of(f, function: str) -> list[str]:
         (lambda x, y: (x.std(axis=1), x.var(axis=1)), ["var", "sqrt"], ["std", "var"]),
         (lambda x, y: x + -y, ["sub"], ["neg", "add"]),
         (lambda x, y: x - -y, ["add"], ["neg", "sub"]),
-        (
-            lambda x, y: (x * np.float32(2)) * 2,
-            ["constant", "mul", "mul"], ["constant", "mul", "constant", "mul"],
-        ),
+        (lambda x, y: (x * np.float32(2)) * 2, ["constant", "mul", "mul"], ["constant", "mul", "constant", "mul"]),
         (lambda x, y: x + np.broadcast_to(y, (3, 4)), ["add"], ["broadcast_to", "add"]),
     ],
-)  # fmt: skip
+)
 def test_rewrites_that_need_types_happen_in_groups(fn, fused, plain):
     """R1.24, R1.26, R1.47: once types are known, and where a guard makes facts of them.
 

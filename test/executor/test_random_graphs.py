@@ -78,9 +78,7 @@ def graphs(draw, most=40):
             fn, operands, shape = product, (a, b), (shapes[a][0], shapes[b][1])
         steps.append((fn, operands))
         shapes.append(shape)
-    outputs = (
-        draw(st.lists(st.integers(4, len(shapes) - 1), min_size=1, max_size=4)) if steps else []
-    )
+    outputs = draw(st.lists(st.integers(4, len(shapes) - 1), min_size=1, max_size=4)) if steps else []
     return steps, outputs or [len(shapes) - 1]
 
 
@@ -131,9 +129,11 @@ def inputs_for(sizes, seed):
 
 
 @settings(
-    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")), deadline=None,
-    derandomize=True, suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(graphs())
 def test_tiers_agree(graph):
     check_tiers(graph)

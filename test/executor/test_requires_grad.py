@@ -18,9 +18,9 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.arguments.argument_spec import record_of
 from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import ArrayValue
-from profuse.executor.interpret.record import Frame
+from profuse.executor.interpret.record import RunRecord
+from profuse.executor.memory.offsets import Refused
 from profuse.executor.memory.output_pool import readable
-from profuse.executor.memory.placement import Refused
 from profuse.executor.plans.plan import build_plan
 from profuse.executor.settings.events import Counters
 
@@ -43,9 +43,12 @@ class Learnable(np.ndarray):
 
 X = np.ones(4, np.float32)
 VALUES = {
-    "host": (X, False), "number": (np.float32(2), False), "subclass": (X.view(Learnable), True),
-    "device": (Tensor(False), False), "flagged": (Tensor(True), True),
-}  # fmt: skip
+    "host": (X, False),
+    "number": (np.float32(2), False),
+    "subclass": (X.view(Learnable), True),
+    "device": (Tensor(False), False),
+    "flagged": (Tensor(True), True),
+}
 WANTED = (None, False, True)
 GUARDS = ("type_check", "dynamic_guard", "cuda_guard")
 
@@ -75,20 +78,19 @@ def test_record_spec_and_guards_agree(name):
     value, flag = VALUES[name]
     plans = {}
     if name != "subclass":  # functions take the base class out of it: see below
-        plans = {
-            (op, wanted): guarded(op, expected_type(value, wanted))
-            for op, wanted in product(GUARDS, WANTED)
-        }
+        plans = {(op, wanted): guarded(op, expected_type(value, wanted)) for op, wanted in product(GUARDS, WANTED)}
     for mode, wanted in product((True, False), WANTED):
         needs, expected = flag and mode, expected_type(value, wanted)
         fits = wanted is None or wanted == needs
         with gradients(mode):
-            frame = Frame()
+            frame = RunRecord()
             frame.observe_type(0, value)
             asked = [
-                requires_grad(value), type_of(value).requires_grad, record_of(value).requires_grad,
+                requires_grad(value),
+                type_of(value).requires_grad,
+                record_of(value).requires_grad,
                 frame.types[0].requires_grad,
-            ]  # fmt: skip
+            ]
             assert asked == [needs] * 4
             assert check_types([expected], [value]) is fits
             assert fits_relaxed([expected], [value]) is fits

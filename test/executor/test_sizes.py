@@ -66,12 +66,16 @@ def test_random_size_expressions_as_numbers_and_as_sizes(strategy):
 
 
 @both
-@pytest.mark.parametrize("plain", [
-    lambda x: np.arange(0, x.shape[0], 2) * 3,
-    lambda x: np.arange(x.shape[0], 0, -2) * 3,
-    lambda x: np.arange(5, 5 + x.shape[0], 3) * 3,
-    lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 3,
-], ids=["by 2", "down", "from 5", "rounded down"])  # fmt: skip
+@pytest.mark.parametrize(
+    "plain",
+    [
+        lambda x: np.arange(0, x.shape[0], 2) * 3,
+        lambda x: np.arange(x.shape[0], 0, -2) * 3,
+        lambda x: np.arange(5, 5 + x.shape[0], 3) * 3,
+        lambda x: np.arange(x.shape[0] + (-x.shape[0]) // 3) * 3,
+    ],
+    ids=["by 2", "down", "from 5", "rounded down"],
+)
 def test_every_element_of_a_range_is_written(strategy, plain):
     f = pf.jit(plain, strategy=strategy)
     for n in (4, 6, 8, 10, 12, 3, 1, 2, 0, 10):
@@ -137,13 +141,17 @@ def test_int_arithmetic_beyond_64_bits_is_numpys_on_every_call(dtype):
     assert f.state().counters["voided_launches"] == 0
 
 
-@pytest.mark.parametrize("plain", [
-    lambda x, a: x * 2 if a == a else x * 3,
-    lambda x, a: x * 2 if a * 2 + 1 <= a * 2 + 1 else x * 3,
-    lambda x, a: x * 2 if a * 0 == 0 else x * 3,
-    lambda x, a: x * 2 if str(a) == "-0.0" else x * 3,
-    lambda x, a: x * 2 if a * 2000000000 * 2000000000 * 4000000000 == 0 else x * 3,
-], ids=["itself", "expression", "times 0", "sign", "many bits"])  # fmt: skip
+@pytest.mark.parametrize(
+    "plain",
+    [
+        lambda x, a: x * 2 if a == a else x * 3,
+        lambda x, a: x * 2 if a * 2 + 1 <= a * 2 + 1 else x * 3,
+        lambda x, a: x * 2 if a * 0 == 0 else x * 3,
+        lambda x, a: x * 2 if str(a) == "-0.0" else x * 3,
+        lambda x, a: x * 2 if a * 2000000000 * 2000000000 * 4000000000 == 0 else x * 3,
+    ],
+    ids=["itself", "expression", "times 0", "sign", "many bits"],
+)
 def test_floats_and_large_ints_take_the_branch_that_they_take_in_python(plain):
     f = pf.jit(plain)
     for a in (1.5, float("nan"), float("inf"), -0.0, 0.0, 2**31 - 1, 3, 2**30, -2, 1.5):
@@ -258,12 +266,15 @@ def _by_sizes(x):
     return y * (3 / (x.shape[0] - 4)) + 100 % (x.shape[0] - 9)
 
 
-@pytest.mark.parametrize(("fn", "calls", "launches"), [
-    (_mean_of_rows, [(np.ones((n, 3)),) for n in (4, 5, 6, 7)], 3),
-    (_scaled, [(np.ones(4), k) for k in (2, 3, 0, 5, -2, 0, -7)], 4),  # divided before the kernel
-    (_scaled, [(np.ones(4), k) for k in (2.5, 0.1, 0.0, -0.0, -2.5, 1e300)], 3),
-    (_by_sizes, [(np.ones(n),) for n in (2, 5, 4, 6, 9, 3, 17)], 6),  # divided in it
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fn", "calls", "launches"),
+    [
+        (_mean_of_rows, [(np.ones((n, 3)),) for n in (4, 5, 6, 7)], 3),
+        (_scaled, [(np.ones(4), k) for k in (2, 3, 0, 5, -2, 0, -7)], 4),  # divided before the kernel
+        (_scaled, [(np.ones(4), k) for k in (2.5, 0.1, 0.0, -0.0, -2.5, 1e300)], 3),
+        (_by_sizes, [(np.ones(n),) for n in (2, 5, 4, 6, 9, 3, 17)], 6),  # divided in it
+    ],
+)
 def test_divisions_by_sizes_and_numbers_are_native(fn, calls, launches):
     """A divisor of 0 raises what Python raises; one kernel serves the others (after a profile)."""
     with pf.knobs.override(cache=False):
@@ -295,14 +306,17 @@ def _thirds(x):
     return np.concatenate([x[:k], x[k : 2 * k] * 2, x[2 * k :]])
 
 
-@pytest.mark.parametrize(("fn", "arguments", "fits", "other"), [
-    (lambda x: x[::2] + x[1::2], lambda n: (np.arange(n) + 0.5,), (6, 8, 10, 2, 14), (7, 1, 9)),
-    (lambda x: np.exp(x).reshape(-1, 2).sum(1), lambda n: (np.arange(n) / 7,), (6, 2, 12), (7, 5)),
-    (_halves, lambda n: (np.ones((3, 2 * n)), np.arange(n) + 1.0), (4, 5, 1, 9), ()),
-    (_bags, lambda n: (np.ones((n, n + 1)), np.arange(4 * n) % n), (4, 5, 2, 9), ()),
-    (_bags, lambda n: (np.ones((9, 3)), np.arange(n) % 9), (8, 4, 20), (7, 0)),
-    (_thirds, lambda n: (np.arange(n) + 0.5,), (9, 12, 3, 6), (10, 2, 1, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fn", "arguments", "fits", "other"),
+    [
+        (lambda x: x[::2] + x[1::2], lambda n: (np.arange(n) + 0.5,), (6, 8, 10, 2, 14), (7, 1, 9)),
+        (lambda x: np.exp(x).reshape(-1, 2).sum(1), lambda n: (np.arange(n) / 7,), (6, 2, 12), (7, 5)),
+        (_halves, lambda n: (np.ones((3, 2 * n)), np.arange(n) + 1.0), (4, 5, 1, 9), ()),
+        (_bags, lambda n: (np.ones((n, n + 1)), np.arange(4 * n) % n), (4, 5, 2, 9), ()),
+        (_bags, lambda n: (np.ones((9, 3)), np.arange(n) % 9), (8, 4, 20), (7, 0)),
+        (_thirds, lambda n: (np.arange(n) + 0.5,), (9, 12, 3, 6), (10, 2, 1, 0)),
+    ],
+)
 def test_r1_40_sizes_that_fitted_are_guarded_and_others_fall_back(fn, arguments, fits, other):
     """Even sizes, halves of others: one kernel for all that fit, NumPy's answer for the others."""
     with pf.knobs.override(cache=False):

@@ -11,8 +11,10 @@ import numpy as np
 import profuse as pf
 import pytest
 from internals import executors, last_executor, name_of, spy_on_writes
+from profuse.executor.plans import threads
 from profuse.executor.settings.events import Counters
 from profuse.executor.tiers.slow_calls import WorkLog
+from profuse.lowering.cpu import kernel_threads
 
 THREADS, CALLS = 8, 2_000
 SHAPES = [(3, 4), (5, 4), (7, 2), (2, 9), (6, 6), (1, 8)]
@@ -90,8 +92,7 @@ def check_balance(f, calls):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "least", "most"),
-    [([("static", 8)], 6, 6), ([("static", 2), ("dynamic", 10)], 3, 5)],
+    ("strategy", "least", "most"), [([("static", 8)], 6, 6), ([("static", 2), ("dynamic", 10)], 3, 5)]
 )
 def test_one_compile_per_specialisation(strategy, least, most):
     """R1.7: racing threads get one compilation of each specialisation, and one trace."""
@@ -262,3 +263,18 @@ def test_no_work_is_lost_among_threads():
     log = WorkLog(Counters())
     race([lambda: [log.note("compiled", 0.0, "f") for _ in range(8)] for _ in range(THREADS)])
     assert sum(map(len, log.slow_calls())) == 64
+
+
+def test_the_number_of_threads_that_is_set_last_counts(monkeypatch):
+    """It may be set while the code of the pool is made for another one."""
+    wanted, told = [3], []
+
+    def use(count, code_of):
+        told.append(count)
+        wanted[0] = 1
+        return True
+
+    monkeypatch.setattr(kernel_threads, "use_threads", use)
+    monkeypatch.setattr(threads, "wanted_threads", lambda: wanted[0])
+    threads._tell_pool()
+    assert told == [3, 1]

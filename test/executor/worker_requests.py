@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import profuse as pf
-from profuse.executor.compile.request import CompileRequest, optimizing_pipeline
+from profuse.dialect.pipeline.options import PipelineOptions
+from profuse.executor.compile.request import CompileRequest
 from profuse.lowering.target import host_target
 
 
@@ -14,6 +15,4 @@ def request_for(fn: Callable[..., Any], *args: Any, name: str = "f") -> CompileR
     """What the executor would have compiled on the second call of ``fn``."""
     f = pf.jit(fn, profiled_runs=1, background=False)
     f(*args)
-    return CompileRequest(
-        f.ir("profiled"), optimizing_pipeline("static", 1, 128, 128), host_target(), name=name
-    )
+    return CompileRequest(f.ir("profiled"), PipelineOptions().optimizing(), host_target(), name=name)

@@ -22,9 +22,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--modes", nargs="+", choices=list(MODES), default=list(USUAL))
     parser.add_argument(
-        "--rotate",
-        action="store_true",
-        help="each program on tier 0 and in one other mode, by its number",
+        "--rotate", action="store_true", help="each program on tier 0 and in one other mode, by its number"
     )
     parser.add_argument("--show", metavar="SEED/NUMBER", help="print a program, and do no more")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -59,9 +57,11 @@ def tell(report: Report, seconds: float) -> int:
         some = ", ".join(list(programs)[:8])
         print(f"\n=== {what}\n=== {len(programs)} programs: {some}; {modes}")
         print(report.scripts[what])
-    print(f"{counts['programs']} programs, {60 * counts['programs'] / seconds:.0f} per minute; "
-          f"{counts['calls']} calls, {counts['refused calls']} refused; "
-          f"{len(report.found)} kinds of differences")  # fmt: skip
+    print(
+        f"{counts['programs']} programs, {60 * counts['programs'] / seconds:.0f} per minute; "
+        f"{counts['calls']} calls, {counts['refused calls']} refused; "
+        f"{len(report.found)} kinds of differences"
+    )
     for name, count in counts.most_common():
         if name not in ("programs", "calls", "refused calls") and count:
             print(f"{count:7} {name}")

@@ -106,18 +106,12 @@ def is_of_objects(program: Program, numpy: Outcome) -> bool:
     A product of two vectors, one of them of bfloat16, is then a number of Python.
     """
     product = re.search(r"\b(dot|inner|vdot)\(", program.source()) is not None
-    return any(
-        getattr(v, "dtype", None) == np.dtype(object) or (product and type(v) is float)
-        for _, v in numpy.value
-    )
+    return any(getattr(v, "dtype", None) == np.dtype(object) or (product and type(v) is float) for _, v in numpy.value)
 
 
 def is_dot_with_zero(program: Program, what: str) -> bool:
     """Whether np.dot multiplies infinities or NaN by the number 0: BLAS leaves what it adds to."""
-    return (
-        what.startswith("nan or infinity")
-        and re.search(r"\b(dot|inner)\(", program.source()) is not None
-    )
+    return what.startswith("nan or infinity") and re.search(r"\b(dot|inner)\(", program.source()) is not None
 
 
 def is_of_nothing(every: Program, numpy: Outcome, ours: Outcome) -> bool:

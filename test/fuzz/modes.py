@@ -25,7 +25,7 @@ from .apart import (
     is_square_of_bools,
     is_stored_by_ml_dtypes,
     is_view_of_nothing,
-)  # fmt: skip
+)
 from .compare import NO_ERROR, Outcome, Reference, general, module, run
 from .programs import Program, TooLong, at_most
 
@@ -42,6 +42,7 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "keyed": ({}, {"profiling_mode": False}),
     "emitted": ({}, {"cache": True}),  # the default strategy, behind emitted guards
     "warm": ({}, {"cache": True}),  # after "emitted": from what that has left on disk
+    "device groups": ({}, {"device_fusion": "host", "cache": True}),  # of the other fuser, on the host
     "memory": ({"unsupported": "python"}, {}),  # results lie in memory as NumPy's do
     "background": ({"background": True}, {}),
     "threads": ({"background": True}, {}),  # each call in threads, which all start with it
@@ -49,8 +50,16 @@ MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 USUAL = ("tier 0", "static", "dynamic", "keyed", "emitted", "warm", "memory")
 # What runs beside tier 0 of programs that run in one way each, by number.
-TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted",), ("emitted", "warm"), ("background",),
-         ("threads",), ("memory",))  # fmt: skip
+TURNS = (
+    ("static",),
+    ("dynamic",),
+    ("keyed",),
+    ("emitted",),
+    ("emitted", "warm"),
+    ("background",),
+    ("threads",),
+    ("memory",),
+)
 
 
 @dataclass(frozen=True)
@@ -98,9 +107,7 @@ def check(
     return found
 
 
-def _check_mode(
-    program: Program, reference: Reference, mode: str, path: str, counts: Counter[str]
-) -> Finding | None:
+def _check_mode(program: Program, reference: Reference, mode: str, path: str, counts: Counter[str]) -> Finding | None:
     options, settings = MODES[mode]
     with pf.knobs.override(**{"cache_dir": path, **settings}):
         scope = module(reference.source, program.name)
@@ -173,11 +180,7 @@ def _why_silent(program: Program, mode: str, path: str, number: int) -> str:
     numpy, ours = reference.outcomes[number], done[-1]
     if numpy.error is not None and not reference.differs(number, ours).startswith(NO_ERROR):
         return "calls that do not raise what nothing uses"
-    return (
-        "calls that index or write what has no elements"
-        if is_of_nothing(every, numpy, ours)
-        else ""
-    )
+    return "calls that index or write what has no elements" if is_of_nothing(every, numpy, ours) else ""
 
 
 def _compiler_fault(reasons: Sequence[str]) -> str | None:

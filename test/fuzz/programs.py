@@ -23,8 +23,23 @@ import numpy as np
 from . import data, effects, statements
 
 SIZES = [(3, 4), (4, 4), (5, 2), (2, 3), (1, 4), (3, 1), (0, 3), (4, 0), (7, 5), (1, 1), (6, 3)]
-DTYPES = {"f4": 40, "f8": 25, "f2": 6, "bfloat16": 2, "i8": 10, "i4": 6, "i1": 2, "u1": 2,
-          "i2": 1, "u2": 1, "u4": 1, "u8": 1, "?": 4, ">f4": 1, ">i4": 1}  # fmt: skip
+DTYPES = {
+    "f4": 40,
+    "f8": 25,
+    "f2": 6,
+    "bfloat16": 2,
+    "i8": 10,
+    "i4": 6,
+    "i1": 2,
+    "u1": 2,
+    "i2": 1,
+    "u2": 1,
+    "u4": 1,
+    "u8": 1,
+    "?": 4,
+    ">f4": 1,
+    ">i4": 1,
+}
 LAYOUTS = {"C": 60, "F": 6, "T": 8, "slice": 8, "neg": 8, "ro": 6, "odd": 2, "bcast": 3}
 CAPTURED_LAYOUTS = {"C": 20, "F": 6, "T": 8, "slice": 8, "neg": 10, "ro": 4, "odd": 6, "bcast": 6}
 NUMBERS = {
@@ -152,15 +167,16 @@ def generate(seed: int, number: int) -> Program:
         place = next((k for k, p in enumerate(parameters) if "=" in p), len(parameters))
         parameters[place:place], makers[place:place] = names, more
     sizes = _sizes(rng)
-    calls = tuple(
-        "given(" + ", ".join(make(n, m, k) for make in makers) + ")"
-        for k, (n, m) in enumerate(sizes)
+    calls = tuple("given(" + ", ".join(make(n, m, k) for make in makers) + ")" for k, (n, m) in enumerate(sizes))
+    program = Program(
+        f"{seed}/{number}",
+        tuple(before),
+        tuple(parameters),
+        calls=calls,
+        nested=rng.random() < 0.3 and not scope.effects,
+        effects=scope.effects,
     )
-    program = Program(f"{seed}/{number}", tuple(before), tuple(parameters), calls=calls,
-                      nested=rng.random() < 0.3 and not scope.effects,
-                      effects=scope.effects)  # fmt: skip
-    firsts = [calls[0], next((c for c, s in zip(calls, sizes, strict=True) if s != sizes[0]),
-                             calls[0])]  # fmt: skip
+    firsts = [calls[0], next((c for c, s in zip(calls, sizes, strict=True) if s != sizes[0]), calls[0])]
     names = [p.partition("=")[0] for p in parameters]
     for values, call in zip(scope.values, firsts, strict=True):
         values.update(namespace())
@@ -192,9 +208,7 @@ def _returnable(value: Any) -> bool:
 def _captured(rng: random.Random) -> list[str]:
     lines = []
     for k in range(rng.choice([0, 0, 1, 1, 2])):
-        shape = rng.choice(
-            ["(3,)", "(4,)", "(3, 4)", "()", "(1, 4)", "(0,)", "(2, 2, 3)", "(5, 1)"]
-        )
+        shape = rng.choice(["(3,)", "(4,)", "(3, 4)", "()", "(1, 4)", "(0,)", "(2, 2, 3)", "(5, 1)"])
         lines.append(f"G{k} = {_array(rng, shape)}")
     if rng.random() < 0.3:
         lines.append(rng.choice(statements.HELPERS))
@@ -212,8 +226,11 @@ def _parameters(rng: random.Random) -> tuple[list[str], list[Any]]:
     parameters, makers = [], []
 
     def array(first: bool) -> Any:
-        shape = rng.choice(["({n}, {m})"] * 4 + ["({n},)"] * 3 + ["({m}, {n})", "({n}, 2, {m})",
-                            "({m},)", "({n}, {n})", "(3, {n})", "()", "(1, {m})"])  # fmt: skip
+        shape = rng.choice(
+            ["({n}, {m})"] * 4
+            + ["({n},)"] * 3
+            + ["({m}, {n})", "({n}, 2, {m})", "({m},)", "({n}, {n})", "(3, {n})", "()", "(1, {m})"]
+        )
         if first and shape == "()":
             shape = "({n},)"
         dtype, kind = draw(rng, DTYPES), rng.choice(["eighths"] * 6 + ["normal"] * 5 + ["special"])

@@ -21,18 +21,31 @@ from . import data
 EPS = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-23, "float64": 2**-52}
 
 # Methods that are called as functions where these are off by a few units in the last place.
-_METHODS = re.compile(
-    r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var|sum|cumsum|prod|cumprod|trace)\("
-)
+_METHODS = re.compile(r"(?<![\w.])(?!np\b)([a-z]\w*(?:\[[^\]]*\])*)[.](mean|std|var|sum|cumsum|prod|cumprod|trace)\(")
 _UNROUNDED = {
-    "arctan", "arctan2", "cos", "cosh", "exp", "exp2", "expm1", "hypot", "log", "log1p", "log2",
-    "logaddexp", "mean", "power", "sin", "sinh", "std", "tanh", "var",
-}  # fmt: skip
+    "arctan",
+    "arctan2",
+    "cos",
+    "cosh",
+    "exp",
+    "exp2",
+    "expm1",
+    "hypot",
+    "log",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "mean",
+    "power",
+    "sin",
+    "sinh",
+    "std",
+    "tanh",
+    "var",
+}
 _SUMS = {"cumprod", "cumsum", "matmul", "prod", "sum", "trace"}
 _PRODUCTS = {"dot", "einsum", "inner", "tensordot", "vdot"}
-_OPERATORS = {
-    ast.Mult: ("mul", "imul"), ast.Pow: ("pow", "ipow"), ast.MatMult: ("matmul", "imatmul"),
-}  # fmt: skip
+_OPERATORS = {ast.Mult: ("mul", "imul"), ast.Pow: ("pow", "ipow"), ast.MatMult: ("matmul", "imatmul")}
 
 
 def with_rounding(source: str) -> ast.Module:
@@ -72,9 +85,7 @@ class Rounding:
         operators = {f"_{name}": self._operator(name) for name in sum(_OPERATORS.values(), ())}
         return {"np": self, "arr": self._arr, **operators}
 
-    def _arr(
-        self, dtype: Any, shape: Any, layout: str = "C", number: int = 0, kind: str = "eighths"
-    ) -> Any:
+    def _arr(self, dtype: Any, shape: Any, layout: str = "C", number: int = 0, kind: str = "eighths") -> Any:
         a = data.arr(dtype, shape, layout, number, kind)
         name = a.dtype.newbyteorder("=").name
         if name not in EPS or not a.size:
@@ -158,9 +169,10 @@ class Rounding:
         eps = EPS[dtype.name]
         moved = [
             (a * (1 + self._rng.uniform(-1, 1, a.shape) * eps)).astype(dtype)
-            if isinstance(a, np.ndarray) and a.dtype.kind != "b" else a
+            if isinstance(a, np.ndarray) and a.dtype.kind != "b"
+            else a
             for a in kept
-        ]  # fmt: skip
+        ]
         result = function(*moved, **kwargs)
         most = float(ml_dtypes.finfo(dtype).max)
         overflows = np.isfinite(largest) & (largest > most)  # in some orders, on the way

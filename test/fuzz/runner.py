@@ -67,12 +67,12 @@ def child(seed: int, numbers: Sequence[int], modes: tuple[str, ...]) -> None:
         tell(end=number, counts=counts, found=[(f.mode, f.what) for f in found])
 
 
-def run(seed: int, first: int, programs: int, jobs: int, modes: tuple[str, ...],
-        shrink_seconds: float = 60.0) -> Report:  # fmt: skip
+def run(
+    seed: int, first: int, programs: int, jobs: int, modes: tuple[str, ...], shrink_seconds: float = 60.0
+) -> Report:
     """Check so many programs in so many processes at a time; no modes = one each, in turn."""
     report = Report()
-    left = [list(range(k, min(k + BATCH, first + programs)))
-            for k in range(first, first + programs, BATCH)]  # fmt: skip
+    left = [list(range(k, min(k + BATCH, first + programs))) for k in range(first, first + programs, BATCH)]
     selector = selectors.DefaultSelector()
     running: set[_Child] = set()
     while left or running:
@@ -108,13 +108,22 @@ class _Child:
         self.at: tuple[int, str] | None = None
         self.heard = time.monotonic()
         environment = os.environ | {"PROFUSE_CACHE": "off", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-W", "ignore", "-m", "fuzz", "--child", "--seed", str(seed),
-                   *(["--modes", *modes] if modes else ["--rotate"]),
-                   "--numbers", *map(str, numbers)]  # fmt: skip
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "fuzz",
+            "--child",
+            "--seed",
+            str(seed),
+            *(["--modes", *modes] if modes else ["--rotate"]),
+            "--numbers",
+            *map(str, numbers),
+        ]
         self.process = subprocess.Popen(
-            command, cwd=Path(__file__).parents[1], env=environment,
-            stdout=subprocess.PIPE, text=True, bufsize=1,
-        )  # fmt: skip
+            command, cwd=Path(__file__).parents[1], env=environment, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
 
     def hear(self, told: dict, report: Report) -> None:
         self.heard = time.monotonic()
@@ -149,9 +158,13 @@ def _shrunk(what: str, name: str, mode: str, seconds: float) -> str:
     command = [sys.executable, "-m", "fuzz", "--shrink", name, mode, what, str(seconds)]
     try:
         done = subprocess.run(
-            command, cwd=Path(__file__).parents[1], capture_output=True, text=True,
-            env=os.environ | {"PROFUSE_CACHE": "off"}, timeout=3 * seconds + 60,
-        )  # fmt: skip
+            command,
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PROFUSE_CACHE": "off"},
+            timeout=3 * seconds + 60,
+        )
     except subprocess.TimeoutExpired:
         return f"# {name}: shrinking it took too long"
     return done.stdout or f"# {name} could not be shrunk: {done.stderr[-500:]}"

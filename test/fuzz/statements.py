@@ -15,18 +15,76 @@ HELPERS = [
     "h = lambda a, b=2: (a - a.mean()) / (np.abs(a).max(initial=1) + b)",
     "def h(a, b=2):\n    n = a.shape[0] if a.ndim else 1\n    return a * n / max(n, b)",
 ]
-UNARY = ["np.tanh", "np.exp", "np.abs", "np.negative", "np.sqrt", "np.floor", "np.ceil", "np.sign",
-         "np.square", "np.sin", "np.cos", "np.log", "np.log1p", "np.expm1", "np.isnan", "np.rint",
-         "np.isfinite", "np.reciprocal", "np.logical_not", "np.invert", "np.trunc",
-         "np.signbit", "np.arctan", "np.exp2", "np.log2", "np.positive", "np.sinh", "-", "+", "~",
-         "abs"]  # fmt: skip
-BINARY = ["+"] * 4 + ["-"] * 3 + ["*"] * 4 + ["/", "/", "//", "%", "**", "<", "<=", ">", ">=", "==",
-          "!=", "&", "|", "^"]  # fmt: skip
-BINARY_CALLS = ["np.maximum", "np.minimum", "np.arctan2", "np.hypot", "np.fmod", "np.logical_and",
-                "np.logical_or", "np.power", "np.copysign", "np.fmax", "np.floor_divide", "np.add",
-                "np.remainder", "np.true_divide", "np.logaddexp", "np.left_shift"]  # fmt: skip
-REDUCTIONS = ["sum", "sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "argmax",
-              "argmin", "cumsum", "cumprod"]  # fmt: skip
+UNARY = [
+    "np.tanh",
+    "np.exp",
+    "np.abs",
+    "np.negative",
+    "np.sqrt",
+    "np.floor",
+    "np.ceil",
+    "np.sign",
+    "np.square",
+    "np.sin",
+    "np.cos",
+    "np.log",
+    "np.log1p",
+    "np.expm1",
+    "np.isnan",
+    "np.rint",
+    "np.isfinite",
+    "np.reciprocal",
+    "np.logical_not",
+    "np.invert",
+    "np.trunc",
+    "np.signbit",
+    "np.arctan",
+    "np.exp2",
+    "np.log2",
+    "np.positive",
+    "np.sinh",
+    "-",
+    "+",
+    "~",
+    "abs",
+]
+BINARY = (
+    ["+"] * 4 + ["-"] * 3 + ["*"] * 4 + ["/", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"]
+)
+BINARY_CALLS = [
+    "np.maximum",
+    "np.minimum",
+    "np.arctan2",
+    "np.hypot",
+    "np.fmod",
+    "np.logical_and",
+    "np.logical_or",
+    "np.power",
+    "np.copysign",
+    "np.fmax",
+    "np.floor_divide",
+    "np.add",
+    "np.remainder",
+    "np.true_divide",
+    "np.logaddexp",
+    "np.left_shift",
+]
+REDUCTIONS = [
+    "sum",
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "prod",
+    "any",
+    "all",
+    "var",
+    "std",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+]
 CASTS = ["f4", "f8", "i4", "i8", "?", "f2", "u1", "i1"]
 
 
@@ -40,9 +98,10 @@ class Draw:
     def array(self, fits: Callable[[np.ndarray], bool] = lambda a: True) -> str:
         """A name of an array, later ones more likely; raises LookupError if there is none."""
         names = [
-            n for n in self._arrays()
+            n
+            for n in self._arrays()
             if all(isinstance(v, (np.ndarray, np.generic)) and fits(v) for v in self.scope.of(n))
-        ]  # fmt: skip
+        ]
         if not names:
             raise LookupError
         return self.rng.choices(names, [1 + 2 * k for k in range(len(names))])[0]
@@ -66,34 +125,49 @@ class Draw:
         outside = [n for n in self.scope.names() if not n.startswith("v")]
         arrays = [a for n in outside for v in self.scope.values for a in _arrays_in(v[n])]
         return self.array(
-            lambda a: isinstance(a, np.ndarray) and a.flags.writeable
-            and not any(np.may_share_memory(a, o) for o in arrays)
-        )  # fmt: skip
+            lambda a: (
+                isinstance(a, np.ndarray) and a.flags.writeable and not any(np.may_share_memory(a, o) for o in arrays)
+            )
+        )
 
     def number(self) -> str:
         """A number: a constant, an argument, or a size."""
         if self.chance(0.5):
             return self.pick(["2", "0.5", "3", "1", "-1", "0", "1.5", "True", "1e-3", "np.pi"])
         names = self.scope.names()
-        known = [n for n in names if all(isinstance(v[n], (int, float, np.generic))
-                                         for v in self.scope.values)]  # fmt: skip
+        known = [n for n in names if all(isinstance(v[n], (int, float, np.generic)) for v in self.scope.values)]
         return self.pick(known) if known and self.chance(0.6) else self.size()
 
     def size(self) -> str:
         """An int worked out from sizes."""
-        ints = [n for n in self.scope.names()
-                if all(type(v[n]) is int for v in self.scope.values)]  # fmt: skip
+        ints = [n for n in self.scope.names() if all(type(v[n]) is int for v in self.scope.values)]
         if ints and self.chance(0.4):
             base = self.pick(ints)
         else:
             a = self.array(lambda a: a.ndim > 0)
             axis = self.rng.randrange(-1, min(v.ndim for v in self.scope.of(a)))
             base = self.pick([f"{a}.shape[{axis}]"] * 3 + [f"len({a})", f"{a}.size", f"{a}.ndim"])
-        return base if self.chance(0.4) else self.pick([
-            f"{base} - 1", f"{base} + 1", f"{base} // 2", f"2 * {base}", f"{base} - 2", f"-{base}",
-            f"max({base}, 2)", f"min({base}, 3)", f"({base} + 1) // 2", f"{base} % 3",
-            f"3 - {base}", f"abs({base} - 3)", f"{base} - {base} // 2",
-        ])  # fmt: skip
+        return (
+            base
+            if self.chance(0.4)
+            else self.pick(
+                [
+                    f"{base} - 1",
+                    f"{base} + 1",
+                    f"{base} // 2",
+                    f"2 * {base}",
+                    f"{base} - 2",
+                    f"-{base}",
+                    f"max({base}, 2)",
+                    f"min({base}, 3)",
+                    f"({base} + 1) // 2",
+                    f"{base} % 3",
+                    f"3 - {base}",
+                    f"abs({base} - 3)",
+                    f"{base} - {base} // 2",
+                ]
+            )
+        )
 
     def bound(self) -> str:
         if self.chance(0.35):
@@ -116,14 +190,20 @@ class Draw:
                     continue
                 except LookupError:
                     kind = "list"
-            parts.append({
-                "slice": self.slice, "int": lambda: self.pick(["0", "-1", "1", "2"]),
-                "size": lambda axis=axis: self.pick([self.size(), f"{a}.shape[{axis}] - 1",
-                                                     f"{a}.shape[{axis}] // 2"]),
-                "all": lambda: ":", "none": lambda: "None",
-                "list": lambda: self.pick(["[0, 1]", "[1, 0, -1]", "[0, 0]", "np.array([0, 2])",
-                                           "np.arange(2)", "[-1]"]),
-            }[kind]())  # fmt: skip
+            parts.append(
+                {
+                    "slice": self.slice,
+                    "int": lambda: self.pick(["0", "-1", "1", "2"]),
+                    "size": lambda axis=axis: self.pick(
+                        [self.size(), f"{a}.shape[{axis}] - 1", f"{a}.shape[{axis}] // 2"]
+                    ),
+                    "all": lambda: ":",
+                    "none": lambda: "None",
+                    "list": lambda: self.pick(
+                        ["[0, 1]", "[1, 0, -1]", "[0, 0]", "np.array([0, 2])", "np.arange(2)", "[-1]"]
+                    ),
+                }[kind]()
+            )
         if self.chance(0.15):
             parts.insert(self.rng.randrange(len(parts) + 1), "...")
         return ", ".join(parts)
@@ -140,13 +220,22 @@ class Draw:
     def shape_of_size(self, a: str) -> str:
         """What an array may be reshaped to."""
         rank = min(v.ndim for v in self.scope.of(a))
-        options = ["-1", f"{a}.size", f"(-1, {self.pick(['1', '2', '3', self.size()])})",
-                   f"({self.size()}, -1)", f"(1, {a}.size)"]  # fmt: skip
+        options = [
+            "-1",
+            f"{a}.size",
+            f"(-1, {self.pick(['1', '2', '3', self.size()])})",
+            f"({self.size()}, -1)",
+            f"(1, {a}.size)",
+        ]
         if rank:
             options += [f"({a}.shape[-1], -1)", f"(-1, {a}.shape[0])", f"{a}.shape + (1,)"]
         if rank > 1:
-            options += [f"{a}.shape[0] * {a}.shape[1]", f"({a}.shape[1], {a}.shape[0], -1)",
-                        f"({a}.shape[0], {a}.shape[1] // 2, -1)", f"{a}.shape[::-1]"]  # fmt: skip
+            options += [
+                f"{a}.shape[0] * {a}.shape[1]",
+                f"({a}.shape[1], {a}.shape[0], -1)",
+                f"({a}.shape[0], {a}.shape[1] // 2, -1)",
+                f"{a}.shape[::-1]",
+            ]
         return self.pick(options)
 
     def expression(self) -> str:
@@ -193,14 +282,32 @@ def elementwise(d: Draw) -> str:
 
 def chain(d: Draw) -> str:
     a = d.array()
-    return d.scope.name() + " = " + d.pick([
-        f"np.where({a} > {d.number()}, {a}, {d.fitting(a)})", f"np.clip({a}, {d.number()}, 3)",
-        f"{a} * {d.number()} + {d.fitting(a)}", f"{a}.astype({d.dtype()})", f"{a}.copy()",
-        f"np.where({a}, {d.number()}, {d.number()})", f"1 / (1 + np.exp(-{a}))",
-        f"({a} - {a}.mean()) / ({a}.std() + 1)", f"np.round({a}, 1)", f"{a} ** 2",
-        f"np.nan_to_num({a})", f"h({a})", f"h({a}, b={d.number()})", f"np.isclose({a}, 0.5)",
-        f"np.sqrt(np.abs({a}))", f"{a} * {a}.dtype.itemsize", f"np.diff({a})", f"{a}.conj()",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"np.where({a} > {d.number()}, {a}, {d.fitting(a)})",
+                f"np.clip({a}, {d.number()}, 3)",
+                f"{a} * {d.number()} + {d.fitting(a)}",
+                f"{a}.astype({d.dtype()})",
+                f"{a}.copy()",
+                f"np.where({a}, {d.number()}, {d.number()})",
+                f"1 / (1 + np.exp(-{a}))",
+                f"({a} - {a}.mean()) / ({a}.std() + 1)",
+                f"np.round({a}, 1)",
+                f"{a} ** 2",
+                f"np.nan_to_num({a})",
+                f"h({a})",
+                f"h({a}, b={d.number()})",
+                f"np.isclose({a}, 0.5)",
+                f"np.sqrt(np.abs({a}))",
+                f"{a} * {a}.dtype.itemsize",
+                f"np.diff({a})",
+                f"{a}.conj()",
+            ]
+        )
+    )
 
 
 def reduction(d: Draw) -> str:
@@ -225,16 +332,37 @@ def view(d: Draw) -> str:
     if d.chance(0.45):
         return f"{d.scope.name()} = {a}[{d.index(a)}]"
     axis = d.axis(a)
-    return d.scope.name() + " = " + d.pick([
-        f"{a}.reshape({d.shape_of_size(a)})", f"{a}.reshape({d.shape_of_size(a)})", f"{a}.ravel()",
-        f"{a}.T", f"np.swapaxes({a}, 0, {axis})", f"{a}[None]", f"{a}[..., None]", f"{a}.squeeze()",
-        f"np.expand_dims({a}, {axis})", f"np.flip({a})", f"np.flip({a}, {axis})",
-        f"np.roll({a}, {d.size()}, axis={axis})", f"np.roll({a}, {d.number()})",
-        f"np.moveaxis({a}, 0, -1)", f"np.broadcast_to({a}, (2,) + {a}.shape)", f"{a}.flatten()",
-        f"{a}.transpose()", f"np.ravel({a}, order='F')", f"np.diagonal({a})",
-        f"np.lib.stride_tricks.sliding_window_view({a}, {d.pick(['1', '2', d.size()])}, {axis})",
-        f"np.broadcast_to({a}, ({d.size()},) + {a}.shape)", f"np.rot90({a})", f"np.atleast_2d({a})",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"{a}.reshape({d.shape_of_size(a)})",
+                f"{a}.reshape({d.shape_of_size(a)})",
+                f"{a}.ravel()",
+                f"{a}.T",
+                f"np.swapaxes({a}, 0, {axis})",
+                f"{a}[None]",
+                f"{a}[..., None]",
+                f"{a}.squeeze()",
+                f"np.expand_dims({a}, {axis})",
+                f"np.flip({a})",
+                f"np.flip({a}, {axis})",
+                f"np.roll({a}, {d.size()}, axis={axis})",
+                f"np.roll({a}, {d.number()})",
+                f"np.moveaxis({a}, 0, -1)",
+                f"np.broadcast_to({a}, (2,) + {a}.shape)",
+                f"{a}.flatten()",
+                f"{a}.transpose()",
+                f"np.ravel({a}, order='F')",
+                f"np.diagonal({a})",
+                f"np.lib.stride_tricks.sliding_window_view({a}, {d.pick(['1', '2', d.size()])}, {axis})",
+                f"np.broadcast_to({a}, ({d.size()},) + {a}.shape)",
+                f"np.rot90({a})",
+                f"np.atleast_2d({a})",
+            ]
+        )
+    )
 
 
 def gather(d: Draw) -> str:
@@ -244,116 +372,229 @@ def gather(d: Draw) -> str:
     except LookupError:
         i = d.pick(["[0, 1]", "np.array([1, -1])", "np.arange(2)"])
     size = d.size()
-    return d.scope.name() + " = " + d.pick([
-        f"{a}[{i}]", f"np.take({a}, {i}, axis={d.axis(a)})", f"{a}[np.arange({size}) % len({a})]",
-        f"np.take({a}, {i}, mode='clip')", f"np.take_along_axis({a}, np.argmax({a}, 0)[None], 0)",
-        f"{a}[{size}]", f"np.take({a}, {size})", f"{a}[..., {i}]", f"{a}[np.array([{size}, 0])]",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"{a}[{i}]",
+                f"np.take({a}, {i}, axis={d.axis(a)})",
+                f"{a}[np.arange({size}) % len({a})]",
+                f"np.take({a}, {i}, mode='clip')",
+                f"np.take_along_axis({a}, np.argmax({a}, 0)[None], 0)",
+                f"{a}[{size}]",
+                f"np.take({a}, {size})",
+                f"{a}[..., {i}]",
+                f"{a}[np.array([{size}, 0])]",
+            ]
+        )
+    )
 
 
 def creation(d: Draw) -> str:
     a = d.array()
     shape = d.pick([f"{a}.shape", d.size(), f"({d.size()}, {d.size()})", f"({d.size()},)", "3"])
     dtype = d.pick(["", "", f", dtype={d.dtype()}", f", {a}.dtype"])
-    return d.scope.name() + " = " + d.pick([
-        f"np.zeros({shape}{dtype})", f"np.ones({shape}{dtype})", f"np.full({shape}, {d.number()})",
-        f"np.arange({d.size()})", f"np.arange({d.size()}, {d.size()})", f"np.zeros_like({a})",
-        f"np.arange({d.size()}, {d.size()}, {d.pick(['2', '-1', '3', '0.5', d.size()])})",
-        f"np.arange({d.pick(['0.5', '4.0', '2.5'])}, dtype={d.dtype()})", f"np.eye({d.size()})",
-        f"np.linspace({d.number()}, {d.number()}, {d.size()})", f"np.eye({d.size()}, k=1)",
-        f"np.linspace(0, 1, {d.size()}, endpoint=False)", f"np.full_like({a}, {d.number()})",
-        f"np.array([{d.number()}, {d.number()}])", f"np.asarray({a})", f"np.ones_like({a}) * 2",
-        f"np.tri({d.size()})", f"np.array([{a}, {a}])", "np.identity(3)",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"np.zeros({shape}{dtype})",
+                f"np.ones({shape}{dtype})",
+                f"np.full({shape}, {d.number()})",
+                f"np.arange({d.size()})",
+                f"np.arange({d.size()}, {d.size()})",
+                f"np.zeros_like({a})",
+                f"np.arange({d.size()}, {d.size()}, {d.pick(['2', '-1', '3', '0.5', d.size()])})",
+                f"np.arange({d.pick(['0.5', '4.0', '2.5'])}, dtype={d.dtype()})",
+                f"np.eye({d.size()})",
+                f"np.linspace({d.number()}, {d.number()}, {d.size()})",
+                f"np.eye({d.size()}, k=1)",
+                f"np.linspace(0, 1, {d.size()}, endpoint=False)",
+                f"np.full_like({a}, {d.number()})",
+                f"np.array([{d.number()}, {d.number()}])",
+                f"np.asarray({a})",
+                f"np.ones_like({a}) * 2",
+                f"np.tri({d.size()})",
+                f"np.array([{a}, {a}])",
+                "np.identity(3)",
+            ]
+        )
+    )
 
 
 def join(d: Draw) -> str:
     a = d.array(lambda a: a.ndim > 0)
     b, axis, size = d.fitting(a), d.axis(a), d.size()
     parts = d.pick(["2", "3", size, "[1, 2]"])
-    return d.scope.name() + " = " + d.pick([
-        f"np.concatenate([{a}, {b}], axis={axis})", f"np.concatenate(({a}, {a}[::-1]))",
-        f"np.stack([{a}, {a}], axis={axis})", f"np.vstack([{a}, {b}])", f"np.hstack([{a}, {b}])",
-        f"np.array_split({a}, {parts}, axis={axis})[{d.pick(['0', '-1', '1'])}]",
-        f"np.split({a}, {parts})[0]", f"np.pad({a}, {d.pick(['1', '(0, 2)', '(1, 0)', size])})",
-        f"np.pad({a}, 1, mode='edge')", f"np.tile({a}, {d.pick(['2', '(2, 1)', size])})",
-        f"np.repeat({a}, {d.pick(['2', '3', size])}, axis={axis})", f"np.repeat({a}, 2)",
-        f"np.append({a}, {b})", f"np.column_stack([{a}, {a}])", f"np.broadcast_arrays({a}, {b})[0]",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"np.concatenate([{a}, {b}], axis={axis})",
+                f"np.concatenate(({a}, {a}[::-1]))",
+                f"np.stack([{a}, {a}], axis={axis})",
+                f"np.vstack([{a}, {b}])",
+                f"np.hstack([{a}, {b}])",
+                f"np.array_split({a}, {parts}, axis={axis})[{d.pick(['0', '-1', '1'])}]",
+                f"np.split({a}, {parts})[0]",
+                f"np.pad({a}, {d.pick(['1', '(0, 2)', '(1, 0)', size])})",
+                f"np.pad({a}, 1, mode='edge')",
+                f"np.tile({a}, {d.pick(['2', '(2, 1)', size])})",
+                f"np.repeat({a}, {d.pick(['2', '3', size])}, axis={axis})",
+                f"np.repeat({a}, 2)",
+                f"np.append({a}, {b})",
+                f"np.column_stack([{a}, {a}])",
+                f"np.broadcast_arrays({a}, {b})[0]",
+            ]
+        )
+    )
 
 
 def product(d: Draw) -> str:
     a = d.array(lambda a: a.ndim > 0)
     b = d.fitting(a)
-    return d.scope.name() + " = " + d.pick([
-        f"{a} @ {a}.T", f"{a}.T @ {b}", f"{a} @ {b}", f"np.dot({a}, {b}.T)", f"np.outer({a}, {b})",
-        f"np.einsum('ij,kj->ik', {a}, {a})", f"np.einsum('ij->j', {a})", f"np.inner({a}, {a})",
-        f"np.einsum('ij,ij->i', {a}, {b})", f"np.vdot({a}, {b})", f"np.trace({a})",
-        f"np.tensordot({a}, {a}, axes=([0], [0]))", f"np.triu({a})", f"np.tril({a}, -1)",
-        f"np.diag({a})", f"np.einsum('i,i', {a}, {a})", f"np.matmul({a}, {b}.T)",
-        f"np.einsum('...i,...i->...', {a}, {a})", f"np.kron({a}, {b})",
-        f"np.subtract.outer({a}, {b})", f"np.maximum.accumulate({a})", f"np.less.outer({a}, {a})",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                f"{a} @ {a}.T",
+                f"{a}.T @ {b}",
+                f"{a} @ {b}",
+                f"np.dot({a}, {b}.T)",
+                f"np.outer({a}, {b})",
+                f"np.einsum('ij,kj->ik', {a}, {a})",
+                f"np.einsum('ij->j', {a})",
+                f"np.inner({a}, {a})",
+                f"np.einsum('ij,ij->i', {a}, {b})",
+                f"np.vdot({a}, {b})",
+                f"np.trace({a})",
+                f"np.tensordot({a}, {a}, axes=([0], [0]))",
+                f"np.triu({a})",
+                f"np.tril({a}, -1)",
+                f"np.diag({a})",
+                f"np.einsum('i,i', {a}, {a})",
+                f"np.matmul({a}, {b}.T)",
+                f"np.einsum('...i,...i->...', {a}, {a})",
+                f"np.kron({a}, {b})",
+                f"np.subtract.outer({a}, {b})",
+                f"np.maximum.accumulate({a})",
+                f"np.less.outer({a}, {a})",
+            ]
+        )
+    )
 
 
 def write(d: Draw) -> str:
     a = d.array() if d.chance(0.04) else d.own()
     index = d.index(a)
     value = d.number() if d.chance(0.5) else d.fitting(a)
-    return d.pick([
-        f"{a}[{index}] = {value}", f"{a}[{index}] += {value}", f"{a} += {value}", f"{a} *= {value}",
-        f"{a}[{index}] *= {d.number()}", f"{a}[1:] = {a}[:-1]", f"{a}[{a} > 0] = {d.number()}",
-        f"{a}[:] = {a}[::-1]", f"{a}[...] = {value}", f"np.add({a}, {value}, out={a})",
-        f"{a}[::2] -= {d.number()}", f"{a} -= {a}.mean()", f"{a}[-1] = {a}[0]", f"{a} /= 2",
-        f"{a}.fill({d.number()})", f"{a}[{index}] = {a}[{index}] + 1", f"{a} //= {d.number()}",
-    ])  # fmt: skip
+    return d.pick(
+        [
+            f"{a}[{index}] = {value}",
+            f"{a}[{index}] += {value}",
+            f"{a} += {value}",
+            f"{a} *= {value}",
+            f"{a}[{index}] *= {d.number()}",
+            f"{a}[1:] = {a}[:-1]",
+            f"{a}[{a} > 0] = {d.number()}",
+            f"{a}[:] = {a}[::-1]",
+            f"{a}[...] = {value}",
+            f"np.add({a}, {value}, out={a})",
+            f"{a}[::2] -= {d.number()}",
+            f"{a} -= {a}.mean()",
+            f"{a}[-1] = {a}[0]",
+            f"{a} /= 2",
+            f"{a}.fill({d.number()})",
+            f"{a}[{index}] = {a}[{index}] + 1",
+            f"{a} //= {d.number()}",
+        ]
+    )
 
 
 def number(d: Draw) -> str:
     a = d.array()
-    return d.scope.name() + " = " + d.pick([
-        d.size(), d.size(), f"{d.number()} * {d.number()}", f"{d.number()} + {d.number()}",
-        f"{d.size()} / 2", f"float({d.size()})", f"{d.number()} / {d.number()}", f"{a}.shape",
-        f"int({d.number()})", f"{d.size()} ** 2", f"{d.number()} ** {d.number()}",
-        f"np.sqrt({d.number()})", f"{d.size()} // {d.size()}", f"{d.size()} % {d.size()}",
-        f"divmod({d.size()}, 2)[1]", f"np.float32({d.number()})", f"{a}.size", f"float({a}.sum())",
-        f"{d.number()} if {d.number()} > 1 else {d.number()}", f"min({d.size()}, {d.size()})",
-    ])  # fmt: skip
+    return (
+        d.scope.name()
+        + " = "
+        + d.pick(
+            [
+                d.size(),
+                d.size(),
+                f"{d.number()} * {d.number()}",
+                f"{d.number()} + {d.number()}",
+                f"{d.size()} / 2",
+                f"float({d.size()})",
+                f"{d.number()} / {d.number()}",
+                f"{a}.shape",
+                f"int({d.number()})",
+                f"{d.size()} ** 2",
+                f"{d.number()} ** {d.number()}",
+                f"np.sqrt({d.number()})",
+                f"{d.size()} // {d.size()}",
+                f"{d.size()} % {d.size()}",
+                f"divmod({d.size()}, 2)[1]",
+                f"np.float32({d.number()})",
+                f"{a}.size",
+                f"float({a}.sum())",
+                f"{d.number()} if {d.number()} > 1 else {d.number()}",
+                f"min({d.size()}, {d.size()})",
+            ]
+        )
+    )
 
 
 def branch(d: Draw) -> str:
     v = d.scope.name()
     a = d.array()
-    test = d.pick([f"{d.size()} > 2", f"{d.number()} > 1", f"{d.size()} == {d.size()}", f"{a}.ndim",
-                   f"{d.size()}", f"{d.size()} < 3 and {d.number()} != 0", f"{a}.size == 0",
-                   f"{a}.shape[0] % 2 == 0", f"{a}.dtype == np.float32", "d is None",
-                   f"not {d.number()}"])  # fmt: skip
+    test = d.pick(
+        [
+            f"{d.size()} > 2",
+            f"{d.number()} > 1",
+            f"{d.size()} == {d.size()}",
+            f"{a}.ndim",
+            f"{d.size()}",
+            f"{d.size()} < 3 and {d.number()} != 0",
+            f"{a}.size == 0",
+            f"{a}.shape[0] % 2 == 0",
+            f"{a}.dtype == np.float32",
+            "d is None",
+            f"not {d.number()}",
+        ]
+    )
     return f"if {test}:\n    {v} = {d.expression()}\nelse:\n    {v} = {d.expression()}"
 
 
 def loop(d: Draw) -> str:
     v, a = d.scope.name(), d.array(lambda a: a.ndim > 0)
-    times = d.pick([f"range({d.size()})", "range(3)", f"range(len({a}))", "range(2, 0, -1)",
-                    f"range(0, {a}.shape[0], 2)"])  # fmt: skip
-    return d.pick([
-        f"{v} = {a} * 1\nfor i in {times}:\n    {v} = {v} + i * {d.number()}",
-        f"{v} = np.zeros({a}.shape)\nfor i in range(len({a})):\n    {v}[i] = {a}[i] * (i + 1)",
-        f"{v} = 0\nfor i in {times}:\n    {v} = {v} + {a}[i]",
-        f"{v} = {a} + 0\nfor i in {times}:\n    {v}[i] = i",
-        f"{v} = {a}[0]\nfor row in {a}:\n    {v} = np.maximum({v}, row)",
-        f"{v} = sum([{a}[i] for i in {times}])",
-        f"{v} = {a} + 0\nj = 0\nwhile j < ({d.size()}) % 99:\n    {v} = {v} * 2\n    j += 1",
-        f"{v} = np.stack([{a} + i for i in {times}])",
-        f"{v} = 0\nfor i, row in enumerate({a}):\n    {v} = {v} + row * i",
-        f"{v} = np.zeros(3)\nfor i in {times}:\n    {v}[i % 3] += {a}.sum()",
-        f"{v} = {a} * 2\nfor i in range(1, len({v})):\n    {v}[i] += {v}[i - 1]",
-    ])  # fmt: skip
+    times = d.pick(
+        [f"range({d.size()})", "range(3)", f"range(len({a}))", "range(2, 0, -1)", f"range(0, {a}.shape[0], 2)"]
+    )
+    return d.pick(
+        [
+            f"{v} = {a} * 1\nfor i in {times}:\n    {v} = {v} + i * {d.number()}",
+            f"{v} = np.zeros({a}.shape)\nfor i in range(len({a})):\n    {v}[i] = {a}[i] * (i + 1)",
+            f"{v} = 0\nfor i in {times}:\n    {v} = {v} + {a}[i]",
+            f"{v} = {a} + 0\nfor i in {times}:\n    {v}[i] = i",
+            f"{v} = {a}[0]\nfor row in {a}:\n    {v} = np.maximum({v}, row)",
+            f"{v} = sum([{a}[i] for i in {times}])",
+            f"{v} = {a} + 0\nj = 0\nwhile j < ({d.size()}) % 99:\n    {v} = {v} * 2\n    j += 1",
+            f"{v} = np.stack([{a} + i for i in {times}])",
+            f"{v} = 0\nfor i, row in enumerate({a}):\n    {v} = {v} + row * i",
+            f"{v} = np.zeros(3)\nfor i in {times}:\n    {v}[i % 3] += {a}.sum()",
+            f"{v} = {a} * 2\nfor i in range(1, len({v})):\n    {v}[i] += {v}[i - 1]",
+        ]
+    )
 
 
 def caught(d: Draw) -> str:
     v = d.scope.name()
-    error = d.pick(["ValueError", "IndexError", "Exception", "(ValueError, IndexError)",
-                    "TypeError", "ZeroDivisionError"])  # fmt: skip
+    error = d.pick(
+        ["ValueError", "IndexError", "Exception", "(ValueError, IndexError)", "TypeError", "ZeroDivisionError"]
+    )
     inner = d.pick([gather, view, join, product, creation, write, number])(d)
     first, *more = inner.split("\n")
     if "=" in first and first.startswith("v") and " = " in first and "[" not in first[:6]:
@@ -364,8 +605,21 @@ def caught(d: Draw) -> str:
     return "\n".join([f"try:\n    {first}", *more, f"except {error}:\n    {other}"])
 
 
-KINDS = {elementwise: 22, chain: 10, reduction: 12, view: 14, gather: 5, creation: 9, join: 8,
-         product: 6, write: 12, number: 7, branch: 5, loop: 5, caught: 4}  # fmt: skip
+KINDS = {
+    elementwise: 22,
+    chain: 10,
+    reduction: 12,
+    view: 14,
+    gather: 5,
+    creation: 9,
+    join: 8,
+    product: 6,
+    write: 12,
+    number: 7,
+    branch: 5,
+    loop: 5,
+    caught: 4,
+}
 
 
 def propose(scope: Any, kinds: dict[Callable[[Draw], str], int] = KINDS) -> str | None:

@@ -30,6 +30,7 @@ TURNS = (("static",), ("dynamic",), ("keyed",), ("emitted", "warm"), ("threads",
 OPEN: dict[int, str] = {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("turn", range(len(TURNS)), ids=lambda k: TURNS[k][-1])
 def test_random_programs_do_what_numpy_does(turn):
     """Values, dtypes, shapes, errors and arguments, in every mode; and something is compiled."""
@@ -72,9 +73,7 @@ def test_what_differs_is_seen_and_shrunk(monkeypatch, right, wrong, what):
     """Each kind of difference, of a function that computes something else than NumPy's."""
     program = made("u = np.tanh(x) * k", right)
     assert failure(program, "tier 0") is None, "right code is right"
-    monkeypatch.setattr(
-        modes, "module", lambda source, name: module(_replaced(source, right, wrong), name)
-    )
+    monkeypatch.setattr(modes, "module", lambda source, name: module(_replaced(source, right, wrong), name))
     found = failure(program, "tier 0")
     assert found is not None
     assert found.what.startswith(what)
@@ -109,9 +108,7 @@ def test_the_order_of_products_of_integers_and_floats_is_open():
 
 def test_the_order_of_sums_is_open_where_it_shows():
     """Tenths have sums that are rounded, halves do not; a matrix assigned to keeps its place."""
-    source = (
-        "def f(x):\n    y = x.sum(axis=0)\n    y += np.sum(x) + (x @ x.T).trace()\n    return y"
-    )
+    source = "def f(x):\n    y = x.sum(axis=0)\n    y += np.sum(x) + (x @ x.T).trace()\n    return y"
     tenths = np.float32([[0.1, 0.2, 0.7], [0.3, 0.1, 0.9]])
     for x, exact in ((tenths, False), (np.float32([[0.5, 2, 1.5]] * 2), True)):
         scopes = [module(with_rounding(source), "near", **Rounding(k).names()) for k in range(4)]
@@ -167,8 +164,9 @@ def test_programs_that_numpy_does_not_end_are_counted(monkeypatch):
     """However it is left: what programs catch does not keep them from being stopped."""
     monkeypatch.setattr(modes, "_NUMPY_SECONDS", 0.2)
     counts = Counter()
-    endless = made("v = x", "for i in range(10**30):\n    try:\n        v = v + i\n"
-                   "    except Exception:\n        v = x")  # fmt: skip
+    endless = made(
+        "v = x", "for i in range(10**30):\n    try:\n        v = v + i\n    except Exception:\n        v = x"
+    )
     with at_most(60):
         assert check(endless, ("tier 0",), counts) == []
         assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] < 60, "the outer limit still holds"
@@ -188,9 +186,7 @@ def test_programs_are_those_of_their_seed_and_run_by_themselves(capsys):
         exec(script(Finding(made("v = x.sum()"), "static", 0, "an example")), {})
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 6
-    assert {line.split(" ", 1)[1] for line in shown} == {
-        line.split(" ", 1)[1] for line in shown[::2]
-    }
+    assert {line.split(" ", 1)[1] for line in shown} == {line.split(" ", 1)[1] for line in shown[::2]}
 
 
 def test_a_process_that_dies_names_its_program(monkeypatch, capsys):
@@ -198,9 +194,7 @@ def test_a_process_that_dies_names_its_program(monkeypatch, capsys):
     monkeypatch.setenv("FUZZ_CRASH", "1")
     report = run(SEED, 0, 3, 1, (), shrink_seconds=1.0)
     assert report.counts["programs"] == 2
-    assert {name.split(":")[0] for name in report.counts if "compiles" in name} == {
-        "tier 0", "static", "keyed",
-    }  # fmt: skip
+    assert {name.split(":")[0] for name in report.counts if "compiles" in name} == {"tier 0", "static", "keyed"}
     assert report.found == {CRASH: [(f"{SEED}/1", "tier 0")]}
     assert f"{SEED}/1      tier 0     {CRASH} of signal 11" in capsys.readouterr().out
 
@@ -239,8 +233,7 @@ def test_a_lost_gradient_of_a_training_program_is_found(monkeypatch, way, capsys
     with pf.knobs.override(cache=False, unsupported="python"):
         assert "became" in training.check(program, [way], Counter())[way]
     printed = training.script(program, way).replace(
-        "y.backward(**options)",
-        "(y * 2.0 if self.options or self.captured else y).backward(**options)",
+        "y.backward(**options)", "(y * 2.0 if self.options or self.captured else y).backward(**options)"
     )
     exec(compile(printed, "<script>", "exec"), {"__name__": "alone"})
     assert "became" in capsys.readouterr().out

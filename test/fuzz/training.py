@@ -24,10 +24,7 @@ from .training_programs import Training, generate
 from .training_ways import WAYS, checked, grad_differs, loaded, numbers_differ
 
 # Beside all others, each in its turn, as these compile.
-SLOW = (
-    "jitted", "captured", "jitted and captured", "jitted in the background",
-    "captured in the background",
-)  # fmt: skip
+SLOW = ("jitted", "captured", "jitted and captured", "jitted in the background", "captured in the background")
 
 
 def usual(number: int) -> tuple[str, ...]:
@@ -97,8 +94,7 @@ def main() -> int:
                 print(f"=== {program.name}, {way}: {what}", flush=True)
                 if wrong <= given.most:
                     print(script(program, way))
-    print(f"{counts.pop('programs')} programs in {time.perf_counter() - start:.0f} s, "
-          f"{wrong} differ; {dict(counts)}")  # fmt: skip
+    print(f"{counts.pop('programs')} programs in {time.perf_counter() - start:.0f} s, {wrong} differ; {dict(counts)}")
     return 1 if wrong else 0
 
 

@@ -6,7 +6,7 @@ import functools
 
 import every_case
 import pytest
-from profuse.lowering.libllvm import Module, host
+from profuse.lowering.libllvm import LLVMModule, host
 from profuse.lowering.target import Target
 
 _SAMPLE = ("x86-64-v3", "skylake-avx512", "znver4")
@@ -54,11 +54,8 @@ def _features(cpu: str, known: list[str]) -> set[str]:
     calls = "\n".join(f"%v{k} = call i32 @f{k}()" for k in count)
     lines.append(f"define void @all() #0 {{\n{calls}\nret void\n}}")
     lines.append(f'attributes #0 = {{ "target-cpu"="{cpu}" }}')
-    lines += [
-        f'attributes #{k + 1} = {{ "target-cpu"="{_LEAST}" "target-features"="+{known[k]}" }}'
-        for k in count
-    ]  # fmt: skip
-    with Module("\n".join(lines), Target(host()[0], cpu)) as module:
+    lines += [f'attributes #{k + 1} = {{ "target-cpu"="{_LEAST}" "target-features"="+{known[k]}" }}' for k in count]
+    with LLVMModule("\n".join(lines), Target(host()[0], cpu)) as module:
         module.run("cgscc(inline)")
         left = str(module)
     return {known[k] for k in count if f"call i32 @f{k}()" not in left}

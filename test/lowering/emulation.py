@@ -1,7 +1,7 @@
 """Kernels of whole programs on the emulator."""
 
 import numpy as np
-from profuse.lowering.gpu.module import emit_gpu
+from profuse.lowering.gpu.gpu_module import emit_gpu
 from profuse.lowering.linalg.to_linalg import to_linalg
 from simt import run
 

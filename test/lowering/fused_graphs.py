@@ -30,10 +30,11 @@ class Fused:
         """Random arguments."""
         sizes = {"matrix": (rows, columns), "row": (columns,), "one": (1,)}
         return [
-            rng.integers(0, max(columns, 1), rows) if name == "labels"
+            rng.integers(0, max(columns, 1), rows)
+            if name == "labels"
             else rng.standard_normal(sizes[name]).astype(dtype)
             for name in self.shapes
-        ]  # fmt: skip
+        ]
 
 
 def _types(dtype, rows, columns, *names, strides="contiguous"):
@@ -49,9 +50,7 @@ def _types(dtype, rows, columns, *names, strides="contiguous"):
 def _fused(*names):
     def decorate(body):
         def build(dtype=F32, rows="n", columns="m", strides="contiguous"):
-            g = Graph(
-                *_types(dtype, rows, columns, *names, strides=strides), name=body.__name__
-            )  # fmt: skip
+            g = Graph(*_types(dtype, rows, columns, *names, strides=strides), name=body.__name__)
             outputs = body(g, lambda value: g.number(value, dtype.numpy), *g.inputs)
             return g.returning(*(outputs if isinstance(outputs, tuple) else (outputs,)))
 

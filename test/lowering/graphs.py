@@ -67,8 +67,24 @@ def tensor(*shape, dtype=F32, strides="contiguous"):
 
 UNARY = ("neg", "abs", "square", "tanh", "exp", "sqrt_abs", "sigmoid")
 BINARY = ("add", "sub", "mul", "maximum", "minimum")
-STEPS = ("unary", "binary", "binary", "reduce", "reduce", "normal", "transpose", "row", "flip",
-         "scan", "cube", "flat", "product", "join", "top", "pick")  # fmt: skip
+STEPS = (
+    "unary",
+    "binary",
+    "binary",
+    "reduce",
+    "reduce",
+    "normal",
+    "transpose",
+    "row",
+    "flip",
+    "scan",
+    "cube",
+    "flat",
+    "product",
+    "join",
+    "top",
+    "pick",
+)
 REDUCE = ("sum", "mean", "max", "min")
 
 

@@ -9,7 +9,7 @@ import sys
 from profuse.dialect.errors import LoweringError
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
-from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.cpu.cpu_stages import compile_program
 from profuse.lowering.target import Target, host_target
 
 _X86 = "x86_64-unknown-linux-gnu"

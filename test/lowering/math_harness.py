@@ -15,9 +15,9 @@ from mlir.passmanager import PassManager
 from profuse.lowering import math
 from profuse.lowering.cpu.codegen import KERNEL
 from profuse.lowering.cpu.loader import load_code
-from profuse.lowering.emit.base import Ops
+from profuse.lowering.emit.loop_ops import Ops
 from profuse.lowering.emit.rare import version_loops
-from profuse.lowering.libllvm import Module
+from profuse.lowering.libllvm import LLVMModule
 from profuse.lowering.target import host_target
 
 LOWER = (
@@ -89,9 +89,13 @@ def loop(name: str, element: str, arity: int, emit: Callable[..., ir.Value]) -> 
 
 @cache
 def compile_function(
-    name: str, dtype: object, arity: int = 1, inline: bool = True, slow_subnormals: bool = False,
+    name: str,
+    dtype: object,
+    arity: int = 1,
+    inline: bool = True,
+    slow_subnormals: bool = False,
     fused: bool | None = None,
-) -> Kernel:  # fmt: skip
+) -> Kernel:
     """The expansion of `math.<name>`, or with `inline=False` the operation itself (libm).
 
     ``fused``: None = as for this machine.
@@ -103,9 +107,8 @@ def compile_function(
         if not inline:
             return getattr(math_dialect, name)(*values)
         value = math.expand(
-            name, list(values), slow_subnormals=slow_subnormals,
-            fused=host_target().fused if fused is None else fused,
-        )  # fmt: skip
+            name, list(values), slow_subnormals=slow_subnormals, fused=host_target().fused if fused is None else fused
+        )
         assert value is not None, f"no expansion of {name} for {element}"
         return value
 
@@ -115,7 +118,7 @@ def compile_function(
         module.operation.verify()
         PassManager.parse(LOWER).run(module.operation)
         text = llvm_dialect.translate_module_to_llvmir(module.operation)
-    with Module(text, host_target()) as compiled:
+    with LLVMModule(text, host_target()) as compiled:
         compiled.run(KERNEL)
         optimised = str(compiled)
         code, assembly = compiled.object_code(), compiled.assembly()

@@ -9,8 +9,8 @@ from profuse.dialect.ir.size_algebra import parse_dim
 from profuse.dialect.ir.symbolic import evaluate
 from profuse.dialect.mlir.context import context
 from profuse.executor.interpret.evaluate import Evaluator
+from profuse.lowering.cpu.cpu_stages import compile_linalg, compile_program
 from profuse.lowering.cpu.loader import load
-from profuse.lowering.cpu.stages import compile_linalg, compile_program
 from profuse.lowering.target import host_target
 
 DIALECTS = ("func", "arith", "math", "scf", "tensor", "linalg")

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from profuse.lowering.cpu import pool
+from profuse.lowering.cpu import kernel_threads
 from profuse.lowering.cpu.loader import set_library_threads
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import supports
 
 THREADS = (1, 2, 3, 7)
-needs_pool = pytest.mark.skipif(
-    not supports(host_target().triple), reason="no pool of threads on this system"
-)
+needs_pool = pytest.mark.skipif(not supports(host_target().triple), reason="no pool of threads on this system")
 
 
 @pytest.fixture(autouse=True)
-def one_thread_afterwards():
-    """Modules that import this leave one thread behind each test."""
+def one_thread_around():
+    """Modules that import this have one thread before and after each test."""
+    kernel_threads.use_threads(1)
     yield
-    pool.use_threads(1)
+    kernel_threads.use_threads(1)
 
 
 def on_threads(kernel, *args):
@@ -26,7 +25,7 @@ def on_threads(kernel, *args):
     set_library_threads(1)
     found = []
     for count in THREADS:
-        assert pool.use_threads(count)
+        assert kernel_threads.use_threads(count)
         found.append(kernel(*args))
     return found
 

@@ -13,10 +13,10 @@ import scipy_openblas32
 from graphs import Graph, tensor
 from native import built
 from profuse.dialect.ir.dtypes import F32, F64
-from profuse.lowering.cpu import pool
+from profuse.lowering.cpu import kernel_threads
 from profuse.lowering.cpu.loader import set_library_threads
 from profuse.lowering.cpu.pool_block import block
-from profuse.lowering.schedule.calls import ELEMENTS, FEW, ROWS
+from profuse.lowering.schedule.library_calls import ELEMENTS, FEW, ROWS
 from profuse.lowering.thread_pool import COLUMNS
 
 THREADS = (1, 2, 3, 4, 7)
@@ -26,10 +26,19 @@ LIBRARY = ctypes.CDLL(os.path.join(_FOLDER, _NAME))
 _LETTERS = {"f": ("s", ctypes.c_float), "d": ("d", ctypes.c_double)}
 # Type of elements, which operands are transposed, whether the right one is a vector.
 PRODUCTS = (
-    ("f8", (0, 0), False), ("f4", (0, 0), False), ("f4", (1, 0), True), ("f8", (1, 0), True),
-    ("f4", (1, 1), False), ("f8", (0, 1), False), ("f4", (0, 0), True), ("f8", (1, 0), False),
-    ("f4", (0, 1), False), ("f8", (0, 0), True), ("f4", (1, 0), False), ("f8", (1, 1), False),
-)  # fmt: skip
+    ("f8", (0, 0), False),
+    ("f4", (0, 0), False),
+    ("f4", (1, 0), True),
+    ("f8", (1, 0), True),
+    ("f4", (1, 1), False),
+    ("f8", (0, 1), False),
+    ("f4", (0, 0), True),
+    ("f8", (1, 0), False),
+    ("f4", (0, 1), False),
+    ("f8", (0, 0), True),
+    ("f4", (1, 0), False),
+    ("f8", (1, 1), False),
+)
 _ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
 
 
@@ -98,10 +107,7 @@ def parts(cases, seed=0):
     while done < cases:
         dtype, turned = rng.choice(["f4", "f8"]), rng.integers(0, 2, 2) == 1
         rows, shared, columns = (_size(rng, *b) for b in ((50, 700), (5, 1500), (5, 700)))
-        a, b = (
-            matrix(rng, rows, shared, dtype, turned[0]),
-            matrix(rng, shared, columns, dtype, turned[1]),
-        )
+        a, b = (matrix(rng, rows, shared, dtype, turned[0]), matrix(rng, shared, columns, dtype, turned[1]))
         cut, beta = _cut(rng, rows, ROWS), float(rng.integers(0, 2))
         if rows - cut < ROWS or min(cut, rows - cut) * shared * columns <= FEW:
             continue
@@ -111,9 +117,7 @@ def parts(cases, seed=0):
         call(a[:cut], b, two[:cut], beta)
         call(a[cut:], b, two[cut:], beta)
         if one.tobytes() != two.tobytes():
-            found.append(
-                f"rows {cut} of {dtype} {a.shape} @ {b.shape}, transposed {turned}, {beta}"
-            )
+            found.append(f"rows {cut} of {dtype} {a.shape} @ {b.shape}, transposed {turned}, {beta}")
         # Of a vector, and of columns, what is no multiple stays apart.
         x, size = rng.standard_normal(shared).astype(dtype), rows
         if turned[0] and dtype == "f4":
@@ -181,9 +185,9 @@ def on_threads(cases, seed=0):
             given = [x if x.flags.c_contiguous else x.T for x in (a, b)]
             results = []
             for count in THREADS:
-                pool.use_threads(count)
+                kernel_threads.use_threads(count)
                 results.append(made(*given)[0])
-            pool.use_threads(1)
+            kernel_threads.use_threads(1)
             what = f"{dtype} {a.shape} @ {b.shape}, transposed {turned}"
             if len({r.tobytes() for r in results}) > 1:
                 found.append(f"threads: {what}")

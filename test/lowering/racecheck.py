@@ -33,8 +33,8 @@ from profuse.dialect.ir.size_algebra import parse_dim
 from profuse.dialect.ir.symbolic import evaluate
 from profuse.lowering import thread_pool
 from profuse.lowering.abi import KernelABI
-from profuse.lowering.cpu.stages import compile_program
-from profuse.lowering.libllvm import Module
+from profuse.lowering.cpu.cpu_stages import compile_program
+from profuse.lowering.libllvm import LLVMModule
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import supports
 from profuse.lowering.thread_pool.text import pool_text
@@ -107,13 +107,9 @@ class Plant:
 
 
 PLANTED = (
+    Plant("a launch waits for nobody", (("br i1 %empty, label %free, label %pause", "br label %free"),)),
     Plant(
-        "a launch waits for nobody",
-        (("br i1 %empty, label %free, label %pause", "br label %free"),),
-    ),
-    Plant(
-        "threads leave without a release",
-        (("sub ptr %at_state, i64 1 release", "sub ptr %at_state, i64 1 monotonic"),),
+        "threads leave without a release", (("sub ptr %at_state, i64 1 release", "sub ptr %at_state, i64 1 monotonic"),)
     ),
     Plant(
         "a launch is opened without a release",
@@ -122,22 +118,20 @@ PLANTED = (
             ("i64 %generation, ptr %pool seq_cst", "i64 %generation, ptr %pool monotonic"),
         ),
     ),
-    Plant(
-        "two launches have the pool at once",
-        (("br i1 %mine, label %first, label %alone", "br label %first"),),
-    ),
-    Plant(
-        "the pool is let go without a release",
-        (("i64 0, ptr %at_busy release", "i64 0, ptr %at_busy monotonic"),),
-    ),
+    Plant("two launches have the pool at once", (("br i1 %mine, label %first, label %alone", "br label %first"),)),
+    Plant("the pool is let go without a release", (("i64 0, ptr %at_busy release", "i64 0, ptr %at_busy monotonic"),)),
     Plant(
         "chunks are taken twice",
-        (("%begin = atomicrmw add ptr %at_next, i64 %grain monotonic",
-          "%begin = load atomic i64, ptr %at_next monotonic, align 8\n"
-          "  %behind = add i64 %begin, %grain\n"
-          "  store atomic i64 %behind, ptr %at_next monotonic, align 8"),),
+        (
+            (
+                "%begin = atomicrmw add ptr %at_next, i64 %grain monotonic",
+                "%begin = load atomic i64, ptr %at_next monotonic, align 8\n"
+                "  %behind = add i64 %begin, %grain\n"
+                "  store atomic i64 %behind, ptr %at_next monotonic, align 8",
+            ),
+        ),
     ),
-)  # fmt: skip
+)
 
 
 def why_not() -> str:
@@ -180,9 +174,13 @@ def reports(rounds: int, plant: Plant | None = None, names: Sequence[str] = tupl
         objects.append(_object(_driver(abis, rounds)))
         program = _linked(objects, Path(folder))
         done = subprocess.run(
-            [program], capture_output=True, text=True, timeout=500, check=False,
+            [program],
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
             env={"TSAN_OPTIONS": f"exitcode={_FOUND} halt_on_error={int(plant is not None)}"},
-        )  # fmt: skip
+        )
     if done.returncode not in (0, _FOUND):
         raise AssertionError(f"it ended with {done.returncode}: {done.stderr[-2000:]}")
     assert (done.returncode == _FOUND) == ("WARNING: ThreadSanitizer" in done.stderr), done.stderr
@@ -206,7 +204,7 @@ def _planted(text: str, plant: Plant | None) -> str:
 def _object(text: str) -> bytes:
     """Instrumented object code of LLVM IR; no other pass runs."""
     text = re.sub(r"^(define .*?)( #\d+)? \{$", r"\1\2 sanitize_thread {", text, flags=re.M)
-    with Module(text, host_target()) as module:
+    with LLVMModule(text, host_target()) as module:
         module.run(_INSTRUMENT)
         return module.object_code()
 
@@ -244,15 +242,20 @@ def _driver(abis: dict[str, KernelABI], rounds: int) -> str:
         for k, job in enumerate(jobs)
     )
     joined = "".join(
-        f"  %id_{k} = load i64, ptr %at_{k}\n"
-        f"  %j{k} = call i32 @pthread_join(i64 %id_{k}, ptr null)\n"
+        f"  %id_{k} = load i64, ptr %at_{k}\n  %j{k} = call i32 @pthread_join(i64 %id_{k}, ptr null)\n"
         for k in range(len(jobs))
     )
     return _PROGRAM.format(
-        pool=thread_pool.POOL, words=thread_pool.WORDS, values=", ".join(words),
-        wanted=thread_pool.WANTED, helpers=_HELPERS, jobs=len(jobs), spawned=spawned,
-        joined=joined, data="\n".join(data),
-    )  # fmt: skip
+        pool=thread_pool.POOL,
+        words=thread_pool.WORDS,
+        values=", ".join(words),
+        wanted=thread_pool.WANTED,
+        helpers=_HELPERS,
+        jobs=len(jobs),
+        spawned=spawned,
+        joined=joined,
+        data="\n".join(data),
+    )
 
 
 def _job(entry: str, caller: int, abi: KernelABI, rounds: int) -> list[str]:
@@ -262,10 +265,7 @@ def _job(entry: str, caller: int, abi: KernelABI, rounds: int) -> list[str]:
 
     def array(side: str, dims: Sequence[str]) -> None:
         count = int(np.prod([evaluate(parse_dim(d), _SIZES) for d in dims], initial=1))
-        slots.append(
-            f"i64 ptrtoint (ptr getelementptr (float, ptr @{side}_{own}, i64 {counts[side]}) "
-            "to i64)"
-        )
+        slots.append(f"i64 ptrtoint (ptr getelementptr (float, ptr @{side}_{own}, i64 {counts[side]}) to i64)")
         counts[side] += -(-count // 16) * 16
 
     for side, specs in (("in", abi.inputs), ("out", abi.outputs)):

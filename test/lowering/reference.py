@@ -141,11 +141,7 @@ def run_op(op, *args, types=None, symbols=None, violates=False, **attrs):
 def run_lowering(lower, result, *args, types=None, symbols=None):
     """``lower(b, *tensors)`` on arrays; ``result``: the type it gives."""
     types = types or [type_of(a) for a in args]
-    result = (
-        result
-        if isinstance(result, TensorType)
-        else TensorType(dtype_of(np.dtype(result[0])), result[1])
-    )
+    result = result if isinstance(result, TensorType) else TensorType(dtype_of(np.dtype(result[0])), result[1])
 
     class Lowered(Op):
         out = OpResult()

@@ -31,10 +31,12 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
     "a_hook_that_removes_one_of_a_later_node": ("notes", _REMOVED),
     "hooks_removed_by_a_neighbour": ("notes", _REMOVED),
     "a_backward_run_to_the_same_leaf_in_a_hook": (
-        "notes", "torch loses what the hook has added; ours adds to it, as eager tapes do"
+        "notes",
+        "torch loses what the hook has added; ours adds to it, as eager tapes do",
     ),
     "hooks_that_return_something_else_are_refused": (
-        "notes", "torch takes a gradient of another shape from a hook; ours refuses it, as eager"
+        "notes",
+        "torch takes a gradient of another shape from a hook; ours refuses it, as eager",
     ),
     "batches_with_gradients_kept": ("captures", _KEPT),
     "gradients_of_several_micro_batches": ("captures", _KEPT),
@@ -42,12 +44,11 @@ DIFFERENCES: dict[str, tuple[str, str]] = {
     "threads_that_share_a_leaf": ("captures", _KEPT),
     "everything_at_once": ("captures", _KEPT),
     "a_number_that_changes_with_each_step": (
-        "captures", "numbers are constants until they change, as sizes are (R4.9)"
+        "captures",
+        "numbers are constants until they change, as sizes are (R4.9)",
     ),
-    "gradients_of_gradients_in_the_region": (
-        "captures", "runs with create_graph are eager (R4.6)"
-    ),
-}  # fmt: skip
+    "gradients_of_gradients_in_the_region": ("captures", "runs with create_graph are eager (R4.6)"),
+}
 """Where captured runs of ours and torch's differ: in notes or captures, and why."""
 
 

@@ -158,11 +158,7 @@ def an_exponent_that_changes_with_each_step(t, note):
 
 @scenario
 def numbers_that_a_function_of_ones_own_saves(t, note):
-    scaled = t.function(
-        "Scaled",
-        lambda x, k: (x * k, (x, k, 2 * k)),
-        lambda saved, g: (g * saved[1] + saved[2], None),
-    )
+    scaled = t.function("Scaled", lambda x, k: (x * k, (x, k, 2 * k)), lambda saved, g: (g * saved[1] + saved[2], None))
     x = t.leaf(1, 2)
     for k in range(4):
         with t.step():
@@ -335,9 +331,7 @@ def arrays_that_are_packed(t, note):
     x = t.leaf(1, 2)
     for k in range(3):
         with t.step():
-            with t.saved_hooks(
-                lambda a: (note("pack"), a)[1], lambda a, k=k: (note(["unpack", k]), a)[1]
-            ):
+            with t.saved_hooks(lambda a: (note("pack"), a)[1], lambda a, k=k: (note(["unpack", k]), a)[1]):
                 y = t.exp(x) * x
             y.sum().backward()
         note(x.grad)

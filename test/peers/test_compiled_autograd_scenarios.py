@@ -80,30 +80,45 @@ def _near(a, b):
     return type(a) is type(b) and a == b
 
 
-EAGER = {
-    "a_hook_that_adds_a_post_accumulate_hook": "hooks that are added in a run count from the next",
-}
+EAGER = {"a_hook_that_adds_a_post_accumulate_hook": "hooks that are added in a run count from the next"}
 """Scenarios in which the two eager tapes differ, and why."""
 
 
 # --- labels of nodes ------------------------------------------------------------------------------
 
-_ORDER = (
-    "torch's captured runs take the edge that was met last first; ours take nodes as eager runs"
-)
-_OPS = (
-    "other operations, or other names: square for power, pick for select, a conform before a write"
-)
+_ORDER = "torch's captured runs take the edge that was met last first; ours take nodes as eager runs"
+_OPS = "other operations, or other names: square for power, pick for select, a conform before a write"
 _LEAVES = "torch captures the leaves of gradients that are handed back"
-LABELS = dict.fromkeys((
-    "nodes_of_a_diamond", "the_branch_that_was_made_last_runs_first", "detached_parts",
-    "posthooks_replace_what_the_node_has_computed", "a_hook_that_adds_a_post_accumulate_hook",
-    "gradients_are_not_shared_between_leaves", "a_function_that_gives_no_gradient_for_an_argument",
-), _ORDER) | dict.fromkeys((
-    "hooks_around_a_write", "another_axis", "gradients_of_gradients",
-    "gradients_of_gradients_in_the_region", "slices_and_rows", "transposes_and_reshapes",
-    "writes_in_place", "writes_into_views", "joined_and_chosen_elements",
-), _OPS) | dict.fromkeys(("gradients_that_are_wanted", "two_roots_at_once"), _LEAVES)  # fmt: skip
+LABELS = (
+    dict.fromkeys(
+        (
+            "nodes_of_a_diamond",
+            "the_branch_that_was_made_last_runs_first",
+            "detached_parts",
+            "posthooks_replace_what_the_node_has_computed",
+            "a_hook_that_adds_a_post_accumulate_hook",
+            "gradients_are_not_shared_between_leaves",
+            "a_function_that_gives_no_gradient_for_an_argument",
+            "gradients_of_hooks_are_those_of_their_place",
+        ),
+        _ORDER,
+    )
+    | dict.fromkeys(
+        (
+            "hooks_around_a_write",
+            "another_axis",
+            "gradients_of_gradients",
+            "gradients_of_gradients_in_the_region",
+            "slices_and_rows",
+            "transposes_and_reshapes",
+            "writes_in_place",
+            "writes_into_views",
+            "joined_and_chosen_elements",
+        ),
+        _OPS,
+    )
+    | dict.fromkeys(("gradients_that_are_wanted", "two_roots_at_once"), _LEAVES)
+)
 """Scenarios in which labels of nodes, or the order of hooks in the graph, differ, and why."""
 _NAMES = {"mm": "matmul", "accumulategrad": "accumulate_grad"}
 

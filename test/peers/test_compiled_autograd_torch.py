@@ -27,9 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 # Both refuse arrays that retain their gradient (R4.6).
 REFUSED = {
-    "all_kinds_of_hooks_in_order", "retained_gradients", "retained_gradients_add_up",
-    "retained_gradients_come_after_hooks", "retained_gradients_of_written_arrays",
-}  # fmt: skip
+    "all_kinds_of_hooks_in_order",
+    "retained_gradients",
+    "retained_gradients_add_up",
+    "retained_gradients_come_after_hooks",
+    "retained_gradients_of_written_arrays",
+}
 
 
 def interpreted(made: Any) -> Any:
@@ -207,17 +210,14 @@ def _by_torch(fn: Program) -> Any:
         return graph
 
     found = _steps(
-        Torchs, fn, lambda: theirs._enable(compiler, dynamic=False),
-        lambda: counters["compiled_autograd"]["captures"],
-    )  # fmt: skip
+        Torchs, fn, lambda: theirs._enable(compiler, dynamic=False), lambda: counters["compiled_autograd"]["captures"]
+    )
     return (*found, graphs)
 
 
 def _by_us(fn: Program) -> Any:
     state = pf.compiled_autograd.state
-    return _steps(
-        Ours, fn, lambda: pf.compiled_autograd(interpreted), lambda: state().captures
-    )  # fmt: skip
+    return _steps(Ours, fn, lambda: pf.compiled_autograd(interpreted), lambda: state().captures)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

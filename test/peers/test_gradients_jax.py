@@ -62,12 +62,8 @@ def test_kernels_of_the_benchmarks(name):
     if not floats:
         pytest.skip("a kernel of integers")
     ours, theirs = libraries.profuse_library(), libraries.jax_library()
-    wanted, slopes = jax.value_and_grad(
-        lambda *a: weighed(case.kernel.fn(theirs, *a)), argnums=floats
-    )(*args)
-    value, grads = pf.value_and_grad(
-        lambda *a: weighed(case.kernel.fn(ours, *a)), wrt=floats, profiled_runs=9
-    )(*args)
+    wanted, slopes = jax.value_and_grad(lambda *a: weighed(case.kernel.fn(theirs, *a)), argnums=floats)(*args)
+    value, grads = pf.value_and_grad(lambda *a: weighed(case.kernel.fn(ours, *a)), wrt=floats, profiled_runs=9)(*args)
     np.testing.assert_allclose(value, wanted, rtol=1e-9)
     for g, s in zip(grads, slopes, strict=True):
         # Of a real loss by a complex number JAX gives the conjugate.
@@ -79,17 +75,13 @@ def test_random_functions(seed):
     made = function(seed)
     f, every = made.compiled(), tuple(range(len(made.args)))
     try:
-        wanted, slopes = jax.value_and_grad(lambda *a: f(jnp, jax.lax, *a), argnums=every)(
-            *made.args
-        )
+        wanted, slopes = jax.value_and_grad(lambda *a: f(jnp, jax.lax, *a), argnums=every)(*made.args)
     except (TypeError, ValueError) as error:
         pytest.skip(f"JAX: {error}")
     if not all(np.isfinite(s).all() for s in slopes):
         pytest.skip("JAX's gradient is not finite: a norm or a deviation is 0")
     try:
-        value, grads = pf.value_and_grad(lambda *a: f(np, Plain, *a), wrt=every, profiled_runs=9)(
-            *made.args
-        )
+        value, grads = pf.value_and_grad(lambda *a: f(np, Plain, *a), wrt=every, profiled_runs=9)(*made.args)
     except TraceError as error:
         assert "cross of vectors of two" in str(error)
         return
@@ -104,9 +96,7 @@ def test_published_programs(name):
     program = PROGRAMS[name]
     first, *rest = program.args
     wanted, slopes = jax.value_and_grad(lambda p: program.fn(jnp, jax.lax, p, *rest))(first)
-    value, grads = pf.value_and_grad(lambda *a: program.fn(np, pf, *a), profiled_runs=9)(
-        *program.args
-    )
+    value, grads = pf.value_and_grad(lambda *a: program.fn(np, pf, *a), profiled_runs=9)(*program.args)
     np.testing.assert_allclose(value, wanted, rtol=1e-9)
     for g, s in zip(jax.tree.leaves(grads), jax.tree.leaves(slopes), strict=True):
         np.testing.assert_allclose(g, s, rtol=1e-7, atol=1e-10)

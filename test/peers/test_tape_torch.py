@@ -58,9 +58,7 @@ class Ours:
 class Torchs:
     """What scenarios call, by torch."""
 
-    exp, sin, tanh, where, concatenate = (
-        torch.exp, torch.sin, torch.tanh, torch.where, torch.cat,
-    )  # fmt: skip
+    exp, sin, tanh, where, concatenate = (torch.exp, torch.sin, torch.tanh, torch.where, torch.cat)
     stack, log = torch.stack, torch.log
     no_grad, enable_grad = torch.no_grad, torch.enable_grad
     saved_hooks = staticmethod(torch.autograd.graph.saved_tensors_hooks)
@@ -306,8 +304,13 @@ def parts_that_are_not_run_do_not_call_hooks(t, note):
 # --- retention ------------------------------------------------------------------------------------
 
 
-@each(exp=lambda t, x: t.exp(x), mul=lambda t, x: x * x, tanh=lambda t, x: t.tanh(x),
-      division=lambda t, x: 1 / x, power=lambda t, x: x**3)  # fmt: skip
+@each(
+    exp=lambda t, x: t.exp(x),
+    mul=lambda t, x: x * x,
+    tanh=lambda t, x: t.tanh(x),
+    division=lambda t, x: 1 / x,
+    power=lambda t, x: x**3,
+)
 def a_second_backward_fails(t, note, f):
     x = t.leaf(1, 2)
     y = f(t, x).sum()
@@ -356,10 +359,17 @@ def leaves_alone_are_in_two_graphs(t, note):
 # --- higher orders --------------------------------------------------------------------------------
 
 
-@each(exp=lambda t, x: t.exp(x), sin=lambda t, x: t.sin(x), tanh=lambda t, x: t.tanh(x),
-      product=lambda t, x: x * x * x, quotient=lambda t, x: 1 / (x + 2), power=lambda t, x: x**4,
-      log=lambda t, x: t.log(x), chosen=lambda t, x: t.where(x > 1, x * x, x),
-      maximum=lambda t, x: x * x[0])  # fmt: skip
+@each(
+    exp=lambda t, x: t.exp(x),
+    sin=lambda t, x: t.sin(x),
+    tanh=lambda t, x: t.tanh(x),
+    product=lambda t, x: x * x * x,
+    quotient=lambda t, x: 1 / (x + 2),
+    power=lambda t, x: x**4,
+    log=lambda t, x: t.log(x),
+    chosen=lambda t, x: t.where(x > 1, x * x, x),
+    maximum=lambda t, x: x * x[0],
+)
 def three_orders(t, note, f):
     x = t.leaf(0.7, 1.3)
     y = f(t, x).sum()
@@ -674,8 +684,13 @@ def retaining_the_gradient_of_a_leaf(t, note):
 # --- writes and versions --------------------------------------------------------------------------
 
 
-@each(mul=lambda t, y: y * y, exp=lambda t, y: t.exp(y), sin=lambda t, y: t.sin(y),
-      power=lambda t, y: y**3, log=lambda t, y: t.log(y))  # fmt: skip
+@each(
+    mul=lambda t, y: y * y,
+    exp=lambda t, y: t.exp(y),
+    sin=lambda t, y: t.sin(y),
+    power=lambda t, y: y**3,
+    log=lambda t, y: t.log(y),
+)
 def a_write_to_a_saved_operand(t, note, f):
     x = t.leaf(1, 2)
     y = x * 1
@@ -684,9 +699,16 @@ def a_write_to_a_saved_operand(t, note, f):
     note(fails(z.backward))
 
 
-@each(add=lambda t, y: y + 1, sub=lambda t, y: 1 - y, scale=lambda t, y: y * 2,
-      neg=lambda t, y: -y, total=lambda t, y: y.sum(), reshaped=lambda t, y: y.reshape(2, 1) + 0,
-      exp=lambda t, y: t.exp(y), tanh=lambda t, y: t.tanh(y))  # fmt: skip
+@each(
+    add=lambda t, y: y + 1,
+    sub=lambda t, y: 1 - y,
+    scale=lambda t, y: y * 2,
+    neg=lambda t, y: -y,
+    total=lambda t, y: y.sum(),
+    reshaped=lambda t, y: y.reshape(2, 1) + 0,
+    exp=lambda t, y: t.exp(y),
+    tanh=lambda t, y: t.tanh(y),
+)
 def a_write_to_an_operand_that_is_not_saved(t, note, f):
     x = t.leaf(1, 2)
     y = x * 1
@@ -758,8 +780,12 @@ def an_update_between_forward_and_backward(t, note):
     note(fails(y.backward))
 
 
-@each(add=lambda y, x: y.__iadd__(x), sub=lambda y, x: y.__isub__(x), mul=lambda y, x:
-      y.__imul__(x), div=lambda y, x: y.__itruediv__(x))  # fmt: skip
+@each(
+    add=lambda y, x: y.__iadd__(x),
+    sub=lambda y, x: y.__isub__(x),
+    mul=lambda y, x: y.__imul__(x),
+    div=lambda y, x: y.__itruediv__(x),
+)
 def in_place_operators(t, note, f):
     x, w = t.leaf(1, 2), t.leaf(3, 5)
     y = x + 0

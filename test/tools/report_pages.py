@@ -9,9 +9,9 @@ from pathlib import Path
 
 import profuse as pf
 from profuse.executor.explain.state import Specialization
-from profuse.executor.observe.timeline import GAINS, Call
+from profuse.executor.observe.timeline import GAINS, TimedCall
 from profuse.executor.settings.events import Event
-from profuse.tools.report.model import Compile, Function, Kernel, Run, Setting, Step
+from profuse.tools.report.model import CompiledGraph, FunctionReport, KernelReport, Run, Setting, Step
 
 SCRIPT = """
 import sys, threading
@@ -88,31 +88,39 @@ class Page(HTMLParser):
 
 
 def start(folder: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == expect, done.stderr
     return done
 
 
-HOSTILE = (
-    "</script></style><script>alert(1)</script><img src=x onerror=\"x\" a='b'>&${title}\x00\u202e"
-)
+HOSTILE = "</script></style><script>alert(1)</script><img src=x onerror=\"x\" a='b'>&${title}\x00\u202e"
 
 
 def hostile_run() -> Run:
     """A run of which every text is hostile."""
     h = HOSTILE
-    call = Call(1, h, 0, 1000, 7, "optimized", dict.fromkeys(GAINS, 1), h)
+    call = TimedCall(1, h, 0, 1000, 7, "optimized", dict.fromkeys(GAINS, 1), h)
     step = Step(h, 0.1, f"{h}\nsame", f"{h}x\nsame\n{h}")
-    kernel = Kernel(h, 10, 1, {h: 0.1}, {"asm": h, h: h})
-    compiled = Compile(h, h, 0.1, {h: 0.1}, False, h, (step,), (kernel,), h)
+    kernel = KernelReport(h, 10, 1, {h: 0.1}, {"asm": h, h: h})
+    compiled = CompiledGraph(h, h, 0.1, {h: 0.1}, False, h, (step,), (kernel,), h)
     spec = Specialization(h, h, 1, (h,), 1, 1, 0.1, 10, h, 0.1, 0, h)
-    function = Function(
-        1, h, h, "optimized", pf.counters(), (call,), (spec,), (compiled,), h, (h,)
-    )  # fmt: skip
+    function = FunctionReport(1, h, h, "optimized", pf.counters(), (call,), (spec,), (compiled,), h, (h,))
     event = Event(h, h, h, 0.1, {h: h}, 0.0, 7)
     return Run(
-        h, h, 0.0, 1.0, True, 1, (function,), ((0.1, call),), ((0.2, event),), {7: h},
-        pf.counters(), (Setting(h, h, "", h),), {h: h}, h, h, (h,),
-    )  # fmt: skip
+        h,
+        h,
+        0.0,
+        1.0,
+        True,
+        1,
+        (function,),
+        ((0.1, call),),
+        ((0.2, event),),
+        {7: h},
+        pf.counters(),
+        (Setting(h, h, "", h),),
+        {h: h},
+        h,
+        h,
+        (h,),
+    )

@@ -35,6 +35,7 @@ def exact(case: Case) -> tuple:
         return leaves(case.kernel.plain(libraries.numpy_library(), *case.exact_args()))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "dtype", "mode"), PAIRS)
 def test_kernels_compute_what_numpy_computes(name, dtype, mode):
     case = Case(KERNELS[name], dtype, TINY)
@@ -77,8 +78,7 @@ def test_numexpr_gets_one_expression():
     args = Case(KERNELS["huber"], "f32", TINY).args()
     values = {f"a{k}": a for k, a in enumerate(args)}
     made = KERNELS["huber"].fn(
-        libraries.numexpr_library(),
-        *(libraries.Expression(n, values, args[0].dtype) for n in list(values)),
+        libraries.numexpr_library(), *(libraries.Expression(n, values, args[0].dtype) for n in list(values))
     )
     scope = values | {"where": np.where, "abs": np.abs}
     found = eval(made.text, scope)
@@ -88,10 +88,16 @@ def test_numexpr_gets_one_expression():
 
 def test_a_row_is_marked_by_its_worst_peer():
     row = {
-        "kernel": "k", "dtype": "f32", "size": "cache", "threads": 1, "skipped": {}, "steady": {},
+        "kernel": "k",
+        "dtype": "f32",
+        "size": "cache",
+        "threads": 1,
+        "skipped": {},
+        "steady": {},
         "seconds": {"ours": [1e-6] * 3, "jax": [5e-7] * 3},
-        "ratios": {"jax": [0.5] * 3, "numpy": [3.0] * 3}, "roof": {"seconds": 5e-7},
-    }  # fmt: skip
+        "ratios": {"jax": [0.5] * 3, "numpy": [3.0] * 3},
+        "roof": {"seconds": 5e-7},
+    }
     assert tables.mark(row) == "<<"
     assert tables.against_best(row) == 0.5
     assert "50%" in tables.line(row, ["ours", "numpy", "jax"])
@@ -108,9 +114,20 @@ def test_a_run_goes_on_with_its_file(tmp_path):
     """What the file has is not measured again; the systems run in processes of their own."""
     file = tmp_path / "out.json"
     command = [
-        sys.executable, str(BENCH / "kernels.py"), "--only", "^(huber|scatter_add) f32",
-        "--sizes", "6x24", "--rounds", "2", "--peers", "numpy", "--json", str(file), "--no-dynamic",
-    ]  # fmt: skip
+        sys.executable,
+        str(BENCH / "kernels.py"),
+        "--only",
+        "^(huber|scatter_add) f32",
+        "--sizes",
+        "6x24",
+        "--rounds",
+        "2",
+        "--peers",
+        "numpy",
+        "--json",
+        str(file),
+        "--no-dynamic",
+    ]
 
     def run(*more: str) -> str:
         done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=120)
@@ -130,9 +147,7 @@ def test_a_run_goes_on_with_its_file(tmp_path):
 def test_products_are_measured_beside_the_library(tmp_path):
     file = tmp_path / "out.json"
     command = [sys.executable, str(BENCH / "products.py"), "--only", "f64 100x100x100"]
-    done = subprocess.run(
-        [*command, "--rounds", "3", "--json", str(file)], capture_output=True, text=True
-    )
+    done = subprocess.run([*command, "--rounds", "3", "--json", str(file)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == ["product", "scaled", "layer", "gram"]
@@ -144,9 +159,17 @@ def test_loops_are_compared_with_calls(tmp_path):
     """One kernel for all rounds of few elements, and the values of calls."""
     file = tmp_path / "out.json"
     command = [
-        sys.executable, str(BENCH / "rounds.py"), "--only", "^(huber|histogram|all_finite)$",
-        "--sizes", "6x24", "--rounds", "2", "--json", str(file),
-    ]  # fmt: skip
+        sys.executable,
+        str(BENCH / "rounds.py"),
+        "--only",
+        "^(huber|histogram|all_finite)$",
+        "--sizes",
+        "6x24",
+        "--rounds",
+        "2",
+        "--json",
+        str(file),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^  .*one kernel$", done.stdout, re.M)) == 3

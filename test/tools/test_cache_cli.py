@@ -7,10 +7,10 @@ import os
 import time
 
 import pytest
-from profuse.executor.compile.cache import key
+from profuse.executor.compile.cache import cache_key
+from profuse.executor.compile.cache.cache_key import Key, key_of
 from profuse.executor.compile.cache.codec import to_sections
-from profuse.executor.compile.cache.entry import Entry
-from profuse.executor.compile.cache.key import Key, key_of
+from profuse.executor.compile.cache.entry import CacheEntry
 from profuse.executor.compile.cache.store import Store
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileRequest
@@ -31,7 +31,7 @@ def store(tmp_path):
         made = key_of(CompileRequest(f"{IR}// {number}", "required", Target("t", "c")))
         if label == "third":
             made = Key({**made.parts, "numpy": "1.0"})
-        found.put(Entry(made, label, time.time(), {**sections, "object:k": b"code"}), 1 << 30)
+        found.put(CacheEntry(made, label, time.time(), {**sections, "object:k": b"code"}), 1 << 30)
     with knobs.override(cache_dir=str(found.root)):
         yield found
 
@@ -91,7 +91,7 @@ def test_verify(store, capsys):
 
 def test_verify_reads_what_the_checksums_cover(store, capsys):
     """An entry can be whole, and make no sense all the same."""
-    store.put(Entry(Key({"ir": "x"}), "odd", 0.0, {"result": b"{}"}), 1 << 30)
+    store.put(CacheEntry(Key({"ir": "x"}), "odd", 0.0, {"result": b"{}"}), 1 << 30)
     status, out, _ = run(capsys, "verify")
     assert (status, "KeyError: 'places'" in out) == (1, True)
 
@@ -126,7 +126,7 @@ def test_prune_deletes_what_other_versions_have_stored(store, capsys, monkeypatc
     _, *others = store.files()
     assert in_json(capsys, "prune", "--outdated")[1]["deleted"] == 1
     assert [file.path for file in store.files()] == [file.path for file in others]
-    monkeypatch.setattr(key, "sources", lambda: "edited")
+    monkeypatch.setattr(cache_key, "sources", lambda: "edited")
     assert in_json(capsys, "prune", "--outdated")[1]["deleted"] == 2
 
 

@@ -14,17 +14,13 @@ sys.path.append(str(Path(__file__).parents[2] / "bench"))
 from programs import PROGRAMS
 
 # What no graph holds yet, by what stands in the way.
-IN_PYTHON = {
-    "double_pendulum": "attributes that rounds change",
-}  # fmt: skip
+IN_PYTHON = {"double_pendulum": "attributes that rounds change"}
 
 # Programs whose calls raise an exception: Python runs them again, and no tier is reached.
 RAISING = {"a_check_that_fails_at_once", "a_check_that_fails_late"}
 
 # Loops that stay out of kernels, by what stands in the way; calls of all others are native.
-IN_THE_PLAN = {
-    "fft_by_halves": "an array of changing shape",
-}  # fmt: skip
+IN_THE_PLAN = {"fft_by_halves": "an array of changing shape"}
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +56,7 @@ def same(ours, theirs, tolerance, where=""):
         assert ours == theirs, where
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_do_what_they_do_without_jit(name):
     program, made = PROGRAMS[name], []

@@ -54,9 +54,7 @@ def test_worst_rows_and_refusals_are_shown():
     text = blocks.kernels(found)
     for cores in {row["threads"] for row in found["rows"].values()}:
         rows = [r for r in found["rows"].values() if r["threads"] == cores and r.get("ratios")]
-        slowest = min(
-            rows, key=lambda r: min(q[1] for s, q in r["ratios"].items() if "ours" not in s)
-        )
+        slowest = min(rows, key=lambda r: min(q[1] for s, q in r["ratios"].items() if "ours" not in s))
         assert f"| `{slowest['kernel']}` |" in text
     for row in found["rows"].values():
         if "ours" in row["skipped"]:
@@ -83,9 +81,8 @@ def test_a_page_without_a_place_is_an_error(tmp_path):
 
 def test_check_tells_a_stale_page(tmp_path, monkeypatch):
     done = subprocess.run(
-        [sys.executable, str(BENCH / "readme.py"), "--check"], capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, str(BENCH / "readme.py"), "--check"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     stale = results("gradients")
     next(iter(stale["rows"].values()))["ratios"]["jax"] = [7.1, 7.2, 7.3]
@@ -97,8 +94,7 @@ def test_check_tells_a_stale_page(tmp_path, monkeypatch):
 def test_aims_are_judged_by_medians():
     def row(**ratios: list[float]) -> dict:
         given = {name.replace("_", "-"): q for name, q in ratios.items()}
-        return {"kernel": "gelu_gradient", "dtype": "f32", "size": "1024x1024", "threads": 1,
-                "ratios": given}  # fmt: skip
+        return {"kernel": "gelu_gradient", "dtype": "f32", "size": "1024x1024", "threads": 1, "ratios": given}
 
     fast = list(gradients.judged([row(by_hand=[0.97, 0.98, 1.0], jax=[2.0, 2.5, 2.6])]))
     assert [line.rsplit(", ", 1)[1] for line in fast] == ["met", "met"]

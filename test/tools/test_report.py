@@ -21,9 +21,7 @@ def test_every_function_is_there(page):
     names = [t for t in page.texts["span"] if t in ("softmax", "spectrum", "keyed", "packs")]
     assert set(names) == {"softmax", "spectrum", "keyed", "packs"}
     headings = page.texts["h3"]
-    for heading in (
-        "Calls", "In words", "Specialisations", "What compiling took", "Passes", "Kernels"
-    ):  # fmt: skip
+    for heading in ("Calls", "In words", "Specialisations", "What compiling took", "Passes", "Kernels"):
         assert headings.count(heading) == 4
     for heading in ("Timeline", "Events", "Settings and versions", "Worth a look"):
         assert heading in page.texts["h2"]
@@ -38,9 +36,7 @@ def test_calls_with_tier_time_and_compiles(page):
     assert "profiling" in text
     assert "fallback" in text
     titles = page.texts["title"]
-    assert any(
-        re.fullmatch(r"Call 2: [\d.]+ m?s, first with newly compiled code", t) for t in titles
-    )
+    assert any(re.fullmatch(r"Call 2: [\d.]+ m?s, first with newly compiled code", t) for t in titles)
     lanes = page.texts["div"]
     assert {"calls, MainThread", "calls, a <worker>", "compiles, a <worker>"} <= set(lanes)
 
@@ -180,9 +176,7 @@ def test_what_is_refused_before_the_script_runs(arguments, said, capsys):
 
 
 def test_a_script_that_fails_has_a_page_too(report_folder):
-    done = start(
-        report_folder, "-m", "profuse.tools.report.cli", "script.py", "fail", "--now", expect=1
-    )  # fmt: skip
+    done = start(report_folder, "-m", "profuse.tools.report.cli", "script.py", "fail", "--now", expect=1)
     assert "KeyError: '<b>no such key</b>'" in done.stderr
     assert "runpy" not in done.stderr
     text = (report_folder / "report.html").read_text("utf-8")
@@ -219,12 +213,8 @@ assert launches == 2, launches  # making a report runs nothing
 def test_from_inside_of_a_process(tmp_path):
     (tmp_path / "inside.py").write_text(INSIDE, "utf-8")
     start(tmp_path, "inside.py")
-    plain, traced = (
-        Page((tmp_path / name).read_text("utf-8")) for name in ("plain.html", "traced.html")
-    )
-    assert "Calls are recorded inside of “with pf.trace()”, and by profuse-report." in plain.text(
-        "p"
-    )
+    plain, traced = (Page((tmp_path / name).read_text("utf-8")) for name in ("plain.html", "traced.html"))
+    assert "Calls are recorded inside of “with pf.trace()”, and by profuse-report." in plain.text("p")
     assert "\tretq" in plain.text("pre")
     assert "1 kernel launch" in traced.text("td")
     assert traced.texts["h1"] == ["my run"]

@@ -12,21 +12,32 @@ import pytest
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), "")
-needs_browser = pytest.mark.skipif(
-    not BROWSER, reason=f"none of {', '.join(BROWSERS)} is installed"
-)
+needs_browser = pytest.mark.skipif(not BROWSER, reason=f"none of {', '.join(BROWSERS)} is installed")
 
 
 def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess:
     sandbox = ["--no-sandbox"] if os.getuid() == 0 else []
     return subprocess.run(
         [
-            BROWSER, "--headless", *sandbox, "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--hide-scrollbars", f"--user-data-dir={profile}", *options, page.as_uri(),
+            BROWSER,
+            "--headless",
+            *sandbox,
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            f"--user-data-dir={profile}",
+            *options,
+            page.as_uri(),
         ],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
 
 
 @needs_browser
@@ -44,9 +55,12 @@ def test_screenshots(report_path, tmp_path):
     for scheme in ("1", "0"):
         picture = tmp_path / f"{scheme}.png"
         browse(
-            report_path, tmp_path / "profile", f"--screenshot={picture}", "--window-size=1280,1600",
+            report_path,
+            tmp_path / "profile",
+            f"--screenshot={picture}",
+            "--window-size=1280,1600",
             f"--blink-settings=preferredColorScheme={scheme}",
-        )  # fmt: skip
+        )
         pictures.append(picture.read_bytes())
     for data in pictures:
         assert data[:8] == b"\x89PNG\r\n\x1a\n"

@@ -44,9 +44,7 @@ def test_every_text_of_a_run_is_shown():
     seen: list[str] = []
     page = render(mark(hostile_run(), "run"))
     # A kernel's guard says which kernels it has; IR after a pass is compared with what was before.
-    missing = [
-        s for s in seen if s not in page and ".kernels0]" not in s and "calls0.name" not in s
-    ]
+    missing = [s for s in seen if s not in page and ".kernels0]" not in s and "calls0.name" not in s]
     assert missing == []
 
 

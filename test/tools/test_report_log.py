@@ -54,15 +54,7 @@ def test_its_page_says_nothing_of_what_a_log_lacks(log, tmp_path, capsys):
 def test_torn_lines_and_other_text_are_counted_and_left_out(log):
     whole = from_log(log)
     event = json.loads(log.read_text("utf-8").splitlines()[-1])
-    odd = [
-        "{",
-        "[]",
-        "7",
-        "{}",
-        json.dumps(event | {"time": "now"}),
-        "\udc80",
-        '{"kind": "process"}',
-    ]
+    odd = ["{", "[]", "7", "{}", json.dumps(event | {"time": "now"}), "\udc80", '{"kind": "process"}']
     odd.append(json.dumps({"kind": "process", "details": {"knobs": 1}}))
     with open(log, "a", encoding="utf-8", errors="surrogateescape") as file:
         file.write("\n".join(odd))
@@ -87,9 +79,16 @@ def test_events_of_several_processes(log):
 @pytest.mark.parametrize("tier", ["simple", "made up", ["odd"], None])
 def test_any_tier_can_be_shown(log, tier):
     event = {
-        "time": 1.0, "level": "info", "kind": "tier", "function": "odd", "reason": "",
-        "seconds": None, "pid": 1, "thread": 1, "details": {"tier": tier},
-    }  # fmt: skip
+        "time": 1.0,
+        "level": "info",
+        "kind": "tier",
+        "function": "odd",
+        "reason": "",
+        "seconds": None,
+        "pid": 1,
+        "thread": 1,
+        "details": {"tier": tier},
+    }
     log.write_text(json.dumps(event), "utf-8")
     Page(render(from_log(log)))
 

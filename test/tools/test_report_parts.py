@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profuse.executor.compile.timings import _ORDER
-from profuse.executor.observe.timeline import Call
+from profuse.executor.observe.timeline import TimedCall
 from profuse.executor.settings.events import Event
 from profuse.tools.quantities import duration, plural, size
 from profuse.tools.report.calls import KINDS, chart, errors, gains, kind_of, stretches
@@ -21,12 +21,10 @@ from profuse.tools.report.compiles import MAX_LINES, source, stages_of
 from profuse.tools.report.diff import CONTEXT, side_by_side
 from profuse.tools.report.diff import MAX_LINES as MOST
 from profuse.tools.report.markup import MARKUP
-from profuse.tools.report.model import Compile
+from profuse.tools.report.model import CompiledGraph
 from report_pages import Page, hostile_run
 
-LINES = st.lists(
-    st.sampled_from(["%0 = a.b(%1)", "%1 = a.b(%2)", "%2 = c.d", "}", ""]), max_size=30
-)
+LINES = st.lists(st.sampled_from(["%0 = a.b(%1)", "%1 = a.b(%2)", "%2 = c.d", "}", ""]), max_size=30)
 
 
 def text(parts) -> str:
@@ -54,9 +52,7 @@ def test_lines_of_one_op_stand_side_by_side():
     old = '%1 = "p.profile"(%0)\n%2 = "p.mul"(%1) : !p.t\n%3 = "p.add"(%2)'
     new = '%1 = "p.mul"(%0) : tensor\n%2 = "p.add"(%1)'
     rows = side_by_side(old, new)
-    assert [(r.kind, r.left, r.right) for r in rows] == [
-        ("removed", 1, None), ("changed", 2, 1), ("changed", 3, 2)
-    ]  # fmt: skip
+    assert [(r.kind, r.left, r.right) for r in rows] == [("removed", 1, None), ("changed", 2, 1), ("changed", 3, 2)]
     assert [piece for differs, piece in rows[2].before if differs] == ["3", "2"]
     assert [piece for differs, piece in rows[2].after if differs] == ["2", "1"]
 
@@ -70,8 +66,8 @@ def test_a_comparison_keeps_to_the_surroundings():
     assert side_by_side("\n" * (MOST + 1), "") is None
 
 
-def call(seconds=1e-6, error="", tier="optimized", **gained) -> Call:
-    return Call(1, "f", 0, round(seconds * 1e9), 1, tier, gained, error)
+def call(seconds=1e-6, error="", tier="optimized", **gained) -> TimedCall:
+    return TimedCall(1, "f", 0, round(seconds * 1e9), 1, tier, gained, error)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +96,7 @@ def test_what_a_call_did():
 def test_stretches():
     fast = [call(seconds=k * 1e-6, kernel_launches=1) for k in (1, 2, 9)]
     found = stretches([call(profiled_runs=1), *fast, call(fallback_calls=1, kernel_launches=1)])
-    assert [(s.first, s.last, s.kind) for s in found] == [
-        (1, 1, "profiling"), (2, 4, "optimized"), (5, 5, "fallback")
-    ]  # fmt: skip
+    assert [(s.first, s.last, s.kind) for s in found] == [(1, 1, "profiling"), (2, 4, "optimized"), (5, 5, "fallback")]
     middle = found[1]
     assert (middle.median, middle.worst) == (2e-6, 9e-6)
     assert middle.total == pytest.approx(12e-6)
@@ -139,12 +133,16 @@ def test_so_many_compiles_are_made_again_and_no_more():
 
 def test_quantities():
     assert [duration(s) for s in (0.0, 8.4e-7, 3.123e-6, 4.18e-2, 0.1551, 1.07, 93.0)] == [
-        "0 ns", "840 ns", "3.12 µs", "41.8 ms", "155 ms", "1.07 s", "93.0 s"
-    ]  # fmt: skip
+        "0 ns",
+        "840 ns",
+        "3.12 µs",
+        "41.8 ms",
+        "155 ms",
+        "1.07 s",
+        "93.0 s",
+    ]
     assert [size(n) for n in (0, 1023, 1024, 5 << 20)] == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]
-    assert [plural(n, w) for n, w in ((1, "pass"), (2, "pass"), (1500, "op"))] == [
-        "1 pass", "2 passes", "1,500 ops"
-    ]  # fmt: skip
+    assert [plural(n, w) for n, w in ((1, "pass"), (2, "pass"), (1500, "op"))] == ["1 pass", "2 passes", "1,500 ops"]
 
 
 def test_lanes_count_calls_alone():
@@ -173,9 +171,7 @@ def test_lanes_count_calls_alone():
     ],
 )
 def test_stages_add_up_to_the_total_that_is_shown(stages, shown, other):
-    one, double = (
-        Compile(name, "static", seconds, stages, "", "") for name, seconds in (("f", 4.0), ("g", 8))
-    )
+    one, double = (CompiledGraph(name, "static", seconds, stages, "", "") for name, seconds in (("f", 4.0), ("g", 8)))
     function = replace(hostile_run().functions[0], compiles=(one, double))
     page = Page(stages_of(function))
     assert page.texts["td"][1] == duration(shown)
@@ -199,16 +195,13 @@ def colours(prefix: str, scheme: int) -> dict[str, tuple[int, ...]]:
     named = [dict(reversed(known)), dict(known)][scheme]
     found = re.findall(rf"\.{prefix}-([\w-]+) {{ fill: (\S+); background: (\S+); }}", style)
     assert all(fill == background for _, fill, background in found)
-    values = {
-        name: re.sub(r"var\(--(.*)\)", lambda m: named[m[1]], fill) for name, fill, _ in found
-    }
+    values = {name: re.sub(r"var\(--(.*)\)", lambda m: named[m[1]], fill) for name, fill, _ in found}
     return {n: tuple(bytes.fromhex(value[1:])) for n, value in values.items()}
 
 
 @pytest.mark.parametrize("scheme", [0, 1])
 @pytest.mark.parametrize(
-    ("prefix", "names"),
-    [("k", {*KINDS, *_OTHER}), ("s", {stage.replace(" ", "-") for stage in _ORDER})],
+    ("prefix", "names"), [("k", {*KINDS, *_OTHER}), ("s", {stage.replace(" ", "-") for stage in _ORDER})]
 )
 def test_no_two_colours_of_a_legend_look_alike(prefix, names, scheme):
     found = colours(prefix, scheme)

@@ -38,6 +38,28 @@ def test_graph_file_in_json(graph, capsys):
     assert len(out["specializations"]) == 1
 
 
+LATE = """
+func.func @late(%x: !profuse.tensor, %axes: !profuse.ints, %keep: i1) -> !profuse.tensor {
+  %0 = "profuse.late"(%x, %axes, %keep) {op = "sum", names = ["axes", "keepdims"]} :
+    (!profuse.tensor, !profuse.ints, i1) -> !profuse.tensor
+  return %0 : !profuse.tensor
+}
+"""
+
+
+@pytest.mark.parametrize("axes", ["[0, 1]", "null", "[]"])
+def test_lists_bools_and_none_as_inputs(axes, tmp_path, capsys):
+    path = tmp_path / "late.mlir"
+    path.write_text(LATE)
+    assert main([str(path), "-i", "f32[4,8]", "-i", axes, "-i", "true", "--check", "--json"]) == 0
+    out = json.loads(capsys.readouterr().out)
+    assert max(row["max_error"] for row in out["calls"]) < 1e-6
+    assert main([str(path), "-i", "f32[4,8]", "-i", "[0", "-i", "true"]) == 1
+    assert "[0 is no JSON" in capsys.readouterr().err
+    assert main([str(path), "-i", "f32[4,8]", "-i", '"tanh"', "-i", "true"]) == 1
+    assert "argument 1 must be a list of integers" in capsys.readouterr().err
+
+
 def test_text_output_with_explanation_and_ir(graph, capsys):
     assert main([graph, "--explain", "--ir", "optimized"]) == 0
     out = capsys.readouterr().out
@@ -47,9 +69,7 @@ def test_text_output_with_explanation_and_ir(graph, capsys):
 
 
 def test_function_with_npy_input(tmp_path, monkeypatch, capsys):
-    (tmp_path / "model_under_test.py").write_text(
-        "import numpy as np\n\ndef f(x, k):\n    return np.exp(x) * k\n"
-    )
+    (tmp_path / "model_under_test.py").write_text("import numpy as np\n\ndef f(x, k):\n    return np.exp(x) * k\n")
     np.save(tmp_path / "x.npy", np.ones((3, 4)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -86,14 +106,15 @@ def test_errors_are_one_message_and_status_1(arguments, message, capsys):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("source", "told"), [
-    ("def f(x):\n    raise KeyError('no weights')\n", "the function raised"),
-    ("raise RuntimeError('no weights')\n", "importing broken_model raised"),
-    ("no weights(\n", "importing broken_model raised"),
-])  # fmt: skip
-def test_what_the_users_code_raises_is_told_without_our_frames(
-    source, told, tmp_path, monkeypatch, capsys
-):
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def f(x):\n    raise KeyError('no weights')\n", "the function raised"),
+        ("raise RuntimeError('no weights')\n", "importing broken_model raised"),
+        ("no weights(\n", "importing broken_model raised"),
+    ],
+)
+def test_what_the_users_code_raises_is_told_without_our_frames(source, told, tmp_path, monkeypatch, capsys):
     (tmp_path / "broken_model.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -142,7 +163,10 @@ def test_a_reader_that_goes_away_is_no_error(graph):
     root = Path(__file__).resolve().parents[2]
     tool = f"{sys.executable} -m {root.name}.tools.run {graph} --calls 2"
     done = subprocess.run(
-        ["bash", "-c", f"{tool} | :"], env={**os.environ, "PYTHONPATH": str(root.parent)},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        ["bash", "-c", f"{tool} | :"],
+        env={**os.environ, "PYTHONPATH": str(root.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...executor.observe.timeline import Call
+from ...executor.observe.timeline import TimedCall
 from ..quantities import plural
 
 # In order of what matters most in a call, with what a legend says of it.
@@ -23,14 +23,16 @@ KINDS = {
     "inlined": "became part of another function",
 }
 _GAINED = {
-    "profiled_runs": "profiled run", "compiles": "compile", "kernel_launches": "kernel launch",
+    "profiled_runs": "profiled run",
+    "compiles": "compile",
+    "kernel_launches": "kernel launch",
     "guard_misses": "guard miss",
     "evaluated_ops": "op",
-}  # fmt: skip
+}
 
 
-def kind_of(call: Call) -> str:
-    """Which of `KINDS` a call is of."""
+def kind_of(call: TimedCall) -> str:
+    """The one of `KINDS` that a call is of."""
     gained = call.gained
     if call.error:
         return "error"
@@ -45,14 +47,14 @@ def kind_of(call: Call) -> str:
     return "interpreted" if call.tier else "inlined"
 
 
-def gains(call: Call) -> str:
+def gains(call: TimedCall) -> str:
     """``1 compile, 1 kernel launch, 2 guard misses``."""
-    told = [plural(call.gained[n], noun) for n, noun in _GAINED.items() if n in call.gained]
-    told = [f"{t} in NumPy" if t.endswith((" op", " ops")) else t for t in told]
-    return ", ".join([*told, *([call.error] if call.error else [])])
+    texts = [plural(call.gained[n], noun) for n, noun in _GAINED.items() if n in call.gained]
+    texts = [f"{t} in NumPy" if t.endswith((" op", " ops")) else t for t in texts]
+    return ", ".join([*texts, *([call.error] if call.error else [])])
 
 
-def errors(calls: Iterable[Call]) -> list[str]:
+def errors(calls: Iterable[TimedCall]) -> list[str]:
     """Every exception that they raised, once, with how often."""
     counts = Counter(call.error for call in calls if call.error)
     return [f"raised {text}" + (f" ({n} times)" if n > 1 else "") for text, n in counts.items()]
@@ -79,18 +81,16 @@ class Stretch:
     gained: str
 
 
-def stretches(calls: Sequence[Call]) -> list[Stretch]:
+def stretches(calls: Sequence[TimedCall]) -> list[Stretch]:
     """All calls, those that follow one another and did the same as one."""
-    found = []
+    groups = []
     numbered = enumerate(calls, 1)
     for (kind, gained), same in itertools.groupby(numbered, lambda n: (kind_of(n[1]), gains(n[1]))):
         group = list(same)
         times = [call.nanoseconds / 1e9 for _, call in group]
         first, last = group[0][0], group[-1][0]
-        found.append(
-            Stretch(first, last, kind, statistics.median(times), max(times), sum(times), gained)
-        )
-    return found
+        groups.append(Stretch(first, last, kind, statistics.median(times), max(times), sum(times), gained))
+    return groups
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Chart:
     high: int
 
 
-def chart(calls: Sequence[Call], most: int = 160) -> Chart:
+def chart(calls: Sequence[TimedCall], most: int = 160) -> Chart:
     """At most so many bars for the calls of a function, of which there is at least one."""
     seconds = [max(call.nanoseconds, 1) / 1e9 for call in calls]
     low = math.floor(math.log10(min(seconds)))

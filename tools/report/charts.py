@@ -11,34 +11,29 @@ from ..quantities import duration, plural
 from . import calls as calls_
 from .calls import KINDS, gains, kind_of
 from .markup import MARKUP, Markup, join
-from .model import Function, Run
+from .model import FunctionReport, Run
 
 _HEIGHT, _TOP = 132, 8  # of the plot, in pixels
 _CELLS = 1000  # a lane is drawn in so many steps: what is smaller melts into its neighbour
-_OTHER = {
-    "compiling": "compiled",
-    "trace": "traced",
-    "load": "loaded a kernel",
-    "disk": "used the disk cache",
-}
+_OTHER = {"compiling": "compiled", "trace": "traced", "load": "loaded a kernel", "disk": "used the disk cache"}
 _TICKS = 6
 
 Span = tuple[float, float, str, str]  # start and length in seconds, kind, text
 
 
 def lanes(run: Run) -> Markup:
-    """What every thread did, over the time of the run."""
-    found = _spans(run)
-    if not found:
+    """The lanes of all threads over the time of the run."""
+    by_lane = _spans(run)
+    if not by_lane:
         return MARKUP("quiet", text="Nothing that took time was recorded.")
-    end = max(start + length for spans in found.values() for start, length, _, _ in spans)
+    end = max(start + length for spans in by_lane.values() for start, length, _, _ in spans)
     rows, threads = [], _thread_names(run)
-    for (thread, lane), spans in found.items():
+    for (thread, lane), spans in by_lane.items():
         name = f"{lane}, {threads.get(thread, thread)}"
-        drawn = _drawn(spans, end)
+        bars = _drawn(spans, end)
         label = f"{name}: {plural(len(spans), 'span')}"
-        rows.append(MARKUP("lane", name=name, label=label, spans=MARKUP.each("span", drawn)))
-    kinds = dict.fromkeys(kind for spans in found.values() for _, _, kind, _ in spans)
+        rows.append(MARKUP("lane", name=name, label=label, spans=MARKUP.each("span", bars)))
+    kinds = dict.fromkeys(kind for spans in by_lane.values() for _, _, kind, _ in spans)
     total = sum(call.nanoseconds for _, call in run.calls) / 1e9
     summary = (
         f"{plural(len(run.calls), 'call')}, {duration(total)} of calls within {duration(end)}. "
@@ -48,37 +43,34 @@ def lanes(run: Run) -> Markup:
         else "Calls were not recorded: only what they compiled and looked up."
     )
     return MARKUP(
-        "lanes", summary=summary, rows=join(rows), ticks=MARKUP.each("tick", _ticks(end)),
-        legend=legend(kinds),
-    )  # fmt: skip
+        "lanes", summary=summary, rows=join(rows), ticks=MARKUP.each("tick", _ticks(end)), legend=legend(kinds)
+    )
 
 
 def _thread_names(run: Run) -> dict[int, str]:
     """Names of threads, of which no two are the same: many programs name theirs all alike."""
     shared = Counter(run.threads.values())
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     names = {}
     for thread, name in run.threads.items():
-        met[name] += 1
-        names[thread] = f"{name} ({met[name]} of {shared[name]})" if shared[name] > 1 else name
+        counts[name] += 1
+        names[thread] = f"{name} ({counts[name]} of {shared[name]})" if shared[name] > 1 else name
     return names
 
 
 def _spans(run: Run) -> dict[tuple[int, str], list[Span]]:
     """By thread and lane, threads in the order in which they turned up."""
-    found: dict[tuple[int, str], list[Span]] = {
-        (thread, lane): [] for thread in run.threads for lane in LANES
-    }
+    by_lane: dict[tuple[int, str], list[Span]] = {(thread, lane): [] for thread in run.threads for lane in LANES}
     for start, call in run.calls:
         length = call.nanoseconds / 1e9
         text = f"{call.name}: {duration(length)}, {gains(call)}"
-        found[call.thread, "calls"].append((start, length, kind_of(call), text))
+        by_lane[call.thread, "calls"].append((start, length, kind_of(call), text))
     for when, event in run.events:
         if event.seconds is not None:
             text = f"{event.kind} {event.function}: {duration(event.seconds)}. {event.reason}"
             span = (max(when - event.seconds, 0.0), event.seconds, _kind(event), text)
-            found.setdefault((event.thread, lane_of(event)), []).append(span)
-    return {key: spans for key, spans in found.items() if spans}
+            by_lane.setdefault((event.thread, lane_of(event)), []).append(span)
+    return {key: spans for key, spans in by_lane.items() if spans}
 
 
 def _kind(event: Event) -> str:
@@ -118,30 +110,34 @@ def _ticks(end: float) -> Iterable[dict]:
 
 
 def legend(kinds: Iterable[str]) -> Markup:
-    """What the colours mean, of the kinds that occur."""
-    told = KINDS | _OTHER
-    order = list(told)
-    rows = ({"kind": k, "text": told[k]} for k in sorted(kinds, key=order.index))
+    """The meanings of the colours, of the kinds that occur."""
+    meanings = KINDS | _OTHER
+    order = list(meanings)
+    rows = ({"kind": k, "text": meanings[k]} for k in sorted(kinds, key=order.index))
     return MARKUP("legend", rows=MARKUP.each("legend-row", rows))
 
 
-def calls(f: Function) -> Markup:
+def calls(f: FunctionReport) -> Markup:
     """A bar for each call, or for some in a row; heights on a scale of powers of ten."""
-    made = calls_.chart(f.calls)
-    powers = range(made.low, made.high + 1)
+    chart = calls_.chart(f.calls)
+    powers = range(chart.low, chart.high + 1)
     every = max(1, -(-len(powers) // 6))
-    lines = [(_y((p - made.low) / (made.high - made.low)), p) for p in powers[::every]]
-    step = 100 / max(len(made.bars), 24)
+    lines = [(_y((p - chart.low) / (chart.high - chart.low)), p) for p in powers[::every]]
+    step = 100 / max(len(chart.bars), 24)
     bars = (
         {
-            "x": f"{k * step:.3f}", "step": f"{step:.3f}", "width": f"{step * 0.8:.3f}",
-            "y": f"{_y(bar.height):.1f}", "height": f"{_TOP + _HEIGHT - _y(bar.height):.1f}",
-            "kind": bar.kind, "text": _told(bar),
+            "x": f"{k * step:.3f}",
+            "step": f"{step:.3f}",
+            "width": f"{step * 0.8:.3f}",
+            "y": f"{_y(bar.height):.1f}",
+            "height": f"{_TOP + _HEIGHT - _y(bar.height):.1f}",
+            "kind": bar.kind,
+            "text": _told(bar),
         }
-        for k, bar in enumerate(made.bars)
-    )  # fmt: skip
+        for k, bar in enumerate(chart.bars)
+    )
     count = plural(len(f.calls), "call")
-    width = made.bars[0].last
+    width = chart.bars[0].last
     each = "One bar for each call" if width == 1 else f"One bar for {width} calls, the slowest"
     return MARKUP(
         "chart",
@@ -150,7 +146,7 @@ def calls(f: Function) -> Markup:
         grid=MARKUP.each("grid", ({"y": f"{y:.1f}"} for y, _ in lines)),
         bars=MARKUP.each("bar", bars),
         caption=f"{each}, in order; each line is {10**every:,} times the one below it.",
-        legend=legend({bar.kind for bar in made.bars}),
+        legend=legend({bar.kind for bar in chart.bars}),
     )
 
 

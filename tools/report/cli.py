@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ...dialect.errors import ArgumentError, FileError, ProfuseError
 from ...executor.files import check_writable
-from ...executor.observe import registry
+from ...executor.observe import live_functions
 from ...executor.observe.perfetto import trace
 from ..console import tool
 from . import save
@@ -117,9 +117,7 @@ def _run_script(script: list[str]) -> tuple[int, str]:
         except BaseException as error:
             _strip_frames(error, script[0])
             traceback.print_exception(error)
-            return 1, "The script ended with " + "".join(
-                traceback.format_exception_only(error)
-            ).strip()
+            return 1, "The script ended with " + "".join(traceback.format_exception_only(error)).strip()
     return 0, ""
 
 
@@ -134,7 +132,7 @@ def _status(code: object) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def _as_main(script: list[str]) -> Iterator[None]:
-    """What a script expects of `sys` that is run on its own."""
+    """The state of `sys` that a script expects which is run on its own."""
     arguments, path = sys.argv, list(sys.path)
     sys.argv = script
     sys.path[0] = str(Path(script[0]).resolve().parent)
@@ -161,9 +159,9 @@ def _join_threads() -> None:
 
 
 def _wait_for_compiles() -> None:
-    """What still compiles in the background belongs to the run."""
+    """Wait for background compiles, which belong to the run."""
     deadline = time.monotonic() + _PATIENCE
-    for function in registry.functions():
+    for function in live_functions.functions():
         function.wait(max(deadline - time.monotonic(), 0.0))
 
 

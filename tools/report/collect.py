@@ -1,4 +1,4 @@
-"""What this process knows of its functions, gathered for a report."""
+"""The functions of this process, gathered for a report."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...executor.compile.timings import grouped
-from ...executor.functions.base import GraphFunction
-from ...executor.observe import registry
+from ...executor.functions.function import GraphFunction
+from ...executor.observe import live_functions
 from ...executor.observe.timeline import Timeline, recording
 from ...executor.settings.event_log import environment
 from ...executor.settings.events import events, totals
 from ...executor.settings.knobs import KNOBS
-from ...executor.tiers.base import Specialised
 from ...executor.tiers.choice import AnyExecutor
+from ...executor.tiers.executor_base import Specialised
 from ...lowering.target import host_target
-from .model import Compile, Function, Run, Setting
+from .model import CompiledGraph, FunctionReport, Run, Setting
 from .replay import replay
 
 MAX_COMPILES = 48  # compiled again for one report
@@ -26,9 +26,7 @@ MAX_EVENTS = 2000
 _NOT_TRACED = "No call of it could be traced: each raised an exception."
 
 
-def collect(
-    title: str, command: str = "", timeline: Timeline | None = None, ended: str = ""
-) -> Run:
+def collect(title: str, command: str = "", timeline: Timeline | None = None, ended: str = "") -> Run:
     """All of a report on this process.
 
     Args:
@@ -43,7 +41,7 @@ def collect(
     functions, notes = _functions(timeline)
     budget = _Budget()
     described = tuple(_function(f, calls, budget) for f in functions)
-    known, target = environment(), host_target()
+    env, target = environment(), host_target()
     return Run(
         title=title,
         command=command,
@@ -56,11 +54,8 @@ def collect(
         events=_events(timeline),
         threads={} if timeline is None else dict(timeline.threads),
         counters=totals(),
-        settings=tuple(
-            Setting(name, known["knobs"][name], str(knob.default), knob.help)
-            for name, knob in KNOBS.items()
-        ),
-        versions=known["versions"],
+        settings=tuple(Setting(name, env["knobs"][name], str(knob.default), knob.help) for name, knob in KNOBS.items()),
+        versions=env["versions"],
         target=f"{target.cpu}, {target.triple}",
         ended=ended,
         notes=(*notes, *budget.notes()),
@@ -68,7 +63,7 @@ def collect(
 
 
 class _Budget:
-    """How much more may be compiled again."""
+    """The budget of what may be compiled again."""
 
     def __init__(self) -> None:
         self.left = MAX_COMPILES
@@ -92,9 +87,9 @@ class _Budget:
 
 def _functions(timeline: Timeline | None) -> tuple[list[GraphFunction], list[str]]:
     """Functions that have been called: those still there, and those that a recording has kept."""
-    every = {registry.number_of(f): f for f in registry.functions()}
+    every = {live_functions.number_of(f): f for f in live_functions.functions()}
     if timeline is not None:
-        every |= {registry.number_of(f): f for f in timeline.functions}
+        every |= {live_functions.number_of(f): f for f in timeline.functions}
     tried = set() if timeline is None else {call.function for call in timeline.calls}
     called = [f for n, f in sorted(every.items()) if f._executors() or n in tried]
     notes = []
@@ -103,9 +98,9 @@ def _functions(timeline: Timeline | None) -> tuple[list[GraphFunction], list[str
     return called[:MAX_FUNCTIONS], notes
 
 
-def _function(function: GraphFunction, calls: Sequence, budget: _Budget) -> Function:
-    number, state = registry.number_of(function), function.state()
-    return Function(
+def _function(function: GraphFunction, calls: Sequence, budget: _Budget) -> FunctionReport:
+    number, state = live_functions.number_of(function), function.state()
+    return FunctionReport(
         number=number,
         name=function._name,
         place=_place(function),
@@ -124,29 +119,26 @@ def _place(function: GraphFunction) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
-def _compiles(executor: AnyExecutor, budget: _Budget) -> list[Compile]:
+def _compiles(executor: AnyExecutor, budget: _Budget) -> list[CompiledGraph]:
     return [
-        _compile(e.options.name, e.module.to_mlir(), made, budget)
-        for e in executor.chain() for made in e.compiled()
-    ]  # fmt: skip
+        _compile(e.options.name, e.module.to_mlir(), unit, budget) for e in executor.chain() for unit in e.compiled()
+    ]
 
 
-def _compile(name: str, source: str, made: Specialised, budget: _Budget) -> Compile:
+def _compile(name: str, source: str, unit: Specialised, budget: _Budget) -> CompiledGraph:
     compile_ = partial(
-        Compile, name, made.about, made.seconds, grouped(made.result), made.result.found_in, source
+        CompiledGraph, name, unit.about, unit.seconds, grouped(unit.result), unit.result.found_in, source
     )
-    if made.request is None:
+    if unit.request is None:
         problem = "What was compiled has been released (the release_profiling_graph knob)."
         return compile_(problem=problem)
     if not budget.take():
         return compile_(problem="Not compiled again for this report, which shows enough of them.")
-    return compile_(*replay(made.request, made.result.checks))
+    return compile_(*replay(unit.request, unit.result.checks))
 
 
 def _events(timeline: Timeline | None) -> tuple:
     if timeline is not None:
-        return tuple(((when - timeline.began) / 1e9, e) for when, e in timeline.events)[
-            -MAX_EVENTS:
-        ]
-    found = events()[-MAX_EVENTS:]
-    return tuple((event.time - found[0].time, event) for event in found)
+        return tuple(((when - timeline.began) / 1e9, e) for when, e in timeline.events)[-MAX_EVENTS:]
+    recent = events()[-MAX_EVENTS:]
+    return tuple((event.time - recent[0].time, event) for event in recent)

@@ -7,7 +7,7 @@ from collections import Counter
 from ..quantities import duration, plural, size
 from .diff import Parts, Row, side_by_side
 from .markup import MARKUP, Markup, join
-from .model import Compile, Function, Kernel, Step
+from .model import CompiledGraph, FunctionReport, KernelReport, Step
 
 MAX_LINES = 3000  # of one text
 MAX_DIFF_ROWS = 600
@@ -16,12 +16,15 @@ MAX_DIFF_ROWS = 600
 _USUAL = 'defined = true, device = "cpu", requires_grad = false, '
 
 _STAGES = {
-    "graph": ("Graph", "mlir"), "linalg": ("linalg on tensors", "mlir"), "loops": ("Loops", "mlir"),
-    "llvm": ("LLVM IR", "llvm"), "asm": ("Assembly", "asm"),
-}  # fmt: skip
+    "graph": ("Graph", "mlir"),
+    "linalg": ("linalg on tensors", "mlir"),
+    "loops": ("Loops", "mlir"),
+    "llvm": ("LLVM IR", "llvm"),
+    "asm": ("Assembly", "asm"),
+}
 
 
-def stages_of(f: Function) -> Markup:
+def stages_of(f: FunctionReport) -> Markup:
     """A bar of stages for each compile, all on one scale."""
     if not f.compiles:
         return MARKUP("quiet", text="Nothing was compiled.")
@@ -30,27 +33,27 @@ def stages_of(f: Function) -> Markup:
     return MARKUP("stages-table", name=f.name, rows=join(rows))
 
 
-def _stages(c: Compile, longest: float) -> Markup:
+def _stages(c: CompiledGraph, longest: float) -> Markup:
     parts, at, stages = [], 0.0, _all_stages(c)
     for stage, seconds in stages.items():
         width = 100 * seconds / longest
-        parts.append({
-            "kind": _class(stage), "x": f"{at:.2f}", "width": f"{width:.2f}",
-            "text": f"{stage}: {duration(seconds)}",
-        })  # fmt: skip
+        parts.append(
+            {"kind": _class(stage), "x": f"{at:.2f}", "width": f"{width:.2f}", "text": f"{stage}: {duration(seconds)}"}
+        )
         at += width
-    words = (
-        {"kind": _class(stage), "stage": stage, "time": duration(seconds)}
-        for stage, seconds in stages.items()
-    )
+    words = ({"kind": _class(stage), "stage": stage, "time": duration(seconds)} for stage, seconds in stages.items())
     about = f"{c.about}, from {c.found_in}" if c.found_in else c.about
     return MARKUP(
-        "stages-row", executor=c.executor, about=about, seconds=duration(sum(stages.values())),
-        parts=MARKUP.each("stage-part", parts), words=MARKUP.each("stage-word", words),
-    )  # fmt: skip
+        "stages-row",
+        executor=c.executor,
+        about=about,
+        seconds=duration(sum(stages.values())),
+        parts=MARKUP.each("stage-part", parts),
+        words=MARKUP.each("stage-word", words),
+    )
 
 
-def _all_stages(c: Compile) -> dict[str, float]:
+def _all_stages(c: CompiledGraph) -> dict[str, float]:
     """Stages that together take what the whole took: what none of them says is ``other``."""
     stages = dict(c.stages)
     rest = c.seconds - sum(stages.values())
@@ -63,15 +66,15 @@ def _class(stage: str) -> str:
     return stage.replace(" ", "-")
 
 
-def passes_of(f: Function) -> Markup:
+def passes_of(f: FunctionReport) -> Markup:
     """Every compile with what each of its passes did."""
     if not f.compiles:
         return MARKUP("quiet", text="No graph of it was specialised.")
-    told = f"Types are shown without what they all have in common: {_USUAL.rstrip(', ')}."
-    return join([MARKUP("quiet", text=told), *map(_compile, f.compiles)])
+    text = f"Types are shown without what they all have in common: {_USUAL.rstrip(', ')}."
+    return join([MARKUP("quiet", text=text), *map(_compile, f.compiles)])
 
 
-def _compile(c: Compile) -> Markup:
+def _compile(c: CompiledGraph) -> Markup:
     changed = [(n, s) for n, s in enumerate(c.steps, 1) if s.changed]
     idle = Counter(s.name for s in c.steps if not s.changed)
     summary = "not compiled again"
@@ -82,21 +85,23 @@ def _compile(c: Compile) -> Markup:
     unchanged = Markup()
     if idle:
         names = ", ".join(n if count == 1 else f"{n} ×{count}" for n, count in idle.items())
-        told = f"{plural(sum(idle.values()), 'pass')} changed nothing"
-        unchanged = MARKUP("unchanged", count=told, names=names)
+        caption = f"{plural(sum(idle.values()), 'pass')} changed nothing"
+        unchanged = MARKUP("unchanged", count=caption, names=names)
     final = Markup()
     if c.steps:
         text = source(c.steps[-1].after, "mlir", f"Graph of {c.executor} after all passes")
         final = MARKUP("final", text=text)
     return MARKUP(
         "compile",
-        executor=c.executor, about=c.about, summary=summary,
+        executor=c.executor,
+        about=c.about,
+        summary=summary,
         problem=MARKUP("note", text=c.problem) if c.problem else Markup(),
         source=source(c.source, "mlir", f"Graph of {c.executor} as traced"),
         steps=join(_step(number, step) for number, step in changed),
         unchanged=unchanged,
         final=final,
-    )  # fmt: skip
+    )
 
 
 def _step(number: int, step: Step) -> Markup:
@@ -109,8 +114,8 @@ def _step(number: int, step: Step) -> Markup:
     shown = rows[:MAX_DIFF_ROWS]
     diff = MARKUP("diff", name=step.name, rows=join(map(_row, shown)))
     if len(rows) > len(shown):
-        left = plural(len(rows) - len(shown), "line")
-        diff = join([diff, MARKUP("quiet", text=f"… and {left} more.")])
+        rest = plural(len(rows) - len(shown), "line")
+        diff = join([diff, MARKUP("quiet", text=f"… and {rest} more.")])
     summary = f"+{more} −{less}, {duration(step.seconds)}"
     return MARKUP("step", order=number, name=step.name, summary=summary, diff=diff)
 
@@ -127,15 +132,15 @@ def _side(parts: Parts, fragment: str) -> Markup:
     return join(MARKUP(fragment, text=text) if differs else text for differs, text in parts)
 
 
-def kernels_of(f: Function) -> Markup:
+def kernels_of(f: FunctionReport) -> Markup:
     """Every kernel, with its stages from graph to assembly."""
-    found = [(c, kernel) for c in f.compiles for kernel in c.kernels]
-    if not found:
+    kernels = [(c, kernel) for c in f.compiles for kernel in c.kernels]
+    if not kernels:
         return MARKUP("quiet", text="None.")
-    return join(_kernel(c, kernel) for c, kernel in found)
+    return join(_kernel(c, kernel) for c, kernel in kernels)
 
 
-def _kernel(c: Compile, kernel: Kernel) -> Markup:
+def _kernel(c: CompiledGraph, kernel: KernelReport) -> Markup:
     parts = [f"of {c.executor}", f"{size(kernel.object_bytes)} of object code"]
     parts.append(f"compiled in {duration(sum(kernel.seconds.values()))}")
     if kernel.library_calls:
@@ -149,9 +154,13 @@ def _kernel(c: Compile, kernel: Kernel) -> Markup:
         title, language = _STAGES.get(stage, (stage, ""))
         label = f"{title} of @{kernel.name}"
         stages.append(
-            MARKUP("stage-text", title=title, lines=plural(len(text.splitlines()), "line"),
-                   text=source(text, language, label))
-        )  # fmt: skip
+            MARKUP(
+                "stage-text",
+                title=title,
+                lines=plural(len(text.splitlines()), "line"),
+                text=source(text, language, label),
+            )
+        )
     return MARKUP("kernel", name=kernel.name, summary=", ".join(parts), stages=join(stages))
 
 

@@ -47,8 +47,7 @@ def side_by_side(before: str, after: str) -> list[Row] | None:
         for tag, a, b, c, d in group:
             if tag == "equal":
                 rows += [
-                    Row("same", a + k + 1, c + k + 1, _whole(old[a + k]), _whole(new[c + k]))
-                    for k in range(b - a)
+                    Row("same", a + k + 1, c + k + 1, _whole(old[a + k]), _whole(new[c + k])) for k in range(b - a)
                 ]
             else:
                 rows += _different(old, new, range(a, b), range(c, d))
@@ -73,8 +72,8 @@ def _different(old: list[str], new: list[str], left: range, right: range) -> Ite
 
 def _key(line: str) -> str:
     head, _, defined = line.partition(" = ")
-    found = _OP.search(defined if head.lstrip().startswith("%") else line)
-    return (found[1] or found[0]) if found else line
+    match = _OP.search(defined if head.lstrip().startswith("%") else line)
+    return (match[1] or match[0]) if match else line
 
 
 def _whole(line: str) -> Parts:

@@ -15,9 +15,7 @@ from typing import Any
 
 _FRAGMENT = re.compile(r'^<template id="([\w-]+)">\n(.*?)^</template>$', re.M | re.S)
 # What HTML cannot hold, and what would make a line read other than it is (bidirectional controls).
-_UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Markup(str):
@@ -43,8 +41,8 @@ class Fragments:
     """The fragments of ``fragments.html``, and the whole of ``page.html`` as ``page``."""
 
     def __init__(self) -> None:
-        found = _FRAGMENT.findall(self.asset("fragments.html"))
-        self._templates = {name: Template(text.removesuffix("\n")) for name, text in found}
+        fragments = _FRAGMENT.findall(self.asset("fragments.html"))
+        self._templates = {name: Template(text.removesuffix("\n")) for name, text in fragments}
         self._templates["page"] = Template(self.asset("page.html"))
 
     @staticmethod

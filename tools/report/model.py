@@ -1,4 +1,4 @@
-"""What a report shows, as plain values: `collect` makes it, `page` writes it down."""
+"""The contents of a report, as plain values: `collect` makes it, `page` writes it down."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...executor.explain.state import Specialization
-from ...executor.observe.timeline import Call
+from ...executor.observe.timeline import TimedCall
 from ...executor.settings.events import Event
 
 
@@ -27,12 +27,12 @@ class Step:
 
     @property
     def changed(self) -> bool:
-        """Whether it did anything that the IR shows."""
+        """True if it did anything that the IR shows."""
         return self.before != self.after
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelReport:
     """A native kernel.
 
     Attributes:
@@ -55,7 +55,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Compile:
+class CompiledGraph:
     """One specialised graph, and how it came about.
 
     Attributes:
@@ -77,12 +77,12 @@ class Compile:
     found_in: str
     source: str
     steps: tuple[Step, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[KernelReport, ...] = ()
     problem: str = ""
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionReport:
     """A jitted or loaded function.
 
     Attributes:
@@ -103,9 +103,9 @@ class Function:
     place: str
     tier: str
     counters: Mapping[str, int]
-    calls: tuple[Call, ...]
+    calls: tuple[TimedCall, ...]
     specializations: tuple[Specialization, ...]
-    compiles: tuple[Compile, ...]
+    compiles: tuple[CompiledGraph, ...]
     explanation: str
     reasons: tuple[str, ...]
 
@@ -150,8 +150,8 @@ class Run:
     seconds: float
     recorded: bool
     lost: int
-    functions: tuple[Function, ...]
-    calls: tuple[tuple[float, Call], ...]
+    functions: tuple[FunctionReport, ...]
+    calls: tuple[tuple[float, TimedCall], ...]
     events: tuple[tuple[float, Event], ...]
     threads: Mapping[int, str]
     counters: Mapping[str, int]

@@ -7,13 +7,13 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping
 
-from ...executor.observe.timeline import Call
+from ...executor.observe.timeline import TimedCall
 from ..quantities import duration, plural, size
 from . import charts
 from .calls import errors, stretches
 from .compiles import kernels_of, passes_of, stages_of
 from .markup import MARKUP, Markup, join
-from .model import Function, Run
+from .model import FunctionReport, Run
 
 MAX_ROWS = 200  # stretches of calls in a table
 
@@ -31,8 +31,10 @@ def render(run: Run) -> str:
     return MARKUP(
         "page",
         title=run.title,
-        style=Markup(style), style_hash=_hash(style),
-        script=Markup(script), script_hash=_hash(script),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
         nav=_navigation(run),
         meta=_meta(run),
         notes=_notes(run),
@@ -43,11 +45,11 @@ def render(run: Run) -> str:
         events=_events(run),
         settings=_settings(run),
         version=run.versions.get("profuse", ""),
-    )  # fmt: skip
+    )
 
 
 def _hash(text: str) -> str:
-    """What allows exactly this text in the page's content security policy."""
+    """The hash that allows exactly this text in the page's content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -57,14 +59,13 @@ def _navigation(run: Run) -> Markup:
     return MARKUP.each(
         "nav-item",
         (
-            {"number": f.number, "kind": _tier(f)[0], "name": f.name,
-             "calls": _count(f.counters, "calls")}
+            {"number": f.number, "kind": _tier(f)[0], "name": f.name, "calls": _count(f.counters, "calls")}
             for f in run.functions
         ),
-    )  # fmt: skip
+    )
 
 
-def _tier(f: Function) -> tuple[str, str]:
+def _tier(f: FunctionReport) -> tuple[str, str]:
     """Its colour, and what it says."""
     return _TIERS.get(f.tier, ("interpreted", f.tier))
 
@@ -77,11 +78,11 @@ def _meta(run: Run) -> str:
 
 
 def _notes(run: Run) -> Markup:
-    found = [MARKUP("alarm", text=run.ended)] if run.ended else []
+    notes = [MARKUP("alarm", text=run.ended)] if run.ended else []
     if run.lost:
-        told = f"{run.lost:,} calls found no room in the recording (the trace_calls knob)."
-        found.append(MARKUP("note", text=told))
-    return join([*found, *(MARKUP("note", text=text) for text in run.notes)])
+        lost = f"{run.lost:,} calls found no room in the recording (the trace_calls knob)."
+        notes.append(MARKUP("note", text=lost))
+    return join([*notes, *(MARKUP("note", text=text) for text in run.notes)])
 
 
 def _tiles(run: Run) -> Iterable[dict[str, str]]:
@@ -109,9 +110,7 @@ def _count(counters: Mapping[str, int], name: str) -> str:
     return f"{counters[name]:,}" if name in counters else "–"
 
 
-def _share(
-    label: str, counters: Mapping[str, int], hit: str, miss: str, noun: str
-) -> dict[str, str]:
+def _share(label: str, counters: Mapping[str, int], hit: str, miss: str, noun: str) -> dict[str, str]:
     hits = counters.get(hit, 0)
     every = hits + counters.get(miss, 0)
     detail = f"of {plural(every, noun)}" if hit in counters else ""
@@ -128,18 +127,20 @@ def _percent(part: int, whole: int) -> str:
 def _attention(run: Run) -> Markup:
     rows = [
         {"number": f.number, "name": f.name, "text": reason}
-        for f in run.functions for reason in (*f.reasons, *errors(f.calls))
-    ]  # fmt: skip
+        for f in run.functions
+        for reason in (*f.reasons, *errors(f.calls))
+    ]
     rows += [
         {"number": f.number, "name": f.name, "text": _tier(f)[1]}
-        for f in run.functions if f.tier in ("simple", "no-opt")
-    ]  # fmt: skip
+        for f in run.functions
+        if f.tier in ("simple", "no-opt")
+    ]
     if rows:
         return MARKUP("attention", rows=MARKUP.each("attention-row", rows))
     return MARKUP("all-well") if run.functions else Markup()
 
 
-def _function(run: Run, f: Function) -> Markup:
+def _function(run: Run, f: FunctionReport) -> Markup:
     kind, tier = _tier(f)
     parts = {
         "Calls": None if run.of_log else _calls(run, f),
@@ -151,12 +152,11 @@ def _function(run: Run, f: Function) -> Markup:
     }
     shown = ({"heading": h, "body": body} for h, body in parts.items() if body is not None)
     return MARKUP(
-        "function", number=f.number, name=f.name, kind=kind, tier=tier, place=f.place,
-        parts=MARKUP.each("part", shown),
-    )  # fmt: skip
+        "function", number=f.number, name=f.name, kind=kind, tier=tier, place=f.place, parts=MARKUP.each("part", shown)
+    )
 
 
-def _words(f: Function) -> Markup:
+def _words(f: FunctionReport) -> Markup:
     """A paragraph for each line, set in as far as the line is."""
     rows = []
     for line in f.explanation.splitlines():
@@ -165,46 +165,54 @@ def _words(f: Function) -> Markup:
     return MARKUP("words", name=f.name, lines=MARKUP.each("words-line", rows))
 
 
-def _calls(run: Run, f: Function) -> Markup:
+def _calls(run: Run, f: FunctionReport) -> Markup:
     if not run.recorded:
-        told = "Calls are recorded inside of “with pf.trace()”, and by profuse-report."
-        return MARKUP("quiet", text=told)
+        text = "Calls are recorded inside of “with pf.trace()”, and by profuse-report."
+        return MARKUP("quiet", text=text)
     if not f.calls:
         return MARKUP("quiet", text="None while calls were recorded.")
     return join([charts.calls(f), _calls_table(f.name, f.calls)])
 
 
-def _calls_table(name: str, calls: tuple[Call, ...]) -> Markup:
-    found = stretches(calls)
+def _calls_table(name: str, calls: tuple[TimedCall, ...]) -> Markup:
+    groups = stretches(calls)
     rows = [
         {
             "numbers": f"{s.first:,}" + (f" – {s.last:,}" if s.last > s.first else ""),
-            "kind": s.kind, "median": duration(s.median),
-            "worst": duration(s.worst) if s.last > s.first else "", "gained": s.gained,
+            "kind": s.kind,
+            "median": duration(s.median),
+            "worst": duration(s.worst) if s.last > s.first else "",
+            "gained": s.gained,
         }
-        for s in found[:MAX_ROWS]
-    ]  # fmt: skip
+        for s in groups[:MAX_ROWS]
+    ]
     table = MARKUP("calls-table", name=name, rows=MARKUP.each("calls-row", rows))
-    if len(found) <= MAX_ROWS:
+    if len(groups) <= MAX_ROWS:
         return table
-    left = len(found) - MAX_ROWS
-    return join([table, MARKUP("quiet", text=f"… and {left:,} more changes of tier.")])
+    rest = len(groups) - MAX_ROWS
+    return join([table, MARKUP("quiet", text=f"… and {rest:,} more changes of tier.")])
 
 
-def _specializations(f: Function) -> Markup:
+def _specializations(f: FunctionReport) -> Markup:
     if not f.specializations:
         return MARKUP("quiet", text="None: nothing is guarded.")
     rows = []
     for s in f.specializations:
         checks = s.hits + s.misses
-        rows.append({
-            "guard": s.guard, "callee": s.callee, "executor": s.executor, "behavior": s.behavior,
-            "hits": f"{s.hits:,}", "misses": f"{s.misses:,}",
-            "rate": _percent(s.hits, checks),
-            "width": f"{96 * s.hits / checks if checks else 0:.1f}",
-            "time": duration(s.run_seconds / s.hits) if s.run_seconds else "",
-            "bytes": size(s.object_bytes) if s.object_bytes else "no kernel",
-        })  # fmt: skip
+        rows.append(
+            {
+                "guard": s.guard,
+                "callee": s.callee,
+                "executor": s.executor,
+                "behavior": s.behavior,
+                "hits": f"{s.hits:,}",
+                "misses": f"{s.misses:,}",
+                "rate": _percent(s.hits, checks),
+                "width": f"{96 * s.hits / checks if checks else 0:.1f}",
+                "time": duration(s.run_seconds / s.hits) if s.run_seconds else "",
+                "bytes": size(s.object_bytes) if s.object_bytes else "no kernel",
+            }
+        )
     return MARKUP("specs-table", name=f.name, rows=MARKUP.each("specs-row", rows))
 
 
@@ -214,15 +222,17 @@ def _events(run: Run) -> Markup:
     weights = {"debug": 0, "info": 1, "warning": 2}
     rows = (
         {
-            "weight": weights[e.level], "level": e.level, "time": f"{when:.3f} s", "kind": e.kind,
-            "function": e.function, "reason": e.reason,
+            "weight": weights[e.level],
+            "level": e.level,
+            "time": f"{when:.3f} s",
+            "kind": e.kind,
+            "function": e.function,
+            "reason": e.reason,
             "took": "" if e.seconds is None else duration(e.seconds),
-            "details": ", ".join(
-                f"{k} {v}" for k, v in e.details.items() if not isinstance(v, dict)
-            ),
+            "details": ", ".join(f"{k} {v}" for k, v in e.details.items() if not isinstance(v, dict)),
         }
         for when, e in run.events
-    )  # fmt: skip
+    )
     return MARKUP("events", rows=MARKUP.each("event-row", rows))
 
 
@@ -232,15 +242,13 @@ def _settings(run: Run) -> Markup:
     if changed:
         shown = MARKUP("knobs", rows=_knobs(changed))
     return MARKUP(
-        "settings", changed=shown, count=len(run.settings), rows=_knobs(run.settings),
-        versions=MARKUP.each(
-            "version-row", ({"name": n, "value": v} for n, v in run.versions.items())
-        ),
-    )  # fmt: skip
+        "settings",
+        changed=shown,
+        count=len(run.settings),
+        rows=_knobs(run.settings),
+        versions=MARKUP.each("version-row", ({"name": n, "value": v} for n, v in run.versions.items())),
+    )
 
 
 def _knobs(settings: Iterable) -> Markup:
-    return MARKUP.each(
-        "knob-row",
-        ({"name": s.name, "help": s.help, "value": s.value or "–"} for s in settings),
-    )
+    return MARKUP.each("knob-row", ({"name": s.name, "help": s.help, "value": s.value or "–"} for s in settings))

@@ -11,14 +11,19 @@ from ...dialect.errors import FileError
 from ...executor.settings.events import Event
 from ...executor.settings.knobs import KNOBS
 from ..quantities import duration
-from .model import Compile, Function, Run, Setting
+from .model import CompiledGraph, FunctionReport, Run, Setting
 
 Record = dict[str, Any]
 
 _FIELDS: dict[str, Any] = {
-    "time": (int, float), "seconds": (int, float, type(None)), "kind": str, "function": str,
-    "reason": str, "pid": int, "thread": int,
-}  # fmt: skip
+    "time": (int, float),
+    "seconds": (int, float, type(None)),
+    "kind": str,
+    "function": str,
+    "reason": str,
+    "pid": int,
+    "thread": int,
+}
 _REASONS = ("refused", "compile-failed", "kernel-failed", "demoted", "guard-miss", "dropped")
 
 
@@ -32,13 +37,11 @@ def from_log(path: Path, title: str = "") -> Run:
     processes = [r for r in records if r["kind"] == "process"]
     happened = [r for r in records if r["kind"] != "process"]
     if not happened:
-        raise FileError(
-            f"{path} is no log: no line of it is an event", hint="write PROFUSE_LOG=path"
-        )
+        raise FileError(f"{path} is no log: no line of it is an event", hint="write PROFUSE_LOG=path")
     began = min(r["time"] - (r["seconds"] or 0.0) for r in happened)
     threads = _Threads()
     events = tuple((r["time"] - began, threads.event(r)) for r in happened)
-    known: Record = processes[-1]["details"] if processes else {"knobs": {}, "versions": {}}
+    details: Record = processes[-1]["details"] if processes else {"knobs": {}, "versions": {}}
     notes = ["Made of a log, which has no calls, guards and IR: run profuse-report on the script."]
     if len(processes) > 1:
         notes.append(f"{len(processes)} processes have written it; settings are the last one's.")
@@ -57,14 +60,13 @@ def from_log(path: Path, title: str = "") -> Run:
         threads=threads.names,
         counters=_counters([event for _, event in events]),
         settings=tuple(
-            Setting(n, str(v), str(KNOBS[n].default), KNOBS[n].help)
-            for n, v in known["knobs"].items() if n in KNOBS
+            Setting(n, str(v), str(KNOBS[n].default), KNOBS[n].help) for n, v in details["knobs"].items() if n in KNOBS
         ),
-        versions=known["versions"],
+        versions=details["versions"],
         target="",
         notes=tuple(notes),
         of_log=True,
-    )  # fmt: skip
+    )
 
 
 def _records(path: Path) -> tuple[list[Record], int]:
@@ -73,21 +75,21 @@ def _records(path: Path) -> tuple[list[Record], int]:
         lines = path.read_text("utf-8", errors="replace").splitlines()
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from None
-    found = [r for r in map(_record, lines) if r is not None]
-    return found, len(lines) - len(found)
+    records = [r for r in map(_record, lines) if r is not None]
+    return records, len(lines) - len(records)
 
 
 def _record(line: str) -> Record | None:
     try:
-        read = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(read, dict) or not isinstance(read.get("details"), dict):
+    if not isinstance(record, dict) or not isinstance(record.get("details"), dict):
         return None
-    if read.get("kind") == "process":
-        parts = read["details"].get("knobs"), read["details"].get("versions")
-        return read if all(isinstance(part, dict) for part in parts) else None
-    return read if all(isinstance(read.get(n), t) for n, t in _FIELDS.items()) else None
+    if record.get("kind") == "process":
+        parts = record["details"].get("knobs"), record["details"].get("versions")
+        return record if all(isinstance(part, dict) for part in parts) else None
+    return record if all(isinstance(record.get(n), t) for n, t in _FIELDS.items()) else None
 
 
 class _Threads:
@@ -103,37 +105,53 @@ class _Threads:
         same = sum(pid == key[0] for pid, _ in self._numbers)
         self.names.setdefault(number, f"process {key[0]}, thread {same}")
         return Event(
-            record["kind"], record["function"], record["reason"], record["seconds"],
-            record["details"], record["time"], number,
-        )  # fmt: skip
+            record["kind"],
+            record["function"],
+            record["reason"],
+            record["seconds"],
+            record["details"],
+            record["time"],
+            number,
+        )
 
 
-def _functions(events: list[Event]) -> Iterable[Function]:
+def _functions(events: list[Event]) -> Iterable[FunctionReport]:
     """One for each name; a fallback's events belong to the function it is of."""
-    named: dict[str, list[Event]] = {}
+    by_name: dict[str, list[Event]] = {}
     for event in events:
         if event.function:
-            named.setdefault(event.function.partition("/")[0], []).append(event)
-    for number, (name, own) in enumerate(named.items(), 1):
+            by_name.setdefault(event.function.partition("/")[0], []).append(event)
+    for number, (name, own) in enumerate(by_name.items(), 1):
         tiers = [e.details.get("tier") for e in own if e.kind == "tier" and e.function == name]
         compiles = [e for e in own if e.kind == "compile"]
         tier = tiers[-1] if tiers else "optimized" if compiles else "profiling"
         reasons = dict.fromkeys(_reason(e) for e in own if e.kind in _REASONS)
-        yield Function(
-            number, name, "", str(tier), _counters(own), (), (), tuple(map(_compile, compiles)),
-            "\n".join(["What the log says:", *map(_sentence, own)]), tuple(reasons),
-        )  # fmt: skip
+        yield FunctionReport(
+            number,
+            name,
+            "",
+            str(tier),
+            _counters(own),
+            (),
+            (),
+            tuple(map(_compile, compiles)),
+            "\n".join(["What the log says:", *map(_sentence, own)]),
+            tuple(reasons),
+        )
 
 
-def _compile(event: Event) -> Compile:
+def _compile(event: Event) -> CompiledGraph:
     stages = event.details.get("stages")
     if not isinstance(stages, dict):
         stages = {}
-    return Compile(
-        event.function, event.reason, event.seconds or 0.0,
+    return CompiledGraph(
+        event.function,
+        event.reason,
+        event.seconds or 0.0,
         {str(n): s for n, s in stages.items() if isinstance(s, (int, float)) and s >= 0},
-        str(event.details.get("found_in", "")), "",
-    )  # fmt: skip
+        str(event.details.get("found_in", "")),
+        "",
+    )
 
 
 def _reason(event: Event) -> str:
@@ -143,9 +161,7 @@ def _reason(event: Event) -> str:
 
 def _sentence(event: Event) -> str:
     took = "" if event.seconds is None else f" in {duration(event.seconds)}"
-    return f"  {event.kind} of {event.function}{took}" + (
-        f": {event.reason}" if event.reason else ""
-    )
+    return f"  {event.kind} of {event.function}{took}" + (f": {event.reason}" if event.reason else "")
 
 
 def _counters(events: list[Event]) -> Mapping[str, int]:
@@ -154,5 +170,5 @@ def _counters(events: list[Event]) -> Mapping[str, int]:
     def count(kind: str) -> int:
         return sum(e.kind == kind for e in events)
 
-    found = {"compiles": count("compile"), "disk_hits": count("disk-hit")}
-    return found | {"disk_misses": count("disk-miss"), "traces": count("trace")}
+    counters = {"compiles": count("compile"), "disk_hits": count("disk-hit")}
+    return counters | {"disk_misses": count("disk-miss"), "traces": count("trace")}

@@ -9,9 +9,9 @@ from typing import Any
 
 from ...dialect.errors import ProfuseError
 from ...executor.compile.compiler import compile_graph
-from ...executor.compile.proof.verdict import Verdict
+from ...executor.compile.proof.check_verdict import CheckVerdict
 from ...executor.compile.request import CompileRequest
-from .model import Kernel, Step
+from .model import KernelReport, Step
 
 
 class _Steps:
@@ -32,8 +32,8 @@ class _Steps:
 
 
 def replay(
-    request: CompileRequest, checks: Mapping[str, Verdict]
-) -> tuple[tuple[Step, ...], tuple[Kernel, ...], str]:
+    request: CompileRequest, checks: Mapping[str, CheckVerdict]
+) -> tuple[tuple[Step, ...], tuple[KernelReport, ...], str]:
     """Every run of a pass, every kernel with its stages, and what went wrong, if anything did.
 
     The disk cache is left alone: it knows nothing of passes. Kernels are not run; ``checks`` is
@@ -41,20 +41,12 @@ def replay(
     """
     steps = _Steps()
     try:
-        result = compile_graph(
-            replace(request, keep_stages=True, dump="", check="off", measure=False), boundary=steps
-        )
+        result = compile_graph(replace(request, keep_stages=True, dump="", check="off", measure=False), boundary=steps)
     except ProfuseError as error:
         return tuple(steps.steps), (), f"Compiling it again failed: {error}"
     kernels = tuple(
-        Kernel(
-            name,
-            len(k.object),
-            k.library_calls,
-            k.seconds,
-            k.stages,
-            str(checks.get(name, "")),
-            k.shared_steps,
+        KernelReport(
+            name, len(k.object), k.library_calls, k.seconds, k.stages, str(checks.get(name, "")), k.shared_steps
         )
         for name, k in result.kernels.items()
     )

@@ -14,9 +14,18 @@ from . import (
     tables,
     time_steps,
     weather_and_flow,
-)  # fmt: skip
+)
 
 __all__ = [
-    "chance", "checked", "convergence", "counting", "factorisations", "products",
-    "recursive_signals", "sequences", "tables", "time_steps", "weather_and_flow",
-]  # fmt: skip
+    "chance",
+    "checked",
+    "convergence",
+    "counting",
+    "factorisations",
+    "products",
+    "recursive_signals",
+    "sequences",
+    "tables",
+    "time_steps",
+    "weather_and_flow",
+]

@@ -11,10 +11,7 @@ def ising(spins, beta, rows, cols, draws):
     n, m = spins.shape
     for k in range(len(draws)):
         i, j = rows[k], cols[k]
-        around = (
-            spins[(i + 1) % n, j] + spins[(i - 1) % n, j]
-            + spins[i, (j + 1) % m] + spins[i, (j - 1) % m]
-        )  # fmt: skip
+        around = spins[(i + 1) % n, j] + spins[(i - 1) % n, j] + spins[i, (j + 1) % m] + spins[i, (j - 1) % m]
         cost = 2 * spins[i, j] * around
         if cost <= 0 or draws[k] < np.exp(-beta * cost):
             spins[i, j] = -spins[i, j]
@@ -231,10 +228,16 @@ class Pendulum:
         for _ in range(steps):
             d = self.a - self.b
             m = 2 - np.cos(d) ** 2
-            aa = (-self.vb**2 * np.sin(d) - 2 * g * np.sin(self.a)
-                  + np.cos(d) * (g * np.sin(self.b) - self.va**2 * np.sin(d))) / m  # fmt: skip
-            ab = (2 * self.va**2 * np.sin(d) - 2 * g * np.sin(self.b)
-                  + np.cos(d) * (self.vb**2 * np.sin(d) + 2 * g * np.sin(self.a))) / m  # fmt: skip
+            aa = (
+                -(self.vb**2) * np.sin(d)
+                - 2 * g * np.sin(self.a)
+                + np.cos(d) * (g * np.sin(self.b) - self.va**2 * np.sin(d))
+            ) / m
+            ab = (
+                2 * self.va**2 * np.sin(d)
+                - 2 * g * np.sin(self.b)
+                + np.cos(d) * (self.vb**2 * np.sin(d) + 2 * g * np.sin(self.a))
+            ) / m
             self.va += dt * aa
             self.vb += dt * ab
             self.a += dt * self.va

@@ -77,10 +77,7 @@ def life_by_elements(jit, n, rng):
 
 def life_slices(Z, generations):
     for _ in range(generations):
-        N = (
-            Z[:-2, :-2] + Z[:-2, 1:-1] + Z[:-2, 2:] + Z[1:-1, :-2]
-            + Z[1:-1, 2:] + Z[2:, :-2] + Z[2:, 1:-1] + Z[2:, 2:]
-        )  # fmt: skip
+        N = Z[:-2, :-2] + Z[:-2, 1:-1] + Z[:-2, 2:] + Z[1:-1, :-2] + Z[1:-1, 2:] + Z[2:, :-2] + Z[2:, 1:-1] + Z[2:, 2:]
         birth = (N == 3) & (Z[1:-1, 1:-1] == 0)
         survive = ((N == 2) | (N == 3)) & (Z[1:-1, 1:-1] == 1)
         Z[...] = 0

@@ -214,7 +214,7 @@ def median_filter(jit, n, rng):
 
 
 def crossings(x, level):
-    """How often a signal crosses a level, with hysteresis, and the longest time above."""
+    """The number of times that a signal crosses a level, with hysteresis, and the longest time above."""
     above = False
     count = 0
     run = longest = 0

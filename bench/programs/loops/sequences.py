@@ -64,8 +64,7 @@ def conv2d(input, weights):
     for i in range(H_out):
         for j in range(W_out):
             output[:, i, j, :] = np.sum(
-                input[:, i : i + K, j : j + K, :, np.newaxis] * weights[np.newaxis, :, :, :],
-                axis=(1, 2, 3),
+                input[:, i : i + K, j : j + K, :, np.newaxis] * weights[np.newaxis, :, :, :], axis=(1, 2, 3)
             )
     return output
 
@@ -96,16 +95,7 @@ def lenet_by_slices(jit, n, rng):
         return rng.standard_normal(shape).astype(np.float32) / 3
 
     x = of(n, 28, 28, 1)
-    weights = (
-        of(5, 5, 1, 6),
-        of(6),
-        of(5, 5, 6, 16),
-        of(16),
-        of(256, 40),
-        of(40),
-        of(40, 10),
-        of(10),
-    )
+    weights = (of(5, 5, 1, 6), of(6), of(5, 5, 6, 16), of(16), of(256, 40), of(40), of(40, 10), of(10))
     return lambda: run(x, *weights), (x,)
 
 

@@ -224,7 +224,7 @@ def time_warping(jit, n, rng):
 
 
 def longest(a):
-    """How long the longest increasing subsequence is."""
+    """The length of the longest increasing subsequence."""
     n = len(a)
     length = np.ones(n, dtype=np.int64)
     for i in range(n):

@@ -22,12 +22,8 @@ def jacobi_of_lines(jit, n, rng):
 
 def jacobi_2d(TSTEPS, A, B):
     for t in range(1, TSTEPS):
-        B[1:-1, 1:-1] = 0.2 * (
-            A[1:-1, 1:-1] + A[1:-1, :-2] + A[1:-1, 2:] + A[2:, 1:-1] + A[:-2, 1:-1]
-        )
-        A[1:-1, 1:-1] = 0.2 * (
-            B[1:-1, 1:-1] + B[1:-1, :-2] + B[1:-1, 2:] + B[2:, 1:-1] + B[:-2, 1:-1]
-        )
+        B[1:-1, 1:-1] = 0.2 * (A[1:-1, 1:-1] + A[1:-1, :-2] + A[1:-1, 2:] + A[2:, 1:-1] + A[:-2, 1:-1])
+        A[1:-1, 1:-1] = 0.2 * (B[1:-1, 1:-1] + B[1:-1, :-2] + B[1:-1, 2:] + B[2:, 1:-1] + B[:-2, 1:-1])
 
 
 @program(small=7, real=200)
@@ -100,9 +96,8 @@ def gauss_seidel(TSTEPS, N, A):
     for t in range(TSTEPS):
         for i in range(1, N - 1):
             A[i, 1:-1] += (
-                A[i - 1, :-2] + A[i - 1, 1:-1] + A[i - 1, 2:] + A[i, 2:]
-                + A[i + 1, :-2] + A[i + 1, 1:-1] + A[i + 1, 2:]
-            )  # fmt: skip
+                A[i - 1, :-2] + A[i - 1, 1:-1] + A[i - 1, 2:] + A[i, 2:] + A[i + 1, :-2] + A[i + 1, 1:-1] + A[i + 1, 2:]
+            )
             for j in range(1, N - 1):
                 A[i, j] += A[i, j - 1]
                 A[i, j] /= 9.0
@@ -168,9 +163,8 @@ def adi(TSTEPS, N, u):
         for j in range(1, N - 1):
             p[1 : N - 1, j] = -c / (a * p[1 : N - 1, j - 1] + b)
             q[1 : N - 1, j] = (
-                -d * u[j, 0 : N - 2] + (1.0 + 2.0 * d) * u[j, 1 : N - 1]
-                - f * u[j, 2:N] - a * q[1 : N - 1, j - 1]
-            ) / (a * p[1 : N - 1, j - 1] + b)  # fmt: skip
+                -d * u[j, 0 : N - 2] + (1.0 + 2.0 * d) * u[j, 1 : N - 1] - f * u[j, 2:N] - a * q[1 : N - 1, j - 1]
+            ) / (a * p[1 : N - 1, j - 1] + b)
         v[N - 1, 1 : N - 1] = 1.0
         for j in range(N - 2, 0, -1):
             v[j, 1 : N - 1] = p[1 : N - 1, j] * v[j + 1, 1 : N - 1] + q[1 : N - 1, j]
@@ -180,9 +174,8 @@ def adi(TSTEPS, N, u):
         for j in range(1, N - 1):
             p[1 : N - 1, j] = -f / (d * p[1 : N - 1, j - 1] + e)
             q[1 : N - 1, j] = (
-                -a * v[0 : N - 2, j] + (1.0 + 2.0 * a) * v[1 : N - 1, j]
-                - c * v[2:N, j] - d * q[1 : N - 1, j - 1]
-            ) / (d * p[1 : N - 1, j - 1] + e)  # fmt: skip
+                -a * v[0 : N - 2, j] + (1.0 + 2.0 * a) * v[1 : N - 1, j] - c * v[2:N, j] - d * q[1 : N - 1, j - 1]
+            ) / (d * p[1 : N - 1, j - 1] + e)
         u[1 : N - 1, N - 1] = 1.0
         for j in range(N - 2, 0, -1):
             u[1 : N - 1, j] = p[1 : N - 1, j] * u[1 : N - 1, j + 1] + q[1 : N - 1, j]
@@ -199,14 +192,9 @@ def burgers(u, dt, dx, nu, nt):
     for _ in range(nt):
         un = u.copy()
         u[1:-1] = (
-            un[1:-1] - un[1:-1] * dt / dx * (un[1:-1] - un[:-2])
-            + nu * dt / dx**2 * (un[2:] - 2 * un[1:-1] + un[:-2])
-        )  # fmt: skip
-        u[0] = (
-            un[0]
-            - un[0] * dt / dx * (un[0] - un[-2])
-            + nu * dt / dx**2 * (un[1] - 2 * un[0] + un[-2])
+            un[1:-1] - un[1:-1] * dt / dx * (un[1:-1] - un[:-2]) + nu * dt / dx**2 * (un[2:] - 2 * un[1:-1] + un[:-2])
         )
+        u[0] = un[0] - un[0] * dt / dx * (un[0] - un[-2]) + nu * dt / dx**2 * (un[1] - 2 * un[0] + un[-2])
         u[-1] = u[0]
     return u
 

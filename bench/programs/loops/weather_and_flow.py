@@ -9,15 +9,11 @@ from ..program import program
 
 def build_up_b(b, rho, dt, u, v, dx, dy):
     b[1:-1, 1:-1] = rho * (
-        1 / dt * (
-            (u[1:-1, 2:] - u[1:-1, 0:-2]) / (2 * dx) + (v[2:, 1:-1] - v[0:-2, 1:-1]) / (2 * dy)
-        )
+        1 / dt * ((u[1:-1, 2:] - u[1:-1, 0:-2]) / (2 * dx) + (v[2:, 1:-1] - v[0:-2, 1:-1]) / (2 * dy))
         - ((u[1:-1, 2:] - u[1:-1, 0:-2]) / (2 * dx)) ** 2
-        - 2 * (
-            (u[2:, 1:-1] - u[0:-2, 1:-1]) / (2 * dy) * (v[1:-1, 2:] - v[1:-1, 0:-2]) / (2 * dx)
-        )
+        - 2 * ((u[2:, 1:-1] - u[0:-2, 1:-1]) / (2 * dy) * (v[1:-1, 2:] - v[1:-1, 0:-2]) / (2 * dx))
         - ((v[2:, 1:-1] - v[0:-2, 1:-1]) / (2 * dy)) ** 2
-    )  # fmt: skip
+    )
 
 
 def pressure_poisson(nit, p, dx, dy, b):
@@ -25,9 +21,9 @@ def pressure_poisson(nit, p, dx, dy, b):
     pn[:] = p.copy()
     for _ in range(nit):
         pn[:] = p.copy()
-        p[1:-1, 1:-1] = (
-            (pn[1:-1, 2:] + pn[1:-1, 0:-2]) * dy**2 + (pn[2:, 1:-1] + pn[0:-2, 1:-1]) * dx**2
-        ) / (2 * (dx**2 + dy**2)) - dx**2 * dy**2 / (2 * (dx**2 + dy**2)) * b[1:-1, 1:-1]
+        p[1:-1, 1:-1] = ((pn[1:-1, 2:] + pn[1:-1, 0:-2]) * dy**2 + (pn[2:, 1:-1] + pn[0:-2, 1:-1]) * dx**2) / (
+            2 * (dx**2 + dy**2)
+        ) - dx**2 * dy**2 / (2 * (dx**2 + dy**2)) * b[1:-1, 1:-1]
         p[:, -1] = p[:, -2]
         p[0, :] = p[1, :]
         p[:, 0] = p[:, 1]
@@ -35,7 +31,7 @@ def pressure_poisson(nit, p, dx, dy, b):
 
 
 def momentum(un, across, vn, p, dt, dx, dy, nu, along):
-    """What a component is after a step, inside; `along` is the axis of its pressure gradient."""
+    """The values of a component after a step, inside; `along` is the axis of its pressure gradient."""
     if along == 1:
         gradient = dt / (2 * dx) * (p[1:-1, 2:] - p[1:-1, 0:-2])
     else:
@@ -45,11 +41,12 @@ def momentum(un, across, vn, p, dt, dx, dy, nu, along):
         - across[1:-1, 1:-1] * dt / dx * (un[1:-1, 1:-1] - un[1:-1, 0:-2])
         - vn[1:-1, 1:-1] * dt / dy * (un[1:-1, 1:-1] - un[0:-2, 1:-1])
         - gradient
-        + nu * (
+        + nu
+        * (
             dt / dx**2 * (un[1:-1, 2:] - 2 * un[1:-1, 1:-1] + un[1:-1, 0:-2])
             + dt / dy**2 * (un[2:, 1:-1] - 2 * un[1:-1, 1:-1] + un[0:-2, 1:-1])
         )
-    )  # fmt: skip
+    )
 
 
 def cavity(nt, nit, u, v, dt, dx, dy, p, rho, nu):
@@ -88,23 +85,19 @@ def channel(u, v, p, dt, dx, dy, rho, nu, force, tol, most):
         for _ in range(5):
             pn = p.copy()
             east, west = np.roll(pn, -1, axis=1), np.roll(pn, 1, axis=1)
-            p[1:-1] = ((east + west)[1:-1] * dy**2 + (pn[2:] + pn[:-2]) * dx**2) / (
-                2 * (dx**2 + dy**2)
-            )
+            p[1:-1] = ((east + west)[1:-1] * dy**2 + (pn[2:] + pn[:-2]) * dx**2) / (2 * (dx**2 + dy**2))
             p[-1, :] = p[-2, :]
             p[0, :] = p[1, :]
         ue, uw = np.roll(un, -1, axis=1), np.roll(un, 1, axis=1)
         pe, pw = np.roll(p, -1, axis=1), np.roll(p, 1, axis=1)
         u[1:-1] = (
-            un[1:-1] - un[1:-1] * dt / dx * (un - uw)[1:-1]
+            un[1:-1]
+            - un[1:-1] * dt / dx * (un - uw)[1:-1]
             - vn[1:-1] * dt / dy * (un[1:-1] - un[:-2])
             - dt / (2 * rho * dx) * (pe - pw)[1:-1]
-            + nu * (
-                dt / dx**2 * (ue - 2 * un + uw)[1:-1]
-                + dt / dy**2 * (un[2:] - 2 * un[1:-1] + un[:-2])
-            )
+            + nu * (dt / dx**2 * (ue - 2 * un + uw)[1:-1] + dt / dy**2 * (un[2:] - 2 * un[1:-1] + un[:-2]))
             + force * dt
-        )  # fmt: skip
+        )
         u[0, :] = 0
         u[-1, :] = 0
         udiff = (np.sum(u) - np.sum(un)) / np.sum(u)
@@ -127,19 +120,19 @@ def channel_flow(jit, n, rng):
 def horizontal_diffusion(in_field, out_field, coeff):
     i_n, j_n, k_n = out_field.shape
     lap_field = 4.0 * in_field[1 : i_n + 3, 1 : j_n + 3, :] - (
-        in_field[2 : i_n + 4, 1 : j_n + 3, :] + in_field[0 : i_n + 2, 1 : j_n + 3, :]
-        + in_field[1 : i_n + 3, 2 : j_n + 4, :] + in_field[1 : i_n + 3, 0 : j_n + 2, :]
-    )  # fmt: skip
+        in_field[2 : i_n + 4, 1 : j_n + 3, :]
+        + in_field[0 : i_n + 2, 1 : j_n + 3, :]
+        + in_field[1 : i_n + 3, 2 : j_n + 4, :]
+        + in_field[1 : i_n + 3, 0 : j_n + 2, :]
+    )
     res = lap_field[1:, 1 : j_n + 1, :] - lap_field[:-1, 1 : j_n + 1, :]
     flx_field = np.where(
-        res * (in_field[2 : i_n + 3, 2 : j_n + 2, :] - in_field[1 : i_n + 2, 2 : j_n + 2, :]) > 0,
-        0, res,
-    )  # fmt: skip
+        res * (in_field[2 : i_n + 3, 2 : j_n + 2, :] - in_field[1 : i_n + 2, 2 : j_n + 2, :]) > 0, 0, res
+    )
     res = lap_field[1 : i_n + 1, 1:, :] - lap_field[1 : i_n + 1, :-1, :]
     fly_field = np.where(
-        res * (in_field[2 : i_n + 2, 2 : j_n + 3, :] - in_field[2 : i_n + 2, 1 : j_n + 2, :]) > 0,
-        0, res,
-    )  # fmt: skip
+        res * (in_field[2 : i_n + 2, 2 : j_n + 3, :] - in_field[2 : i_n + 2, 1 : j_n + 2, :]) > 0, 0, res
+    )
     out_field[:, :, :] = in_field[2 : i_n + 2, 2 : j_n + 2, :] - coeff * (
         flx_field[1:, :, :] - flx_field[:-1, :, :] + fly_field[:, 1:, :] - fly_field[:, :-1, :]
     )
@@ -167,9 +160,7 @@ def vertical_advection(utens_stage, u_stage, wcon, u_pos, utens, dtr_stage):
         ccol[:, :, k] = gcv * BET_P
         bcol = dtr_stage - ccol[:, :, k]
         correction_term = -cs * (u_stage[:, :, k + 1] - u_stage[:, :, k])
-        dcol[:, :, k] = (
-            dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
-        )
+        dcol[:, :, k] = dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
         divided = 1.0 / bcol
         ccol[:, :, k] = ccol[:, :, k] * divided
         dcol[:, :, k] = dcol[:, :, k] * divided
@@ -184,9 +175,7 @@ def vertical_advection(utens_stage, u_stage, wcon, u_pos, utens, dtr_stage):
         correction_term = -as_ * (u_stage[:, :, k - 1] - u_stage[:, :, k]) - cs * (
             u_stage[:, :, k + 1] - u_stage[:, :, k]
         )
-        dcol[:, :, k] = (
-            dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
-        )
+        dcol[:, :, k] = dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
         divided = 1.0 / (bcol - ccol[:, :, k - 1] * acol)
         ccol[:, :, k] = ccol[:, :, k] * divided
         dcol[:, :, k] = (dcol[:, :, k] - (dcol[:, :, k - 1]) * acol) * divided
@@ -196,9 +185,7 @@ def vertical_advection(utens_stage, u_stage, wcon, u_pos, utens, dtr_stage):
         acol = gav * BET_P
         bcol = dtr_stage - acol
         correction_term = -as_ * (u_stage[:, :, k - 1] - u_stage[:, :, k])
-        dcol[:, :, k] = (
-            dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
-        )
+        dcol[:, :, k] = dtr_stage * u_pos[:, :, k] + utens[:, :, k] + utens_stage[:, :, k] + correction_term
         divided = 1.0 / (bcol - ccol[:, :, k - 1] * acol)
         dcol[:, :, k] = (dcol[:, :, k] - (dcol[:, :, k - 1]) * acol) * divided
     for k in range(K - 1, K - 2, -1):

@@ -1,1 +1,1 @@
-"""What programs do around tensors: branches, loops, lists of tensors, effects."""
+"""The ops around tensors: branches, loops, lists of tensors, effects."""

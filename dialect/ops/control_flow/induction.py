@@ -1,4 +1,4 @@
-"""What is known of the index of a counted loop: an expression over a symbol of the loop's own.
+"""The index of a counted loop as an expression over a symbol of the loop's own.
 
 A symbol of a loop stands for an integer from 1 to the loop's *span*, as size symbols stand for 1 or
 more. So bounds of slices and places of elements are size expressions, of which it is known whether
@@ -34,7 +34,7 @@ class Induction:
 
 
 def induction(bounds: Sequence[Type], name: str) -> Induction:
-    """What is known of the index of a loop with operands of these types: lower, upper, step.
+    """The expression for the index of a loop with operands of these types: lower, upper, step.
 
     ``name``: of the loop's symbol, to which its largest value is added if that is a literal.
     """

@@ -1,4 +1,4 @@
-"""Which ops have a place in the kernel of a loop, as far as their classes tell.
+"""The ops that have a place in the kernel of a loop, as far as their classes tell.
 
 The pass `fuse-loops` asks this of ops in IR, and the conversion of Python's source of the ops that
 it has recorded, to know whether a loop of single elements will become native code.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, Type
 from ...reasons import Kind, Reason
-from ..gradients import Definedness
+from ..gradient_ops import Definedness
 from ..host_call import HostCall
 from ..indexing.inplace import Writing
 from ..queries import Item, Truth
@@ -21,7 +21,7 @@ TO_PYTHON = (Item, Truth)
 
 
 def stands_in_way(cls: type[Op]) -> Kind | None:
-    """Why an op in a loop keeps the loop out of kernels, whatever its types; None = it does not."""
+    """The reason why an op in a loop keeps the loop out of kernels, whatever its types; None = it does not."""
     if issubclass(cls, (ControlFlow, IfThenElse, Identity)) or cls in TO_PYTHON:
         return None
     if issubclass(cls, HostCall):

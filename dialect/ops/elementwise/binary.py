@@ -21,7 +21,7 @@ from ..sizes import as_tensor, is_nonnegative, is_positive
 from .families import PYTHON_NUMBERS, Binary, PartialBinary, in_f32
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import Partial
 
 
@@ -68,17 +68,17 @@ class Division(PartialBinary):
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
+    ) -> TensorValue | tuple[TensorValue, ...]:
         if isinstance(types[0], ScalarType) and not _is_size(args[1]):
             divisor = as_tensor(b, args[1])
-            known = None if divisor.scalar is None else divisor.scalar.known
-            if not cls.python_total(known):
+            number = None if divisor.scalar is None else divisor.scalar.known
+            if not cls.python_total(number):
                 b.forbid(lambda n: n.eq(0), divisor)
         return super().lower(b, attrs, types, *args)
 
 
 def _is_size(value: Any) -> bool:
-    """Whether a value is a size that is not 0."""
+    """True if a value is a size that is not 0."""
     return isinstance(value, Sym) and (is_positive(value) or is_positive(-value))
 
 
@@ -210,6 +210,7 @@ class Pow(PartialBinary, name="pow"):
 
     lowers_complex = True
     numpy = np.power
+    grows = True
 
     singular = True
 
@@ -227,20 +228,19 @@ class Pow(PartialBinary, name="pow"):
         if type(out) is complex and type(a) is not complex and type(b) is not complex:
             # Its type must not depend on its operands' values.
             raise DTypeError(
-                f"{a!r} ** {b!r} is complex in Python",
-                hint="make the base complex, or keep it from being negative",
+                f"{a!r} ** {b!r} is complex in Python", hint="make the base complex, or keep it from being negative"
             )
         return out
 
     @classmethod
     def infer_python(cls, types: Sequence[Type]) -> Type:
-        found = super().infer_python(types)
-        if not isinstance(found, ScalarType) or not found.dtype.is_int:
-            return found
+        result = super().infer_python(types)
+        if not isinstance(result, ScalarType) or not result.dtype.is_int:
+            return result
         exponent = types[1].value if isinstance(types[1], ScalarType) else None
         if not isinstance(exponent, int):
             return TENSOR  # an int, or a float if the exponent turns out negative
-        return found if exponent >= 0 else ScalarType(F64, found.value)
+        return result if exponent >= 0 else ScalarType(F64, result.value)
 
     @classmethod
     def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
@@ -274,14 +274,14 @@ class Pow(PartialBinary, name="pow"):
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
+    ) -> TensorValue | tuple[TensorValue, ...]:
         exponent = as_tensor(b, args[1])
-        known = None if exponent.scalar is None else exponent.scalar.known
-        if exponent.dtype.kind == "i" and (known is None or known < 0):
+        number = None if exponent.scalar is None else exponent.scalar.known
+        if exponent.dtype.kind == "i" and (number is None or number < 0):
             b.forbid(lambda n: n < 0, exponent)
         out = types[0]
         roots = exponent.dtype.is_float and exponent.dtype.bits > 16 and not exponent.rank
-        if isinstance(out, TensorType) and roots and known is None:
+        if isinstance(out, TensorType) and roots and number is None:
             return b.pointwise(cls._scalar_or_root, args, out)
         return super().lower(b, attrs, types, *args)
 

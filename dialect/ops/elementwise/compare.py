@@ -205,6 +205,7 @@ class ShiftLeft(_Shift, name="shift_left"):
     """``a << b``."""
 
     numpy = np.left_shift
+    grows = True
     python = operator.lshift
     element = staticmethod(lambda a, b: a.shl(b))
 

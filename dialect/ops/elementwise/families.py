@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...errors import DTypeError
+from ...guards.checks import described
 from ...ir.dtypes import BOOL, C128, F32, F64, I64, NUMBERS, DType, dtype_of
 from ...ir.op import Attrs, Fusion, Op, Rounding, operand, result
 from ...ir.symbolic import Sym
-from ...ir.types import ListType, ScalarType, TensorType, Type
+from ...ir.types import ListedType, ListType, ScalarType, TensorType, Type
 from ...reasons import Kind, Reason
 from ..broadcast import broadcast_types
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
     from ....lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
 
 PYTHON_NUMBERS = frozenset(NUMBERS)
 Key = tuple[DType, bool]  # dtype of an operand, and whether it is a (weak) Python number
@@ -39,14 +40,15 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def keys_of(types: Sequence[Type]) -> tuple[Key, ...] | None:
-    """What dtype rules need of operand types; None if a dtype is unknown.
+    """The facts of operand types that dtype rules need; None if a dtype is unknown.
 
     Raises DTypeError for lists.
     """
     out = []
     for type_ in types:
-        if isinstance(type_, ListType):
-            raise DTypeError("a list of tensors is no operand of an elementwise op")
+        if isinstance(type_, (ListType, ListedType)):
+            what = "a list of tensors" if isinstance(type_, ListType) else described(type_)
+            raise DTypeError(f"{what} is no operand of an elementwise op")
         if type_.dtype is None:
             return None
         out.append((type_.dtype, isinstance(type_, ScalarType)))
@@ -81,6 +83,7 @@ class Elementwise(Op):
 
     fusion = Fusion.POINTWISE
     numpy: ClassVar[Callable[..., Any]]
+    grows: ClassVar[bool] = False  # True for ops whose results on ints grow with the value of the last one
     rule: ClassVar[np.ufunc | None] = None
     python: ClassVar[Callable[..., Any] | None] = None
     symbolic: ClassVar[Callable[..., Any] | None] = None
@@ -127,8 +130,15 @@ class Elementwise(Op):
         return known_scalar(dtype, cls.python_value(values))
 
     @classmethod
+    def may_be_huge(cls, values: Sequence[Any]) -> bool:
+        """True for powers and shifts of Python ints that may take all memory, or hours."""
+        return cls.grows and all(type(v) is int for v in values) and abs(values[-1]) > 64
+
+    @classmethod
     def python_value(cls, values: Sequence[Any]) -> Any:
         """Value of the op on known values (numbers, or `Sym` among ints), None if it has none."""
+        if cls.may_be_huge(values):
+            return None
         if any(isinstance(v, Sym) for v in values):
             if cls.symbolic is None or not all(type(v) is int or type(v) is Sym for v in values):
                 return None
@@ -151,10 +161,8 @@ class Elementwise(Op):
     @classmethod
     def casts(cls, keys: Sequence[Key]) -> tuple[DType | None, ...]:
         """`operand_dtypes` of tensors, or of tensors among Python numbers."""
-        wanted = cls.loop(*keys)[:-1]
-        return tuple(
-            want if want != have else None for want, (have, _) in zip(wanted, keys, strict=True)
-        )
+        dtypes = cls.loop(*keys)[:-1]
+        return tuple(want if want != have else None for want, (have, _) in zip(dtypes, keys, strict=True))
 
     @classmethod
     def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
@@ -167,7 +175,7 @@ class Elementwise(Op):
 
     @classmethod
     def refuse(cls, types: Sequence[Type]) -> Reason | None:
-        """Why complete, real operand types cannot be compiled all the same; None = they can."""
+        """The reason why complete, real operand types cannot be compiled all the same; None = they can."""
         return None
 
     @classmethod
@@ -191,7 +199,7 @@ class Elementwise(Op):
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
+    ) -> TensorValue | tuple[TensorValue, ...]:
         out = types[0]
         if not isinstance(out, ScalarType):
             return b.pointwise(cls.scalar, args, out)
@@ -305,12 +313,12 @@ def known_scalar(dtype: DType, value: Any) -> ScalarType:
 
 @lru_cache(maxsize=4096)
 def _resolve(ufunc: np.ufunc, keys: tuple[Key, ...]) -> tuple[DType, ...]:
-    wanted = [_WEAK[dtype] if weak else dtype.numpy for dtype, weak in keys]
+    operand_dtypes = [_WEAK[dtype] if weak else dtype.numpy for dtype, weak in keys]
     try:
-        found = ufunc.resolve_dtypes((*wanted, None))
+        dtypes = ufunc.resolve_dtypes((*operand_dtypes, None))
     except TypeError as error:
         raise DTypeError(str(error)) from None
-    return tuple(map(dtype_of, found))
+    return tuple(map(dtype_of, dtypes))
 
 
 @lru_cache(maxsize=4096)
@@ -337,6 +345,18 @@ def _result_dtype(keys: tuple[Key, ...]) -> DType:
 
 
 __all__ = [
-    "PYTHON_NUMBERS", "SAMPLE", "Binary", "Compare", "Elementwise", "Key", "MathUnary",
-    "PartialBinary", "Unary", "in_f32", "is_python", "keys_of", "known_scalar", "result_dtype",
-]  # fmt: skip
+    "PYTHON_NUMBERS",
+    "SAMPLE",
+    "Binary",
+    "Compare",
+    "Elementwise",
+    "Key",
+    "MathUnary",
+    "PartialBinary",
+    "Unary",
+    "in_f32",
+    "is_python",
+    "keys_of",
+    "known_scalar",
+    "result_dtype",
+]

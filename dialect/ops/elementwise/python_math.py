@@ -39,9 +39,7 @@ class _OfNumbers(Elementwise):
     def infer_python(cls, types: Sequence[Type]) -> Type:
         dtype = C128 if cls.name.startswith("cmath") else F64
         values = [t.value for t in types if isinstance(t, ScalarType)]
-        return (
-            ScalarType(dtype) if None in values else known_scalar(dtype, cls.python_value(values))
-        )
+        return ScalarType(dtype) if None in values else known_scalar(dtype, cls.python_value(values))
 
     @classmethod
     def refuse_python(cls, types: Sequence[Type]) -> Reason | None:
@@ -54,38 +52,67 @@ class _OfNumbers(Elementwise):
         return cls.like.scalar(*xs)
 
 
-def _ops(family: type[Elementwise], module: Any, found: dict[str, type[Elementwise]]) -> None:
+def _ops(family: type[Elementwise], module: Any, likes: dict[str, type[Elementwise]]) -> None:
     """One op class for each function of a module."""
-    for name, like in found.items():
+    for name, like in likes.items():
         function: Callable[..., Any] = getattr(module, name)
         assert like.partials is not None
         fields = {
-            "__doc__": f"Python's ``{module.__name__}.{name}``.", "__module__": __name__,
-            "python": staticmethod(function), "numpy": like.numpy, "like": like,
-            "partials": staticmethod(like.partials), "singular": like.singular,
+            "__doc__": f"Python's ``{module.__name__}.{name}``.",
+            "__module__": __name__,
+            "python": staticmethod(function),
+            "numpy": like.numpy,
+            "like": like,
+            "partials": staticmethod(like.partials),
+            "singular": like.singular,
             "lowers_complex": module is cmath,
-        }  # fmt: skip
-        made = type(f"{module.__name__}_{name}".title().replace("_", ""), (family, _OfNumbers),
-                    fields, name=f"{module.__name__}_{name}")  # fmt: skip
-        FUNCTIONS[function] = made
+        }
+        op = type(
+            f"{module.__name__}_{name}".title().replace("_", ""),
+            (family, _OfNumbers),
+            fields,
+            name=f"{module.__name__}_{name}",
+        )
+        FUNCTIONS[function] = op
 
 
 FUNCTIONS: dict[Callable[..., Any], type[Elementwise]] = {}
 """Python's function -> its op."""
 
 _UNARY: dict[str, type[Elementwise]] = {
-    "sqrt": unary.Sqrt, "exp": unary.Exp, "log": unary.Log, "sin": unary.Sin, "cos": unary.Cos,
-    "tan": unary.Tan, "sinh": unary.Sinh, "cosh": unary.Cosh, "tanh": unary.Tanh,
-}  # fmt: skip
+    "sqrt": unary.Sqrt,
+    "exp": unary.Exp,
+    "log": unary.Log,
+    "sin": unary.Sin,
+    "cos": unary.Cos,
+    "tan": unary.Tan,
+    "sinh": unary.Sinh,
+    "cosh": unary.Cosh,
+    "tanh": unary.Tanh,
+}
 _ops(Unary, cmath, _UNARY)
-_ops(Unary, math, {
-    **_UNARY, "expm1": unary.Expm1, "log2": unary.Log2, "log10": unary.Log10,
-    "log1p": unary.Log1p, "asin": unary.Asin, "acos": unary.Acos, "atan": unary.Atan,
-    "asinh": unary.Asinh, "acosh": unary.Acosh, "atanh": unary.Atanh, "erf": special.Erf,
-})  # fmt: skip
-_ops(Binary, math, {
-    "atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign,
-    "fmod": binary.Fmod, "pow": binary.Pow,
-})  # fmt: skip
+_ops(
+    Unary,
+    math,
+    {
+        **_UNARY,
+        "expm1": unary.Expm1,
+        "log2": unary.Log2,
+        "log10": unary.Log10,
+        "log1p": unary.Log1p,
+        "asin": unary.Asin,
+        "acos": unary.Acos,
+        "atan": unary.Atan,
+        "asinh": unary.Asinh,
+        "acosh": unary.Acosh,
+        "atanh": unary.Atanh,
+        "erf": special.Erf,
+    },
+)
+_ops(
+    Binary,
+    math,
+    {"atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign, "fmod": binary.Fmod, "pow": binary.Pow},
+)
 
 __all__ = ["FUNCTIONS"]

@@ -20,8 +20,8 @@ from ..sizes import as_tensor
 from .families import SAMPLE, Elementwise, Key, Unary, result_dtype
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
     from ....lowering.linalg.scalar import Scalar
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder, Partial
 
 
@@ -97,16 +97,13 @@ class Clip(Elementwise, name="clip", rounding=Rounding.NONE):
         x, *edges = super().casts(keys)
         if cls.loop(*keys)[-1].is_int:
             # A Python int beyond the array's range is no bound at all: it stays i64 for the body.
-            edges = [
-                None if key == (I64, True) else want
-                for want, key in zip(edges, keys[1:], strict=True)
-            ]
+            edges = [None if key == (I64, True) else want for want, key in zip(edges, keys[1:], strict=True)]
         return (x, *edges)
 
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
+    ) -> TensorValue | tuple[TensorValue, ...]:
         out = types[0].dtype if isinstance(types[0], TensorType) else None
         if out is not None and out.is_int:
             # NumPy raises for a Python int that lies beyond the range on the wrong side.
@@ -148,7 +145,7 @@ def _within(edge: Scalar, dtype: DType) -> Scalar:
 
 
 def loses_imaginary(given: Type, wanted: DType | None) -> Reason | None:
-    """Why no kernel stores complex numbers as real ones: NumPy warns of it. None = it does not."""
+    """The reason why no kernel stores complex numbers as real ones: NumPy warns of it. None = it does not."""
     if given.dtype is None or wanted is None or not given.dtype.is_complex:  # type: ignore[union-attr]
         return None
     return None if wanted.kind in "bc" else Reason(Kind.COMPLEX)
@@ -195,6 +192,39 @@ class Cast(Unary, name="cast", rounding=Rounding.NONE):
     @classmethod
     def lower(
         cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> Tensor | tuple[Tensor, ...]:
+    ) -> TensorValue | tuple[TensorValue, ...]:
         dtype = attrs["dtype"]
         return b.pointwise(lambda x: x.cast(dtype), args, types[0])
+
+
+class Bitcast(Unary, name="bitcast", rounding=Rounding.NONE):
+    """`ndarray.view` with another dtype of the same width, as a copy: the bits of each element, read as that."""
+
+    exact = True
+    no_gradient = True
+    dtype = attr(DTYPE)
+
+    @classmethod
+    def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+        dtype, wanted = types[0].dtype, attrs["dtype"]  # type: ignore[union-attr]
+        for each in (dtype, wanted):
+            if each is not None and (each is BOOL or each.is_complex):
+                raise DTypeError(f"the bits of {each} are not read as another dtype, nor the other way round")
+        if dtype is not None and dtype.bits != wanted.bits:
+            raise DTypeError(f"{dtype} has {dtype.bits} bits and {wanted} has {wanted.bits}")
+        return (TensorType(wanted, shape_of(types[0])),)
+
+    @classmethod
+    def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
+        return None
+
+    @classmethod
+    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
+        return np.asarray(args[0]).view(attrs["dtype"].numpy).copy()
+
+    @classmethod
+    def lower(
+        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
+    ) -> TensorValue | tuple[TensorValue, ...]:
+        dtype = attrs["dtype"]
+        return b.pointwise(lambda x: x.bitcast(dtype), args, types[0])

@@ -59,9 +59,8 @@ def nanmean(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def nanvar(
-    a: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False,
-    correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False, correction: float | None = None
+) -> Any:
     shown = _shown(a)
     count = np.sum(shown, axis=axis, keepdims=True)
     mean = np.sum(_filled(a, 0), axis=axis, keepdims=True) / count
@@ -72,9 +71,8 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False,
-    correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False, correction: float | None = None
+) -> Any:
     return np.sqrt(nanvar(a, axis, ddof=ddof, keepdims=keepdims, correction=correction))
 
 
@@ -92,10 +90,10 @@ def ldexp(x1: Any, x2: Any) -> Any:
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    found = default
+    result = default
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
-        found = np.where(condition, choice, found)
-    return found
+        result = np.where(condition, choice, result)
+    return result
 
 
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
@@ -104,23 +102,18 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
         a = a % count
     elif mode == "clip":
         a = np.clip(a, 0, count - 1)
-    found = choices[0]
+    result = choices[0]
     for k in range(1, count):
-        found = np.where(a == k, choices[k], found)
-    return np.where(a == 0, choices[0], found)  # broadcast as the index is, also for one choice
+        result = np.where(a == k, choices[k], result)
+    return np.where(a == 0, choices[0], result)  # broadcast as the index is, also for one choice
 
 
-def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[Any, ...]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
     count = len(xi)
     axes = [*range(count)]
     if indexing == "xy" and count > 1:
         axes[:2] = [1, 0]
-    parts = [
-        np.reshape(x, [-1 if k == axis else 1 for k in range(count)])
-        for x, axis in zip(xi, axes, strict=True)
-    ]
+    parts = [np.reshape(x, [-1 if k == axis else 1 for k in range(count)]) for x, axis in zip(xi, axes, strict=True)]
     return tuple(parts if sparse else np.broadcast_arrays(*parts))
 
 
@@ -145,8 +138,8 @@ def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> A
     spacings = varargs or (1.0,)
     if len(spacings) == 1 and len(axes) > 1:
         spacings = spacings * len(axes)
-    found = [_slope(f, k, h, edge_order) for k, h in zip(axes, spacings, strict=True)]
-    return found[0] if len(found) == 1 else tuple(found)
+    slopes = [_slope(f, k, h, edge_order) for k, h in zip(axes, spacings, strict=True)]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 def _slope(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
@@ -159,9 +152,7 @@ def _slope(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     def lined(x: Any) -> Any:
         return np.reshape(x, [-1 if k == axis else 1 for k in range(np.ndim(f))])
 
-    before, here, behind = (
-        _part(f, axis, slice(k, size - 2 + k)) for k in range(3)
-    )  # fmt: skip
+    before, here, behind = (_part(f, axis, slice(k, size - 2 + k)) for k in range(3))
     if np.ndim(spacing) == 0:
         inner = (behind - before) / (2.0 * spacing)
         steps = [spacing] * 4
@@ -170,9 +161,7 @@ def _slope(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
         left, right = lined(widths[:-1]), lined(widths[1:])
         both = left + right
         inner = (
-            -right / (left * both) * before
-            + (right - left) / (left * right) * here
-            + left / (right * both) * behind
+            -right / (left * both) * before + (right - left) / (left * right) * here + left / (right * both) * behind
         )
         steps = [widths[0], widths[1], widths[-2], widths[-1]] if size > 2 else [widths[0]] * 4
     if edge_order == 1:
@@ -187,11 +176,7 @@ def _slope(f: Any, axis: int, spacing: Any, edge_order: int) -> Any:
 def _edge(f0: Any, f1: Any, f2: Any, near: Any, far: Any) -> Any:
     """The slope at the first of three points, of second order."""
     both = near + far
-    return (
-        -(2.0 * near + far) / (near * both) * f0
-        + both / (near * far) * f1
-        - near / (far * both) * f2
-    )
+    return -(2.0 * near + far) / (near * both) * f0 + both / (near * far) * f1 - near / (far * both) * f2
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
@@ -201,11 +186,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any
     if last:
         low = np.take(xp, k)
         share = (inside - low) / (np.take(xp, k + 1) - low)
-        found = np.take(fp, k) * (1 - share) + np.take(fp, k + 1) * share
+        result = np.take(fp, k) * (1 - share) + np.take(fp, k + 1) * share
     else:
-        found = np.take(fp, k) + 0 * inside
-    found = np.where(x < xp[0], fp[0] if left is None else left, found)
-    return np.where(x > xp[last], fp[last] if right is None else right, found)
+        result = np.take(fp, k) + 0 * inside
+    result = np.where(x < xp[0], fp[0] if left is None else left, result)
+    return np.where(x > xp[last], fp[last] if right is None else right, result)
 
 
 def _observations(m: Any, y: Any, rowvar: bool) -> Any:
@@ -220,9 +205,14 @@ def _observations(m: Any, y: Any, rowvar: bool) -> Any:
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None,
-) -> Any:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Any:
     x = _observations(m, y, rowvar)
     less = ddof if ddof is not None else 0 if bias else 1
     weights: Any = None
@@ -245,23 +235,23 @@ def cov(
             fact = count - less
         else:
             fact = count - less * np.sum(weights * aweights) / count
-    found = np.matmul(weighted, np.conj(np.transpose(off))) / fact
-    return found[0, 0] if np.shape(x)[0] == 1 else found
+    covariance = np.matmul(weighted, np.conj(np.transpose(off))) / fact
+    return covariance[0, 0] if np.shape(x)[0] == 1 else covariance
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
-    found = cov(x, y, rowvar)
-    if not np.ndim(found):
-        return found / found
-    sizes = np.sqrt(np.real(np.diagonal(found)))
-    return found / np.expand_dims(sizes, 1) / np.expand_dims(sizes, 0)
+    covariance = cov(x, y, rowvar)
+    if not np.ndim(covariance):
+        return covariance / covariance
+    sizes = np.sqrt(np.real(np.diagonal(covariance)))
+    return covariance / np.expand_dims(sizes, 1) / np.expand_dims(sizes, 0)
 
 
 def polyval(p: Any, x: Any) -> Any:
-    found = 0 * x
+    value = 0 * x
     for k in range(int(np.shape(p)[0])):
-        found = found * x + p[k]
-    return found
+        value = value * x + p[k]
+    return value
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
@@ -278,11 +268,11 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     if m > n:
         a, v, n, m = v, a, m, n
     padded = np.pad(a, (m - 1, m - 1))
-    found = np.matmul(np.lib.stride_tricks.sliding_window_view(padded, m), np.flip(v))
+    full = np.matmul(np.lib.stride_tricks.sliding_window_view(padded, m), np.flip(v))
     if mode == "valid":
-        return found[m - 1 : n]
+        return full[m - 1 : n]
     start = (m - 1) // 2
-    return found[start : start + n] if mode == "same" else found
+    return full[start : start + n] if mode == "same" else full
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
@@ -297,14 +287,14 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 def _cumulative(function: Callable[..., Any], initial: Callable[..., Any]) -> Callable[..., Any]:
-    """What is added up, or multiplied, so far; ``initial`` makes what that begins with."""
+    """A function of running sums or products; ``initial`` makes the value with which these begin."""
 
     def cumulative(x: Any, *, axis: int | None = None, include_initial: bool = False) -> Any:
         place = 0 if axis is None else axis % np.ndim(x)
-        found = function(x, axis=place)
+        result = function(x, axis=place)
         if not include_initial:
-            return found
-        return np.concatenate([initial(_part(x, place, slice(0, 1))), found], place)
+            return result
+        return np.concatenate([initial(_part(x, place, slice(0, 1))), result], place)
 
     return cumulative
 
@@ -314,8 +304,8 @@ def _accumulated(ufunc: np.ufunc) -> Callable[..., Any]:
 
     def accumulate(array: Any, axis: int = 0) -> Any:
         own = np.argsort(np.argsort(np.zeros_like(array), axis, kind="stable"), axis, kind="stable")
-        met = np.where(array == ufunc.accumulate(array, axis), own, 0)
-        return np.take_along_axis(array, np.maximum.accumulate(met, axis), axis)
+        places = np.where(array == ufunc.accumulate(array, axis), own, 0)
+        return np.take_along_axis(array, np.maximum.accumulate(places, axis), axis)
 
     return accumulate
 
@@ -339,12 +329,38 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
 
 
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
-    **{f"numpy.{f.__name__}": f for f in (
-        cbrt, choose, convolve, corrcoef, correlate, cov, diagflat,
-        ediff1d, gradient, interp, ldexp, logaddexp2, meshgrid, nancumprod, nancumsum, nanmax,
-        nanmean, nanmin, nanprod, nanstd, nansum, nanvar, polyval, select, trapezoid, unwrap,
-        vander,
-    )},
+    **{
+        f"numpy.{f.__name__}": f
+        for f in (
+            cbrt,
+            choose,
+            convolve,
+            corrcoef,
+            correlate,
+            cov,
+            diagflat,
+            ediff1d,
+            gradient,
+            interp,
+            ldexp,
+            logaddexp2,
+            meshgrid,
+            nancumprod,
+            nancumsum,
+            nanmax,
+            nanmean,
+            nanmin,
+            nanprod,
+            nanstd,
+            nansum,
+            nanvar,
+            polyval,
+            select,
+            trapezoid,
+            unwrap,
+            vander,
+        )
+    },
     "numpy.cumulative_sum": _cumulative(np.cumsum, np.zeros_like),
     "numpy.cumulative_prod": _cumulative(np.cumprod, np.ones_like),
     "numpy.maximum.accumulate": _accumulated(np.maximum),
@@ -356,7 +372,7 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "numpy.resize": moved("resize", "a"),
     **_OF_ORDER,
     **_OF_MATRICES,
-}  # fmt: skip
+}
 """By the name of the function, as graphs have it."""
 
 __all__ = ["COMPOSITIONS"]

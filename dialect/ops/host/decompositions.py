@@ -17,17 +17,17 @@ def matrix_power(a: Any, n: int) -> Any:
         return matrix_power(np.linalg.inv(a), -n)
     if n == 0:
         return 0 * a + np.eye(int(np.shape(a)[-1]))
-    found = a
+    product = a
     for _ in range(n - 1):
-        found = np.matmul(found, a)
-    return found
+        product = np.matmul(product, a)
+    return product
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
-    found = arrays[0]
+    product = arrays[0]
     for x in arrays[1:]:
-        found = np.dot(found, x)
-    return found
+        product = np.dot(product, x)
+    return product
 
 
 def vecdot(x1: Any, x2: Any, /, axis: int = -1) -> Any:
@@ -59,10 +59,10 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    found = np.matmul(np.linalg.pinv(a), b)
-    off = b - np.matmul(a, found)
+    solution = np.matmul(np.linalg.pinv(a), b)
+    off = b - np.matmul(a, solution)
     squares = np.sum(np.real(off * np.conj(off)), axis=0, keepdims=np.ndim(b) == 1)
-    return found, squares, None, np.linalg.svdvals(a)
+    return solution, squares, None, np.linalg.svdvals(a)
 
 
 def svdvals(x: Any, /) -> Any:
@@ -75,15 +75,16 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axes = axes_of(axis, np.ndim(x))
     values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
     reduce: dict[Any, Callable[..., Any]] = {2: np.max, -2: np.min, "nuc": np.sum}
-    found = reduce[ord](values, axis=-1)
-    return np.expand_dims(found, tuple(axes)) if keepdims else found
+    result = reduce[ord](values, axis=-1)
+    return np.expand_dims(result, tuple(axes)) if keepdims else result
 
 
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
-    **{f"numpy.linalg.{f.__name__}": f for f in (
-        lstsq, matrix_power, multi_dot, norm, svdvals, tensorinv, tensorsolve, vecdot,
-    )},
+    **{
+        f"numpy.linalg.{f.__name__}": f
+        for f in (lstsq, matrix_power, multi_dot, norm, svdvals, tensorinv, tensorsolve, vecdot)
+    },
     **{f"numpy.{f.__name__}": f for f in (matvec, vecdot, vecmat)},
-}  # fmt: skip
+}
 
 __all__ = ["COMPOSITIONS"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir.types import MaybeDim, Shape
-from .rule import Call, Rule, Shapes
+from .rule import BoundCall, Rule, Shapes
 from .shapes import replaced, same
 
 _Length = Callable[[MaybeDim], MaybeDim]
@@ -19,10 +19,10 @@ def _half(size: MaybeDim) -> MaybeDim:
     return None if size is None else size // 2 + 1
 
 
-def _one(made: _Length, default: _Length = _all) -> Callable[[Call], Shapes | None]:
+def _one(made: _Length, default: _Length = _all) -> Callable[[BoundCall], Shapes | None]:
     """A rule for one axis: ``made`` of the points, which ``default`` gives where no ``n`` is."""
 
-    def shapes(call: Call) -> Shapes | None:
+    def shapes(call: BoundCall) -> Shapes | None:
         shape = call.shape("a")
         if not shape:
             return None
@@ -37,10 +37,10 @@ def _from_half(size: MaybeDim) -> MaybeDim:
     return None if size is None else 2 * (size - 1)
 
 
-def _several(made: _Length, default: _Length = _all) -> Callable[[Call], Shapes | None]:
+def _several(made: _Length, default: _Length = _all) -> Callable[[BoundCall], Shapes | None]:
     """A rule for several axes, the last of which is as in `_one`; unknown where sizes are given."""
 
-    def shapes(call: Call) -> Shapes | None:
+    def shapes(call: BoundCall) -> Shapes | None:
         shape: Shape | None = call.shape("a")
         axes = call["axes"]
         if not shape or call["s"] is not None:
@@ -51,7 +51,7 @@ def _several(made: _Length, default: _Length = _all) -> Callable[[Call], Shapes 
     return shapes
 
 
-def _fft(name: str, shapes: Callable[[Call], Shapes | None], gradient: str = "") -> Rule:
+def _fft(name: str, shapes: Callable[[BoundCall], Shapes | None], gradient: str = "") -> Rule:
     neutral = {"s": 2} if name.endswith(("2", "n")) else {"n": 2}
     return Rule(f"numpy.fft.{name}", shapes, neutral=neutral, gradient=gradient)
 

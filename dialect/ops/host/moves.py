@@ -22,16 +22,16 @@ def moved(name: str, *elements: str) -> Callable[..., Any]:
 
     def composition(*args: Any, **named: Any) -> Any:
         function = found_function(f"numpy.{name}")
-        given = bound(function, args, named)
+        arguments = bound(function, args, named)
         parts: list[Any] = []
         count: Any = 0
         for parameter in elements:
-            array = given[parameter]
+            array = arguments[parameter]
             parts.append(np.reshape(array, (-1,)))
-            given[parameter] = numbered(array) + count
+            arguments[parameter] = numbered(array) + count
             count = count + np.size(array)
         every = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return np.take(every, function(**given))
+        return np.take(every, function(**arguments))
 
     return composition
 

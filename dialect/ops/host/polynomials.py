@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from ...ir.types import ScalarType, TensorType
-from .rule import Call, Rule, Shapes
+from .rule import BoundCall, Rule, Shapes
 
 _OUTSIDE = "call it outside of the traced function"
 
 
-def _fit(call: Call) -> Shapes | None:
+def _fit(call: BoundCall) -> Shapes | None:
     degree, y = call["deg"], call.shape("y")
     if type(degree) is not int or y is None or call["full"] or call["cov"]:
         return None
     return [(degree + 1, *y[1:])]
 
 
-def _roots(call: Call) -> tuple[str, str] | None:
+def _roots(call: BoundCall) -> tuple[str, str] | None:
     return "roots are real or complex, whatever the coefficients are", _OUTSIDE
 
 
-def _poly(call: Call) -> tuple[str, str] | None:
-    given = call["seq_of_zeros"]
-    dtype = given.dtype if isinstance(given, (TensorType, ScalarType)) else None
+def _poly(call: BoundCall) -> tuple[str, str] | None:
+    zeros = call["seq_of_zeros"]
+    dtype = zeros.dtype if isinstance(zeros, (TensorType, ScalarType)) else None
     if dtype is not None and dtype.kind != "c":
         return None
     return "coefficients are real where complex roots come in pairs", _OUTSIDE
 
 
-def _order(call: Call) -> tuple[str, str] | None:
+def _order(call: BoundCall) -> tuple[str, str] | None:
     return None if call.number("m") != 0 else ("of order 0, it returns its argument", _OUTSIDE)
 
 

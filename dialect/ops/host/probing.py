@@ -15,8 +15,8 @@ from ...dataclass import dataclass
 from ...errors import COMPLAINTS, ProfuseError, TraceError, located
 from ...ir.dtypes import NUMBERS, DType, dtype_of
 from ...ir.types import ScalarType, TensorType, Type
-from .arguments import Arguments, parsed_arguments
-from .rule import Call, Rule, bound, rule_named
+from .call_text import CallTemplate, parsed_arguments
+from .rule import BoundCall, Rule, bound, rule_named
 
 SIZE = 3  # of each axis of a tiny array
 _LARGEST = 8  # of an axis whose size decides ranks
@@ -27,8 +27,8 @@ Kind = tuple
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a function gives for tiny arrays.
+class ProbeOutcome:
+    """The outcome of a function for tiny arrays.
 
     Attributes:
         structure: the result, in which each array or number is its position among them.
@@ -45,7 +45,7 @@ class Outcome:
     gaps: frozenset[int]
 
 
-def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | None:
+def outcome(function: str, arguments: str, types: Sequence[Type]) -> ProbeOutcome | None:
     """The structure of a call's result; None where too little is known of the operands.
 
     Raises what the function raises for such operands, as an error of ours, and TraceError where
@@ -56,7 +56,7 @@ def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | N
     if kinds is None:
         return None
     try:
-        why = None if rule.refuse is None else rule.refuse(Call(rule, parsed, types))
+        why = None if rule.refuse is None else rule.refuse(BoundCall(rule, parsed, types))
         if why is not None:
             raise TraceError(f"{rule.shown}: {why[0]}", hint=why[1])
         return _outcome(function, arguments, kinds)
@@ -66,35 +66,32 @@ def outcome(function: str, arguments: str, types: Sequence[Type]) -> Outcome | N
         raise located(error, None) from error
 
 
-def result_types(
-    function: str, arguments: str, types: Sequence[Type], count: int
-) -> tuple[Type, ...]:
+def result_types(function: str, arguments: str, types: Sequence[Type], count: int) -> tuple[Type, ...]:
     """The types of the results, with the sizes that the rule knows; raises as `outcome` does."""
-    found = outcome(function, arguments, types)
-    if found is None or len(found.types) != count:
+    result = outcome(function, arguments, types)
+    if result is None or len(result.types) != count:
         return (TensorType(),) * count
     rule = rule_named(function)
     if rule.shapes is None:
-        return found.types
-    shapes = rule.shapes(Call(rule, parsed_arguments(arguments), types))
+        return result.types
+    shapes = rule.shapes(BoundCall(rule, parsed_arguments(arguments), types))
     if shapes is None:
-        return found.types
+        return result.types
     return tuple(
-        TensorType(t.dtype, s)
-        if isinstance(t, TensorType) and s is not None and len(s) == t.rank else t
-        for t, s in zip(found.types, shapes, strict=True)
-    )  # fmt: skip
+        TensorType(t.dtype, s) if isinstance(t, TensorType) and s is not None and len(s) == t.rank else t
+        for t, s in zip(result.types, shapes, strict=True)
+    )
 
 
-def kinds_of(rule: Rule, arguments: Arguments, types: Sequence[Type]) -> tuple[Kind, ...] | None:
-    """What tiny arrays have to stand for operands; None where too little is known of these."""
+def kinds_of(rule: Rule, arguments: CallTemplate, types: Sequence[Type]) -> tuple[Kind, ...] | None:
+    """The kinds of tiny arrays that have to stand for operands; None where too little is known of these."""
     sizes: dict[int, dict[int, int]] = {}
     if rule.sized is not None:
-        given = bound(rule.function, *arguments.filled(lambda index: (index, types[index])))
-        for name, axis in rule.sized({k: v[1] if _is_numbered(v) else v for k, v in given.items()}):
-            if not _is_numbered(given[name]):
+        by_name = bound(rule.function, *arguments.filled(lambda index: (index, types[index])))
+        for name, axis in rule.sized({k: v[1] if _is_numbered(v) else v for k, v in by_name.items()}):
+            if not _is_numbered(by_name[name]):
                 continue
-            index, type_ = given[name]
+            index, type_ = by_name[name]
             size = type_.shape[axis] if isinstance(type_, TensorType) and type_.shape else None
             if not isinstance(size, int):
                 return None
@@ -119,33 +116,29 @@ def _is_numbered(x: Any) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _outcome(function: str, arguments: str, kinds: tuple[Kind, ...]) -> Outcome:
+def _outcome(function: str, arguments: str, kinds: tuple[Kind, ...]) -> ProbeOutcome:
     return tried(rule_named(function), parsed_arguments(arguments), kinds)
 
 
-def tried(rule: Rule, parsed: Arguments, kinds: tuple[Kind, ...]) -> Outcome:
-    """What a function gives for tiny arrays of such kinds; raises what it raises for them."""
+def tried(rule: Rule, parsed: CallTemplate, kinds: tuple[Kind, ...]) -> ProbeOutcome:
+    """The outcome of a function for tiny arrays of such kinds; raises what it raises for them."""
     operands = [_tiny(kind, rule.fill) for kind in kinds]
-    args, named = parsed.filled(operands.__getitem__)
+    args, kwargs = parsed.filled(operands.__getitem__)
     if rule.neutral:
-        names = list(bound(rule.function, [*range(len(args))], dict.fromkeys(named)))
+        names = list(bound(rule.function, [*range(len(args))], dict.fromkeys(kwargs)))
         args = [
-            _neutral(x, rule.neutral[name]) if name in rule.neutral else x
-            for name, x in zip(names, args, strict=False)
+            _neutral(x, rule.neutral[name]) if name in rule.neutral else x for name, x in zip(names, args, strict=False)
         ]
-        named = {
-            name: _neutral(x, rule.neutral[name]) if name in rule.neutral else x
-            for name, x in named.items()
-        }
+        kwargs = {k: _neutral(x, rule.neutral[k]) if k in rule.neutral else x for k, x in kwargs.items()}
     with np.errstate(all="ignore"):
-        made = rule.function(*args, **named)
+        result = rule.function(*args, **kwargs)
     leaves: list[Any] = []
 
     def number(leaf: Any) -> int:
         leaves.append(leaf)
         return len(leaves) - 1
 
-    structure = mapped(number, made)
+    structure = mapped(number, result)
     made_arrays = {k: x for k, x in enumerate(leaves) if isinstance(x, np.ndarray)}
     arrays = frozenset(k for k, x in made_arrays.items() if not x.ndim)
     views = tuple(
@@ -155,23 +148,23 @@ def tried(rule: Rule, parsed: Arguments, kinds: tuple[Kind, ...]) -> Outcome:
         if isinstance(operand, np.ndarray) and np.may_share_memory(x, operand)
     )
     gaps = frozenset(k for k, x in made_arrays.items() if x.base is not None and not x.flags.forc)
-    return Outcome(structure, tuple(map(type_of_result, leaves)), arrays, views, gaps)
+    return ProbeOutcome(structure, tuple(map(type_of_result, leaves)), arrays, views, gaps)
 
 
 def type_of_result(leaf: Any) -> Type:
-    """What of a result does not depend on sizes: the kind of a number, or dtype and rank."""
+    """The part of a result that does not depend on sizes: the kind of a number, or dtype and rank."""
     if type(leaf) in NUMBERS:
         return ScalarType(dtype_of(type(leaf)))
     return TensorType(dtype_of(leaf.dtype), (None,) * leaf.ndim)
 
 
-def mapped(apply: Callable[[Any], Any], made: Any) -> Any:
+def mapped(apply: Callable[[Any], Any], result: Any) -> Any:
     """A result in which ``apply`` has been called on each array and number, in order."""
-    if isinstance(made, tuple) and hasattr(made, "_fields"):
-        return type(made)(*(mapped(apply, item) for item in made))
-    if isinstance(made, (tuple, list)):
-        return type(made)(mapped(apply, item) for item in made)
-    return apply(made)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*(mapped(apply, item) for item in result))
+    if isinstance(result, (tuple, list)):
+        return type(result)(mapped(apply, item) for item in result)
+    return apply(result)
 
 
 def _tiny(kind: Kind, fill: str) -> Any:
@@ -182,18 +175,18 @@ def _tiny(kind: Kind, fill: str) -> Any:
     rank = len(shape)
     if fill == "tensor" and rank and rank % 2 == 0:
         side = SIZE ** (rank // 2)
-        found = np.eye(side).reshape(shape)
+        array = np.eye(side).reshape(shape)
     elif fill == "eye" and rank >= 2:
-        found = np.broadcast_to(np.eye(*shape[-2:]), shape)
+        array = np.broadcast_to(np.eye(*shape[-2:]), shape)
     elif fill == "ramp" and rank:
-        found = np.broadcast_to(np.arange(shape[-1]), shape)
+        array = np.broadcast_to(np.arange(shape[-1]), shape)
     elif dtype.kind == "b" and rank >= 2:
         # As a mask it has as many elements as an axis has.
-        found = np.zeros(shape)
-        found[(np.arange(min(shape)),) * rank] = 1
+        array = np.zeros(shape)
+        array[(np.arange(min(shape)),) * rank] = 1
     else:
-        found = np.ones(shape)
-    return np.array(found).astype(dtype.numpy)
+        array = np.ones(shape)
+    return np.array(array).astype(dtype.numpy)
 
 
 def _neutral(x: Any, number: Any) -> Any:
@@ -207,6 +200,4 @@ def _neutral(x: Any, number: Any) -> Any:
     return np.full_like(x, number)[()] if isinstance(x, np.integer) else x
 
 
-__all__ = [
-    "Kind", "Outcome", "kinds_of", "mapped", "outcome", "result_types", "tried", "type_of_result",
-]  # fmt: skip
+__all__ = ["Kind", "ProbeOutcome", "kinds_of", "mapped", "outcome", "result_types", "tried", "type_of_result"]

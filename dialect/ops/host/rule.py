@@ -1,4 +1,4 @@
-"""What is known of a library's function that runs on the host, and the table of such functions.
+"""The rule of a library's function that runs on the host, and the table of such functions.
 
 A rule names the function. Dtypes, ranks and the number of results are those that the function gives
 for tiny arrays (`probing`), so that they are the library's own. A rule adds what tiny arrays do not
@@ -20,24 +20,24 @@ from ...dataclass import dataclass
 from ...errors import IRError
 from ...ir.types import MaybeDim, ScalarType, Shape, TensorType
 from ..broadcast import broadcast_types
-from .arguments import Arguments, Place, filled
+from .call_text import CallTemplate, OperandPlace, filled
 
 # The sizes of each result; None for a result of which none is known.
 Shapes = Sequence[Shape | None]
-_MODULES = ("linalg", "fft", "sorting", "statistics", "polynomials", "sets", "elements")
+_MODULES = ("lapack", "fft", "sorting", "statistics", "polynomials", "sets", "elements")
 SCIPY = "scipy.special."
 
 
-class Call:
+class BoundCall:
     """A call's arguments by the names of the function's parameters, defaults included.
 
     An operand is what is known of its type: a `TensorType` or a `ScalarType`.
     """
 
-    def __init__(self, rule: Rule, arguments: Arguments, types: Sequence[Any]) -> None:
+    def __init__(self, rule: Rule, arguments: CallTemplate, types: Sequence[Any]) -> None:
         self.rule, self.arguments, self.types = rule, arguments, types
-        args, named = arguments.filled(lambda index: types[index])
-        self.given: Mapping[str, Any] = bound(rule.function, args, named)
+        args, kwargs = arguments.filled(lambda index: types[index])
+        self.given: Mapping[str, Any] = bound(rule.function, args, kwargs)
 
     def __getitem__(self, name: str) -> Any:
         return self.given[name]
@@ -91,11 +91,11 @@ class Rule:
     """
 
     name: str
-    shapes: Callable[[Call], Shapes | None] | None = None
+    shapes: Callable[[BoundCall], Shapes | None] | None = None
     fill: str = "ones"
     neutral: Mapping[str, Any] | None = None
     sized: Callable[[Mapping[str, Any]], Iterable[tuple[str, int]]] | None = None
-    refuse: Callable[[Call], tuple[str, str] | None] | None = None
+    refuse: Callable[[BoundCall], tuple[str, str] | None] | None = None
     gradient: str = ""
     own: Callable[..., Any] | None = None
 
@@ -106,7 +106,7 @@ class Rule:
 
     @property
     def shown(self) -> str:
-        """How users write it: ``np.linalg.inv``."""
+        """The name by which users write it: ``np.linalg.inv``."""
         return self.name.replace("numpy.", "np.", 1)
 
 
@@ -117,15 +117,15 @@ def found_function(name: str) -> Callable[..., Any]:
     if name.startswith(SCIPY):
         library, path = SCIPY[:-1], name.removeprefix(SCIPY)
     try:
-        found: Any = importlib.import_module(library)
+        target: Any = importlib.import_module(library)
         for part in path.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError) as error:
         raise IRError(
             f"a graph calls {name}, which cannot be found: {error}",
             hint="install the library with which the graph was made",
         ) from None
-    return found
+    return target
 
 
 @lru_cache(maxsize=1024)
@@ -137,9 +137,7 @@ def parameters(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def bound(
-    function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
-) -> dict[str, Any]:
+def bound(function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by the names of parameters, with defaults; TypeError if they do not fit.
 
     Those of a function without a signature are named ``x0``, ``x1``, ….
@@ -147,19 +145,19 @@ def bound(
     signature = parameters(function)
     if signature is None:
         return {f"x{k}": x for k, x in enumerate(args)} | dict(named)
-    given = signature.bind(*args, **named)
-    given.apply_defaults()
-    return dict(given.arguments)
+    binding = signature.bind(*args, **named)
+    binding.apply_defaults()
+    return dict(binding.arguments)
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
     """Every rule of the tables by the function's name."""
-    found: dict[str, Rule] = {}
+    by_name: dict[str, Rule] = {}
     for name in _MODULES:
         module = importlib.import_module(f"{__package__}.{name}")
-        found.update((rule.name, rule) for rule in module.RULES)
-    return found
+        by_name.update((rule.name, rule) for rule in module.RULES)
+    return by_name
 
 
 @lru_cache(maxsize=1024)
@@ -168,26 +166,23 @@ def rule_named(name: str) -> Rule:
 
     Ufuncs of NumPy and of ``scipy.special`` have the rule of elementwise functions.
     """
-    known = rules().get(name)
-    if known is not None:
-        return known
+    rule = rules().get(name)
+    if rule is not None:
+        return rule
     if name.startswith(SCIPY) or name.count(".") == 1:
-        found = found_function(name)
-        if isinstance(found, np.ufunc) and found.signature is None:
-            return _elementwise(name, found.nout)
+        function = found_function(name)
+        if isinstance(function, np.ufunc) and function.signature is None:
+            return _elementwise(name, function.nout)
     ufunc, _, method = name.rpartition(".")
     if method in _METHODS and ufunc.startswith("numpy."):
         own = found_function(ufunc)
         if isinstance(own, np.ufunc) and own.nin == 2 and own.nout == 1:
             return Rule(name, _METHODS[method])
-    raise IRError(
-        f"{name} is no function that a graph may call",
-        hint="dialect/ops/host has the table of functions",
-    )
+    raise IRError(f"{name} is no function that a graph may call", hint="dialect/ops/host has the table of functions")
 
 
 # Methods of ufuncs, with the sizes of their results.
-_METHODS: Mapping[str, Callable[[Call], Shapes | None] | None] = {
+_METHODS: Mapping[str, Callable[[BoundCall], Shapes | None] | None] = {
     "accumulate": lambda call: [shape_of(call.types[0])],
     "reduce": None,
     "reduceat": None,
@@ -201,13 +196,13 @@ def _elementwise(name: str, results: int) -> Rule:
 
 @cache
 def _by_function() -> dict[Any, str]:
-    found = {}
+    names = {}
     for name, rule in rules().items():
         try:
-            found[rule.function] = name
+            names[rule.function] = name
         except IRError:
             continue  # this version of the library does not have it
-    return found
+    return names
 
 
 def name_of_function(function: Any) -> str | None:
@@ -223,8 +218,8 @@ def name_of_function(function: Any) -> str | None:
 def _name_of_ufunc(ufunc: np.ufunc) -> str | None:
     name = ufunc.__name__
     if getattr(np, name, None) is ufunc:
-        found = f"numpy.{name}"
-        return found if ufunc.signature is None or found in rules() else None
+        full_name = f"numpy.{name}"
+        return full_name if ufunc.signature is None or full_name in rules() else None
     if ufunc.signature is not None:
         return None
     import sys
@@ -234,6 +229,14 @@ def _name_of_ufunc(ufunc: np.ufunc) -> str | None:
 
 
 __all__ = [
-    "Arguments", "Call", "Place", "Rule", "bound", "filled", "name_of_function", "rule_named",
-    "rules", "shape_of",
-]  # fmt: skip
+    "BoundCall",
+    "CallTemplate",
+    "OperandPlace",
+    "Rule",
+    "bound",
+    "filled",
+    "name_of_function",
+    "rule_named",
+    "rules",
+    "shape_of",
+]

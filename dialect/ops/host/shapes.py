@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ...ir.types import MaybeDim, Shape
 from ..sizes import normalize_axis, product
-from .rule import Call, Shapes
+from .rule import BoundCall, Shapes
 
-ShapeRule = Callable[[Call], "Shapes | None"]
+ShapeRule = Callable[[BoundCall], "Shapes | None"]
 
 
 def same(*names: str) -> ShapeRule:
@@ -19,7 +19,7 @@ def same(*names: str) -> ShapeRule:
 def along(name: str, axis: str = "axis") -> ShapeRule:
     """A rule: one result with the sizes of an array, or as many elements where no axis is given."""
 
-    def shapes(call: Call) -> Shapes | None:
+    def shapes(call: BoundCall) -> Shapes | None:
         shape = call.shape(name)
         if shape is None:
             return None
@@ -32,9 +32,9 @@ def replaced(shape: Shape | None, axis: int, size: MaybeDim) -> Shape | None:
     """Sizes with another one along an axis; raises AxisError."""
     if shape is None:
         return None
-    found = list(shape)
-    found[normalize_axis(axis, len(shape))] = size
-    return tuple(found)
+    sizes = list(shape)
+    sizes[normalize_axis(axis, len(shape))] = size
+    return tuple(sizes)
 
 
 def reduced(shape: Shape | None, axis: object, keepdims: object) -> Shape | None:
@@ -47,8 +47,8 @@ def reduced(shape: Shape | None, axis: object, keepdims: object) -> Shape | None
     else:
         listed = axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = {normalize_axis(int(a), rank) for a in listed}
-    kept = keepdims is True
-    return tuple(1 if k in axes else d for k, d in enumerate(shape) if kept or k not in axes)
+    keeps = keepdims is True
+    return tuple(1 if k in axes else d for k, d in enumerate(shape) if keeps or k not in axes)
 
 
 __all__ = ["along", "reduced", "replaced", "same"]

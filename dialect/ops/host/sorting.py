@@ -10,18 +10,18 @@ import numpy as np
 
 from ...ir.types import MaybeDim, TensorType
 from ..sizes import normalize_axis
-from .rule import Call, Rule, Shapes, shape_of
+from .rule import BoundCall, Rule, Shapes, shape_of
 from .shapes import along, replaced, same
 
 
 def add_at(x: Any, key: Any, values: Any) -> Any:
     """Zeros of the shape of ``x``, to which ``values`` are added where ``x[key]`` reads."""
-    found = np.zeros_like(x)
-    np.add.at(found, key, values)
-    return found
+    sums = np.zeros_like(x)
+    np.add.at(sums, key, values)
+    return sums
 
 
-def _item(call: Call) -> Shapes | None:
+def _item(call: BoundCall) -> Shapes | None:
     """Sizes of ``x[key]`` for one mask beside whole slices; else none are known."""
     shape, key = shape_of(call["a"]), call["b"]
     items = key if isinstance(key, tuple) else (key,)
@@ -41,29 +41,27 @@ def _item(call: Call) -> Shapes | None:
 
 
 def _is_mask(item: Any) -> bool:
-    return isinstance(item, TensorType) and item.dtype is not None and item.dtype.kind == "b" and (
-        bool(item.shape)
-    )  # fmt: skip
+    return isinstance(item, TensorType) and item.dtype is not None and item.dtype.kind == "b" and (bool(item.shape))
 
 
-def _lexsort(call: Call) -> Shapes | None:
+def _lexsort(call: BoundCall) -> Shapes | None:
     shape = shape_of(call["keys"])
     return None if not shape else [shape[1:]]
 
 
-def _nonzero(call: Call) -> Shapes | None:
+def _nonzero(call: BoundCall) -> Shapes | None:
     rank = call.rank("a")
     return None if rank is None else [(None,)] * rank
 
 
-def _argwhere(call: Call) -> Shapes | None:
+def _argwhere(call: BoundCall) -> Shapes | None:
     return [(None, call.rank("a"))]
 
 
-def _open_axis(name: str) -> Callable[[Call], Shapes | None]:
+def _open_axis(name: str) -> Callable[[BoundCall], Shapes | None]:
     """A rule: the sizes of an array but for those along an axis; of all elements without one."""
 
-    def shapes(call: Call) -> Shapes | None:
+    def shapes(call: BoundCall) -> Shapes | None:
         shape, axis = call.shape(name), call["axis"]
         if axis is None or not shape:
             # NumPy takes a number for an array of one element, or raises when it is called.
@@ -73,7 +71,7 @@ def _open_axis(name: str) -> Callable[[Call], Shapes | None]:
     return shapes
 
 
-def _resize(call: Call) -> Shapes | None:
+def _resize(call: BoundCall) -> Shapes | None:
     new = call["new_shape"]
     items = new if isinstance(new, (tuple, list)) else (new,)
     sizes: list[MaybeDim] = []
@@ -85,14 +83,14 @@ def _resize(call: Call) -> Shapes | None:
     return [tuple(sizes)]
 
 
-def _unique(call: Call) -> Shapes | None:
+def _unique(call: BoundCall) -> Shapes | None:
     if call["return_index"] or call["return_inverse"] or call["return_counts"]:
         return None
     return _open_axis("ar")(call)
 
 
-def _packed(sizes: Callable[[MaybeDim], MaybeDim]) -> Callable[[Call], Shapes | None]:
-    def shapes(call: Call) -> Shapes | None:
+def _packed(sizes: Callable[[MaybeDim], MaybeDim]) -> Callable[[BoundCall], Shapes | None]:
+    def shapes(call: BoundCall) -> Shapes | None:
         shape, axis = call.shape("a"), call["axis"]
         if shape is None or axis is None:
             return [(None,)]

@@ -6,31 +6,31 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..sizes import product
-from .rule import Call, Rule, Shapes, shape_of
+from .rule import BoundCall, Rule, Shapes, shape_of
 from .shapes import reduced, same
 
 
-def _median(call: Call) -> Shapes | None:
+def _median(call: BoundCall) -> Shapes | None:
     return [reduced(call.shape("a"), call["axis"], call["keepdims"])]
 
 
-def _quantile(call: Call) -> Shapes | None:
-    left = reduced(call.shape("a"), call["axis"], call["keepdims"])
+def _quantile(call: BoundCall) -> Shapes | None:
+    rest = reduced(call.shape("a"), call["axis"], call["keepdims"])
     q = shape_of(call["q"])
-    return None if left is None or q is None else [(*q, *left)]
+    return None if rest is None or q is None else [(*q, *rest)]
 
 
-def _histogram(call: Call) -> Shapes | None:
+def _histogram(call: BoundCall) -> Shapes | None:
     bins = call["bins"]
     return [(bins,), (bins + 1,)] if type(bins) is int else None
 
 
-def _bins(call: Call) -> Shapes | None:
+def _bins(call: BoundCall) -> Shapes | None:
     bins = call["bins"]
     return [(bins + 1,)] if type(bins) is int else None
 
 
-def _histogram2d(call: Call) -> Shapes | None:
+def _histogram2d(call: BoundCall) -> Shapes | None:
     bins = call["bins"]
     return [(bins, bins), (bins + 1,), (bins + 1,)] if type(bins) is int else None
 
@@ -51,7 +51,7 @@ def _variables(first: str) -> Any:
     return sized
 
 
-def _convolved(call: Call) -> Shapes | None:
+def _convolved(call: BoundCall) -> Shapes | None:
     sizes = [product(call.shape(name) or (None,)) for name in ("a", "v")]
     known = sorted(size for size in sizes if isinstance(size, int) and size)
     mode = call["mode"]

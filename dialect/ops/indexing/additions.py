@@ -34,7 +34,7 @@ from ..structural import Proven
 from .index import Gather, Index, integers
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -80,10 +80,10 @@ class Adding(Proven, rounding=Rounding.SUMS):
         cls.picking.prove((types[0], *types[2:]), attrs)
         value = complete_shape(tensor_type(types[1]))
         (picked,) = cls.picking.infer((types[0], *types[2:]), attrs)
-        wanted = complete_shape(tensor_type(picked))
-        if len(value) != len(wanted):
-            raise LoweringError(f"{len(value)} axes are broadcast to {len(wanted)}")
-        for size, other in zip(value, wanted, strict=True):
+        target = complete_shape(tensor_type(picked))
+        if len(value) != len(target):
+            raise LoweringError(f"{len(value)} axes are broadcast to {len(target)}")
+        for size, other in zip(value, target, strict=True):
             prove_equal(size, other, "each place has one number to add")
 
     @classmethod
@@ -138,13 +138,13 @@ class AtIndices(Adding):
         yield from Index.verify((types[0], *types[2:]), attrs)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, value = args[0], as_tensor(b, args[1])
         axes = Index.indexed(x.shape, attrs)
         start = Index.place(axes)
         places = []
-        for axis, given in zip(axes, args[2:], strict=True):
-            index, size = as_tensor(b, given), x.shape[axis]
+        for axis, arg in zip(axes, args[2:], strict=True):
+            index, size = as_tensor(b, arg), x.shape[axis]
             forbid_outside(b, index, size)
             inside = TensorType(INT64, index.shape)
             places.append(b.pointwise(lambda i, n=size: clamped(b, i, n), (index,), inside))
@@ -187,8 +187,8 @@ class IndexPut(AtIndices, name="index_put", rounding=Rounding.MOVES):
         if np.ndim(number) + start <= np.ndim(value):
             counted = counted + np.expand_dims(number, tuple(a - start for a in after))
         last = b.op("index_put", np.zeros_like(x, np.int64), counted, *indices, **attrs)
-        kept = b.op("index", last, *indices, **attrs) == counted
-        return np.where(kept, b.op("index", g, *indices, **attrs), 0)
+        is_last = b.op("index", last, *indices, **attrs) == counted
+        return np.where(is_last, b.op("index", g, *indices, **attrs), 0)
 
 
 class IndexMultiply(AtIndices, name="index_multiply"):
@@ -196,7 +196,9 @@ class IndexMultiply(AtIndices, name="index_multiply"):
 
     ufunc = np.multiply
     linear = ()
-    undifferentiable = "products at repeated indices have no gradient here: use np.multiply"
+    undifferentiable = (
+        "products at repeated indices have no gradient here; where no index is repeated, x[i] = x[i] * v has one"
+    )
 
     @staticmethod
     def combine(old: Scalar, new: Scalar) -> Scalar:
@@ -212,14 +214,12 @@ class _Extremal(AtIndices, rounding=Rounding.NONE):
     def vjp(cls, b: GradientBuilder, attrs: Attrs, xs: Values, ys: Values, gs: Values) -> Values:
         (x, value, *indices), (y,), (g,) = xs, ys, gs
         own = x == y
-        given = b.op("index", y, *indices, **attrs) == value
-        ones = np.where(given, np.ones_like(value), 0)
+        is_extreme = b.op("index", y, *indices, **attrs) == value
+        ones = np.where(is_extreme, np.ones_like(value), 0)
         count = b.op("index_add", np.where(own, np.ones_like(x), 0), ones, *indices, **attrs)
         share = g / count
         picked = b.op("index", share, *indices, **attrs)
-        return (
-            np.where(own, share, 0), np.where(given, picked, 0), *[None] * len(indices),
-        )  # fmt: skip
+        return (np.where(own, share, 0), np.where(is_extreme, picked, 0), *[None] * len(indices))
 
 
 class IndexMaximum(_Extremal, name="index_maximum"):
@@ -263,7 +263,7 @@ class GatherAdd(Adding, name="gather_add"):
             raise LoweringError(f"{count} indices are more than {cls.MOST}")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         (x, value, indices), out = args, types[0]
         assert isinstance(out, TensorType)
         axis = normalize_axis(attrs["axis"], x.rank)
@@ -285,8 +285,6 @@ class GatherAdd(Adding, name="gather_add"):
         index = np.asarray(integers(indices[0]))
         axis = attrs["axis"] % x.ndim
         return tuple(
-            index
-            if k == axis
-            else np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])
+            index if k == axis else np.arange(n).reshape([-1 if j == k else 1 for j in range(x.ndim)])
             for k, n in enumerate(x.shape)
         )

@@ -36,7 +36,7 @@ from ..sizes import (
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -108,7 +108,7 @@ class Take(_Indexed, name="take"):
         return np.take(args[0], integers(args[1]), axis=attrs.get("axis"))
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         indices = as_tensor(b, args[1])
@@ -178,7 +178,7 @@ class Gather(_Indexed, name="gather"):
         return np.take_along_axis(args[0], integers(args[1]), attrs.get("axis"))
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, indices, out = args[0], as_tensor(b, args[1]), types[0]
         assert isinstance(out, TensorType)
         x, axis = along(b, x, attrs.get("axis"))
@@ -195,7 +195,7 @@ class Gather(_Indexed, name="gather"):
 
 
 def _aligned(shape: Sequence[Dim], at: Sequence[Scalar]) -> list[Any]:
-    """Where a tensor of this shape is read for an index of what it broadcasts to."""
+    """The index at which a tensor of this shape is read for an index of what it broadcasts to."""
     own = at[len(at) - len(shape) :]
     return [0 if size == 1 else index for size, index in zip(shape, own, strict=True)]
 
@@ -222,8 +222,7 @@ class Index(_Indexed, name="index"):
     def indexed(cls, shape: Shape, attrs: Attrs) -> tuple[int, ...]:
         if len(attrs["axes"]) > len(shape):
             raise BoundsError(
-                f"too many indices for array: array is {len(shape)}-dimensional, "
-                f"but {len(attrs['axes'])} were indexed"
+                f"too many indices for array: array is {len(shape)}-dimensional, but {len(attrs['axes'])} were indexed"
             )
         return normalize_axes(attrs["axes"], len(shape))
 
@@ -236,15 +235,12 @@ class Index(_Indexed, name="index"):
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         shape = tensor_type(types[0]).shape
-        given = [tensor_type(t).shape for t in types[1:]]
+        shapes = [tensor_type(t).shape for t in types[1:]]
         try:
-            indices = broadcast_shapes(*given)
+            indices = broadcast_shapes(*shapes)
         except ShapeError as error:
-            text = " ".join(shape_text(s) for s in given if s is not None)
-            mismatch = ShapeError(
-                "shape mismatch: indexing arrays could not be broadcast together with shapes "
-                f"{text}"
-            )
+            text = " ".join(shape_text(s) for s in shapes if s is not None)
+            mismatch = ShapeError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}")
             mismatch.sizes = error.sizes
             raise mismatch from None
         if shape is None:
@@ -276,7 +272,7 @@ class Index(_Indexed, name="index"):
         yield from check_axes(attrs["axes"], types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.shape is not None
         indices = [as_tensor(b, i) for i in args[1:]]

@@ -34,13 +34,13 @@ class Loans(threading.local):
         open: the run's loan; None = it copies what it writes to.
     """
 
-    open: Loan | None = None
+    open: BorrowedArrays | None = None
 
 
 LOANS = Loans()
 
 
-class Loan:
+class BorrowedArrays:
     """Arrays of the caller's that a graph writes to; what they held is kept until the run ends."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Loan:
 
     def undo(self) -> None:
         """Give all arrays back what they held."""
-        for target, held in reversed(self._held):
-            np.copyto(target, held)
+        for target, content in reversed(self._held):
+            np.copyto(target, content)
         self._held.clear()
 
 
@@ -74,7 +74,7 @@ def _root(array: np.ndarray) -> np.ndarray:
 class Borrow(Op, name="borrow", rounding=Rounding.MOVES):
     """The elements of an array that a graph writes to, some at a time: where they are, or a copy.
 
-    It is a copy, in C order, unless the run has a `Loan`: then it is the array itself, to which the
+    It is a copy, in C order, unless the run has a `BorrowedArrays`: then it is the array itself, to which the
     caller has the graph write. An array that grows by a row per call is not copied so.
     """
 
@@ -123,21 +123,21 @@ class InPlace(Writing):
 
     @classmethod
     def as_pure(cls, emit: Emit, attrs: Attrs, target: Any, *others: Any) -> Any:
-        (found,) = emit(cls.base.name, [target, *others], attrs)
-        return emit("conform", [found, target], {})[0]
+        (result,) = emit(cls.base.name, [target, *others], attrs)
+        return emit("conform", [result, target], {})[0]
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         target = cls.written(types)
         try:
-            found = tensor_type(cls.base.infer(types, attrs)[0])
+            result = tensor_type(cls.base.infer(types, attrs)[0])
         except ShapeError:
             # NumPy looks at dtypes first.
             shapeless = [replace(t, shape=None) if isinstance(t, TensorType) else t for t in types]
             check_casting(tensor_type(cls.base.infer(shapeless, attrs)[0]).dtype, target.dtype)
             raise
-        check_casting(found.dtype, target.dtype)
-        check_output(found.shape, target.shape)
+        check_casting(result.dtype, target.dtype)
+        check_output(result.shape, target.shape)
         return (target,)
 
     @classmethod
@@ -265,19 +265,26 @@ def _make(base: type[Elementwise]) -> None:
     names = [f.name for f in base.operands]
     scope: dict[str, Any] = {name: operand() for name in names}
     scope |= {
-        "out": result(), "base": base, "__module__": __name__,
+        "out": result(),
+        "base": base,
+        "__module__": __name__,
         "__doc__": f"In-place form of `{base.name}`: writes ``{names[0]}``.",
-    }  # fmt: skip
+    }
     type(f"{base.__name__}InPlace", (InPlace,), scope, name=f"{base.name}_")
 
 
 def _make_at_indices(base: type[AtIndices]) -> None:
     """Declare the in-place form of an op that updates what `index` picks."""
     scope: dict[str, Any] = {
-        "dst": operand(), "src": operand(), "indices": operand(variadic=True), "out": result(),
-        "axes": attr(I64_ARRAY), "base": base, "__module__": __name__,
+        "dst": operand(),
+        "src": operand(),
+        "indices": operand(variadic=True),
+        "out": result(),
+        "axes": attr(I64_ARRAY),
+        "base": base,
+        "__module__": __name__,
         "__doc__": f"In-place form of `{base.name}`: writes ``dst``.",
-    }  # fmt: skip
+    }
     type(f"{base.__name__}InPlace", (WriteAtIndices,), scope, name=f"{base.name}_")
 
 

@@ -1,4 +1,4 @@
-"""What in-place ops become once they are pure (R3.8): fresh tensors with some elements replaced."""
+"""The pure forms of in-place ops (R3.8): fresh tensors with some elements replaced."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from ..structural import Proven
 from .slicing import Pick, Slice
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
 def _is_truncated(given: DType | None, wanted: DType | None) -> bool:
-    """Whether floats of the dtype ``given`` are stored as integers of the dtype ``wanted``."""
+    """True if floats of the dtype ``given`` are stored as integers of the dtype ``wanted``."""
     return given is not None and wanted is not None and given.is_float and wanted.is_int
 
 
 def _may_not_fit(given: DType | None, wanted: DType | None) -> bool:
-    """Whether NumPy raises for some numbers of a dtype that are assigned to elements of another.
+    """True if NumPy raises for some numbers of a dtype that are assigned to elements of another.
 
     These are floats that are stored as integers, and NumPy's scalars that are out of range of a
     signed integer; NumPy wraps those that are stored as unsigned ones, and elements of arrays.
@@ -55,7 +55,7 @@ def _may_not_fit(given: DType | None, wanted: DType | None) -> bool:
 
 
 def _fits(dtype: DType) -> Callable[[Scalar], Scalar]:
-    """Whether a number, truncated, is one of an integer dtype; NaN is not."""
+    """True where a number, truncated, is one of an integer dtype; NaN is not."""
     limits = np.iinfo(dtype.numpy)
     low, high = float(limits.min) - 1, float(limits.max) + 1
     exact = low < limits.min  # f64 does not tell the least i64 from what is less by 1
@@ -94,7 +94,7 @@ class Copy(Proven, name="copy", rounding=Rounding.MOVES):
         return np.array(args[0], order="C")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         return b.pointwise(lambda x: x, args, types[0])
 
 
@@ -135,29 +135,26 @@ class Conform(Proven, name="conform", rounding=Rounding.MOVES):
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
         # Python numbers are cast beforehand, so that those out of range are left to NumPy; floats
         # that are stored as integers are checked by the kernel.
-        number, wanted = types[0], tensor_type(types[1]).dtype
+        number, dtype = types[0], tensor_type(types[1]).dtype
         if not isinstance(number, ScalarType):
             return (None, None)
-        return (None if _is_truncated(number.dtype, wanted) else wanted, None)
+        return (None if _is_truncated(number.dtype, dtype) else dtype, None)
 
     @classmethod
     def can_lower_types(cls, types: Sequence[Type], attrs: Attrs) -> Reason | None:
-        return super().can_lower_types(types, attrs) or loses_imaginary(
-            types[0],
-            tensor_type(types[1]).dtype,
-        )
+        return super().can_lower_types(types, attrs) or loses_imaginary(types[0], tensor_type(types[1]).dtype)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         target = complete_shape(tensor_type(types[1]))
-        given = () if isinstance(types[0], ScalarType) else complete_shape(tensor_type(types[0]))
-        given = given[max(len(given) - len(target), 0) :]
-        for size, wanted in zip(given, target[len(target) - len(given) :], strict=True):
+        shape = () if isinstance(types[0], ScalarType) else complete_shape(tensor_type(types[0]))
+        shape = shape[max(len(shape) - len(target), 0) :]
+        for size, expected in zip(shape, target[len(target) - len(shape) :], strict=True):
             if not attrs.get("assign") or size != 1:
-                prove_equal(size, wanted, "the value fits the memory it would be stored in")
+                prove_equal(size, expected, "the value fits the memory it would be stored in")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         out = types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         dtype = out.dtype
@@ -210,8 +207,8 @@ class Scatter(Proven, rounding=Rounding.MOVES):
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         x, value = tensor_type(types[0]), tensor_type(types[1])
-        wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
-        for size, part in zip(complete_shape(value), wanted, strict=True):
+        shape = cls.view.result_shape((x, *types[2:]), attrs) or ()
+        for size, part in zip(complete_shape(value), shape, strict=True):
             if part is None:
                 raise LoweringError("which elements are replaced is known only at run time")
             prove_equal(size, part, "the new elements fit those that they replace")
@@ -238,7 +235,7 @@ class SliceScatter(Scatter, name="slice_scatter"):
         return out
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, value = args[0], args[1]
         bounds = [known_scalar(v) for v in args[2:]]
         out = types[0]
@@ -264,10 +261,10 @@ class SliceScatter(Scatter, name="slice_scatter"):
                     continue
                 distance = at[axis] - begin if step > 0 else begin - at[axis]
                 index = distance // abs(step) if abs(step) > 1 else distance
-                found = (distance >= 0) & (index <= last)
+                hit = (distance >= 0) & (index <= last)
                 if abs(step) > 1:
-                    found = found & (distance % abs(step)).eq(0)
-                inside = _both(inside, found)
+                    hit = hit & (distance % abs(step)).eq(0)
+                inside = _both(inside, hit)
                 # The new elements are read whether they are wanted or not.
                 where[axis] = index.maximum(0).minimum(last)
             new = value.at(*where, window=window)
@@ -276,9 +273,8 @@ class SliceScatter(Scatter, name="slice_scatter"):
         if x.scalar is not None:
             return b.compute(out, lambda *at: element(x.at(*at), *at))
         part = [
-            (axis, first, size) for axis, first, size, _ in parts
-            if window and first is not None and size is not None
-        ]  # fmt: skip
+            (axis, first, size) for axis, first, size, _ in parts if window and first is not None and size is not None
+        ]
         return b.compute(out, element, [(x, range(x.rank))], part)
 
 
@@ -318,18 +314,18 @@ class PickScatter(Scatter, name="pick_scatter"):
         prove_positive(size)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, value, out = args[0], args[1], types[0]
         assert isinstance(out, TensorType)
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
         (index,) = known_sizes((attrs["index"],), [known_scalar(v) for v in args[2:]])
         assert isinstance(index, int)
         position = position_within(b, index, x.type.shape[axis])
-        wanted, after = b.size(position), b.size(position + 1)
+        begin, after = b.size(position), b.size(position + 1)
 
         def element(old: Scalar, new: Scalar, *at: Scalar) -> Scalar:
-            found = (at[axis] < after) & ~(at[axis] < wanted)
-            return found.select(new, old)
+            hit = (at[axis] < after) & ~(at[axis] < begin)
+            return hit.select(new, old)
 
         def of_number(*at: Scalar) -> Scalar:
             return element(x.at(*at), value.at(*at[:axis], *at[axis + 1 :]), *at)
@@ -363,29 +359,27 @@ def check_stored(given: Type, target: TensorType, *, strict: bool) -> None:
         check_assignment(shape_of(given), target.shape)
 
 
-def check_casting(found: DType | None, target: DType | None) -> None:
-    """Raise DTypeError unless a ufunc may write ``found`` to an output of dtype ``target``."""
-    if found is None or target is None or found is target:
+def check_casting(dtype: DType | None, target: DType | None) -> None:
+    """Raise DTypeError unless a ufunc may write ``dtype`` to an output of dtype ``target``."""
+    if dtype is None or target is None or dtype is target:
         return
-    if not np.can_cast(found.numpy, target.numpy, "same_kind"):
+    if not np.can_cast(dtype.numpy, target.numpy, "same_kind"):
         raise DTypeError(
-            f"Cannot cast ufunc output from {found.numpy!r} to {target.numpy!r} with casting rule "
-            "'same_kind'"
+            f"Cannot cast ufunc output from {dtype.numpy!r} to {target.numpy!r} with casting rule 'same_kind'"
         )
 
 
-def check_output(found: Shape | None, target: Shape | None) -> None:
-    """Raise ShapeError if a result of shape ``found`` is certainly not of shape ``target``."""
-    if found is None or target is None:
+def check_output(shape: Shape | None, target: Shape | None) -> None:
+    """Raise ShapeError if a result of shape ``shape`` is certainly not of shape ``target``."""
+    if shape is None or target is None:
         return
-    if len(found) == len(target) and not any(
-        isinstance(a, int) and isinstance(b, int) and a != b
-        for a, b in zip(found, target, strict=True)
+    if len(shape) == len(target) and not any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(shape, target, strict=True)
     ):
         return
     raise ShapeError(
         f"non-broadcastable output operand with shape {shape_text(target)} doesn't match the "
-        f"broadcast shape {shape_text(found)}"
+        f"broadcast shape {shape_text(shape)}"
     )
 
 
@@ -400,6 +394,5 @@ def check_assignment(given: Shape | None, target: Shape | None) -> None:
         isinstance(a, int) and isinstance(b, int) and a not in (1, b) for a, b in pairs
     ):
         raise ShapeError(
-            f"could not broadcast input array from shape {shape_text(given)} into shape "
-            f"{shape_text(target)}"
+            f"could not broadcast input array from shape {shape_text(given)} into shape {shape_text(target)}"
         )

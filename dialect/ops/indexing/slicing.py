@@ -7,6 +7,7 @@ In attributes `ABSENT` stands for a bound left out; other literals must lie clos
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ from ..sizes import (
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 ABSENT = DYNAMIC + 1  # as a start or stop: the bound is left out
@@ -50,9 +51,18 @@ def encode_bound(bound: int | None) -> int:
     return ABSENT if bound is None else max(min(bound, 2**62), -(2**62))
 
 
-def sliced(
-    size: MaybeDim, start: MaybeDim, stop: MaybeDim, step: MaybeDim
-) -> tuple[MaybeDim, MaybeDim]:
+def clamps_nothing(start: int, stop: int, step: int) -> tuple[bool, bool]:
+    """Whether the start, and the stop, of a slice lie so far outside that they are as good as left out, on any axis.
+
+    Exporters write ``x[a : sys.maxsize]`` for ``x[a:]``: a size that follows from the bound would be a minimum with it.
+    """
+    farthest = sys.maxsize  # the size of an axis is not above that
+    if step > 0:
+        return start <= -farthest, stop >= farthest
+    return start >= farthest, stop < -farthest
+
+
+def sliced(size: MaybeDim, start: MaybeDim, stop: MaybeDim, step: MaybeDim) -> tuple[MaybeDim, MaybeDim]:
     """First index and number of indices of ``start:stop:step`` on an axis; None = not known.
 
     Symbolic sizes are taken to be non-negative. The first index is meaningful only where the
@@ -67,14 +77,14 @@ def sliced(
     if any(b is None for b in (start, stop)) or not all(map(_sign_known, bounds)):
         return None, None
     if isinstance(size, int) and not any(isinstance(b, Sym) for b in bounds):
-        found: range = range(size)[slice(*bounds, step)]  # type: ignore[assignment, call-overload]
-        return found.start, len(found)
+        indices: range = range(size)[slice(*bounds, step)]  # type: ignore[assignment, call-overload]
+        return indices.start, len(indices)
     first, span = (_forward if step > 0 else _backward)(size, *bounds)
     return first, _count(span, abs(step))
 
 
 def _count(span: Dim, stride: int) -> Dim:
-    """How many indices there are at a stride on an extent; 0 on one that is not positive."""
+    """The number of indices at a stride on an extent; 0 on one that is not positive."""
     # An extent that is not smaller than that rounds to none by itself.
     span = span if _nonnegative(span + (stride - 1)) else sym_max(span, 0)
     return span if stride == 1 else (span + (stride - 1)) // stride
@@ -164,15 +174,12 @@ class Slice(Structural, name="slice"):
             return normalize_axes(attrs["axes"], rank)
         if len(attrs["starts"]) > rank:
             raise BoundsError(
-                f"too many indices for array: array is {rank}-dimensional, "
-                f"but {len(attrs['starts'])} were indexed"
+                f"too many indices for array: array is {rank}-dimensional, but {len(attrs['starts'])} were indexed"
             )
         return tuple(range(len(attrs["starts"])))
 
     @classmethod
-    def parts(
-        cls, types: Sequence[Type], attrs: Attrs
-    ) -> list[tuple[int, MaybeDim, MaybeDim, MaybeDim]]:
+    def parts(cls, types: Sequence[Type], attrs: Attrs) -> list[tuple[int, MaybeDim, MaybeDim, MaybeDim]]:
         """(axis, first index, number of indices, step) per sliced axis; the rank is known."""
         shape = tensor_type(types[0]).shape or ()
         values = known_sizes(cls.triples(attrs), types[1:])
@@ -218,7 +225,7 @@ class Slice(Structural, name="slice"):
         yield from check_axes(axes, types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, bounds = args[0], [known_scalar(v) for v in args[1:]]
         starts: list[Dim] = [0] * x.type.rank
         steps = [1] * x.type.rank
@@ -260,9 +267,7 @@ class Pick(Structural, name="pick"):
         if shape is None:
             return None
         if not shape:
-            raise BoundsError(
-                "too many indices for array: array is 0-dimensional, but 1 were indexed"
-            )
+            raise BoundsError("too many indices for array: array is 0-dimensional, but 1 were indexed")
         axis = normalize_axis(attrs["axis"], len(shape))
         (index,) = known_sizes((attrs["index"],), types[1:])
         size = shape[axis]
@@ -290,7 +295,7 @@ class Pick(Structural, name="pick"):
         prove_positive(size)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, index = args[0], attrs["index"]
         axis = normalize_axis(attrs["axis"], x.type.rank)
         size = complete_shape(x.type)[axis]

@@ -24,7 +24,7 @@ from ..sizes import (
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -48,19 +48,22 @@ class Windows(Structural, name="windows"):
     def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
         rank, axes = np.ndim(xs[0]), normalize_axes(attrs["axes"], np.ndim(xs[0]))
         count = len(axes)
-        front = tuple(range(count))
-        windows = tuple(range(rank, rank + count))
-        g = np.moveaxis(g, (*axes, *windows), tuple(range(2 * count)))
-        sizes = np.shape(g)
+        # The axes of the windows go last, where most are: then nothing moves, and the result is in C order.
+        last = tuple(range(rank - count, rank))
+        moves = axes != last
+        if moves:
+            g = np.moveaxis(g, axes, last)
+        sizes = np.shape(g)[rank - count :]
         places = []
-        for axis in front:
+        for axis in range(count):
             start, offset = _counted(b, sizes[axis]), _counted(b, sizes[count + axis])
             after = tuple(range(1, count - axis))
             start = np.expand_dims(start, tuple(range(1, 2 * count - axis)))
             offset = np.expand_dims(offset, after) if after else offset
             places.append(start + offset)
-        moved = np.zeros_like(np.moveaxis(xs[0], axes, front))
-        return np.moveaxis(b.op("index_add", moved, g, *places, axes=front), front, axes)
+        moved = np.zeros_like(np.moveaxis(xs[0], axes, last) if moves else xs[0])
+        added = b.op("index_add", moved, g, *places, axes=last)
+        return np.moveaxis(added, last, axes) if moves else added
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
@@ -91,7 +94,7 @@ class Windows(Structural, name="windows"):
         yield from check_axes(axes, types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         assert isinstance(types[0], TensorType)
         x = complete_shape(args[0].type)
         windows = complete_shape(types[0])[len(x) :]

@@ -20,7 +20,7 @@ from ..sizes import complete_shape, prove_equal, tensor_type
 from ..structural import Proven
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 _SIGNATURE = "(n?,k),(k,m?)->(n?,m?)"
@@ -65,14 +65,14 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
         right = np.expand_dims(z, 1) if np.ndim(z) == 1 else z
         if k == 0:
             full = np.matmul(g, b.conjugate(np.swapaxes(right, -1, -2)))
-            found = b.like(full, left)
-            return np.reshape(found, np.shape(x)) if np.ndim(x) == 1 else found
+            gradient = b.like(full, left)
+            return np.reshape(gradient, np.shape(x)) if np.ndim(x) == 1 else gradient
         if np.ndim(left) > 2 and np.ndim(right) == 2:
             # One product over the rows of all matrices takes no memory for one of each.
             left, g = _rows(left), _rows(g)
         full = np.matmul(b.conjugate(np.swapaxes(left, -1, -2)), g)
-        found = b.like(full, right)
-        return np.reshape(found, np.shape(z)) if np.ndim(z) == 1 else found
+        gradient = b.like(full, right)
+        return np.reshape(gradient, np.shape(z)) if np.ndim(z) == 1 else gradient
 
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
@@ -109,7 +109,7 @@ class Matmul(Proven, name="matmul", rounding=Rounding.SUMS):
         prove_equal(a[-1], b[-2:][0], "matmul sums over one axis of both")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         assert isinstance(types[0], TensorType)
         return b.matmul(args[0], args[1], types[0])
 
@@ -132,9 +132,7 @@ class Addmm(Op, name="addmm"):
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         c, a, b = map(tensor_type, types)
         (product,) = Matmul.infer((a, b), {})
-        return Add.infer(
-            (_scaled(c, attrs.get("beta", 1)), _scaled(product, attrs.get("alpha", 1))), {}
-        )
+        return Add.infer((_scaled(c, attrs.get("beta", 1)), _scaled(product, attrs.get("alpha", 1))), {})
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:

@@ -51,9 +51,9 @@ def decompose_einsum(emit: Emit, subscripts: str, operands: Sequence[Any]) -> An
         _Term(x if dtype_of(x.dtype) is dtype else emit("cast", x, dtype=dtype), labels)
         for x, labels in zip(operands, inputs, strict=True)
     ]
-    found = _label_sizes(terms)
-    sizes = {label: size.value for label, size in found.items()}
-    terms = [_diagonal(emit, _without_ones(emit, t, found), sizes) for t in terms]
+    label_sizes = _label_sizes(terms)
+    sizes = {label: size.value for label, size in label_sizes.items()}
+    terms = [_diagonal(emit, _without_ones(emit, t, label_sizes), sizes) for t in terms]
     for chosen in _path(terms, sizes, output):
         picked = [terms[k] for k in chosen]
         terms = [t for k, t in enumerate(terms) if k not in chosen]
@@ -80,17 +80,16 @@ def parse_subscripts(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ShapeError(
-            "more operands provided to einstein sum function than specified in the subscripts "
-            "string" if len(ranks) > len(terms) else
-            "fewer operands provided to einstein sum function than specified in the subscripts "
-            "string"
-        )  # fmt: skip
+            "more operands provided to einstein sum function than specified in the subscripts string"
+            if len(ranks) > len(terms)
+            else "fewer operands provided to einstein sum function than specified in the subscripts string"
+        )
     inputs = [_labels(t, rank, k) for k, (t, rank) in enumerate(zip(terms, ranks, strict=True))]
     every = [label for labels in inputs for label in labels]
     hidden = tuple(sorted({s for s in every if s[0] == "."}, key=lambda s: -int(s[1:])))
     if not arrow:
-        named = {s for s in every if s[0] != "."}
-        return inputs, (*hidden, *sorted(s for s in named if every.count(s) == 1))
+        explicit = {s for s in every if s[0] != "."}
+        return inputs, (*hidden, *sorted(s for s in explicit if every.count(s) == 1))
     head, dots, tail = right.partition("...")
     _check_letters(head + tail)
     if hidden and not dots:
@@ -98,13 +97,10 @@ def parse_subscripts(subscripts: str, ranks: Sequence[int]) -> tuple[list[Labels
     output = (*head, *(hidden if dots else ()), *tail)
     for label in output:
         if output.count(label) > 1:
-            raise ShapeError(
-                f"einstein sum subscripts string includes output subscript '{label}' multiple times"
-            )
+            raise ShapeError(f"einstein sum subscripts string includes output subscript '{label}' multiple times")
         if label not in every:
             raise ShapeError(
-                f"einstein sum subscripts string included output subscript '{label}' which never "
-                "appeared in an input"
+                f"einstein sum subscripts string included output subscript '{label}' which never appeared in an input"
             )
     return inputs, output
 
@@ -114,9 +110,7 @@ def _labels(term: str, rank: int, position: int) -> Labels:
     _check_letters(head + tail)
     hidden = rank - len(head) - len(tail)
     if hidden < 0:
-        raise ShapeError(
-            f"einstein sum subscripts string contains too many subscripts for operand {position}"
-        )
+        raise ShapeError(f"einstein sum subscripts string contains too many subscripts for operand {position}")
     if hidden and not dots:
         raise ShapeError(
             "operand has more dimensions than subscripts given in einstein sum, but no '...' "
@@ -129,8 +123,7 @@ def _check_letters(text: str) -> None:
     for letter in text:
         if not (letter.isascii() and letter.isalpha()):
             raise ShapeError(
-                f"invalid subscript '{letter}' in einstein sum subscripts string, subscripts must "
-                "be letters"
+                f"invalid subscript '{letter}' in einstein sum subscripts string, subscripts must be letters"
             )
 
 
@@ -163,18 +156,17 @@ def _axes(term: _Term) -> list[tuple[str, _Size]]:
 
 def _label_sizes(terms: Sequence[_Term]) -> dict[str, _Size]:
     """Size of each label, of an axis that is not 1 if there is one; raises ShapeError."""
-    found: dict[str, _Size] = {}
+    sizes: dict[str, _Size] = {}
     for label, size in (axis for term in terms for axis in _axes(term)):
-        known = found.setdefault(label, size)
-        literal = _is_literal(size.value) and not _is_literal(known.value)
-        if size.now != 1 and (known.now == 1 or literal):
-            found[label] = size
-        if known.now not in (None, 1) and size.now not in (None, 1, known.now):
+        other = sizes.setdefault(label, size)
+        literal = _is_literal(size.value) and not _is_literal(other.value)
+        if size.now != 1 and (other.now == 1 or literal):
+            sizes[label] = size
+        if other.now not in (None, 1) and size.now not in (None, 1, other.now):
             raise ShapeError(
-                f"operands could not be broadcast together: dimension '{label}' has sizes "
-                f"{known.now} and {size.now}"
+                f"operands could not be broadcast together: dimension '{label}' has sizes {other.now} and {size.now}"
             )
-    return found
+    return sizes
 
 
 def _is_literal(size: Any) -> bool:
@@ -226,7 +218,7 @@ def _split_sizes(values: Sequence[Any]) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def _path(terms: Sequence[_Term], sizes: dict[str, Any], output: Labels) -> list[tuple[int, ...]]:
-    """Which terms to contract in turn; the result of each step goes to the end of the list."""
+    """The terms to contract in turn; the result of each step goes to the end of the list."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     if not all(_is_literal(sizes[label]) for t in terms for label in t.labels):
@@ -280,9 +272,7 @@ def _check_equal(a: _Term, b: _Term, labels: Labels) -> None:
     of_a, of_b = _sizes(a), _sizes(b)
     for label in labels:
         if of_a[label].value != of_b[label].value:
-            raise ShapeError(
-                f"operands could not be broadcast together: dimension '{label}' differs"
-            )
+            raise ShapeError(f"operands could not be broadcast together: dimension '{label}' differs")
 
 
 def _multiply(emit: Emit, a: _Term, b: _Term, labels: Labels) -> _Term:

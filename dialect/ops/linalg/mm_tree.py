@@ -19,7 +19,7 @@ from ..structural import Proven
 from .contract import Matmul
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
 
 Pair = tuple[Any, Any]
 
@@ -92,7 +92,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
         _sum(products, attrs, added)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         out = types[0]
         assert isinstance(out, TensorType)
         shown = [x.type for x in args]
@@ -106,7 +106,7 @@ class MMTree(Proven, name="mm_tree", rounding=Rounding.SUMS):
             product = b.matmul(x, y, tensor_type(type_))
             products.append(b.transpose(product) if flipped else product)
 
-        def added(x: Tensor, y: Tensor) -> Any:
+        def added(x: TensorValue, y: TensorValue) -> Any:
             return Add.lower(b, {}, Add.infer((x.type, y.type), {}), x, y)
 
         return _sum(products, attrs, added)
@@ -130,7 +130,7 @@ def _oriented(factors: Sequence[Any], attrs: Attrs, transpose: Callable[[Any], A
 
 
 def _pays(pairs: Sequence[Pair]) -> bool:
-    """Whether these products, of arrays or types, are one wide product, and sooner done so.
+    """True if these products, of arrays or types, are one wide product, and sooner done so.
 
     Joining reads and writes each factor once; each addition reads two arrays and writes one.
     """
@@ -167,7 +167,7 @@ def _sum(products: Sequence[Any], attrs: Attrs, add: Callable[[Any, Any], Any]) 
     return stack.pop()
 
 
-def _joined(b: Builder, side: Sequence[Tensor], axis: int) -> Tensor:
+def _joined(b: Builder, side: Sequence[TensorValue], axis: int) -> TensorValue:
     attrs = {"axis": axis}
     return Concatenate.lower(b, attrs, Concatenate.infer([x.type for x in side], attrs), *side)
 

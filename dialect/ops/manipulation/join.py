@@ -27,7 +27,7 @@ from ..sizes import (
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -98,11 +98,12 @@ class Concatenate(_Join, name="concatenate"):
             for dim, size in enumerate(shape):
                 if dim != axis:
                     sizes[dim] = same_size(
-                        sizes[dim], size,
+                        sizes[dim],
+                        size,
                         "all the input array dimensions except for the concatenation axis must "
                         f"match exactly, but along dimension {dim}, the array at index {first} "
                         f"has size {reference[dim]} and the array at index {k} has size {size}",
-                    )  # fmt: skip
+                    )
         sizes[axis] = _total([s[axis] for _, s in known], len(known) == len(shapes))
         return tuple(sizes)
 
@@ -115,14 +116,14 @@ class Concatenate(_Join, name="concatenate"):
         shapes = [complete_shape(tensor_type(t)) for t in types]
         axis = normalize_axis(attrs.get("axis", 0), len(shapes[0]))
         for shape in shapes:
-            for dim, (size, wanted) in enumerate(zip(shape, shapes[0], strict=True)):
+            for dim, (size, expected) in enumerate(zip(shape, shapes[0], strict=True)):
                 if dim != axis:
-                    prove_equal(size, wanted, "concatenate joins along one axis only")
+                    prove_equal(size, expected, "concatenate joins along one axis only")
             if shape[axis] != 0:
                 prove_positive(shape[axis])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank)
         return _lower_concatenate(b, [x for x in args if x.shape[axis] != 0], axis, types[0])
 
@@ -134,7 +135,7 @@ def _total(sizes: Sequence[MaybeDim], all_known: bool) -> MaybeDim:
     return total
 
 
-def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Type) -> Tensor:
+def _lower_concatenate(b: Builder, parts: Sequence[TensorValue], axis: int, type_: Type) -> TensorValue:
     """Each element from the part it lies in; parts have at least one element along ``axis``."""
     assert isinstance(type_, TensorType)
     if len(parts) == 1:
@@ -155,10 +156,10 @@ def _lower_concatenate(b: Builder, parts: Sequence[Tensor], axis: int, type_: Ty
             last = b.size(parts[k].shape[axis]) - 1
             return parts[k].at(*at[:axis], inside.maximum(0).minimum(last), *at[axis + 1 :])
 
-        found = load(len(parts) - 1)
+        value = load(len(parts) - 1)
         for k in reversed(range(len(parts) - 1)):
-            found = (here < limits[k]).select(load(k), found)
-        return found
+            value = (here < limits[k]).select(load(k), value)
+        return value
 
     return b.compute(type_, pick)
 
@@ -198,11 +199,11 @@ class Stack(_Join, name="stack"):
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
         shapes = [complete_shape(tensor_type(t)) for t in types]
         for shape in shapes:
-            for size, wanted in zip(shape, shapes[0], strict=True):
-                prove_equal(size, wanted, "stack joins tensors of one shape")
+            for size, expected in zip(shape, shapes[0], strict=True):
+                prove_equal(size, expected, "stack joins tensors of one shape")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         axis = normalize_axis(attrs.get("axis", 0), args[0].rank + 1)
         parts = [b.expand_dims(x, (axis,)) for x in args]
         return _lower_concatenate(b, parts, axis, types[0])
@@ -225,8 +226,7 @@ class Pad(Structural, name="pad"):
     def transpose(cls, b: GradientBuilder, attrs: Attrs, xs: Values, y: Any, g: Any, k: int) -> Any:
         x, value = xs
         inside = tuple(
-            slice(low, low + size)
-            for size, (low, _) in zip(np.shape(x), cls.pairs(np.ndim(x), attrs), strict=True)
+            slice(low, low + size) for size, (low, _) in zip(np.shape(x), cls.pairs(np.ndim(x), attrs), strict=True)
         )
         part = g[inside]
         return part if k == 0 else b.like(np.sum(g) - np.sum(part), value)
@@ -253,10 +253,7 @@ class Pad(Structural, name="pad"):
         if shape is None:
             return None
         pairs = cls.pairs(len(shape), attrs)
-        return tuple(
-            None if d is None else d + (low + high)
-            for d, (low, high) in zip(shape, pairs, strict=True)
-        )
+        return tuple(None if d is None else d + (low + high) for d, (low, high) in zip(shape, pairs, strict=True))
 
     @classmethod
     def operand_dtypes(cls, types: Sequence[Type], attrs: Attrs) -> tuple | None:
@@ -283,7 +280,7 @@ class Pad(Structural, name="pad"):
                 prove_positive(size)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         pairs = cls.pairs(x.rank, attrs)
@@ -292,18 +289,18 @@ class Pad(Structural, name="pad"):
             return b.fill(value, out)
 
         def pick(*at: Scalar) -> Scalar:
-            where, found = [], None
+            where, is_inside = [], None
             for index, size, (low, high) in zip(at, x.shape, pairs, strict=True):
                 if low == high == 0:
                     where.append(index)
                     continue
                 inside = index - low
                 fits = (inside >= 0) & (inside < b.size(size))
-                found = fits if found is None else found & fits
+                is_inside = fits if is_inside is None else is_inside & fits
                 # ``x`` is read for every index, so the index is moved into it.
                 where.append(inside.maximum(0).minimum(b.size(size) - 1))
             element = x.at(*where)
-            return element if found is None else found.select(element, value)
+            return element if is_inside is None else is_inside.select(element, value)
 
         return b.compute(out, pick)
 
@@ -349,17 +346,19 @@ class Tile(Structural, name="tile"):
             yield f"reps {list(attrs['reps'])} has a negative count"
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.shape is not None
         shape = out.shape[len(out.shape) - x.rank :]
 
         def pick(*at: Scalar) -> Scalar:
             own = at[len(at) - x.rank :]
-            return x.at(*(
-                index if size == total else index % b.size(size)
-                for index, size, total in zip(own, x.shape, shape, strict=True)
-            ))  # fmt: skip
+            return x.at(
+                *(
+                    index if size == total else index % b.size(size)
+                    for index, size, total in zip(own, x.shape, shape, strict=True)
+                )
+            )
 
         return b.compute(out, pick)
 
@@ -406,10 +405,8 @@ class Repeat(Structural, name="repeat"):
         yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out, repeats = args[0], types[0], attrs["repeats"]
         assert isinstance(out, TensorType)
         x, axis = along(b, x, attrs.get("axis"))
-        return b.compute(
-            out, lambda *at: x.at(*(i // repeats if k == axis else i for k, i in enumerate(at)))
-        )
+        return b.compute(out, lambda *at: x.at(*(i // repeats if k == axis else i for k, i in enumerate(at))))

@@ -15,7 +15,7 @@ from ..sizes import normalize_axes, normalize_axis, tensor_type
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -58,7 +58,7 @@ class Permutation(Structural):
                 yield error.what
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         return b.transpose(args[0], cls.permutation(args[0].type.rank, attrs))
 
 
@@ -118,13 +118,10 @@ class MoveAxis(Permutation, name="moveaxis"):
     @classmethod
     def permutation(cls, rank: int, attrs: Attrs) -> tuple[int, ...]:
         source, destination = (
-            normalize_axes(attrs[k], rank, f"repeated axis in `{k}` argument")
-            for k in ("source", "destination")
+            normalize_axes(attrs[k], rank, f"repeated axis in `{k}` argument") for k in ("source", "destination")
         )
         if len(source) != len(destination):
-            raise ShapeError(
-                "`source` and `destination` arguments must have the same number of elements"
-            )
+            raise ShapeError("`source` and `destination` arguments must have the same number of elements")
         perm = [a for a in range(rank) if a not in source]
         for target, axis in sorted(zip(destination, source, strict=True)):
             perm.insert(target, axis)

@@ -32,7 +32,7 @@ from ..sizes import (
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -61,23 +61,23 @@ class Reshape(Structural, name="reshape"):
 
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
-        wanted = known_sizes(attrs["shape"], types[1:])
-        given = tensor_type(types[0]).shape
-        total = None if given is None else product(given)
-        holes = [k for k, d in enumerate(wanted) if isinstance(d, int) and d == -1]
+        target = known_sizes(attrs["shape"], types[1:])
+        shape = tensor_type(types[0]).shape
+        total = None if shape is None else product(shape)
+        holes = [k for k, d in enumerate(target) if isinstance(d, int) and d == -1]
         if len(holes) > 1:
             raise ShapeError("can only specify one unknown dimension")
-        others = product(d for k, d in enumerate(wanted) if k not in holes)
-        nonnegative([d for k, d in enumerate(wanted) if k not in holes])
+        others = product(d for k, d in enumerate(target) if k not in holes)
+        nonnegative([d for k, d in enumerate(target) if k not in holes])
         if isinstance(total, int) and isinstance(others, int):
             fits = (others != 0 and total % others == 0) if holes else total == others
             if not fits:
-                text = shape_text(wanted).replace("-1", "newaxis")
+                text = shape_text(target).replace("-1", "newaxis")
                 raise ShapeError(f"cannot reshape array of size {total} into shape {text}")
         if not holes:
-            return wanted
+            return target
         inferred = None if total is None or others is None or others == 0 else total // others
-        return tuple(inferred if k in holes else d for k, d in enumerate(wanted))
+        return tuple(inferred if k in holes else d for k, d in enumerate(target))
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -95,12 +95,12 @@ class Reshape(Structural, name="reshape"):
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
-        given, wanted = tensor_type(types[0]).shape, cls.result_shape(types, attrs)
-        assert given is not None and wanted is not None
-        prove_equal(product(given), product(wanted), "reshape keeps the number of elements")
+        shape, target = tensor_type(types[0]).shape, cls.result_shape(types, attrs)
+        assert shape is not None and target is not None
+        prove_equal(product(shape), product(target), "reshape keeps the number of elements")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         assert isinstance(types[0], TensorType)
         return b.reshape(args[0], types[0])
 
@@ -165,7 +165,7 @@ class Squeeze(Structural, name="squeeze"):
             prove_equal(shape[axis], 1, "squeeze drops axes of size 1")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         return b.squeeze(args[0], cls.dropped(complete_shape(args[0].type), attrs))
 
 
@@ -193,9 +193,7 @@ class ExpandDims(Structural, name="expand_dims"):
         shape = tensor_type(types[0]).shape
         if shape is None:
             return None
-        axes = normalize_axes(attrs["axes"], len(shape) + len(attrs["axes"]))
-        rest = iter(shape)
-        return tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
+        return expanded(shape, attrs["axes"])
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
@@ -206,9 +204,16 @@ class ExpandDims(Structural, name="expand_dims"):
         yield from check_axes(attrs["axes"], types[0], extra=len(attrs["axes"]))
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         rank = args[0].type.rank + len(attrs["axes"])
         return b.expand_dims(args[0], tuple(sorted(normalize_axes(attrs["axes"], rank))))
+
+
+def expanded(shape: Shape, axes: Sequence[int]) -> Shape:
+    """``shape`` with new sizes of 1, the places of which in the result ``axes`` name. Raises AxisError, ShapeError."""
+    rank = len(shape) + len(axes)
+    places, rest = normalize_axes(axes, rank), iter(shape)
+    return tuple(1 if k in places else next(rest) for k in range(rank))
 
 
 class BroadcastTo(Structural, name="broadcast_to"):
@@ -233,10 +238,10 @@ class BroadcastTo(Structural, name="broadcast_to"):
     @classmethod
     def result_shape(cls, types: Sequence[Type], attrs: Attrs) -> Shape | None:
         target = nonnegative(known_sizes(attrs["shape"], types[1:]))
-        given = tensor_type(types[0]).shape
-        if given is None:
+        shape = tensor_type(types[0]).shape
+        if shape is None:
             return target
-        check_broadcast(given, target)
+        check_broadcast(shape, target)
         return target
 
     @classmethod
@@ -254,7 +259,7 @@ class BroadcastTo(Structural, name="broadcast_to"):
         prove_broadcast(complete_shape(tensor_type(types[0])), target)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         assert isinstance(types[0], TensorType)
         return b.broadcast(args[0], types[0])
 
@@ -264,8 +269,8 @@ def check_broadcast(given: Shape, target: Shape) -> None:
     if len(given) > len(target):
         raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
     if any(
-        isinstance(size, int) and isinstance(wanted, int) and size not in (1, wanted)
-        for size, wanted in _aligned(given, target)
+        isinstance(size, int) and isinstance(expected, int) and size not in (1, expected)
+        for size, expected in _aligned(given, target)
     ):
         raise ShapeError(
             "operands could not be broadcast together with remapped shapes "
@@ -275,9 +280,9 @@ def check_broadcast(given: Shape, target: Shape) -> None:
 
 def prove_broadcast(given: Shape, target: Shape) -> None:
     """Raise LoweringError unless ``given`` provably broadcasts to ``target``."""
-    for size, wanted in _aligned(given, target):
+    for size, expected in _aligned(given, target):
         if size != 1:
-            prove_equal(size, wanted, "only axes of size 1 are repeated")
+            prove_equal(size, expected, "only axes of size 1 are repeated")
 
 
 def _aligned(given: Shape, target: Shape) -> Iterator[tuple[MaybeDim, MaybeDim]]:
@@ -317,5 +322,5 @@ class Flip(Structural, name="flip"):
         yield from check_axes(attrs.get("axes"), types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         return b.flip(args[0], normalize_axes(attrs.get("axes"), args[0].type.rank))

@@ -18,7 +18,7 @@ from ..sizes import check_axis, complete_shape, normalize_axis, prove_equal, ten
 from ..structural import Structural
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -36,11 +36,11 @@ class _Pieces(Structural):
         parts = [np.zeros_like(y) if g is None else g for y, g in zip(ys, gs, strict=True)]
         if cls.in_order(attrs):
             return (np.concatenate(parts, axis),)
-        found = np.zeros_like(xs[0])
+        total = np.zeros_like(xs[0])
         for part, (first, size) in zip(parts, cls.cut(np.shape(xs[0])[axis], attrs), strict=True):
             bounds = {"starts": (first,), "stops": (first + size,), "axes": (axis,)}
-            found = found + b.op("slice_scatter", np.zeros_like(xs[0]), part, **bounds)
-        return (found,)
+            total = total + b.op("slice_scatter", np.zeros_like(xs[0]), part, **bounds)
+        return (total,)
 
     @classmethod
     def put_back(cls, emit: Emit, attrs: Attrs, view: View) -> Any:
@@ -52,7 +52,7 @@ class _Pieces(Structural):
 
     @classmethod
     def count(cls, attrs: Attrs) -> int:
-        """How many pieces."""
+        """The number of pieces."""
         raise NotImplementedError
 
     @classmethod
@@ -74,8 +74,7 @@ class _Pieces(Structural):
         size = x.shape[axis]
         cuts = [None] * count if size is None else [s for _, s in cls.cut(size, attrs)]
         return tuple(
-            TensorType(x.dtype, tuple(piece if k == axis else d for k, d in enumerate(x.shape)))
-            for piece in cuts
+            TensorType(x.dtype, tuple(piece if k == axis else d for k, d in enumerate(x.shape))) for piece in cuts
         )
 
     @classmethod
@@ -93,9 +92,7 @@ class _Pieces(Structural):
             yield "number sections must be larger than 0."
 
     @classmethod
-    def lower(
-        cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any
-    ) -> tuple[Tensor, ...]:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> tuple[TensorValue, ...]:
         x = args[0]
         axis = normalize_axis(attrs.get("axis", 0), x.type.rank)
         out = []
@@ -141,8 +138,7 @@ class Split(_Pieces, name="split"):
                 raise ShapeError("array split does not result in an equal division")
             return [(k * (size // count), size // count) for k in range(count)]
         return [
-            (k * (size // count) + sym_min(k, size % count), (size + (count - 1 - k)) // count)
-            for k in range(count)
+            (k * (size // count) + sym_min(k, size % count), (size + (count - 1 - k)) // count) for k in range(count)
         ]
 
     @classmethod

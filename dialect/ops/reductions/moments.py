@@ -23,7 +23,7 @@ from ..sizes import drop, product, tensor_type
 from .reduce import InResultDtype, Reduction, axis_argument, reduced_axes, wide
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -43,15 +43,15 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
-        wanted = attrs.get("dtype")
-        if wanted is None:
+        target = attrs.get("dtype")
+        if target is None:
             return DOUBLE if dtype.kind in "biu" else dtype
-        if wanted.kind not in "fc" or (dtype.kind == "c" and wanted.kind != "c"):
+        if target.kind not in "fc" or (dtype.kind == "c" and target.kind != "c"):
             raise DTypeError(
-                f"{cls.name} of {dtype} in dtype {wanted} is not supported",
+                f"{cls.name} of {dtype} in dtype {target} is not supported",
                 hint="give a float dtype, a complex one for complex arrays",
             )
-        return wanted
+        return target
 
     @classmethod
     def of_floats(cls, x: np.ndarray, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
@@ -67,16 +67,16 @@ class Mean(InResultDtype, Reduction, name="mean", rounding=Rounding.SUMS):
             return Mean.of_floats(x, axes, keepdims)
         out = cls.result_dtype(dtype_of(x.dtype), attrs)
         x = x.astype(out.numpy, copy=False)
-        found = _mean(x, attrs.get("axes"), bool(attrs.get("keepdims")), wide(out))
-        return found.astype(out.numpy, copy=False)
+        mean = _mean(x, attrs.get("axes"), bool(attrs.get("keepdims")), wide(out))
+        return mean.astype(out.numpy, copy=False)
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         axes = reduced_axes(attrs.get("axes"), x.rank)
-        found = lower_mean(b, b.cast(x, wide(out.dtype)), axes, bool(attrs.get("keepdims")))
-        return b.cast(found, out.dtype)
+        mean = lower_mean(b, b.cast(x, wide(out.dtype)), axes, bool(attrs.get("keepdims")))
+        return b.cast(mean, out.dtype)
 
 
 class Var(Mean, name="var"):
@@ -118,10 +118,10 @@ class Var(Mean, name="var"):
 
     @classmethod
     def about(cls, attrs: Attrs, x: Any, centre: np.ndarray) -> Any:
-        """What ``x`` gives with ``centre`` as its mean, of the shape and dtype of `centre`."""
+        """The result for ``x`` with ``centre`` as its mean, of the shape and dtype of `centre`."""
         x, inside = cls._as_inside(attrs, x)
-        found = _var(x, centre, attrs, _between_steps(inside))
-        return cls.finish(found).astype(inside.part.numpy, copy=False)
+        variance = _var(x, centre, attrs, _between_steps(inside))
+        return cls.finish(variance).astype(inside.part.numpy, copy=False)
 
     @classmethod
     def _as_inside(cls, attrs: Attrs, x: Any) -> tuple[np.ndarray, DType]:
@@ -135,17 +135,20 @@ class Var(Mean, name="var"):
         return variance
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
-        found = lower_var(
-            b, b.cast(x, _between_steps(out.dtype)), reduced_axes(attrs.get("axes"), x.rank),
-            bool(attrs.get("keepdims")), attrs.get("ddof") or 0.0,
-        )  # fmt: skip
-        return b.cast(cls.lower_finish(b, found), out.dtype)
+        variance = lower_var(
+            b,
+            b.cast(x, _between_steps(out.dtype)),
+            reduced_axes(attrs.get("axes"), x.rank),
+            bool(attrs.get("keepdims")),
+            attrs.get("ddof") or 0.0,
+        )
+        return b.cast(cls.lower_finish(b, variance), out.dtype)
 
     @classmethod
-    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+    def lower_finish(cls, b: Builder, variance: TensorValue) -> TensorValue:
         """`finish` in a kernel."""
         return variance
 
@@ -164,7 +167,7 @@ class Std(Var, name="std"):
         return np.sqrt(variance)
 
     @classmethod
-    def lower_finish(cls, b: Builder, variance: Tensor) -> Tensor:
+    def lower_finish(cls, b: Builder, variance: TensorValue) -> TensorValue:
         return b.pointwise(lambda v: v.math("sqrt"), [variance], variance.type)
 
 
@@ -213,13 +216,13 @@ def _count(x: np.ndarray, axes: Sequence[int] | None) -> int:
 # --- kernels -----------------------------------------------------------------------------------
 
 
-def lower_mean(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+def lower_mean(b: Builder, x: TensorValue, axes: tuple[int, ...], keepdims: bool) -> TensorValue:
     """Mean of a float tensor in its own dtype."""
     total = _lower_sum(b, x, axes, keepdims)
     return _divided(b, total, product(x.shape[a] for a in axes), 0.0)
 
 
-def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof: float) -> Tensor:
+def lower_var(b: Builder, x: TensorValue, axes: tuple[int, ...], keepdims: bool, ddof: float) -> TensorValue:
     """Variance of a float tensor in its own dtype, in two passes."""
     mean = lower_mean(b, x, axes, True)
 
@@ -232,14 +235,14 @@ def lower_var(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool, ddof
     return _divided(b, total, product(x.shape[a] for a in axes), ddof)
 
 
-def _lower_sum(b: Builder, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+def _lower_sum(b: Builder, x: TensorValue, axes: tuple[int, ...], keepdims: bool) -> TensorValue:
     inside = wide(x.dtype)
     type_ = TensorType(inside, drop(x.shape, axes, keepdims))
     total = b.reduce(lambda acc, e: acc + e, 0, b.cast(x, inside), axes, type_, keepdims=keepdims)
     return b.cast(total, x.dtype)
 
 
-def _divided(b: Builder, total: Tensor, count: MaybeDim, less: float) -> Tensor:
+def _divided(b: Builder, total: TensorValue, count: MaybeDim, less: float) -> TensorValue:
     """``total / max(count - less, 0)``; the count is a literal or a symbolic size."""
     assert count is not None
     # A count may be too large for f16, so f16 is divided in f32, and rounded once.

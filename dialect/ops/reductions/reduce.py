@@ -19,20 +19,11 @@ from ...ir.dtypes import BOOL as BOOLEAN
 from ...ir.dtypes import I64 as INT64
 from ...ir.op import Attrs, Failure, Fusion, Rounding, Values, attr, operand, result
 from ...ir.types import Shape, TensorType, Type
-from ..sizes import (
-    check_axes,
-    check_axis,
-    complete_shape,
-    drop,
-    normalize_axes,
-    product,
-    prove_positive,
-    tensor_type,
-)
+from ..sizes import check_axes, check_axis, complete_shape, drop, normalize_axes, product, prove_positive, tensor_type
 from ..structural import Proven
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -101,12 +92,10 @@ class Reduction(Proven):
         axes, keepdims = attrs.get("axes"), bool(attrs.get("keepdims"))
         if x.shape is None:
             return () if axes is None and not keepdims else None
-        found = reduced_axes(axes, len(x.shape))
-        if cls.no_identity and product(x.shape[a] for a in found) == 0:
-            raise ShapeError(
-                f"zero-size array to reduction operation {cls.no_identity} which has no identity"
-            )
-        return drop(x.shape, found, keepdims)
+        positions = reduced_axes(axes, len(x.shape))
+        if cls.no_identity and product(x.shape[a] for a in positions) == 0:
+            raise ShapeError(f"zero-size array to reduction operation {cls.no_identity} which has no identity")
+        return drop(x.shape, positions, keepdims)
 
     @classmethod
     def prove(cls, types: Sequence[Type], attrs: Attrs) -> None:
@@ -135,19 +124,17 @@ class _Fold(Reduction):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return cls.ufunc.reduce(
-            args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims"))
-        )
+        return cls.ufunc.reduce(args[0], axis=axis_argument(attrs.get("axes")), keepdims=bool(attrs.get("keepdims")))
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         inside = wide(out.dtype)
         acc = TensorType(inside, out.shape)
         axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
-        found = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
-        return b.cast(found, out.dtype)
+        result = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
+        return b.cast(result, out.dtype)
 
 
 class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
@@ -177,8 +164,8 @@ class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
         acc = wide(out)
         if acc is not out:
             x = x.astype(out.numpy, copy=False)
-        found = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
-        return found if acc is out else found.astype(out.numpy)
+        total = cls.ufunc.reduce(x, axis=axes, dtype=acc.numpy, keepdims=keepdims)
+        return total if acc is out else total.astype(out.numpy)
 
 
 class Sum(Accumulation, name="sum"):
@@ -244,7 +231,7 @@ class Min(_Extremum, name="min"):
     fold = staticmethod(lambda acc, element: acc.minimum(element))
 
 
-class _Logical(_Fold, rounding=Rounding.NONE):
+class _LogicalReduction(_Fold, rounding=Rounding.NONE):
     """Family: any and all. Everything but zero is true, NaN too."""
 
     failure = Failure.NEVER
@@ -260,7 +247,7 @@ class _Logical(_Fold, rounding=Rounding.NONE):
         return (BOOLEAN,)
 
 
-class Any_(_Logical, name="any"):
+class Any_(_LogicalReduction, name="any"):
     """True if one element is true (false for none)."""
 
     ufunc = np.logical_or
@@ -268,7 +255,7 @@ class Any_(_Logical, name="any"):
     fold = operator.or_
 
 
-class All_(_Logical, name="all"):
+class All_(_LogicalReduction, name="all"):
     """True if every element is true (true for none)."""
 
     ufunc = np.logical_and
@@ -301,8 +288,8 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         shape, keepdims = tensor_type(types[0]).shape, bool(attrs.get("keepdims"))
         if shape is None:
-            known = attrs.get("axis") is None and not keepdims
-            return (TensorType(INT64, () if known else None),)
+            is_scalar = attrs.get("axis") is None and not keepdims
+            return (TensorType(INT64, () if is_scalar else None),)
         axes = cls.axes(len(shape), attrs)
         if product(shape[a] for a in axes) == 0:
             raise ShapeError(f"attempt to get {cls.name} of an empty sequence")
@@ -324,7 +311,7 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
         prove_positive(count, f", which has no {cls.name}")
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType)
         axes = cls.axes(x.rank, attrs)
@@ -332,8 +319,8 @@ class _ArgExtremum(Proven, rounding=Rounding.NONE):
             x = b.reshape(x, TensorType(x.dtype, (product(x.shape),)))
             axes = (0,)
         reduced = TensorType(INT64, drop(x.shape, axes, keepdims=False))
-        found = b.index_of_extremum(x, axes[0], cls.which, reduced)
-        return b.reshape(found, out)
+        index = b.index_of_extremum(x, axes[0], cls.which, reduced)
+        return b.reshape(index, out)
 
 
 class ArgMax(_ArgExtremum, name="argmax"):

@@ -16,7 +16,7 @@ from ..sizes import check_axis, normalize_axis, product, tensor_type
 from .reduce import InResultDtype, accumulated, wide
 
 if TYPE_CHECKING:
-    from ....lowering.linalg.builder import Builder, Scalar, Tensor
+    from ....lowering.linalg.tensor_builder import Builder, Scalar, TensorValue
     from ...ir.gradients import GradientBuilder
 
 
@@ -38,8 +38,8 @@ class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
 
     @classmethod
     def result_dtype(cls, dtype: DType, attrs: Attrs) -> DType:
-        wanted = attrs.get("dtype")
-        return accumulated(dtype) if wanted is None else wanted
+        target = attrs.get("dtype")
+        return accumulated(dtype) if target is None else target
 
     @classmethod
     def result_shape(cls, shape: Shape | None, attrs: Attrs) -> Shape | None:
@@ -63,8 +63,8 @@ class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
         x = np.asarray(args[0])
         out, axis = cls.result_dtype(dtype_of(x.dtype), attrs), attrs.get("axis")
         x = (x.reshape(-1) if axis is None or not x.ndim else x).astype(out.numpy, copy=False)
-        found = cls.ufunc.accumulate(x, 0 if axis is None else axis, wide(out).numpy)
-        return found.astype(out.numpy, copy=False)
+        scan = cls.ufunc.accumulate(x, 0 if axis is None else axis, wide(out).numpy)
+        return scan.astype(out.numpy, copy=False)
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -72,7 +72,7 @@ class Scan(InResultDtype, Op, rounding=Rounding.SUMS):
             yield from check_axis(attrs.get("axis"), types[0])
 
     @classmethod
-    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> Tensor:
+    def lower(cls, b: Builder, attrs: Attrs, types: tuple[Type, ...], *args: Any) -> TensorValue:
         x, out = args[0], types[0]
         assert isinstance(out, TensorType) and out.dtype is not None
         axis = 0 if attrs.get("axis") is None or not x.rank else attrs["axis"]

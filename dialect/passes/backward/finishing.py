@@ -16,7 +16,7 @@ from ...ir.types import ListType
 from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
 from ...mlir.rewrite import replace_function
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ...ops.backward import LISTS
 from ..base import Pass, register_pass
 
@@ -37,8 +37,7 @@ class FinishingPass(Pass):
             types = [program.type_of(v) for v in program.inputs]
             if len(types) != len(LISTS) or any(not isinstance(t, ListType) for t in types):
                 raise IRError(
-                    f"@{program.name} is no captured backward run, which takes five lists",
-                    loc=loc_of(func.location),
+                    f"@{program.name} is no captured backward run, which takes five lists", loc=loc_of(func.location)
                 )
             changed = STEPS[self.name](program, self.keep_order)
             if changed:

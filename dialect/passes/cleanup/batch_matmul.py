@@ -11,19 +11,8 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.types import TensorType
-from ...mlir.memory import Memory
-from ...mlir.rewrite import (
-    attrs_of,
-    create,
-    defining_op,
-    functions,
-    op_class,
-    ops_in,
-    replace,
-    type_of,
-    types_of,
-    walk,
-)
+from ...mlir.aliases import WrittenMemory
+from ...mlir.rewrite import attrs_of, create, defining_op, functions, op_class, ops_in, replace, type_of, types_of, walk
 from ...ops.elementwise.binary import Add
 from ...ops.linalg.contract import Matmul
 from ...ops.linalg.mm_tree import MMTree
@@ -49,21 +38,21 @@ class BatchMatmul(Pass):
         if self.exact:
             return
         for func in functions(module):
-            memory = Memory(func)
+            memory = WrittenMemory(func)
             for region in [r for op in (func, *walk(func)) for r in op.regions]:
                 for block in region.blocks:
                     self._block(block, memory)
 
-    def _block(self, block: ir.Block, memory: Memory) -> None:
+    def _block(self, block: ir.Block, memory: WrittenMemory) -> None:
         summands = _summands(block)
-        taken: set[ir.Value] = set()
+        members: set[ir.Value] = set()
         chosen: list[_Tree] = []
         # Backwards: the root of a tree is met before what it adds.
         for op in reversed(ops_in(block)):
-            if op_class(op) is not Add or op.results[0] not in summands or op.results[0] in taken:
+            if op_class(op) is not Add or op.results[0] not in summands or op.results[0] in members:
                 continue
             tree = _tree(op, summands)
-            taken.update(member.results[0] for member in tree.members)
+            members.update(member.results[0] for member in tree.members)
             if any(memory.is_touched(member) for member in tree.members):
                 continue  # a product of memory that is written later cannot wait for the others
             if len(tree.products) >= self.min_products and _of_one_dtype(tree):
@@ -73,7 +62,7 @@ class BatchMatmul(Pass):
             self.count("sums-batched")
 
 
-class _Product(NamedTuple):
+class _BatchProduct(NamedTuple):
     op: ir.Operation
     transposed: bool
 
@@ -88,35 +77,33 @@ class _Tree:
         members: the ops of the sum, users before makers.
     """
 
-    products: list[_Product]
+    products: list[_BatchProduct]
     adds: list[int]
     members: list[ir.Operation]
 
 
-def _summands(block: ir.Block) -> dict[ir.Value, _Product | None]:
+def _summands(block: ir.Block) -> dict[ir.Value, _BatchProduct | None]:
     """Results that are products (of which op, turned or not), or sums (None) of nothing else."""
-    found: dict[ir.Value, _Product | None] = {}
+    summands: dict[ir.Value, _BatchProduct | None] = {}
     for op in ops_in(block):
         cls = op_class(op)
         if cls is Matmul:
-            found[op.results[0]] = _Product(op, False)
+            summands[op.results[0]] = _BatchProduct(op, False)
         elif cls is Transpose and attrs_of(op)["perm"] is None:
             product = _only_used_here(op.operands[0], block)
             if product is not None and op_class(product) is Matmul:
-                found[op.results[0]] = _Product(product, True)
-        elif cls is Add and all(
-            v in found and _only_used_here(v, block) is not None for v in op.operands
-        ):
-            found[op.results[0]] = None
-    return found
+                summands[op.results[0]] = _BatchProduct(product, True)
+        elif cls is Add and all(v in summands and _only_used_here(v, block) is not None for v in op.operands):
+            summands[op.results[0]] = None
+    return summands
 
 
-def _tree(root: ir.Operation, summands: Mapping[ir.Value, _Product | None]) -> _Tree:
+def _tree(root: ir.Operation, summands: Mapping[ir.Value, _BatchProduct | None]) -> _Tree:
     """The tree of sums and products below a sum."""
     tree = _Tree([], [], [])
-    left = [(root, False)]
-    while left:
-        op, is_added = left.pop()
+    stack = [(root, False)]
+    while stack:
+        op, is_added = stack.pop()
         product = summands[op.results[0]]
         if is_added:
             tree.adds[-1] += 1
@@ -124,7 +111,7 @@ def _tree(root: ir.Operation, summands: Mapping[ir.Value, _Product | None]) -> _
         tree.members.append(op)
         if product is None:
             makers = [v.owner.operation for v in op.operands]
-            left += [(op, True), *((maker, False) for maker in reversed(makers))]
+            stack += [(op, True), *((maker, False) for maker in reversed(makers))]
             continue
         if product.transposed:
             tree.members.append(product.op)
@@ -145,10 +132,10 @@ def _of_one_dtype(tree: _Tree) -> bool:
     dtypes = set()
     for product, _ in tree.products:
         try:
-            (found,) = Matmul.infer(types_of(product.operands), {})
+            (type_,) = Matmul.infer(types_of(product.operands), {})
         except ProfuseError:
             return False  # it is for the product itself to raise
-        dtypes.add(found.dtype if isinstance(found, TensorType) else None)
+        dtypes.add(type_.dtype if isinstance(type_, TensorType) else None)
     return len(dtypes - {None}) <= 1
 
 
@@ -157,7 +144,7 @@ def _replace(tree: _Tree) -> None:
     flags = tuple(transposed for _, transposed in tree.products)
     attrs = {"adds": tuple(tree.adds), "transposed": flags if any(flags) else ()}
     factors = [product.operands[side] for side in (0, 1) for product, _ in tree.products]
-    made = create(MMTree, factors, attrs, [type_of(root.results[0])], root)
-    replace(root, list(made.results))
+    mm_tree = create(MMTree, factors, attrs, [type_of(root.results[0])], root)
+    replace(root, list(mm_tree.results))
     for member in others:
         member.erase()

@@ -19,46 +19,32 @@ from ...errors import ProfuseError
 from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, TensorType
 from ...ir.types import type_of as type_of_value
-from ...mlir.facts import CONSTANTS, constant_value, escapes, is_constant, is_fresh, known_type
-from ...mlir.rewrite import (
-    create,
-    defining_op,
-    is_terminator,
-    is_used,
-    op_class,
-    replace,
-    type_of,
-    walk_inner_first,
-)
+from ...mlir.facts import constant_value, escapes, is_constant, is_constant_op, is_fresh, known_type
+from ...mlir.rewrite import create, defining_op, is_terminator, is_used, op_class, replace, type_of, walk_inner_first
 from ...ops.create import Constant
 from ...ops.elementwise.binary import Add, Div, Mul, Pow, Sub
-from ...ops.elementwise.compare import (
-    BitwiseNot,
-    BitwiseOr,
-    BitwiseXor,
-    LogicalNot,
-    ShiftLeft,
-    ShiftRight,
-)
+from ...ops.elementwise.compare import BitwiseNot, BitwiseOr, BitwiseXor, LogicalNot, ShiftLeft, ShiftRight
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc
-from ...ops.gradients import CustomResult, FlatAtZero, Passed, StopGradient, SumTo
+from ...ops.gradient_ops import CustomResult, FlatAtZero, Passed, StopGradient, SumTo
 from ...ops.indexing.scatter import Conform, Copy
+from ...ops.late import Late
 from ...ops.manipulation.permute import Permutation, Transpose
 from ...ops.manipulation.shape import BroadcastTo, ExpandDims, Reshape, Squeeze
 from ...ops.speculation import Subgraph
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
+from .bind_late import BINDING
 
 Rule = Callable[[Match], "ir.Value | None"]
-RULES: list[Pattern] = []
+RULES: list[Pattern] = [BINDING]
 
 
 @register_pass
 @dataclass(frozen=True)
 class Canonicalize(PatternPass):
-    """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing.
+    """Peephole rewrites: neutral operands, ops that undo each other, moves that move nothing, `bind-late`.
 
     ``numbers``: 0-d constants become Python numbers in fusion functions, too, where
     `insert-casts` has yet to make promotion explicit. ``gradients``: ops that give an operand as it
@@ -74,8 +60,8 @@ class Canonicalize(PatternPass):
     def wants(self, match: Match) -> bool:
         if self.gradients and issubclass(match.cls, (StopGradient, FlatAtZero, CustomResult)):
             return False
-        if issubclass(match.cls, Passed):
-            return True  # it is its operand itself, whoever writes to that
+        if issubclass(match.cls, (Passed, Late)):
+            return True  # it is its operand, or its op, itself, whoever writes to that
         return len(match.op.results) == 1 and not match.function.memory.is_touched(match.op)
 
 
@@ -119,13 +105,13 @@ def _allowed(m: Match, new: ir.Value) -> bool:
 
 def _discard(value: ir.Value) -> None:
     """Erase an op that a rule has made in vain, with the constants made for it."""
-    made = defining_op(value)
-    if made is None or is_used(made):
+    op = defining_op(value)
+    if op is None or is_used(op):
         return
-    makers = list(map(defining_op, made.operands))
-    made.erase()
+    makers = list(map(defining_op, op.operands))
+    op.erase()
     for maker in makers:
-        if maker is not None and maker.name in CONSTANTS and not is_used(maker):
+        if maker is not None and is_constant_op(maker) and not is_used(maker):
             maker.erase()
 
 
@@ -164,19 +150,19 @@ def _unchanged(m: Match, value: ir.Value) -> bool:
 
 def _is_number(value: ir.Value, wanted: float) -> bool:
     """True for a constant Python number equal to ``wanted``; -0.0 is not taken for 0."""
-    found = constant_value(value) if is_constant(value) else None
-    if type(found) not in (bool, int, float) or found != wanted:
+    number = constant_value(value) if is_constant(value) else None
+    if type(number) not in (bool, int, float) or number != wanted:
         return False
-    return type(found) is not float or not np.signbit(found)
+    return type(number) is not float or not np.signbit(number)
 
 
 def _inner(m: Match, wanted: type[Op]) -> Match | None:
     """The op that makes the first operand, if it is of this class."""
-    made = defining_op(m.op.operands[0])
-    cls = op_class(made) if made is not None else None
-    if made is None or cls is None or not issubclass(cls, wanted):
+    source = defining_op(m.op.operands[0])
+    cls = op_class(source) if source is not None else None
+    if source is None or cls is None or not issubclass(cls, wanted):
         return None
-    return Match(made, cls, m.function, m.options)
+    return Match(source, cls, m.function, m.options)
 
 
 def _kind(value: ir.Value) -> str:
@@ -193,24 +179,24 @@ def _rank_0_constant(m: Match) -> ir.Value | None:
     """A 0-d constant becomes a Python number where promotion stays the same (R1.47)."""
     op = m.op
     for k in (0, 1):
-        held, other = constant_value(op.operands[k]), _tensor(op.operands[1 - k])
-        if not isinstance(held, np.ndarray) or held.shape or held.dtype.kind not in "biuf":
+        array, other = constant_value(op.operands[k]), _tensor(op.operands[1 - k])
+        if not isinstance(array, np.ndarray) or array.shape or array.dtype.kind not in "biuf":
             continue
-        number = held.item()
+        number = array.item()
         # An int beyond i64 has no attribute; float() is exact for every float dtype.
         if other is None or (isinstance(number, int) and not -(2**63) <= number < 2**63):
             continue
         number = number if isinstance(number, (bool, int)) else float(number)
         types = [known_type(v) for v in op.operands]
         before = m.cls.infer(types, m.attrs)
-        known = type_of_value(number)
-        assert isinstance(known, ScalarType)
-        types[k] = ScalarType(known.dtype, number)
+        number_type = type_of_value(number)
+        assert isinstance(number_type, ScalarType)
+        types[k] = ScalarType(number_type.dtype, number)
         if m.cls.infer(types, m.attrs) != before:
             continue
-        made = create(Constant, [], {"value": number}, [known], op)
+        constant = create(Constant, [], {"value": number}, [number_type], op)
         operands = list(op.operands)
-        operands[k] = made.results[0]
+        operands[k] = constant.results[0]
         return create(m.cls, operands, m.attrs, [type_of(op.results[0])], op).results[0]
     return None
 
@@ -331,14 +317,14 @@ def _permutations(m: Match) -> ir.Value | None:
     """An identity goes; a permutation of a permutation is one."""
     inner = _inner(m, Permutation)
     source = (inner or m).op.operands[0]
-    known = type_of(source)
-    if not isinstance(known, TensorType) or known.rank is None:
+    source_type = type_of(source)
+    if not isinstance(source_type, TensorType) or source_type.rank is None:
         return None
-    order = _permutation(m, known.rank)
+    order = _permutation(m, source_type.rank)
     if inner is not None:
-        first = _permutation(inner, known.rank)
+        first = _permutation(inner, source_type.rank)
         order = tuple(first[axis] for axis in order)
-    if order == tuple(range(known.rank)):
+    if order == tuple(range(source_type.rank)):
         return source
     if inner is None:
         return None

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...mlir.facts import behind_observers, escapes, sharing_matters
-from ...mlir.memory import Memory
+from ...mlir.aliases import WrittenMemory
+from ...mlir.facts import behind_observers, escapes, is_conditional, sharing_matters
 from ...mlir.rewrite import attribute, functions, is_pure, is_terminator, ops_in, replace, symbol_of
 from ..base import Pass, register_pass
 
@@ -32,12 +32,16 @@ class Cse(Pass):
     def run(self, module: ir.Module) -> None:
         shared = sharing_matters(module)
         for func in functions(module):
-            memory = Memory(func)
-            for region in func.regions:
-                for block in region.blocks:
-                    self._block(block, [], shared[symbol_of(func)], memory)
+            self.function(func, shared[symbol_of(func)])
 
-    def _block(self, block: ir.Block, outer: list[Scope], careful: bool, memory: Memory) -> None:
+    def function(self, func: ir.Operation, careful: bool) -> None:
+        """Do so in one function; ``careful``: its caller can see that two results share memory."""
+        memory = WrittenMemory(func)
+        for region in func.regions:
+            for block in region.blocks:
+                self._block(block, [], careful, memory)
+
+    def _block(self, block: ir.Block, outer: list[Scope], careful: bool, memory: WrittenMemory) -> None:
         scope: Scope = {}
         scopes = [*outer, scope]
         for op in ops_in(block):
@@ -49,7 +53,7 @@ class Cse(Pass):
                         self._block(inner, scopes, careful, memory)
                 continue
             # What reads memory that is written reads another value at another place.
-            if not is_pure(op) or memory.is_touched(op):
+            if not is_pure(op) or memory.is_touched(op) or is_conditional(op):
                 continue
             key = _key(op)
             leader = next((s[key] for s in reversed(scopes) if key in s), None)

@@ -37,27 +37,31 @@ class Dce(Pass):
         self._functions(module)
         before = self.statistics["ops-removed"]
         for func in functions(module):
-            # Backwards, so that one sweep removes whole chains.
-            for op in walk_backwards(func):
-                if not is_terminator(op) and not is_used(op) and is_pure(op):
-                    op.erase()
-                    self.count("ops-removed")
+            self.function(func)
         # Dead ops may have been the last to name a function.
         if self.statistics["ops-removed"] != before:
             self._functions(module)
 
+    def function(self, func: ir.Operation) -> None:
+        """Remove from one function the ops that it does not need."""
+        # Backwards, so that one sweep removes whole chains.
+        for op in walk_backwards(func):
+            if not is_terminator(op) and not is_used(op) and is_pure(op):
+                op.erase()
+                self.count("ops-removed")
+
     def _functions(self, module: ir.Module) -> None:
-        found = {symbol_of(func): func for func in functions(module)}
-        todo = [func for func in found.values() if not is_private(func)]
-        if len(todo) in (0, len(found)):
+        by_name = {symbol_of(func): func for func in functions(module)}
+        todo = [func for func in by_name.values() if not is_private(func)]
+        if len(todo) in (0, len(by_name)):
             return
         reached = {symbol_of(func) for func in todo}
         while todo:
             for name in _named_in(todo.pop()):
-                if name in found and name not in reached:
+                if name in by_name and name not in reached:
                     reached.add(name)
-                    todo.append(found[name])
-        for name, func in found.items():
+                    todo.append(by_name[name])
+        for name, func in by_name.items():
             if name not in reached:
                 func.erase()
                 self.count("functions-removed")
@@ -72,14 +76,14 @@ def _named_in(func: ir.Operation) -> set[str]:
     return names
 
 
-def _collect(found: Any, names: set[str]) -> None:
-    if isinstance(found, ir.FlatSymbolRefAttr):
-        names.add(found.value)
-    elif isinstance(found, ir.SymbolRefAttr):
-        names.add(found.value[0])
-    elif isinstance(found, ir.ArrayAttr):
-        for element in found:
+def _collect(attr: Any, names: set[str]) -> None:
+    if isinstance(attr, ir.FlatSymbolRefAttr):
+        names.add(attr.value)
+    elif isinstance(attr, ir.SymbolRefAttr):
+        names.add(attr.value[0])
+    elif isinstance(attr, ir.ArrayAttr):
+        for element in attr:
             _collect(element, names)
-    elif isinstance(found, ir.DictAttr):
-        for index in range(len(found)):
-            _collect(found[index].attr, names)
+    elif isinstance(attr, ir.DictAttr):
+        for index in range(len(attr)):
+            _collect(attr[index].attr, names)

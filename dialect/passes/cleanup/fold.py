@@ -14,15 +14,14 @@ from mlir import ir
 from ...errors import ProfuseError
 from ...ir.attrs import SYMBOL
 from ...ir.dtypes import NUMBERS, dtype_of
-from ...ir.op import Op
+from ...ir.op import Op, unbared
 from ...ir.symbolic import Sym
-from ...ir.types import ScalarType, TensorType, Type
+from ...ir.types import ListedType, ScalarType, TensorType, Type, known_value, listed_type
 from ...mlir.facts import constant_value, escapes, is_constant, known_type
 from ...mlir.rewrite import create, ops_in, replace, terminator_of, type_of, walk_inner_first
 from ...ops.control_flow.control import If
 from ...ops.create import Constant
-from ...ops.elementwise.binary import Pow
-from ...ops.elementwise.compare import ShiftLeft
+from ...ops.elementwise.families import Elementwise
 from ...ops.elementwise.select import Cast
 from ...ops.host_call import PythonCall
 from ...ops.speculation import Guard, Identity
@@ -37,13 +36,13 @@ def _branch(m: Match) -> int:
     op = m.op
     if not is_constant(op.operands[0]):
         return 0
-    taken = op.regions[0 if constant_value(op.operands[0]) else 1]
-    if not len(taken.blocks):
+    region = op.regions[0 if constant_value(op.operands[0]) else 1]
+    if not len(region.blocks):
         if len(op.results):
             return 0
         op.erase()
         return 1
-    block = taken.blocks[0]
+    block = region.blocks[0]
     end = terminator_of(block)
     values = list(end.operands)
     for inner in ops_in(block):
@@ -95,14 +94,14 @@ def _values(m: Match) -> Sequence[Any] | None:
     cls, op = m.cls, m.op
     try:
         types = [known_type(v) for v in op.operands]
-        if _may_be_huge(cls, types):
+        if issubclass(cls, Elementwise) and cls.may_be_huge(list(map(known_value, types))):
             return None
         inferred = cls.infer(types, m.attrs)
     except ProfuseError:
         return None
-    found = [t.value if isinstance(t, ScalarType) else None for t in inferred]
-    if found and not any(v is None or isinstance(v, Sym) for v in found):
-        return found
+    numbers = list(map(known_value, inferred))
+    if numbers and all(map(_is_literal, numbers)):
+        return numbers
     if not all(map(is_constant, op.operands)) or _warns(cls, types, inferred):
         return None
     args = [constant_value(v) for v in op.operands]
@@ -116,8 +115,14 @@ def _values(m: Match) -> Sequence[Any] | None:
     except Exception:
         # Whatever it is, it belongs to run time, where tier 0 reports it.
         return None
-    values = result if isinstance(result, tuple) else (result,)
+    values = unbared(result, len(op.results))
     return values if all(_representable(v, limit) for v in values) else None
+
+
+def _is_literal(value: Any) -> bool:
+    """True for a value that is known without symbols."""
+    items = value if isinstance(value, tuple) else (value,)
+    return not any(item is None or isinstance(item, Sym) for item in items)
 
 
 def _elements(type_: Type) -> int:
@@ -136,7 +141,7 @@ def _representable(value: Any, limit: int) -> bool:
         except ProfuseError:
             return False
         return value.size <= limit
-    return type(value) in NUMBERS
+    return type(value) in NUMBERS or listed_type(value) is not None
 
 
 @cache
@@ -148,14 +153,6 @@ def _may_fold(cls: type[Op]) -> bool:
         and not issubclass(cls, (Constant, Identity, Guard, PythonCall))
         and not any(a.kind is SYMBOL for a in cls.attrs.values())
     )
-
-
-def _may_be_huge(cls: type[Op], types: Sequence[Type]) -> bool:
-    """True for powers and shifts of Python ints: these grow until they take all memory."""
-    if cls not in (Pow, ShiftLeft) or not all(isinstance(t, ScalarType) for t in types):
-        return False
-    last = types[-1]
-    return isinstance(last, ScalarType) and type(last.value) is int and abs(last.value) > 64
 
 
 def _warns(cls: type[Op], types: Sequence[Type], inferred: Sequence[Type]) -> bool:
@@ -174,6 +171,10 @@ def _fit(values: Sequence[Any], op: ir.Operation) -> bool:
         return False
     for value, result in zip(values, op.results, strict=True):
         stated = type_of(result)
+        if isinstance(stated, ListedType) or listed_type(value) is not None:
+            if listed_type(value) != stated:  # None is also the undefined tensor
+                return False
+            continue
         if isinstance(stated, ScalarType) != (type(value) in NUMBERS):
             return False
         if not isinstance(stated, (ScalarType, TensorType)):

@@ -20,7 +20,7 @@ from ...mlir.rewrite import (
     terminator_of,
     walk,
 )
-from ...mlir.values import clone_tree
+from ...mlir.typed_values import clone_tree
 from ..base import Pass, register_pass
 
 
@@ -41,9 +41,7 @@ class InlineCalls(Pass):
         for func in functions(module):
             self._function(module, func, done, ())
 
-    def _function(
-        self, module: ir.Module, func: ir.Operation, done: set[str], inside: tuple[str, ...]
-    ) -> None:
+    def _function(self, module: ir.Module, func: ir.Operation, done: set[str], inside: tuple[str, ...]) -> None:
         name = symbol_of(func)
         if name in done:
             return

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...mlir.facts import CONSTANTS, escapes, sharing_matters
+from ...mlir.facts import escapes, is_constant_op, sharing_matters
 from ...mlir.rewrite import body_of, functions, ops_in, replace, symbol_of, walk
 from ..base import Pass, register_pass
 
@@ -29,10 +29,11 @@ class PoolConstants(Pass):
         shared = sharing_matters(module)
         for func in functions(module):
             if func.regions[0].blocks:
-                self._function(func, shared[symbol_of(func)])
+                self.function(func, shared[symbol_of(func)])
 
-    def _function(self, func: ir.Operation, careful: bool) -> None:
-        constants = [op for op in walk(func) if op.name in CONSTANTS]
+    def function(self, func: ir.Operation, careful: bool) -> None:
+        """Do so in one function; ``careful``: its caller can see that two results share memory."""
+        constants = [op for op in walk(func) if is_constant_op(op)]
         pool: dict[Hashable, ir.Operation] = {}
         kept: list[ir.Operation] = []
         for op in constants:
@@ -47,7 +48,7 @@ class PoolConstants(Pass):
             self.count("constants-merged")
         mine = {op.results[0] for op in kept}
         top = ops_in(body_of(func))
-        if all(op.name in CONSTANTS for op in top[: len(kept)]):
+        if all(is_constant_op(op) for op in top[: len(kept)]):
             return
         anchor = next(op for op in top if not len(op.results) or op.results[0] not in mine)
         for op in kept:

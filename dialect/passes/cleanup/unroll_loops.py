@@ -10,7 +10,7 @@ from mlir import ir
 
 from ...ir.op import Op
 from ...ir.types import INT_SCALAR
-from ...mlir.facts import CONSTANTS, constant_value
+from ...mlir.facts import constant_value, is_constant_op
 from ...mlir.rewrite import (
     create,
     is_terminator,
@@ -22,7 +22,7 @@ from ...mlir.rewrite import (
     walk,
     walk_backwards,
 )
-from ...mlir.values import clone_tree
+from ...mlir.typed_values import clone_tree
 from ...ops.control_flow.control import For
 from ...ops.create import Constant
 from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Mul, Sub
@@ -89,7 +89,7 @@ def _size(op: ir.Operation) -> int:
 
 def _works(op: ir.Operation) -> bool:
     cls = op_class(op)
-    silent = op.name in CONSTANTS or (cls is not None and issubclass(cls, Identity))
+    silent = is_constant_op(op) or (cls is not None and issubclass(cls, Identity))
     return not silent and not is_terminator(op)
 
 
@@ -118,9 +118,7 @@ def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
         if k:
             attrs = {"value": k * step}
             offset = create(Constant, [], attrs, [INT_SCALAR], body, op.location)
-            here = create(
-                Add, [index, offset.results[0]], {}, [INT_SCALAR], body, op.location
-            ).results[0]
+            here = create(Add, [index, offset.results[0]], {}, [INT_SCALAR], body, op.location).results[0]
         carried = _iteration(op, here, carried, ip)
     ir.Operation.create("scf.yield", operands=carried, loc=op.location, ip=ip)
     for k, value in enumerate([middle, upper, op.operands[2], *main.results]):
@@ -129,9 +127,7 @@ def _unroll_by(op: ir.Operation, factor: int, step: int) -> None:
         loop.attributes[UNROLLED] = ir.UnitAttr.get()
 
 
-def _iteration(
-    op: ir.Operation, index: ir.Value, carried: Sequence[ir.Value], ip: ir.InsertionPoint
-) -> list[ir.Value]:
+def _iteration(op: ir.Operation, index: ir.Value, carried: Sequence[ir.Value], ip: ir.InsertionPoint) -> list[ir.Value]:
     """A copy of the loop's body at ``ip``; returns the values that it yields."""
     body = op.regions[0].blocks[0]
     mapping = dict(zip(body.arguments, (index, *carried), strict=True))

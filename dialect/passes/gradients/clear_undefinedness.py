@@ -9,7 +9,7 @@ from mlir import ir
 
 from ...ir.types import TensorType, Type
 from ...mlir.rewrite import functions
-from ...mlir.values import map_types
+from ...mlir.typed_values import map_types
 from ..base import Pass, register_pass
 
 

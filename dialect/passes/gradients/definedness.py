@@ -1,4 +1,4 @@
-"""Which arguments were observed to be defined, and the branch that tests it (R1.43)."""
+"""Arguments that were observed to be defined, and the branch that tests it (R1.43)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from ...mlir.rewrite import (
     walk,
 )
 from ...ops.control_flow.control import If
-from ...ops.gradients import AllNonzero, AllZero, AutogradAdd, Definedness
+from ...ops.gradient_ops import AllNonzero, AllZero, AutogradAdd, Definedness
 from ...ops.speculation import FallbackGraph, Profile, ProfileCounter
-from ..speculate.alternatives import unspecialised
-from ..speculate.remove_profiling import remove_counter, remove_observers
+from ..cleanup.remove_profiling import remove_counter, remove_observers
+from ..partition.alternatives import unspecialised
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGu
 
     An argument counts that a test of definedness or a sum of gradients reads.
     """
-    asked = dict.fromkeys(
+    candidates = dict.fromkeys(
         value
         for op in walk(func)
         if (cls := op_class(op)) is not None and issubclass(cls, (Definedness, AutogradAdd))
@@ -90,9 +90,7 @@ def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGu
         if isinstance((value := behind_observers(operand)).owner, ir.Block)
     )
     args = set(body_of(func).arguments)
-    known = {
-        value: seen for value in asked if value in args and (seen := _seen(func, value)) is not None
-    }
+    known = {value: flag for value in candidates if value in args and (flag := _seen(func, value)) is not None}
     if not known:
         return None
     fallback = unspecialised(module, func, symbol_of(func))
@@ -104,13 +102,10 @@ def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGu
 
 
 def _seen(func: ir.Operation, value: ir.Value) -> bool | None:
-    """Whether all observers of a value have seen it defined, or none has."""
-    types = [
-        attrs_of(op)["profiled_type"]
-        for op in walk(func) if op_class(op) is Profile and op.operands[0] == value
-    ]  # fmt: skip
-    found = {t.defined for t in types if t is not None}
-    return found.pop() if len(found) == 1 else None
+    """True if all observers of a value have seen it defined, False if none has, else None."""
+    types = [attrs_of(op)["profiled_type"] for op in walk(func) if op_class(op) is Profile and op.operands[0] == value]
+    flags = {t.defined for t in types if t is not None}
+    return flags.pop() if len(flags) == 1 else None
 
 
 __all__ = ["DefinednessGuard", "observed_definedness"]

@@ -24,12 +24,12 @@ from ...mlir.rewrite import (
     type_of,
     walk,
 )
-from ...mlir.values import constant_type, main_functions
+from ...mlir.typed_values import constant_type, main_functions
 from ...ops.speculation import DiffGraph, RgCheck
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
-from ..speculate.alternatives import callee_of, guarded, put_back, unspecialised
-from ..speculate.remove_profiling import remove_observers
+from ..cleanup.remove_profiling import remove_observers
+from ..partition.alternatives import callee_of, guarded, put_back, unspecialised
 from .observed import is_enough, seen_at, seen_in
 
 
@@ -55,24 +55,19 @@ class GuardDiffGraphs(Pass):
                 if attrs_of(op)["callee"] is not None and not _is_guarded(op):
                     self._guard(module, op, returned)
 
-    def _guard(
-        self, module: ir.Module, op: ir.Operation, returned: dict[ir.Value, TensorType]
-    ) -> None:
+    def _guard(self, module: ir.Module, op: ir.Operation, returned: dict[ir.Value, TensorType]) -> None:
         """Guard one subgraph; ``returned`` has the observed types of what earlier ones return."""
         callee = callee_of(module, op)
         body = body_of(callee)
         types: list[Type] = []
         for value, arg in zip(op.operands, body.arguments, strict=True):
-            found = _wanted(value, arg, returned)
-            if found is None:
+            operand_type = _wanted(value, arg, returned)
+            if operand_type is None:
                 self.note(Reason(Kind.UNOBSERVED, short_name(op), effect=Effect.DISSOLVED))
                 self._dissolve(op, callee)
                 return
-            types.append(found)
-        checked = [
-            k for k, v in enumerate(op.operands)
-            if isinstance(types[k], TensorType) and not is_constant(v)
-        ]  # fmt: skip
+            types.append(operand_type)
+        checked = [k for k, v in enumerate(op.operands) if isinstance(types[k], TensorType) and not is_constant(v)]
         if not checked:  # nothing that it reads can require gradients
             self._dissolve(op, callee)
             return
@@ -81,9 +76,9 @@ class GuardDiffGraphs(Pass):
         for arg, type_ in zip(body.arguments, types, strict=True):
             set_type(arg, type_)
         refresh_signature(callee)
-        seen = [seen_at(v) for v in terminator_of(body).operands]
+        result_types = [seen_at(v) for v in terminator_of(body).operands]
         results = guarded(op, RgCheck, checked, [types[k] for k in checked], symbol_of(fallback))
-        returned.update((v, t) for v, t in zip(results, seen, strict=True) if t is not None)
+        returned.update((v, t) for v, t in zip(results, result_types, strict=True) if t is not None)
         self.count("guards")
 
     def _dissolve(self, op: ir.Operation, callee: ir.Operation) -> None:
@@ -93,22 +88,22 @@ class GuardDiffGraphs(Pass):
 
 
 def _wanted(value: ir.Value, arg: ir.Value, returned: dict[ir.Value, TensorType]) -> Type | None:
-    """What a subgraph is differentiated for of one operand; None = too little was observed."""
+    """The type of one operand for which a subgraph is differentiated; None = too little was observed."""
     type_ = type_of(value)
     if isinstance(type_, ScalarType):
         return type_
     if is_constant(value):
-        found = constant_type(value)
-        seen = found if isinstance(found, TensorType) else None
+        constant = constant_type(value)
+        observation = constant if isinstance(constant, TensorType) else None
     else:
         block = ir.BlockArgument(arg).owner
         inside = seen_in((inner for op in ops_in(block) for inner in (op, *walk(op))), arg)
-        seen = inside or seen_at(value) or returned.get(value)
-    if seen is None or not is_enough(seen):
+        observation = inside or seen_at(value) or returned.get(value)
+    if observation is None or not is_enough(observation):
         return None
-    assert seen.dtype is not None and seen.shape is not None
-    flag = seen.dtype.kind in "fc" and seen.requires_grad is not False and not is_constant(value)
-    return TensorType(seen.dtype, (None,) * len(seen.shape), requires_grad=flag)
+    assert observation.dtype is not None and observation.shape is not None
+    flag = observation.dtype.kind in "fc" and observation.requires_grad is not False and not is_constant(value)
+    return TensorType(observation.dtype, (None,) * len(observation.shape), requires_grad=flag)
 
 
 def _is_guarded(op: ir.Operation) -> bool:

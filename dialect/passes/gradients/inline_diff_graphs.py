@@ -9,12 +9,12 @@ from mlir import ir
 
 from ...errors import IRError
 from ...mlir.context import loc_of
-from ...mlir.facts import CONSTANTS
+from ...mlir.facts import is_constant_op
 from ...mlir.rewrite import attrs_of, function_named, is_terminator, op_class, walk
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ...ops.speculation import DiffGraph, Guard, Identity, Subgraph
 from ..base import Pass, register_pass
-from ..speculate.alternatives import put_back
+from ..partition.alternatives import put_back
 
 
 @register_pass
@@ -44,16 +44,12 @@ class InlineDiffGraphs(Pass):
                     self.count("inlined")
 
     def _is_small(self, forward: ir.Operation) -> bool:
-        ops = [
-            op for op in walk(forward) if not is_terminator(op) and op.name not in CONSTANTS
-        ]  # fmt: skip
+        ops = [op for op in walk(forward) if not is_terminator(op) and not is_constant_op(op)]
         classes = [op_class(op) for op in ops]
         stays = (Subgraph, Guard, DiffGraph)
         if any(cls is None or issubclass(cls, stays) for cls in classes):
             return False
-        return sum(cls is not None and not issubclass(cls, Identity) for cls in classes) < (
-            self.threshold
-        )
+        return sum(cls is not None and not issubclass(cls, Identity) for cls in classes) < (self.threshold)
 
 
 __all__ = ["InlineDiffGraphs"]

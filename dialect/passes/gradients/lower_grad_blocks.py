@@ -13,7 +13,7 @@ from ...ir.types import BOOL_SCALAR, TensorType
 from ...mlir.context import loc_of
 from ...mlir.rewrite import YIELD, create, ops_in, replace, type_of, types_of, walk_backwards
 from ...ops.control_flow.control import If
-from ...ops.gradients import AnyNonzero, AutogradZero, GradOf
+from ...ops.gradient_ops import AnyNonzero, AutogradZero, GradOf
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
 
@@ -57,12 +57,10 @@ def _check(op: ir.Operation) -> None:
     end = ops[-1] if ops else None
     if end is None or end.name != YIELD:
         raise IRError(f"the block of profuse.grad_of must end in {YIELD}", loc=loc_of(op.location))
-    yielded, wanted = [v.type for v in end.operands], [r.type for r in op.results]
-    if yielded != wanted:
-        shown = ", ".join(map(str, wanted))
+    yielded, result_types = [v.type for v in end.operands], [r.type for r in op.results]
+    if yielded != result_types:
+        shown = ", ".join(map(str, result_types))
         raise IRError(f"profuse.grad_of must yield ({shown})", loc=loc_of(end.location))
     for result in op.results:
         if not isinstance(type_of(result), TensorType):
-            raise IRError(
-                f"profuse.grad_of yields tensors, not {type_of(result)}", loc=loc_of(op.location)
-            )
+            raise IRError(f"profuse.grad_of yields tensors, not {type_of(result)}", loc=loc_of(op.location))

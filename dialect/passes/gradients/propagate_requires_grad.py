@@ -1,4 +1,4 @@
-"""Which values gradients flow into (R2.10)."""
+"""Marks of the values that gradients flow into (R2.10)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mlir import ir
 
 from ...ir.op import Op
 from ...ir.types import TensorType, Type
-from ...mlir.memory import Memory
+from ...mlir.aliases import WrittenMemory
 from ...mlir.propagation import Propagation
 from ...mlir.rewrite import type_of, types_of
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ..base import Pass, register_pass
 
 
@@ -38,15 +38,15 @@ class PropagateRequiresGrad(Pass):
 class _Gradients(Propagation):
     def __init__(self, func: ir.Operation) -> None:
         super().__init__(func)
-        self.memory = Memory(func)
+        self.memory = WrittenMemory(func)
 
     def transfer(self, op: ir.Operation, cls: type[Op]) -> Sequence[Type]:
-        wanted = [t.requires_grad for t in self.of(op.operands) if isinstance(t, TensorType)]
-        if True in wanted:
+        flags = [t.requires_grad for t in self.of(op.operands) if isinstance(t, TensorType)]
+        if True in flags:
             needs: bool | None = True
         else:
             is_written = any(map(self.memory.is_written, op.results))
-            needs = None if None in wanted or is_written else False
+            needs = None if None in flags or is_written else False
         return [_marked(t, needs) for t in types_of(op.results)]
 
     def constant(self, value: ir.Value) -> Type:

@@ -9,13 +9,13 @@ from typing import ClassVar
 from mlir import ir
 
 from ...ir.types import BOOL_SCALAR, TensorType
-from ...mlir.facts import CONSTANTS, behind_observers, constant_value, source_of
+from ...mlir.facts import behind_observers, constant_value, is_constant_op, source_of
 from ...mlir.rewrite import create, op_class, replace, terminator_of, type_of
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ...ops.control_flow.control import ControlFlow, If
 from ...ops.create import Constant
 from ...ops.elementwise.binary import Add
-from ...ops.gradients import AutogradAdd, AutogradZero, Definedness
+from ...ops.gradient_ops import AutogradAdd, AutogradZero, Definedness
 from ...ops.speculation import DiffGraph, Guard, Profile, Subgraph
 from ..base import register_pass
 from ..patterns import Match, Pattern, PatternPass
@@ -36,11 +36,11 @@ def _sum(m: Match) -> int:
 
 def _test(m: Match) -> int:
     assert issubclass(m.cls, Definedness)
-    found = m.cls.decide([_is_defined(v, m.options.known) for v in m.op.operands])
-    if found is None:
+    answer = m.cls.decide([_is_defined(v, m.options.known) for v in m.op.operands])
+    if answer is None:
         return 0
-    made = create(Constant, [], {"value": found}, [BOOL_SCALAR], m.op)
-    return _replace_by(made.results[0], m.op)
+    constant = create(Constant, [], {"value": answer}, [BOOL_SCALAR], m.op)
+    return _replace_by(constant.results[0], m.op)
 
 
 def _replace_by(new: ir.Value, op: ir.Operation) -> int:
@@ -75,8 +75,8 @@ class SpecializeAutogradZero(PatternPass):
     )
 
     def run(self, module: ir.Module) -> None:
-        found = main_functions(module) if self.speculate else []
-        guards = [guard for func in found if (guard := observed_definedness(module, func))]
+        funcs = main_functions(module) if self.speculate else []
+        guards = [guard for func in funcs if (guard := observed_definedness(module, func))]
         for guard in guards:
             self.known.update(guard.known)
         super().run(module)
@@ -94,7 +94,7 @@ def _is_defined(value: ir.Value, known: Mapping[ir.Value, bool]) -> bool | None:
     for type_ in (type_of(value), type_of(behind_observers(value))):
         if isinstance(type_, TensorType) and type_.defined is not None:
             return type_.defined
-    if source is None or source.name in CONSTANTS:
+    if source is None or is_constant_op(source):
         return None if source is None else True
     cls = op_class(source)
     if cls is AutogradZero:
@@ -110,24 +110,24 @@ def _is_defined(value: ir.Value, known: Mapping[ir.Value, bool]) -> bool | None:
 
 def _added(source: ir.Operation, known: Mapping[ir.Value, bool]) -> bool | None:
     """Definedness of a sum of any number of terms: that of one of them is enough."""
-    found: set[bool | None] = set()
+    flags: set[bool | None] = set()
     todo, seen = list(source.operands), set[ir.Value]()
     while todo:
         value = todo.pop()
-        made = source_of(value)
-        if made is not None and op_class(made) is AutogradAdd:
-            todo += [v for v in made.operands if v not in seen]
-            seen.update(made.operands)
+        maker = source_of(value)
+        if maker is not None and op_class(maker) is AutogradAdd:
+            todo += [v for v in maker.operands if v not in seen]
+            seen.update(maker.operands)
         else:
-            found.add(_is_defined(value, known))
-    return True if True in found else None if None in found else False
+            flags.add(_is_defined(value, known))
+    return True if True in flags else None if None in flags else False
 
 
 def _chosen(branch: ir.Operation, index: int, known: Mapping[ir.Value, bool]) -> bool | None:
     """Definedness of a result of a branch: that of the block taken, or of both if they agree."""
     yielded = [terminator_of(region.blocks[0]).operands[index] for region in branch.regions]
-    taken = constant_value(branch.operands[0])
-    if taken is not None:
-        return _is_defined(yielded[0 if taken else 1], known)
+    condition = constant_value(branch.operands[0])
+    if condition is not None:
+        return _is_defined(yielded[0 if condition else 1], known)
     a, b = (_is_defined(v, known) for v in yielded)
     return a if a == b else None

@@ -32,9 +32,9 @@ class Functionalize(Pass):
 
     def _function(self, func: ir.Operation) -> None:
         program = decode_function(func)
-        made_pure, kept = functionalize(program)
+        made_pure, reasons = functionalize(program)
         if made_pure:
             self.count("ops-made-pure", made_pure)
-        for reason in kept:
+        for reason in reasons:
             self.note(reason)
         replace_function(func, program)

@@ -8,8 +8,8 @@ from typing import ClassVar
 from mlir import ir
 
 from ...errors import IRError
+from ...mlir.aliases import WrittenMemory
 from ...mlir.context import loc_of
-from ...mlir.memory import Memory
 from ...mlir.rewrite import functions, op_class, walk
 from ..base import Pass, register_pass
 
@@ -30,7 +30,7 @@ class InPlaceCheck(Pass):
         for func in functions(module):
             if not func.regions[0].blocks:
                 continue
-            memory = Memory(func)
+            memory = WrittenMemory(func)
             for op in walk(func):
                 cls = op_class(op)
                 if cls is None or not cls.writes:

@@ -16,7 +16,7 @@ from ...ir.symbolic import Dim, Sym, symbol
 from ...ir.types import MaybeDim, ScalarType, TensorType, Type
 from ...mlir.propagation import Propagation
 from ...mlir.rewrite import attrs_of, body_of, types_of
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ...ops.structural import Proven
 from ..base import Pass, register_pass
 
@@ -69,9 +69,7 @@ class _Sizes(Propagation):
         self.numbers = count()
         self.named: dict[tuple[ir.Value, int], Sym] = {}
 
-    def name_input(
-        self, index: int, value: ir.Value, units: set[tuple[int, ...]], contiguous: bool
-    ) -> None:
+    def name_input(self, index: int, value: ir.Value, units: set[tuple[int, ...]], contiguous: bool) -> None:
         """Give an input symbolic sizes."""
         type_ = self.named_type(value, self[value])
         if not isinstance(type_, TensorType) or type_.shape is None:
@@ -112,18 +110,18 @@ class _Sizes(Propagation):
 
     def transfer(self, op: ir.Operation, cls: type[Op]) -> Sequence[Type]:
         attrs = attrs_of(op)
-        found: Sequence[Type] = types_of(op.results)
+        result_types: Sequence[Type] = types_of(op.results)
         for _ in range(_ATTEMPTS):
             types = self.of(op.operands)
             try:
-                found = cls.infer(types, attrs)
+                result_types = cls.infer(types, attrs)
                 if issubclass(cls, Proven) and all(map(_is_complete, types)):
                     cls.prove(types, attrs)
                 break
             except ProfuseError as error:
                 if len(error.sizes) != 2 or not self._equate(*error.sizes):
                     break
-        return [self.named_type(v, t) for v, t in zip(op.results, found, strict=False)]
+        return [self.named_type(v, t) for v, t in zip(op.results, result_types, strict=False)]
 
     def common(self, types: Sequence[Type]) -> Type:
         type_ = super().common(types)

@@ -7,17 +7,9 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...mlir.facts import CONSTANTS
-from ...mlir.rewrite import (
-    defining_op,
-    is_terminator,
-    op_class,
-    refresh_signature,
-    set_type,
-    type_of,
-    users,
-)
-from ...mlir.values import adopt_constants, main_functions, values_of
+from ...mlir.facts import is_constant_op
+from ...mlir.rewrite import defining_op, is_a, is_terminator, op_class, refresh_signature, set_type, type_of, users
+from ...mlir.typed_values import adopt_constants, main_functions, values_of
 from ...ops.control_flow.control import For, If, While
 from ...ops.speculation import Guard
 from ...profiling.observers import erased
@@ -45,10 +37,9 @@ def erase_types(func: ir.Operation) -> int:
     count = 0
     for value in list(values_of(func)):
         source = defining_op(value)
-        cls = op_class(source) if source is not None else None
-        if cls is not None and issubclass(cls, Guard):
+        if is_a(source, Guard):
             continue
-        if source is not None and source.name in CONSTANTS and not _is_tied(value):
+        if source is not None and is_constant_op(source) and not _is_tied(value):
             continue
         old = type_of(value)
         if erased(old) != old:

@@ -9,22 +9,13 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from ...ir.types import TensorType
-from ...mlir.rewrite import (
-    body_of,
-    create,
-    defining_op,
-    op_class,
-    refresh_signature,
-    set_type,
-    terminator_of,
-    type_of,
-)
-from ...mlir.values import main_functions
+from ...mlir.rewrite import body_of, create, defining_op, is_a, refresh_signature, set_type, terminator_of, type_of
+from ...mlir.typed_values import main_functions
 from ...ops.control_flow.control import If
 from ...ops.manipulation.permute import Transpose
 from ...ops.speculation import FusionGroup
 from ..base import Pass, register_pass
-from ..speculate.alternatives import callee_of
+from ..partition.alternatives import callee_of
 from .orders import result_orders
 
 
@@ -44,13 +35,13 @@ class KeepLayouts(Pass):
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
-            wanted: dict[ir.Value, tuple[ir.Operation, int]] = {}
+            results: dict[ir.Value, tuple[ir.Operation, int]] = {}
             for value in terminator_of(body_of(func)).operands:
-                found = _group_result(value)
-                if found is not None:
-                    wanted[found] = (found.owner.operation, list(found.owner.results).index(found))
+                result = _group_result(value)
+                if result is not None:
+                    results[result] = (result.owner.operation, list(result.owner.results).index(result))
             orders: dict[ir.Operation, list[tuple[int, ...] | None]] = {}
-            for result, (group, index) in wanted.items():
+            for result, (group, index) in results.items():
                 callee = callee_of(module, group)
                 if callee not in orders:
                     orders[callee] = result_orders(callee)
@@ -67,18 +58,15 @@ def _group_result(value: ir.Value) -> ir.Value | None:
         source = defining_op(value)
         if len(uses) != 1 or source is None:
             return None
-        cls = op_class(source)
-        if cls is FusionGroup:
+        if is_a(source, FusionGroup):
             return value
-        if cls is not If:
+        if not is_a(source, If):
             return None
         index = list(source.results).index(value)
         value = terminator_of(source.regions[0].blocks[0]).operands[index]
 
 
-def _reorder(
-    callee: ir.Operation, group: ir.Operation, result: ir.Value, index: int, order: Sequence[int]
-) -> None:
+def _reorder(callee: ir.Operation, group: ir.Operation, result: ir.Value, index: int, order: Sequence[int]) -> None:
     """Return a result of a group with its axes in another order, and put them back behind it."""
     end = terminator_of(body_of(callee))
     inner = end.operands[index]

@@ -13,7 +13,7 @@ import numpy as np
 from mlir import ir
 
 from ...ir.device import HOST
-from ...ir.op import Fusion, Op
+from ...ir.op import Fusion, Op, unbared
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.rewrite import attrs_of, body_of, op_class, ops_in, terminator_of, type_of, types_of
 from ...ops.elementwise.families import Elementwise
@@ -48,19 +48,19 @@ def add_samples(ops: Iterable[ir.Operation], samples: dict[ir.Value, Any]) -> No
 def _results(op: ir.Operation, samples: dict[ir.Value, Any]) -> Sequence[Any]:
     """Samples of what an op returns; None where nothing is known."""
     cls, types = op_class(op), types_of(op.results)
-    given = [samples.get(v) for v in op.operands]
-    if cls is None or any(x is None for x in given):
+    operands = [samples.get(v) for v in op.operands]
+    if cls is None or any(x is None for x in operands):
         return [None] * len(types)
-    if issubclass(cls, _EVALUATED) or (cls.fusion is Fusion.REDUCTION and len(given) == 1):
+    if issubclass(cls, _EVALUATED) or (cls.fusion is Fusion.REDUCTION and len(operands) == 1):
         try:
             with np.errstate(all="ignore"):
-                made = cls.evaluate(attrs_of(op), *given)
+                results = cls.evaluate(attrs_of(op), *operands)
         except Exception:  # a sample may be too small for what it is asked
             return [None] * len(types)
-        made = made if isinstance(made, tuple) else (made,)
-        fits = len(made) == len(types) and all(map(_is_sample_of, made, types))
-        return made if fits else [None] * len(types)
-    plain = all(map(is_in_order, given))
+        results = unbared(results, len(types))
+        fits = len(results) == len(types) and all(map(_is_sample_of, results, types))
+        return results if fits else [None] * len(types)
+    plain = all(map(is_in_order, operands))
     return [_sample(t, None) if plain or cls.fusion is Fusion.CONTRACTION else None for t in types]
 
 
@@ -85,8 +85,8 @@ def _sample(type_: Type, strides: Sequence[int | None] | None) -> Any:
     steps = [np.inf if s is None else abs(s) for s in strides or [None] * len(sizes)]
     axes = range(len(sizes))
     order = sorted(reversed(axes) if steps[:1] == [1] else axes, key=lambda axis: -steps[axis])
-    made = np.ones([1 if steps[k] == 0 else sizes[k] for k in order], type_.dtype.numpy)
-    return np.broadcast_to(made.transpose([order.index(k) for k in range(len(order))]), sizes)
+    array = np.ones([1 if steps[k] == 0 else sizes[k] for k in order], type_.dtype.numpy)
+    return np.broadcast_to(array.transpose([order.index(k) for k in range(len(order))]), sizes)
 
 
 def _is_sample_of(sample: Any, type_: Type) -> bool:
@@ -97,14 +97,20 @@ def _is_sample_of(sample: Any, type_: Type) -> bool:
 
 
 def is_in_order(sample: Any) -> bool:
-    """Whether a sample lies in C order, or is no array."""
+    """True if a sample lies in C order, or is no array."""
     return order_of(sample) in (None, tuple(range(np.ndim(sample))))
 
 
 def order_of(sample: Any) -> tuple[int, ...] | None:
-    """The axes of an array from the largest stride to the smallest; None for what is none."""
+    """The axes of an array from the largest stride to the smallest; None for what is none.
+
+    Where an axis of one element lies is of no account, and no reason for another order.
+    """
     if not isinstance(sample, np.ndarray):
         return None
+    steps = [abs(step) for step, size in zip(sample.strides, sample.shape, strict=True) if size > 1]
+    if steps == sorted(steps, reverse=True):
+        return tuple(range(sample.ndim))
     return tuple(sorted(range(sample.ndim), key=lambda axis: -abs(sample.strides[axis])))
 
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 from mlir import ir
 
 from ...mlir.propagation import Propagation
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ..base import Pass, register_pass
-from ..speculate.remove_profiling import remove_observers
+from ..cleanup.remove_profiling import remove_observers
 
 
 @register_pass

@@ -50,12 +50,12 @@ class RemoveExpand(PatternPass):
 
 def _changes_nothing(m: Match, index: int, source: ir.Operation) -> bool:
     """True if the types show that the op gives the same on what ``source`` expands."""
-    types, given = list(types_of(m.op.operands)), type_of(source.operands[0])
-    if not (_is_static(given) and _is_static(types[index])):
+    types, source_type = list(types_of(m.op.operands)), type_of(source.operands[0])
+    if not (_is_static(source_type) and _is_static(types[index])):
         return False
     try:
         old = m.cls.infer(types, m.attrs)
-        types[index] = given
+        types[index] = source_type
         new = m.cls.infer(types, m.attrs)
         BroadcastTo.infer(types_of(source.operands), attrs_of(source))
     except ProfuseError:

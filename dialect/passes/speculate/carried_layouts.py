@@ -24,7 +24,7 @@ from ...mlir.rewrite import (
     type_of,
     walk,
 )
-from ...mlir.values import constant_type
+from ...mlir.typed_values import constant_type
 from ...ops.control_flow.control import For
 from ...ops.elementwise.families import Elementwise
 from ...ops.indexing.scatter import Copy
@@ -63,14 +63,14 @@ def _begin_in_order(loop: ir.Operation) -> list[tuple[ir.Value, ...]]:
     turned = _Turned(loop)
     for k in numbers:
         init, carried = loop.operands[3 + k], body.arguments[1 + k]
-        made, seen = terminator_of(body).operands[k], type_of(carried)
-        assert isinstance(seen, TensorType) and seen.shape is not None
+        next_value, type_ = terminator_of(body).operands[k], type_of(carried)
+        assert isinstance(type_, TensorType) and type_.shape is not None
         if type_of(init) == TENSOR:
-            set_type(init, seen)  # as in the first round
-        order = order_of(samples.get(made))
-        if not _turns(made, samples) or order != order_of(samples.get(carried)):
+            set_type(init, type_)  # as in the first round
+        order = order_of(samples.get(next_value))
+        if not _turns(next_value, samples) or order != order_of(samples.get(carried)):
             order = None
-        turned.carry(k, order or tuple(range(len(seen.shape))))
+        turned.carry(k, order or tuple(range(len(type_.shape))))
     if not turned.is_empty:
         for op in ops_in(body):
             if len(op.results) == 1 and _turns(op.results[0], samples):
@@ -83,22 +83,26 @@ def _begin_in_order(loop: ir.Operation) -> list[tuple[ir.Value, ...]]:
 
 
 def _begins_out_of_order(loop: ir.Operation, k: int) -> bool:
-    """Whether a loop begins with an array in another order, in the place of those that it makes."""
+    """True if a loop begins with an array in another order, in the place of those that it makes."""
     body = loop.regions[0].blocks[0]
-    made = terminator_of(body).operands[k]
-    seen, end = type_of(body.arguments[1 + k]), type_of(made)
+    next_value = terminator_of(body).operands[k]
+    type_, end = type_of(body.arguments[1 + k]), type_of(next_value)
     return (
-        isinstance(seen, TensorType) and seen.is_complete and seen.device == HOST
-        and isinstance(seen.strides, tuple) and seen.defined is not False
-        and _is_made_in(made, loop) and isinstance(end, TensorType)
-        and (end.dtype, end.shape) == (seen.dtype, seen.shape)
-    )  # fmt: skip
+        isinstance(type_, TensorType)
+        and type_.is_complete
+        and type_.device == HOST
+        and isinstance(type_.strides, tuple)
+        and type_.defined is not False
+        and _is_made_in(next_value, loop)
+        and isinstance(end, TensorType)
+        and (end.dtype, end.shape) == (type_.dtype, type_.shape)
+    )
 
 
 def _is_made_in(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether a round makes an array anew: what computes it returns no view."""
-    made = defining_op(value)
-    cls = None if made is None else op_class(made)
+    """True if a round makes an array anew: what computes it returns no view."""
+    source = defining_op(value)
+    cls = None if source is None else op_class(source)
     return cls is not None and is_inside(value, loop) and cls.fusion in _MADE and not cls.aliases
 
 
@@ -107,15 +111,15 @@ def _samples(loop: ir.Operation) -> dict[ir.Value, Any]:
     body = loop.regions[0].blocks[0]
     ops = [op for op in ops_in(body) if not is_terminator(op)]
     inside = {v for op in ops for v in op.results}
-    read = {v for op in ops for v in op.operands if v not in inside}
-    samples = {v: sample_of(_known(v)) for v in (*body.arguments, *read)}
+    inputs = {v for op in ops for v in op.operands if v not in inside}
+    samples = {v: sample_of(_known(v)) for v in (*body.arguments, *inputs)}
     samples |= {v: sample_of(t) for v in inside if (t := constant_type(v)) is not None}
     add_samples([op for op in ops if op.results and op.results[0] not in samples], samples)
     return samples
 
 
 def _turns(value: ir.Value, samples: dict[ir.Value, Any]) -> bool:
-    """Whether a value is computed element by element, in another order in memory than C's."""
+    """True if a value is computed element by element, in another order in memory than C's."""
     op = defining_op(value)
     cls = None if op is None else op_class(op)
     if op is None or cls is None or not issubclass(cls, Elementwise) or len(op.results) != 1:
@@ -146,19 +150,19 @@ class _Turned:
     def carry(self, k: int, order: Order) -> None:
         """Have the loop begin with an array in this order, which is C order of its axes."""
         init, carried = self.loop.operands[3 + k], self.body.arguments[1 + k]
-        seen = type_of(carried)
-        assert isinstance(seen, TensorType) and seen.shape is not None
-        wanted = replace(seen, shape=tuple(seen.shape[a] for a in order), strides="contiguous")
+        type_ = type_of(carried)
+        assert isinstance(type_, TensorType) and type_.shape is not None
+        turned_type = replace(type_, shape=tuple(type_.shape[a] for a in order), strides="contiguous")
         is_turned = list(order) != sorted(order)
         if is_turned:
             init = _transpose(init, order, self.loop)
-        copy = create(Copy, [init], {}, [wanted], self.loop, self.loop.location)
+        copy = create(Copy, [init], {}, [turned_type], self.loop, self.loop.location)
         self.loop.operands[3 + k] = copy.results[0]
         result = self.loop.results[k]
         for value in (carried, result):
-            set_type(value, wanted)
+            set_type(value, turned_type)
         if not is_turned:
-            set_type(terminator_of(self.body).operands[k], wanted)
+            set_type(terminator_of(self.body).operands[k], turned_type)
             return
         self._carried.append((k, order))
         following = ops_in(self.loop.operation.block)
@@ -178,19 +182,19 @@ class _Turned:
         assert isinstance(type_, TensorType) and type_.shape is not None
         turned = replace(type_, shape=tuple(type_.shape[a] for a in order), strides=None)
         operands = [self._operand(v, order, op) for v in op.operands]
-        made = create(cls, operands, attrs_of(op), [turned], op, op.location).results[0]
-        view = _transpose(made, _inverse(order), op)
+        result = create(cls, operands, attrs_of(op), [turned], op, op.location).results[0]
+        view = _transpose(result, _inverse(order), op)
         old.replace_all_uses_with(view)
-        self._found[view, order] = made
+        self._found[view, order] = result
         op.erase()
 
     def hand_on(self) -> None:
         """Hand on what is carried in its order."""
         end = terminator_of(self.body)
         for k, order in self._carried:
-            made = self._found[end.operands[k], order]
-            set_type(made, type_of(self.body.arguments[1 + k]))
-            end.operands[k] = made
+            value = self._found[end.operands[k], order]
+            set_type(value, type_of(self.body.arguments[1 + k]))
+            end.operands[k] = value
         for view in dict.fromkeys(view for view, _ in self._found):
             source = defining_op(view)
             if source is not None and not list(view.uses) and op_class(source) is Transpose:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mlir import ir
 
 from ...ir.types import Type
-from ...mlir.values import main_functions, map_types
+from ...mlir.typed_values import main_functions, map_types
 from ...profiling.observers import erased
 from ..base import Pass, register_pass
 

@@ -7,16 +7,7 @@ from typing import ClassVar
 
 from mlir import ir
 
-from ...mlir.rewrite import (
-    attrs_of,
-    create,
-    functions,
-    op_class,
-    replace,
-    symbol_of,
-    types_of,
-    walk,
-)
+from ...mlir.rewrite import attrs_of, create, functions, op_class, replace, symbol_of, types_of, walk
 from ...ops.speculation import CallFallback, FallbackGraph
 from ..base import Pass, register_pass
 
@@ -33,8 +24,8 @@ class ConvertFallbacks(Pass):
     counts_changes: ClassVar[bool] = True
 
     def run(self, module: ir.Module) -> None:
-        found = [op for op in walk(module) if op_class(op) is FallbackGraph]
-        bodies = {attrs_of(op)["callee"] for op in found}
+        fallbacks = [op for op in walk(module) if op_class(op) is FallbackGraph]
+        bodies = {attrs_of(op)["callee"] for op in fallbacks}
         for func in functions(module):
             if symbol_of(func) in bodies:
                 continue

@@ -1,4 +1,4 @@
-"""Which ops join a group under ``exact``: those that kernels compute to the last bit as NumPy does.
+"""The ops that join a group under ``exact``: those that kernels compute to the last bit as NumPy does.
 
 What NumPy computes of a group's results depends on their layout as well: a sum adds up elements in
 the order in which they lie in memory. Kernels give C order. So an op joins a group only where NumPy
@@ -16,28 +16,27 @@ from ...ir.dtypes import BOOL, DType
 from ...ir.op import Fusion, Op
 from ...ir.types import TensorType, Type
 from ...mlir.rewrite import op_class, ops_in
-from ...mlir.values import Types, clone_op
+from ...mlir.typed_values import Types, clone_op
 from ...reasons import Kind, Reason
 
 _FLOATS = ("f32", "f64")
 
 
 def exact_refusal(
-    op: ir.Operation, cls: type[Op], types: Sequence[Type], results: Sequence[Type],
-    fusible: set[ir.Value],
-) -> Reason | None:  # fmt: skip
-    """Why a kernel may compute other bits than NumPy does; None = it computes the same.
+    op: ir.Operation, cls: type[Op], types: Sequence[Type], results: Sequence[Type], fusible: set[ir.Value]
+) -> Reason | None:
+    """The reason why a kernel may compute other bits than NumPy does; None = it computes the same.
 
     ``fusible``: results of ops that may be fused, which are therefore in C order, or views of what
     is, with their axes in the same order.
     """
     if not cls.exact:
         return Reason(Kind.INEXACT)
-    given, made = ([_dtype(t) for t in group] for group in (types, results))
-    if not all(d is None or d is BOOL or d.is_int or d.name in _FLOATS for d in (*given, *made)):
+    operand_dtypes, result_dtypes = ([_dtype(t) for t in group] for group in (types, results))
+    if not all(d is None or d is BOOL or d.is_int or d.name in _FLOATS for d in (*operand_dtypes, *result_dtypes)):
         return Reason(Kind.INEXACT)
-    if any(d is not None and d.is_float for d in given) and any(
-        d is not None and d.is_int and d is not BOOL for d in made
+    if any(d is not None and d.is_float for d in operand_dtypes) and any(
+        d is not None and d.is_int and d is not BOOL for d in result_dtypes
     ):  # what becomes of NaN, and of what is out of range, is the machine's choice
         return Reason(Kind.INEXACT)
     if cls.fusion is Fusion.QUERY:

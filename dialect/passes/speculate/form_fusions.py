@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,37 +13,42 @@ from ...errors import ProfuseError
 from ...guards.checks import devices_of
 from ...ir.device import HOST
 from ...ir.op import Fusion, Op
-from ...ir.types import ListType, ScalarType, TensorType, Type
-from ...mlir.block_graph import BlockGraph
+from ...ir.types import ListedType, ListType, ScalarType, TensorType, Type
+from ...mlir.aliases import WrittenMemory
 from ...mlir.context import loc_of
-from ...mlir.facts import CONSTANTS
-from ...mlir.memory import Memory
+from ...mlir.facts import is_conditional, is_constant_op
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
     defining_op,
+    is_a,
     is_pure,
     op_class,
     ops_in,
     short_name,
     type_of,
+    types_of,
     walk,
 )
-from ...mlir.values import Types, clone_op, constant_type, main_functions
-from ...ops.control_flow.effects import Warn
-from ...ops.gradients import Definedness
+from ...mlir.typed_values import Types, clone_op, constant_type, main_functions, unused_and_undefined
+from ...ops.control_flow.effect_ops import Warn
+from ...ops.gradient_ops import Definedness
 from ...ops.host_call import HostCall, shown
 from ...ops.queries import Item
+from ...ops.size_lists import OfValues
 from ...ops.speculation import FusionGroup, Guard, Identity, ProfileCounter, Subgraph
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
+from ..partition.outline import GroupRefused, is_embedded
+from ..partition.partition import Partition
 from .exact_groups import exact_refusal, split_views
-from .fusion_types import is_embedded, number_refusal, replaces_part_of_carried
-from .outline import outline
+from .fusion_types import argument_types, number_refusal, replaces_part_of_carried
+from .group_types import infer_group
+from .left_devices import LeftDevices
 
 MAX_COPIES = 4  # of numbers for groups, per op of a block
 _COUNTING = (Fusion.POINTWISE, Fusion.REDUCTION, Fusion.CONTRACTION)
-_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn, Definedness)
+_SILENT = (Subgraph, Guard, Identity, ProfileCounter, Warn, Definedness, OfValues)
 
 
 @register_pass
@@ -54,7 +60,8 @@ class FormFusions(Pass):
     within ``max-values`` and ops, views and all, within ``max-ops``.  Views, queries and constants
     never make a group on their own; groups of fewer than ``min-size`` ops that compute are
     dissolved.  ``dynamic`` admits symbolic sizes; ``exact`` admits only what kernels of the host
-    compute to the last bit as NumPy does (`exact_groups`).  Every refused op is noted with its
+    compute to the last bit as NumPy does (`exact_groups`).  Ops on the devices that ``leave`` names
+    (cuda, or all) are left to the fuser of device groups (A7).  Every refused op is noted with its
     reason, and so is every pair of groups that ``max-ops`` keeps apart.
     """
 
@@ -64,6 +71,7 @@ class FormFusions(Pass):
     max_ops: int = 128
     dynamic: bool = False
     exact: bool = False
+    leave: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -71,21 +79,22 @@ class FormFusions(Pass):
             blocks += [b for op in walk(func) for region in op.regions for b in region.blocks]
             constants: dict[ir.Value, Type] = {}
             for op in walk(func):
-                value = op.results[0] if op.name in CONSTANTS else None
+                value = op.results[0] if is_constant_op(op) else None
                 if value is not None and (type_ := constant_type(value)) is not None:
                     constants[value] = type_
             for block in blocks:
-                _BlockFuser(self, module, func, block, constants).run()
+                Fusions(self, module, func, block, constants).run()
 
     def refuse(self, op: ir.Operation, reason: Reason) -> None:
         """Note an op that stays outside, with the reason, and with the user's line if known."""
         name, loc = short_name(op), loc_of(op.location)
-        self.note(dataclasses.replace(reason, op=name, loc=loc, effect=Effect.NOT_FUSED))
+        effect = Effect.LEFT if reason.kind is Kind.LEFT_TO_DEVICE_FUSER else Effect.NOT_FUSED
+        self.note(dataclasses.replace(reason, op=name, loc=loc, effect=effect))
 
 
 @dataclass
 class _Set:
-    """What a group reads and makes; sets, because those of two groups are merged fast."""
+    """The values that a group reads and makes, as sets, because those of two groups are merged fast."""
 
     uses: set[ir.Value]  # from outside
     defs: set[ir.Value]
@@ -95,7 +104,11 @@ class _Set:
     kept: int = 0  # how many of its results are read by an op that joins no group
 
 
-class _BlockFuser:
+class Fusions(Partition[_Set]):
+    """The policy of one block."""
+
+    call, prefix, copies_first = FusionGroup, "fusion", False
+
     def __init__(
         self,
         options: FormFusions,
@@ -104,7 +117,8 @@ class _BlockFuser:
         block: ir.Block,
         constants: dict[ir.Value, Type],
     ) -> None:
-        self.options, self.module, self.func, self.block = options, module, func, block
+        super().__init__(module, func, block)
+        self.options = options
         self.types = Types()
         self.types.known.update(constants)
         self.constants = constants
@@ -113,11 +127,12 @@ class _BlockFuser:
         self.too_large: set[tuple[int, int]] = set()
 
     def run(self) -> None:
-        given = devices_of([self.types[v] for v in body_of(self.func).arguments])
-        self.on_device = not given <= {HOST}
+        devices = devices_of([self.types[v] for v in body_of(self.func).arguments])
+        self.on_device = not devices <= {HOST}
         # What is in no kernel for a device is computed by none.
         self.is_exact = self.options.exact and not self.on_device
-        self.memory = Memory(self.func)
+        self.memory = WrittenMemory(self.func)
+        self.left = LeftDevices(self.options.leave, self.func)
         for op in ops_in(self.block):
             cls = op_class(op)
             if cls is None or _is_expected_outside(op, cls):
@@ -132,9 +147,22 @@ class _BlockFuser:
         if self.is_exact:
             split_views(self.block, self.fusible, self.types)
         self._split_scalars()
-        self._analyse()
-        self._merge()
-        self._outline()
+        self.analyse()
+        while not self._merge_numbers():
+            self.analyse()
+        self._merge_along_values()
+        # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
+        starts = [n for n in sorted(self.facts) if self._is_group(n)]
+        while starts:
+            a, *starts = starts
+            for b in starts:
+                self.merge(a, b)
+            # What has joined another group is not asked again.
+            starts = [n for n in starts if self._is_group(n)]
+        # Queries and views whose producer and user were apart before.
+        self._merge_along_values()
+        self._report_splits()
+        self.outline_groups(self.worthy())
 
     # --- which ops ----------------------------------------------------------------------------
 
@@ -148,10 +176,14 @@ class _BlockFuser:
         for value, type_ in zip(op.results, results, strict=False):
             if isinstance(type_, ScalarType):
                 self.types[value] = type_
+        if self.left.is_left((*types, *results)):
+            return Reason(Kind.LEFT_TO_DEVICE_FUSER)
         if issubclass(cls, HostCall):
             return Reason(Kind.ON_HOST, detail=shown(attrs["function"]))
         if cls.fusion is Fusion.NONE:
             return Reason(Kind.NEVER_FUSED)
+        if is_conditional(op):
+            return Reason(Kind.SPECULATED)
         if not is_pure(op):
             return Reason(Kind.SIDE_EFFECTS)
         if self.memory.shares_written(op):
@@ -165,7 +197,7 @@ class _BlockFuser:
             return Reason(Kind.COMPLEX)  # kernels for GPUs have no complex numbers
         if replaces_part_of_carried(op, types):
             return Reason(Kind.PART_OF_CARRIED)
-        if any(isinstance(t, TensorType) and not t.is_complete for t in results):
+        if _is_open(op, types, results):
             return Reason(Kind.RUN_TIME_SIZES)
         # Arithmetic on Python numbers keeps Python's semantics unless the outcome is known; a group
         # would return a number whose type is not yet told as a tensor.
@@ -173,16 +205,14 @@ class _BlockFuser:
             is_told = isinstance(type_of(value), ScalarType)
             if isinstance(type_, ScalarType) and (type_.value is None or not is_told):
                 return Reason(Kind.PYTHON_NUMBER)
-        return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(
-            types, attrs
-        )
+        return number_refusal(cls.operand_dtypes(types, attrs), types) or cls.can_lower_types(types, attrs)
 
     def _is_fusible(self, op: ir.Operation) -> bool:
         return len(op.results) > 0 and op.results[0] in self.fusible
 
     def _operand_refusal(self, types: list[Type]) -> Reason | None:
         for index, type_ in enumerate(types):
-            if isinstance(type_, ListType):
+            if isinstance(type_, (ListType, ListedType)):
                 return Reason(Kind.LIST_OPERAND, operand=index)
             if not isinstance(type_, TensorType):
                 continue
@@ -197,14 +227,14 @@ class _BlockFuser:
         """Give each user of a query its own copy, as a group can return tensors only."""
         ops = ops_in(self.block)
         # Numbers that are used twice at every step would take copies without end.
-        left = MAX_COPIES * len(ops)
+        budget = MAX_COPIES * len(ops)
         for op in reversed(ops):
             if not self._is_fusible(op) or not _is_scalar(op):
                 continue
             value = op.results[0]
             others = list(value.uses)[1:]
-            left -= len(others)
-            if left < 0:
+            budget -= len(others)
+            if budget < 0:
                 self.fusible.discard(value)
                 self.options.refuse(op, Reason(Kind.NUMBER_COPIES))
                 continue
@@ -217,43 +247,20 @@ class _BlockFuser:
 
     # --- which groups -------------------------------------------------------------------------
 
-    def _analyse(self) -> None:
-        """The graph of the block, and per op what it reads and makes."""
-        self.graph = graph = BlockGraph(self.func, self.block)
-        self.ops, self.home, self.users = graph.ops, graph.home, graph.users
-        self.groups = graph.groups
-        self.sets: dict[int, _Set] = {}
+    def analyse(self) -> None:
         self.scalars: set[ir.Value] = set()
-        fusible = {n for n, op in enumerate(self.ops) if self._is_fusible(op)}
-        for n, op in enumerate(self.ops):
-            if n in fusible:
-                defs = set(op.results)
-                uses = {v for v in op.operands if not self._embedded(v)}
-                outs = {v for v in defs if self.users.get(v)}
-                size = int(_counts(op))
-                self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
-                kept = sum(not self.users[v] <= fusible for v in outs)
-                self.sets[n] = _Set(uses, defs, outs, devices_of(self.types.of(op)), size, kept)
+        super().analyse()
 
-    def _embedded(self, value: ir.Value) -> bool:
-        """True for constants that are copied into the group."""
-        return is_embedded(self.constants.get(value))
-
-    def _merge(self) -> None:
-        while not self._merge_numbers():
-            self._analyse()
-        self._merge_along_values()
-        # Side by side: independent parts of one step (Adam's moments) belong in one kernel.
-        starts = [n for n in sorted(self.sets) if self._is_group(n)]
-        while starts:
-            a, *starts = starts
-            for b in starts:
-                self._try(a, b)
-            # What has joined another group is not asked again.
-            starts = [n for n in starts if self._is_group(n)]
-        # Queries and views whose producer and user were apart before.
-        self._merge_along_values()
-        self._report_splits()
+    def may_join(self, n: int, op: ir.Operation) -> _Set | None:
+        if not self._is_fusible(op):
+            return None
+        ops, users = self.graph.ops, self.graph.users
+        defs = set(op.results)
+        uses = {v for v in op.operands if not self.is_copied(v)}
+        outs = {v for v in defs if users.get(v)}
+        self.scalars.update(v for v in defs if isinstance(type_of(v), ScalarType))
+        kept = sum(not all(self._is_fusible(ops[m]) for m in users[v]) for v in outs)
+        return _Set(uses, defs, outs, devices_of(self.types.of(op)), int(_counts(op)), kept)
 
     def _merge_numbers(self) -> bool:
         """Give ops the numbers that they are computed with, before any group is full.
@@ -264,30 +271,30 @@ class _BlockFuser:
         No group returns a number either, so that a chain of them joins from its end.  False if an
         op was refused, and the groups have to be formed again.
         """
-        for n in sorted(self.sets, reverse=True):
-            for value in self.ops[n].operands:
+        for n in sorted(self.facts, reverse=True):
+            for value in self.graph.reads[n]:
                 if value in self.scalars:
-                    self._try(self.home[value], n)
+                    self.merge(self.graph.home[value], n)
         refused: dict[int, Reason] = {}
-        for n in sorted(self.sets):
+        for n in sorted(self.facts):
             reason = self._refusal_apart(n)
             if reason is None:
                 continue
             refused[n] = reason
-            if _is_scalar(self.ops[n]):
+            if _is_scalar(self.graph.ops[n]):
                 group = self.groups.members[self.groups.group(n)]
-                refused.update({m: reason for m in group if _is_scalar(self.ops[m])})
+                refused.update({m: reason for m in group if _is_scalar(self.graph.ops[m])})
         for n, reason in refused.items():
-            self.options.refuse(self.ops[n], reason)
-            self.fusible.discard(self.ops[n].results[0])
+            self.options.refuse(self.graph.ops[n], reason)
+            self.fusible.discard(self.graph.ops[n].results[0])
         return not refused
 
     def _refusal_apart(self, n: int) -> Reason | None:
         """Why an op cannot be fused with numbers that its group is handed; None = it can be."""
-        op, group = self.ops[n], self.groups.members[self.groups.group(n)]
+        op, group = self.graph.ops[n], self.groups.members[self.groups.group(n)]
         types: list[Type] = []
         for value, type_ in zip(op.operands, self.types.of(op), strict=True):
-            handed = value not in self.constants and self.home.get(value) not in group
+            handed = value not in self.constants and self.graph.home.get(value) not in group
             is_number = handed and isinstance(type_, ScalarType)
             types.append(ScalarType(type_.dtype) if is_number else type_)  # type: ignore[union-attr,arg-type]
         if types == self.types.of(op):
@@ -298,7 +305,7 @@ class _BlockFuser:
             results = cls.infer(types, attrs)
         except ProfuseError as error:
             return Reason(Kind.TYPES, detail=error.what)
-        if any(isinstance(t, TensorType) and not t.is_complete for t in results):
+        if _is_open(op, types, results):
             return Reason(Kind.NUMBERS_APART)
         # A size's bounds keep arithmetic on it within 64 bits; a handed number has none.
         if any(isinstance(t, ScalarType) and t.value is None for t in results):
@@ -307,37 +314,26 @@ class _BlockFuser:
 
     def _merge_along_values(self) -> None:
         # Upwards too: what could not join its producers may have become part of a group that can.
-        for n in (*sorted(self.sets), *sorted(self.sets, reverse=True)):
-            for value in self.ops[n].operands:
-                producer = self.home.get(value)
-                if producer in self.sets:
-                    self._try(producer, n)
+        self.merge_along_values((*sorted(self.facts), *sorted(self.facts, reverse=True)))
 
     def _is_group(self, n: int) -> bool:
-        return self.groups.group(n) == n and self.sets[n].size > 0
+        return self.groups.group(n) == n and self.facts[n].size > 0
 
-    def _try(self, a: int, b: int) -> None:
-        a, b = self.groups.group(a), self.groups.group(b)
-        if a == b or not self.groups.can_merge(a, b):
-            return
-        x, y = self.sets[a], self.sets[b]
+    def joins(self, a: int, b: int) -> _Set | None:
+        x, y = self.facts[a], self.facts[b]
         uses = (x.uses - y.defs) | (y.uses - x.defs)
         if len(uses) + x.kept + y.kept > self.options.max_values:
-            return  # they cannot be merged, whatever the other results are
-        outs = {v for v in x.outs | y.outs if self._is_read_outside(v, a, b)}
+            return None  # they cannot be merged, whatever the other results are
+        outs = {v for v in x.outs | y.outs if self.is_read_outside(v, a, b)}
         devices = x.devices | y.devices
         if len(devices) > 1 or not outs.isdisjoint(self.scalars):
-            return
+            return None
         if len(uses) + len(outs) > self.options.max_values:
-            return
+            return None
         if len(self.groups.members[a]) + len(self.groups.members[b]) > self.options.max_ops:
             self.too_large.add((a, b))
-            return
-        both = _Set(uses, x.defs | y.defs, outs, devices, x.size + y.size, x.kept + y.kept)
-        self.sets[self.groups.merge(a, b)] = both
-
-    def _is_read_outside(self, value: ir.Value, *groups: int) -> bool:
-        return any(self.groups.group(n) not in groups for n in self.users[value])
+            return None
+        return _Set(uses, x.defs | y.defs, outs, devices, x.size + y.size, x.kept + y.kept)
 
     def _report_splits(self) -> None:
         """Note the pairs of groups that would have been one but for ``max-ops``."""
@@ -348,35 +344,40 @@ class _BlockFuser:
 
     # --- rewriting ----------------------------------------------------------------------------
 
-    def _outline(self) -> None:
-        chosen = []
-        for g, nodes in self.groups.members.items():
-            if g not in self.sets:
-                continue
-            if self.sets[g].size >= max(1, self.options.min_size):
-                chosen.append(g)
-                continue
-            for n in nodes:
-                if _counts(self.ops[n]):
-                    self.options.refuse(self.ops[n], Reason(Kind.FEW_NEIGHBOURS))
-        if not chosen:
-            return
-        for g in (g for g in self.graph.arrange() if g in set(chosen)):
-            self._outline_group(g)
+    def is_worth(self, group: int) -> bool:
+        if self.facts[group].size >= max(1, self.options.min_size):
+            return True
+        for n in self.groups.members[group]:
+            if _counts(self.graph.ops[n]):
+                self.options.refuse(self.graph.ops[n], Reason(Kind.FEW_NEIGHBOURS))
+        return False
 
-    def _outline_group(self, g: int) -> None:
-        members = [self.ops[n] for n in self.groups.members[g]]
-        group = self.sets[g]
-        reads = dict.fromkeys(v for op in members for v in op.operands)
-        inputs = [v for v in reads if v not in group.defs and not self._embedded(v)]
-        outputs = [v for op in members for v in op.results if v in group.outs]
-        reason = outline(self.module, members, inputs, outputs, self.constants)
-        if reason is not None:
+    def is_copied(self, value: ir.Value) -> bool:
+        return is_embedded(self.constants.get(value))
+
+    def argument_types(self, values: list[ir.Value]) -> Sequence[Type]:
+        return argument_types(values)
+
+    def refine(self, func: ir.Operation, outputs: list[ir.Value]) -> Sequence[Type]:
+        infer_group(func)
+        return types_of(outputs)
+
+    def outline(self, members: list[ir.Operation], outputs: list[ir.Value], at: ir.Operation) -> None:
+        size = sum(map(_counts, members))
+        try:
+            super().outline(members, outputs, at)
+        except GroupRefused as error:
             for op in members:
-                self.options.refuse(op, reason)
+                self.options.refuse(op, error.reason)
             return
         self.options.count("groups")
-        self.options.count("ops-fused", group.size)
+        self.options.count("ops-fused", size)
+
+
+def _is_open(op: ir.Operation, types: Sequence[Type], results: Sequence[Type]) -> bool:
+    """True if the type of a tensor among the results is not complete; those that are undefined do not count."""
+    undefined = unused_and_undefined(op, types)
+    return any(isinstance(t, TensorType) and not t.is_complete for k, t in enumerate(results) if k not in undefined)
 
 
 def _is_complex(type_: Type) -> bool:
@@ -387,9 +388,8 @@ def _is_complex(type_: Type) -> bool:
 def _is_expected_outside(op: ir.Operation, cls: type[Op]) -> bool:
     """True for what nobody would expect to be fused: no reason is given for it."""
     if cls is Item:  # of a number that a loop has computed, which no kernel can return as such
-        made = defining_op(op.operands[0])
-        return made is not None and op_class(made) is FusionGroup
-    return cls.dialect == "scf" or op.name in CONSTANTS or issubclass(cls, _SILENT)
+        return is_a(defining_op(op.operands[0]), FusionGroup)
+    return cls.dialect == "scf" or is_constant_op(op) or issubclass(cls, _SILENT)
 
 
 def _counts(op: ir.Operation) -> bool:

@@ -14,7 +14,7 @@ from ...analysis.functional import functionalize
 from ...ir.program import Instr
 from ...mlir.context import loc_of
 from ...mlir.decode import decode_function
-from ...mlir.facts import CONSTANTS
+from ...mlir.facts import is_constant_op
 from ...mlir.rewrite import (
     attrs_of,
     erase,
@@ -24,17 +24,19 @@ from ...mlir.rewrite import (
     replace_function,
     short_name,
     symbol_of,
+    types_of,
     walk,
 )
-from ...mlir.values import main_functions
+from ...mlir.typed_values import main_functions
 from ...ops.control_flow.control import LOOPS
 from ...ops.control_flow.native import stands_in_way
 from ...ops.host_call import HostCall, shown
 from ...ops.indexing.scatter import Scatter
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
-from .loop_types import Refused
-from .outline_loops import joined, loops_in, outline_loop
+from ..partition.outline import GroupRefused
+from .left_devices import LeftDevices
+from .loop_members import LoopOutliner, joined, loops_in
 from .round_costs import rounds_apart
 from .unseen import infer_unseen
 
@@ -57,7 +59,9 @@ class FuseLoops(Pass):
     ``dynamic`` admits symbolic sizes. ``keep`` (``0:3``) are numbers of loops that stay, as
     `number_of` gives them, ``alone`` those of loops that no others go with. Under ``exact`` all
     stay: kernels of loops sum up in another order. Those stay, too, whose rounds are estimated to
-    take less time in kernels of their own (`round_costs`), unless ``whole`` is set.
+    take less time in kernels of their own (`round_costs`), unless ``whole`` is set, and those that
+    compute on the devices that ``leave`` names (cuda, or all): the fuser of device groups takes their
+    ops, round by round (A7).
     """
 
     name: ClassVar[str] = "fuse-loops"
@@ -66,6 +70,7 @@ class FuseLoops(Pass):
     alone: str = ""
     exact: bool = False
     whole: bool = False
+    leave: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -76,11 +81,14 @@ class FuseLoops(Pass):
         """Take as many loops as can be: one that cannot is left as it was, with its writes."""
         refused: dict[int, Reason] = {}
         kept, alone = _numbers(self.keep), _numbers(self.alone)
+        left = LeftDevices(self.leave, func)
         for number, loop in enumerate(loops_in(func)):
             if number in kept:
                 refused[number] = Reason(Kind.NOT_LOWERED)
                 continue
             reason = Reason(Kind.INEXACT) if self.exact else _refusal(loop)
+            if reason is None and any(left.is_left((*types_of(o.operands), *types_of(o.results))) for o in walk(loop)):
+                reason = Reason(Kind.LEFT_TO_DEVICE_FUSER)
             if reason is None and not self.whole:
                 reason = rounds_apart(loop)
             if reason is not None:
@@ -101,8 +109,8 @@ class FuseLoops(Pass):
                 refresh_signature(attempt)
                 break
             erase(attempt)
-            for made in [f for f in _private(module) if symbol_of(f) not in before]:
-                made.erase()
+            for function in [f for f in _private(module) if symbol_of(f) not in before]:
+                function.erase()
             number, reason = failure
             if reason is None:
                 alone.add(number)
@@ -116,14 +124,14 @@ class FuseLoops(Pass):
         program = decode_function(func)
         loops = list(_program_loops(program.body.instrs))
         views = {r: i for i in program.body.walk() if i.op.aliases for r in i.results}
-        used = {
+        bases = {
             _viewed(value, views)
-            for n in chosen for block in loops[n].blocks for i in block.walk()
+            for n in chosen
+            for block in loops[n].blocks
+            for i in block.walk()
             for value in i.operands
-        }  # fmt: skip
-        made_pure, _ = functionalize(
-            program, at_run_time=lambda write: _viewed(write.operands[0], views) in used
-        )
+        }
+        made_pure, _ = functionalize(program, at_run_time=lambda write: _viewed(write.operands[0], views) in bases)
         if made_pure:
             self.count("ops-made-pure", made_pure)
         merge_carried(program)
@@ -142,15 +150,15 @@ class FuseLoops(Pass):
             number = waiting.pop()  # the last one: those before may go with it
             loop = loops[number]
             others = [] if number in alone else [loops[n] for n in waiting]
-            taken = joined(loop, others)
-            if taken and sum(map(_parts, [loop, *taken])) > MOST_PARTS:
-                others = taken = []
-            waiting = [n for n in waiting if not any(loops[n] == op for op in taken)]
+            partners = joined(loop, others)
+            if partners and sum(map(_parts, [loop, *partners])) > MOST_PARTS:
+                others = partners = []
+            waiting = [n for n in waiting if not any(loops[n] == op for op in partners)]
             try:
-                prefix = f"{PREFIX}{SEVERAL if taken else ''}{number}"
-                outline_loop(module, loop, prefix, self.dynamic, others)
-            except Refused as error:
-                return number, None if taken else error.reason
+                prefix = f"{PREFIX}{SEVERAL if partners else ''}{number}"
+                LoopOutliner(module, loop, prefix, self.dynamic, others).run()
+            except GroupRefused as error:
+                return number, None if partners else error.reason
             groups += 1
         return groups
 
@@ -160,7 +168,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def _parts(loop: ir.Operation) -> int:
-    """How many ops in a loop replace a part of an array."""
+    """The number of ops in a loop that replace a part of an array."""
     return sum((cls := op_class(op)) is not None and issubclass(cls, Scatter) for op in walk(loop))
 
 
@@ -172,7 +180,7 @@ def number_of(name: str) -> int | None:
 
 
 def has_several(name: str) -> bool:
-    """Whether a fusion function was made of several loops."""
+    """True if a fusion function was made of several loops."""
     return number_of(name) is not None and name.startswith(PREFIX + SEVERAL)
 
 
@@ -211,14 +219,12 @@ def _refusal(loop: ir.Operation) -> Reason | None:
     """Why an op in a loop keeps the loop out of kernels, as far as its class tells."""
     for op in walk(loop):
         cls = op_class(op)
-        if is_terminator(op) or op.name in CONSTANTS:
+        if is_terminator(op) or is_constant_op(op):
             continue
         kind = Kind.NEVER_FUSED if cls is None else stands_in_way(cls)
         if kind is None:
             continue
-        detail = (
-            shown(attrs_of(op)["function"]) if cls is not None and issubclass(cls, HostCall) else ""
-        )
+        detail = shown(attrs_of(op)["function"]) if cls is not None and issubclass(cls, HostCall) else ""
         return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
     return None
 

@@ -1,4 +1,4 @@
-"""What the types of a fusion group's operands have to be."""
+"""Requirements on the types of a fusion group's operands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...guards.checks import devices_of
 from ...ir.device import HOST
 from ...ir.dtypes import I64, DType
 from ...ir.types import ScalarType, TensorType, Type
-from ...mlir.rewrite import defining_op, op_class, type_of
+from ...mlir.rewrite import defining_op, is_a, op_class, type_of
 from ...ops.control_flow.control import For
 from ...ops.sizes import product
 from ...ops.speculation import FusionGroup
@@ -21,19 +21,8 @@ from ...reasons import Kind, Reason
 _SMALL = 1 << 12  # elements, which a kernel copies in less time than evaluating an op takes
 
 
-# A larger constant is handed to the kernel as an operand instead of becoming part of its code.
-MAX_EMBEDDED = 64
-
-
-def is_embedded(type_: Type | None) -> bool:
-    """True for the types of constants that are copied into a group; None = it is no constant."""
-    if isinstance(type_, TensorType):
-        return type_.is_static and product(type_.shape or ()) <= MAX_EMBEDDED  # type: ignore[operator]
-    return isinstance(type_, ScalarType)
-
-
 def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type]) -> Reason | None:
-    """Why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
+    """The reason why a Python integer cannot be cast: NumPy raises OverflowError where a kernel would wrap."""
     for dtype, type_ in zip(dtypes or (), types, strict=False):
         if dtype is None or not isinstance(type_, ScalarType):
             continue
@@ -50,7 +39,7 @@ def number_refusal(dtypes: Sequence[DType | None] | None, types: Sequence[Type])
 def replaces_part_of_carried(op: ir.Operation, types: Sequence[Type]) -> bool:
     """True for an op that replaces a part of a large array which a counted loop carries.
 
-    Evaluated by itself, it writes into that array (`executor.memory.liveness.Overwrites`). A kernel
+    Evaluated by itself, it writes into that array (`executor.memory.overwrites.Overwrites`). A kernel
     would copy the array in each round.
     """
     x = types[0] if types else None
@@ -59,23 +48,25 @@ def replaces_part_of_carried(op: ir.Operation, types: Sequence[Type]) -> bool:
     size = product(x.shape) if x.shape is not None else None
     if isinstance(size, int) and size <= _SMALL:
         return False
-    made: ir.Operation | None = op
-    while made is not None:
-        cls = op_class(made)
+    source: ir.Operation | None = op
+    while source is not None:
+        cls = op_class(source)
         if cls is None or not cls.can_overwrite():
             return False
-        value = made.operands[0]
-        made = defining_op(value)
+        value = source.operands[0]
+        source = defining_op(value)
     return value.owner.owner.name == f"{For.dialect}.{For.name}"
 
 
-def argument_type(value: ir.Value) -> Type:
-    """The type that a group's argument is checked for; an unknown layout may be any, per axis."""
-    type_, made = type_of(value), defining_op(value)
+def argument_types(values: Sequence[ir.Value]) -> list[Type]:
+    """The types that a group's arguments are checked for; an unknown layout may be any, per axis."""
+    return list(map(_argument_type, values))
+
+
+def _argument_type(value: ir.Value) -> Type:
+    type_, source = type_of(value), defining_op(value)
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
-    if made is not None and made.name == FusionGroup.full_name() and type_.strides is not None:
+    if is_a(source, FusionGroup) and type_.strides is not None:
         return replace(type_, strides="contiguous")  # however NumPy laid it out when profiled
-    return (
-        type_ if type_.strides is not None else replace(type_, strides=(None,) * len(type_.shape))
-    )
+    return type_ if type_.strides is not None else replace(type_, strides=(None,) * len(type_.shape))

@@ -12,17 +12,8 @@ from ...ir.dtypes import I64, DType
 from ...ir.op import op_named
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.facts import constant_value, is_constant, kernel_bodies
-from ...mlir.rewrite import (
-    attrs_of,
-    body_of,
-    create,
-    functions,
-    op_class,
-    ops_in,
-    symbol_of,
-    type_of,
-)
-from ...mlir.values import constant_type
+from ...mlir.rewrite import attrs_of, body_of, create, functions, op_class, ops_in, symbol_of, type_of
+from ...mlir.typed_values import constant_type
 from ..base import Pass, register_pass
 
 
@@ -52,15 +43,13 @@ class InsertCasts(Pass):
                 for inner in region.blocks:
                     self._cast_in(inner, casts)
 
-    def _cast_operands(
-        self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]
-    ) -> None:
+    def _cast_operands(self, op: ir.Operation, casts: dict[tuple[ir.Value, DType], ir.Value]) -> None:
         cls = op_class(op)
         types = [constant_type(v) or type_of(v) for v in op.operands]
-        wanted = cls.operand_dtypes(types, attrs_of(op)) if cls is not None else None
-        if wanted is None:
+        dtypes = cls.operand_dtypes(types, attrs_of(op)) if cls is not None else None
+        if dtypes is None:
             return
-        for index, (dtype, type_) in enumerate(zip(wanted, types, strict=True)):
+        for index, (dtype, type_) in enumerate(zip(dtypes, types, strict=True)):
             if dtype is None or not _differs(type_, dtype):
                 continue
             value = op.operands[index]
@@ -71,9 +60,7 @@ class InsertCasts(Pass):
 
 
 def _differs(type_: Type, dtype: DType) -> bool:
-    return isinstance(type_, ScalarType) or (
-        isinstance(type_, TensorType) and type_.dtype is not dtype
-    )
+    return isinstance(type_, ScalarType) or (isinstance(type_, TensorType) and type_.dtype is not dtype)
 
 
 def _cast(value: ir.Value, type_: Type, dtype: DType, user: ir.Operation) -> ir.Value:

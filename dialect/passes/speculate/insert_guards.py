@@ -9,40 +9,38 @@ from typing import Any, ClassVar
 
 from mlir import ir
 
-from ...errors import ProfuseError
 from ...guards.assumed_sizes import assumption
 from ...guards.checks import generalize
 from ...ir.op import Op
 from ...ir.size_algebra import substitute
 from ...ir.symbolic import Dim
-from ...ir.types import ScalarType, TensorType, Type
-from ...mlir.context import loc_of
-from ...mlir.facts import CONSTANTS, is_constant
+from ...ir.types import TensorType, Type
+from ...mlir.facts import is_constant, is_constant_op
 from ...mlir.observed_sizes import note_sizes, symbol_sizes
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
     defining_op,
     erase,
-    op_class,
+    is_a,
     ops_in,
     refresh_signature,
     set_type,
-    short_name,
     symbol_of,
     terminator_of,
     type_of,
     types_of,
     walk,
 )
-from ...mlir.values import Types, constant_type, main_functions
+from ...mlir.typed_values import constant_type, main_functions
 from ...ops.speculation import DynamicGuard, FusionGroup, Guard, TypeCheck
-from ...ops.structural import unproven_sizes
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
+from ..partition.alternatives import callee_of, guarded, put_back, unspecialised
+from ..partition.outline import GroupRefused
 from ..shapes.erase_types import erase_types
-from .alternatives import callee_of, guarded, put_back, unspecialised
-from .loop_types import Refused, drop_counts, infer_function
+from .group_types import infer_group
+from .loop_types import drop_counts
 
 _ALL = range(2**63)
 _ASSUMPTIONS = 16  # per group
@@ -64,29 +62,33 @@ class InsertGuards(Pass):
     assumed to do so always (an even number, half of another), and are guarded. A group for which
     all this fails is dissolved.  What another group makes in a literal size has it here, too.
     With ``given-sizes`` no type comes from a profile: all literal sizes stay.  All that remains
-    outside is unrefined afterwards.
+    outside is unrefined afterwards, unless ops are left to the fuser of device groups (``leave``).
     """
 
     name: ClassVar[str] = "insert-guards"
     dynamic: bool = False
     stable_sizes: str = ""
     given_sizes: bool = False
+    leave: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
-            made: dict[ir.Value, Type] = {}
-            for op in [op for op in walk(func) if op_class(op) is FusionGroup]:
+            returned: dict[ir.Value, Type] = {}
+            for op in [op for op in walk(func) if is_a(op, FusionGroup)]:
                 if not _is_guarded(op):
-                    self._guard(module, op, made)
-            erase_types(func)
+                    self._guard(module, op, returned)
+            if self.leave:
+                refresh_signature(func)
+            else:
+                erase_types(func)
 
-    def _guard(self, module: ir.Module, op: ir.Operation, made: dict[ir.Value, Type]) -> None:
-        """Guard one group; ``made`` has the types of what groups before it return."""
+    def _guard(self, module: ir.Module, op: ir.Operation, returned: dict[ir.Value, Type]) -> None:
+        """Guard one group; ``returned`` has the types of what groups before it return."""
         callee = callee_of(module, op)
         fallback = unspecialised(module, callee, "fusion")
         drop_counts(fallback)
         if self.dynamic:
-            reason = self._make_symbolic(op, callee, made)
+            reason = self._make_symbolic(op, callee, returned)
             if reason is not None:
                 self.note(dataclasses.replace(reason, effect=Effect.DISSOLVED))
                 put_back(op, fallback)
@@ -95,35 +97,30 @@ class InsertGuards(Pass):
                     erase(callee)
                 return
         expected = types_of(body_of(callee).arguments)
-        checked = [
-            k for k, v in enumerate(op.operands)
-            if isinstance(expected[k], TensorType) and not is_constant(v)
-        ]  # fmt: skip
-        returned = types_of(terminator_of(body_of(callee)).operands)
+        checked = [k for k, v in enumerate(op.operands) if isinstance(expected[k], TensorType) and not is_constant(v)]
+        result_types = types_of(terminator_of(body_of(callee)).operands)
         if not checked:
             erase(fallback)
-            made.update(zip(op.results, returned, strict=True))
+            returned.update(zip(op.results, result_types, strict=True))
             return
         guard: type[Op] = DynamicGuard if self.dynamic else TypeCheck
         results = guarded(op, guard, checked, [expected[k] for k in checked], symbol_of(fallback))
-        made.update(zip(results, returned, strict=True))
+        returned.update(zip(results, result_types, strict=True))
         self.count("guards")
 
-    def _make_symbolic(
-        self, op: ir.Operation, callee: ir.Operation, made: dict[ir.Value, Type]
-    ) -> Reason | None:
+    def _make_symbolic(self, op: ir.Operation, callee: ir.Operation, returned: dict[ir.Value, Type]) -> Reason | None:
         """Give a fusion function symbolic sizes; returns the reason where that fails."""
         tensors = [v for v in body_of(callee).arguments if isinstance(type_of(v), TensorType)]
         profiled = [type_of(v) for v in tensors]
         if self.given_sizes:
             return _try_symbolic(callee, tensors, generalize(profiled, _ALL))  # type: ignore[arg-type]
         arguments = zip(op.operands, body_of(callee).arguments, strict=True)
-        known = [made.get(v) for v, a in arguments if a in tensors]
+        operand_types = [returned.get(v) for v, a in arguments if a in tensors]
         unchanged = {int(size) for size in self.stable_sizes.split(":") if size}
         few = {size for size in unchanged if size <= _CHANNELS}
         literal = frozenset(_literal_sizes(op, callee) | few)
-        given = {d for t in known if isinstance(t, TensorType) for d in t.shape or ()}
-        constant = literal | _made_sizes(callee) | {d for d in given if isinstance(d, int)}
+        operand_sizes = {d for t in operand_types if isinstance(t, TensorType) for d in t.shape or ()}
+        constant = literal | _made_sizes(callee) | {d for d in operand_sizes if isinstance(d, int)}
         stable = constant | unchanged
         attempts = (
             (literal, False, Effect.NONE),
@@ -135,7 +132,7 @@ class InsertGuards(Pass):
         tried: set[Any] = set()
         reason: Reason | None = None
         for sizes, assumes, effect in attempts:
-            types = generalize(profiled, sizes, known)  # type: ignore[arg-type]
+            types = generalize(profiled, sizes, operand_types)  # type: ignore[arg-type]
             if (types, assumes) in tried:
                 continue
             tried.add((types, assumes))
@@ -150,9 +147,11 @@ class InsertGuards(Pass):
 
 
 def _try_symbolic(
-    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...] | None,
+    callee: ir.Operation,
+    tensors: list[ir.Value],
+    types: tuple[TensorType, ...] | None,
     profiled: Sequence[Type] | None = None,
-) -> Reason | None:  # fmt: skip
+) -> Reason | None:
     """Give a fusion function these argument types, and infer all others from them.
 
     Sizes that would have to fit each other, and do in the types ``profiled``, are assumed to.
@@ -164,56 +163,20 @@ def _try_symbolic(
         return Reason(Kind.NOT_GENERAL)
     observed = None if profiled is None else symbol_sizes(profiled, types)  # type: ignore[arg-type]
     for _ in range(_ASSUMPTIONS):
-        refusal = _refusal(callee, tensors, types)
-        if refusal is None:
+        for value, type_ in zip(tensors, types, strict=True):
+            set_type(value, type_)
+        try:
+            infer_group(callee)
+        except GroupRefused as error:
+            reason, sizes = error.reason, error.sizes
+        else:
             refresh_signature(callee)
             return None
-        reason, sizes = refusal
         assumed = None if observed is None else assumption(sizes, observed)
         if assumed is None:
             break
         types = tuple(_substituted(t, dict([assumed])) for t in types)
     return reason
-
-
-def _refusal(
-    callee: ir.Operation, tensors: list[ir.Value], types: tuple[TensorType, ...]
-) -> tuple[Reason, tuple[Dim, ...]] | None:
-    """Infer all types of a fusion function; None, or why that fails, and for which sizes."""
-    for value, type_ in zip(tensors, types, strict=True):
-        set_type(value, type_)
-    if any(len(inner.regions) for inner in ops_in(body_of(callee))):
-        try:
-            infer_function(callee)
-        except Refused as error:
-            return error.reason, error.sizes
-        return None
-    known = Types()
-    for inner in ops_in(body_of(callee)):
-        if inner.name in CONSTANTS:
-            value = inner.results[0]
-            known[value] = constant_type(value) or type_of(value)
-            continue
-        cls = op_class(inner)
-        if cls is None:
-            continue
-        name, loc = short_name(inner), loc_of(inner.location)
-        try:
-            inferred = known.infer(inner)
-        except ProfuseError as error:
-            return Reason(Kind.TYPES, name, detail=error.what, loc=loc), error.sizes
-        for value, found in zip(inner.results, inferred, strict=True):
-            if isinstance(found, ScalarType):
-                known[value] = found
-                continue
-            if not isinstance(found, TensorType) or not found.is_complete:
-                return Reason(Kind.SIZES_WITHOUT_SYMBOLS, name, loc=loc), ()
-            set_type(value, found)
-        reason = cls.can_lower_types(known.of(inner), attrs_of(inner))
-        if reason is not None:
-            sizes = unproven_sizes(cls, known.of(inner), attrs_of(inner))
-            return dataclasses.replace(reason, op=name, loc=loc), sizes
-    return None
 
 
 def _substituted(type_: TensorType, sizes: Mapping[str, Dim]) -> TensorType:
@@ -223,9 +186,9 @@ def _substituted(type_: TensorType, sizes: Mapping[str, Dim]) -> TensorType:
 
 def _literal_sizes(op: ir.Operation, callee: ir.Operation) -> set[int]:
     """Sizes of constants: a symbol could never be shown to equal them."""
-    inside = [o.results[0] for o in walk(callee) if o.name in CONSTANTS]
-    passed = [v for v in op.operands if is_constant(v)]
-    types = [constant_type(v) for v in (*inside, *passed)]
+    inside = [o.results[0] for o in walk(callee) if is_constant_op(o)]
+    operands = [v for v in op.operands if is_constant(v)]
+    types = [constant_type(v) for v in (*inside, *operands)]
     shapes = [t.shape or () for t in types if isinstance(t, TensorType)]
     return {d for shape in shapes for d in shape if isinstance(d, int)}
 
@@ -242,11 +205,8 @@ def _made_sizes(callee: ir.Operation) -> set[int]:
 
 def _is_guarded(op: ir.Operation) -> bool:
     """True if an operand comes from a check: the group has been through this pass."""
-    sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
-    return any(cls is not None and issubclass(cls, Guard) for cls in sources)
+    return any(is_a(defining_op(v), Guard) for v in op.operands)
 
 
 def _is_called(module: ir.Module, name: str) -> bool:
-    return any(
-        op_class(op) is FusionGroup and attrs_of(op)["callee"] == name for op in walk(module)
-    )
+    return any(is_a(op, FusionGroup) and attrs_of(op)["callee"] == name for op in walk(module))

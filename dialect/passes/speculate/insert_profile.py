@@ -9,7 +9,9 @@ from typing import ClassVar
 from mlir import ir
 
 from ...ir.types import TENSOR, TensorType
+from ...mlir.facts import is_constant
 from ...mlir.rewrite import (
+    attrs_of,
     body_of,
     create,
     defining_op,
@@ -17,11 +19,12 @@ from ...mlir.rewrite import (
     op_class,
     terminator_of,
     type_of,
+    types_of,
     walk,
 )
-from ...mlir.values import main_functions, map_types, values_of
+from ...mlir.typed_values import main_functions, map_types, values_of
 from ...ops.speculation import Profile, ProfileCounter, ProfileValue
-from ...profiling.observers import erased, wants_profiled_inputs, wants_profiled_outputs
+from ...profiling.observers import erased, kinds_of_operands, wants_profiled_inputs, wants_profiled_outputs
 from ..base import Pass, register_pass
 
 
@@ -32,11 +35,13 @@ class InsertProfile(Pass):
 
     An observer goes before a tensor operand when its user is worth observing or its producer is,
     and before every tensor that a block returns; one per value and user.  Non-tensors are
-    observed right after their definition where an op asks for that.  Sites are numbered in order
-    within a function, tensors first.  Private functions are left alone.
+    observed right after their definition where an op asks for that, and with ``values`` also what is
+    given to attributes (R3.5).  Sites are numbered in order within a function, tensors first.
+    Private functions are left alone.
     """
 
     name: ClassVar[str] = "insert-profile"
+    values: bool = False
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
@@ -59,23 +64,28 @@ class InsertProfile(Pass):
             op.operands[index] = observed[value]
 
     def _observe_values(self, func: ir.Operation, sites: count) -> None:
-        uses = [(op, k) for op in walk(func) for k in _observed_operands(op)]
-        watched = {op.operands[k] for op, k in uses}
-        numbered = [(value, next(sites)) for value in values_of(func) if value in watched]
-        observed: dict[ir.Value, ir.Value] = {}
+        uses = [(op, k, kind) for op in walk(func) for k, kind in _observed_operands(op, self.values)]
+        watched: dict[ir.Value, set[str]] = {}
+        for op, k, kind in uses:
+            watched.setdefault(op.operands[k], set()).add(kind)
+        order = [(value, kind) for value in values_of(func) for kind in sorted(watched.get(value, ()))]
+        observed: dict[tuple[ir.Value, str], ir.Value] = {}
         # Backwards, since each goes right behind the definition, before those already there.
-        for value, site in reversed(numbered):
-            made = create(ProfileValue, [value], {"site": site}, [type_of(value)], *_after(value))
-            observed[value] = made.results[0]
+        for (value, kind), site in reversed([(key, next(sites)) for key in order]):
+            attrs = {"site": site, "kind": kind}
+            observer = create(ProfileValue, [value], attrs, [type_of(value)], *_after(value))
+            observed[value, kind] = observer.results[0]
             self.count("observers")
-        for op, k in uses:
-            op.operands[k] = observed[op.operands[k]]
+        for op, k, kind in uses:
+            op.operands[k] = observed[op.operands[k], kind]
 
 
-def _observed_operands(op: ir.Operation) -> list[int]:
+def _observed_operands(op: ir.Operation, late: bool) -> list[tuple[int, str]]:
     cls = op_class(op)
-    positions = cls.observed_operands(len(op.operands)) if cls is not None else ()
-    return [k for k in positions if not isinstance(type_of(op.operands[k]), TensorType)]
+    if cls is None or not (late or any(field.observed for field in cls.operands)):
+        return []
+    kinds = kinds_of_operands(cls, attrs_of(op), types_of(op.operands), late=late)
+    return [(k, kind) for k, kind in kinds.items() if not kind or not is_constant(op.operands[k])]
 
 
 def _after(value: ir.Value) -> tuple[ir.InsertionPoint, ir.Location | None]:

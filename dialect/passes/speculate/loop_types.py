@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from mlir import ir
 
@@ -14,8 +13,7 @@ from ...ir.op import Attrs, Fusion, Op
 from ...ir.size_algebra import bounds, inside_loop, substitute
 from ...ir.symbolic import LOOP, Sym, symbol, terms_of
 from ...ir.types import ListType, ScalarType, TensorType, Type
-from ...mlir.context import loc_of
-from ...mlir.facts import CONSTANTS
+from ...mlir.facts import is_constant_op
 from ...mlir.rewrite import (
     attrs_of,
     body_of,
@@ -25,12 +23,11 @@ from ...mlir.rewrite import (
     ops_in,
     refresh_signature,
     set_type,
-    short_name,
     terminator_of,
     type_of,
     walk,
 )
-from ...mlir.values import Types, constant_type
+from ...mlir.typed_values import Types, constant_type
 from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
 from ...ops.control_flow.native import TO_PYTHON, raises_for_infinities
@@ -41,16 +38,8 @@ from ...ops.queries import Count
 from ...ops.sizes import complete_shape, is_positive, product, prove_equal, tensor_type
 from ...ops.structural import unproven_sizes
 from ...reasons import Kind, Reason
+from ..partition.outline import GroupRefused
 from .fusion_types import number_refusal
-
-
-class Refused(Exception):
-    """Why a function with loops gets no kernel; and the sizes that would have to fit."""
-
-    def __init__(self, reason: Reason, op: ir.Operation, sizes: Sequence = ()) -> None:
-        self.reason = replace(reason, op=short_name(op), loc=loc_of(op.location))
-        self.sizes = tuple(sizes)
-        super().__init__(str(self.reason))
 
 
 class _Uncounted(Exception):
@@ -75,9 +64,9 @@ class LoopTypes:
         self.loops = 0
 
     def run(self, block: ir.Block) -> list[Type]:
-        """The types of what a block yields; raises Refused."""
+        """The types of what a block yields; raises GroupRefused."""
         for op in ops_in(block):
-            if op.name in CONSTANTS:
+            if is_constant_op(op):
                 value = op.results[0]
                 self.types[value] = constant_type(value) or type_of(value)
                 continue
@@ -95,8 +84,7 @@ class LoopTypes:
             self.types[value] = type_
             if isinstance(type_, TensorType):
                 shape = type_.shape and tuple(
-                    None if isinstance(d, Sym) and any(map(_is_of_loop, d.symbols)) else d
-                    for d in type_.shape
+                    None if isinstance(d, Sym) and any(map(_is_of_loop, d.symbols)) else d for d in type_.shape
                 )
                 # Of values that a loop ties together, none has a layout that another lacks.
                 set_type(value, TensorType(type_.dtype, shape))
@@ -107,37 +95,37 @@ class LoopTypes:
             self.types[op.results[0]] = Count.taken_for(types[0], attrs)
             return
         try:
-            found = cls.infer(types, attrs)
+            result_types = cls.infer(types, attrs)
             reason = refusal(cls, types, attrs)
         except ProfuseError as error:
-            raise Refused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
-        is_open = any(isinstance(t, TensorType) and not t.is_complete for t in found)
+            raise GroupRefused(Reason(Kind.TYPES, detail=error.what), op, error.sizes) from None
+        is_open = any(isinstance(t, TensorType) and not t.is_complete for t in result_types)
         if is_open or (reason is not None and reason.kind is Kind.RUN_TIME_SIZES):
             numbers = [n for v in op.operands for n in self._open_numbers(v)]
             low = [
-                t.value for t in types
-                if isinstance(t, ScalarType) and isinstance(t.value, Sym)
-                and -_FEW <= bounds(t.value)[0] < 0
-            ]  # fmt: skip
+                t.value
+                for t in types
+                if isinstance(t, ScalarType) and isinstance(t.value, Sym) and -_FEW <= bounds(t.value)[0] < 0
+            ]
             if numbers or low:
                 raise _Uncounted(list(dict.fromkeys(numbers)), low)
         if reason is not None:
-            raise Refused(reason, op, unproven_sizes(cls, types, attrs))
-        for type_ in found:
+            raise GroupRefused(reason, op, unproven_sizes(cls, types, attrs))
+        for type_ in result_types:
             if isinstance(type_, ListType):
-                raise Refused(Reason(Kind.LISTS), op)
+                raise GroupRefused(Reason(Kind.LISTS), op)
             if isinstance(type_, TensorType) and not type_.is_complete:
-                raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
-        self._give(op.results, found)
+                raise GroupRefused(Reason(Kind.RUN_TIME_SIZES), op)
+        self._give(op.results, result_types)
 
     def _open_numbers(self, value: ir.Value) -> list[ir.Value]:
         """The ints, known at run time only, that another one is computed of."""
-        type_, made = self.types[value], defining_op(value)
+        type_, source = self.types[value], defining_op(value)
         if not isinstance(type_, ScalarType) or type_.dtype is not I64 or type_.value is not None:
             return []
-        if made is None or op_class(made) not in _ARITHMETIC:
+        if source is None or op_class(source) not in _ARITHMETIC:
             return [value]
-        return [n for v in made.operands for n in self._open_numbers(v)] or [value]
+        return [n for v in source.operands for n in self._open_numbers(v)] or [value]
 
     # --- control flow -------------------------------------------------------------------------
 
@@ -147,62 +135,62 @@ class LoopTypes:
         types = self.types.of(op)
         name = f"{LOOP}{self.loops}"
         self.loops += 1
-        known = induction(types[:3], name)
-        self.types[index] = known.type
+        variable = induction(types[:3], name)
+        self.types[index] = variable.type
         carried = [_carried(t) for t in types[3:]]
         self._give(args, carried)
-        with inside_loop(known.symbol, known.span):
-            found = self.run(body)
-        self._agree(op, carried, found)
+        with inside_loop(variable.symbol, variable.span):
+            next_types = self.run(body)
+        self._agree(op, carried, next_types)
         self._give(op.results, carried)
 
     def _while(self, op: ir.Operation) -> None:
         before, after = (region.blocks[0] for region in op.regions)
         carried = [_carried(t) for t in self.types.of(op)]
         self._give(list(before.arguments), carried)
-        _, *passed = [_carried(t) for t in self.run(before)]
-        if not {n for t in passed for n in _names(t)} <= {n for t in carried for n in _names(t)}:
-            raise Refused(Reason(Kind.RUN_TIME_SIZES), op)
-        self._give(list(after.arguments), passed)
+        _, *types = [_carried(t) for t in self.run(before)]
+        if not {n for t in types for n in _names(t)} <= {n for t in carried for n in _names(t)}:
+            raise GroupRefused(Reason(Kind.RUN_TIME_SIZES), op)
+        self._give(list(after.arguments), types)
         self._agree(op, carried, self.run(after))
-        self._give(op.results, passed)
+        self._give(op.results, types)
 
     def _if(self, op: ir.Operation) -> None:
         first, second = ([_carried(t) for t in self.run(region.blocks[0])] for region in op.regions)
         self._agree(op, first, second)
         self._give(op.results, first)
 
-    def _agree(self, op: ir.Operation, wanted: Sequence[Type], found: Sequence[Type]) -> None:
-        for one, two in zip(wanted, found, strict=True):
+    def _agree(self, op: ir.Operation, carried: Sequence[Type], next_types: Sequence[Type]) -> None:
+        for one, two in zip(carried, next_types, strict=True):
             if one != _carried(two):
                 detail = f"a value is {one} here and {_carried(two)} there"
-                raise Refused(Reason(Kind.TYPES, detail=detail), op)
+                raise GroupRefused(Reason(Kind.TYPES, detail=detail), op)
 
 
 def infer_function(func: ir.Operation) -> list[Type]:
     """Infer all types of a fusion function with loops from those of its arguments.
 
-    Returns those of its results; raises Refused.
+    Returns those of its results; raises GroupRefused.
     """
     drop_counts(func)
     body, counted = body_of(func), 0
     while True:
         try:
-            found = LoopTypes().run(body)
+            types = LoopTypes().run(body)
             break
         except _Uncounted as missing:
             for value in missing.numbers:
                 _count(value, f"n{counted}")
                 counted += 1
             if not missing.numbers and not _raise(body, missing.low):
-                raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body)) from None
-        except Refused as error:
+                raise GroupRefused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body)) from None
+        except GroupRefused as error:
             if not (_equate(body, error.sizes) or _fill(body, error.sizes)):
                 raise
-    if any(_is_of_loop(name) for type_ in found for name in _names(type_)):
-        raise Refused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
+    if any(_is_of_loop(name) for type_ in types for name in _names(type_)):
+        raise GroupRefused(Reason(Kind.RUN_TIME_SIZES), terminator_of(body))
     refresh_signature(func)
-    return found
+    return types
 
 
 def drop_counts(func: ir.Operation) -> None:
@@ -214,9 +202,9 @@ def drop_counts(func: ir.Operation) -> None:
 
 def _count(value: ir.Value, name: str) -> None:
     """Have all that reads a number read it as one that sizes depend on."""
-    made = defining_op(value)
-    block = value.owner if made is None else made.block
-    after = [op for op in block.operations if made is None or made.is_before_in_block(op.operation)]
+    source = defining_op(value)
+    block = value.owner if source is None else source.block
+    after = [op for op in block.operations if source is None or source.is_before_in_block(op.operation)]
     count = create(Count, [value], {"symbol": name}, [ScalarType(I64)], after[0].operation)
     value.replace_all_uses_with(count.results[0])
     count.operands[0] = value
@@ -228,9 +216,7 @@ def _equate(body: ir.Block, sizes: Sequence) -> bool:
         return False
     difference = sizes[0] - sizes[1]
     names = difference.symbols if isinstance(difference, Sym) else ()
-    given = dict.fromkeys(
-        d for a in body.arguments for d in getattr(type_of(a), "shape", None) or ()
-    )  # fmt: skip
+    argument_sizes = dict.fromkeys(d for a in body.arguments for d in getattr(type_of(a), "shape", None) or ())
     for op, name in _open_counts(body):
         if name not in names:
             continue
@@ -238,11 +224,11 @@ def _equate(body: ir.Block, sizes: Sequence) -> bool:
         factor = dict(terms_of(difference)).get((name,), 0)
         solved = [symbol(name) - difference * factor + least] if factor in (1, -1) else []
         # What lies within a minimum may be as large as an array is.
-        for wanted in (*solved, *given):
-            if isinstance(wanted, Sym) and any(map(_is_of_loop, wanted.symbols)):
+        for size in (*solved, *argument_sizes):
+            if isinstance(size, Sym) and any(map(_is_of_loop, size.symbols)):
                 continue
-            if substitute(difference, {name: wanted - least}) == 0:
-                op.attributes["equals"] = ir.StringAttr.get(str(wanted))
+            if substitute(difference, {name: size - least}) == 0:
+                op.attributes["equals"] = ir.StringAttr.get(str(size))
                 return True
     return False
 
@@ -287,7 +273,7 @@ def _names(type_: Type) -> set[object]:
 
 
 def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None:
-    """Why an op in a loop has no place in a kernel, for complete types that fit."""
+    """The reason why an op in a loop has no place in a kernel, for complete types that fit."""
     if cls in TO_PYTHON:
         size = product(tensor_type(types[0]).shape or ())
         return None if size == 1 else Reason(Kind.RUN_TIME_SIZES)
@@ -315,10 +301,10 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
 def _scatter_refusal(cls: type[Scatter], types: Sequence[Type], attrs: Attrs) -> Reason | None:
     """In a loop, places may be known at run time only, and parts may be empty."""
     x, value = tensor_type(types[0]), tensor_type(types[1])
-    wanted = cls.view.result_shape((x, *types[2:]), attrs) or ()
-    if None in wanted:
+    part_shape = cls.view.result_shape((x, *types[2:]), attrs) or ()
+    if None in part_shape:
         return Reason(Kind.RUN_TIME_SIZES)
-    for size, part in zip(complete_shape(value), wanted, strict=True):
+    for size, part in zip(complete_shape(value), part_shape, strict=True):
         prove_equal(size, part, "the new elements fit those that they replace")
     if issubclass(cls, PickScatter) and attrs["index"] != DYNAMIC:
         return cls.can_lower_types(types, attrs)
@@ -334,7 +320,7 @@ def _is_of_loop(name: object) -> bool:
 
 
 def _carried(type_: Type) -> Type:
-    """What is known of a value in any round."""
+    """The type that a value has in any round."""
     if isinstance(type_, TensorType):
         return TensorType(type_.dtype, type_.shape)
     return ScalarType(type_.dtype) if isinstance(type_, ScalarType) else type_

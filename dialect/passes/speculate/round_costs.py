@@ -1,4 +1,4 @@
-"""What a round of a loop takes longer in one kernel of all rounds than in kernels of its own.
+"""Costs of a round of a loop in one kernel of all rounds, compared with kernels of its own.
 
 Two lowerings compete for a loop. One kernel of all rounds (`lowering.buffers`) costs no call in a
 round, and writes arrays in place. Kernels of a round (`lowering.schedule`) have tiles, shared rows,
@@ -20,17 +20,9 @@ from ...ir.device import HOST
 from ...ir.op import Fusion, Op
 from ...ir.types import ScalarType, TensorType, Type
 from ...mlir.context import loc_of
-from ...mlir.facts import CONSTANTS
+from ...mlir.facts import is_constant_op
 from ...mlir.nesting import is_inside
-from ...mlir.rewrite import (
-    attrs_of,
-    is_terminator,
-    op_class,
-    ops_in,
-    short_name,
-    types_of,
-    users,
-)
+from ...mlir.rewrite import attrs_of, is_terminator, op_class, ops_in, short_name, types_of, users
 from ...ops.control_flow.control import LOOPS, ControlFlow
 from ...ops.indexing.index import Gather, Index, Take
 from ...ops.indexing.inplace import Writing
@@ -41,7 +33,7 @@ from ...ops.manipulation.permute import Permutation
 from ...ops.manipulation.shape import Flip
 from ...ops.reductions.reduce import ArgMax, ArgMin, Max, Min, Reduction
 from ...reasons import Effect, Kind, Reason
-from .outline_loops import has_known_sizes
+from .loop_members import has_known_sizes
 
 # Nanoseconds of a round.
 LAUNCH = 3000.0  # for Python to test the guard of a group, and to call its kernel
@@ -71,7 +63,7 @@ class _Round:
 
 
 def rounds_apart(loop: ir.Operation) -> Reason | None:
-    """Why rounds of a loop, or of one in it, take less time in kernels of their own; else None.
+    """The reason why rounds of a loop, or of one in it, take less time in kernels of their own; else None.
 
     The types of values are those of the profile. What has unknown sizes counts for nothing, so that
     one kernel of all rounds is made where nothing is known. So it is where sizes follow from
@@ -97,7 +89,7 @@ def _round(loop: ir.Operation) -> _Round | None:
     blocks_with_kernels = set[ir.Block]()
     for op in _ops_of_round(loop):
         cls = op_class(op)
-        if cls is None or is_terminator(op) or op.name in CONSTANTS or issubclass(cls, ControlFlow):
+        if cls is None or is_terminator(op) or is_constant_op(op) or issubclass(cls, ControlFlow):
             continue
         if issubclass(cls, (Scatter, Writing)):
             return None
@@ -127,7 +119,7 @@ def _ops_of_round(loop: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _elements(type_: Type) -> int:
-    """How many elements a tensor has; 0 where that is not known."""
+    """The number of elements of a tensor; 0 where that is not known."""
     count = 1
     for size in (type_.shape if isinstance(type_, TensorType) else None) or (0,):
         count *= size if isinstance(size, int) else 0
@@ -139,9 +131,7 @@ def _for_an_element(op: ir.Operation, cls: type[Op], loop: ir.Operation) -> floa
     attrs, first = attrs_of(op), next(iter(types_of(op.operands)), None)
     shape = (first.shape if isinstance(first, TensorType) else None) or ()
     if issubclass(cls, Permutation):
-        moves = shape and _last(cls.permutation(len(shape), attrs), shape) != _last(
-            range(len(shape)), shape
-        )
+        moves = shape and _last(cls.permutation(len(shape), attrs), shape) != _last(range(len(shape)), shape)
         return _ACROSS if moves and not _is_for_products(op) else 0.0
     if issubclass(cls, (Concatenate, Stack, Pad)):
         return _JOINED
@@ -167,13 +157,13 @@ def _last(axes: tuple[int, ...] | range, shape: tuple) -> int | None:
 
 
 def _is_for_products(op: ir.Operation) -> bool:
-    """Whether products alone read what an op makes: libraries take their operands in any order."""
+    """True if products alone read what an op makes: libraries take their operands in any order."""
     readers = [op_class(user) for v in op.results for user in users(v)]
     return all(cls is not None and cls.fusion is Fusion.CONTRACTION for cls in readers)
 
 
 def _lies_across(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether an array from before a loop has elements side by side that are no neighbours."""
+    """True if an array from before a loop has elements side by side that are no neighbours."""
     (type_,) = types_of([value])
     if not isinstance(type_, TensorType) or not isinstance(type_.strides, tuple):
         return False

@@ -10,24 +10,14 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.types import TENSOR, TensorType, Type, merge_types
-from ...mlir.facts import CONSTANTS
-from ...mlir.rewrite import (
-    attrs_of,
-    body_of,
-    defining_op,
-    op_class,
-    ops_in,
-    refresh_signature,
-    set_type,
-    type_of,
-    walk,
-)
+from ...mlir.facts import is_constant_op
+from ...mlir.rewrite import attrs_of, body_of, defining_op, op_class, ops_in, refresh_signature, set_type, type_of, walk
 from ...mlir.ties import tied_values
-from ...mlir.values import Types, constant_type, main_functions, values_of
-from ...ops.speculation import Profile
+from ...mlir.typed_values import Types, constant_type, main_functions, values_of
+from ...ops.speculation import Profile, ProfileValue
 from ..base import Pass, register_pass
+from ..cleanup.remove_profiling import remove_counter, remove_observers
 from .carried_layouts import put_in_order
-from .remove_profiling import remove_counter, remove_observers
 
 
 @register_pass
@@ -37,17 +27,21 @@ class Specialize(Pass):
 
     Several observers of one value, and a type it already has, are merged.  A value whose observer
     recorded nothing stays bare.  Values that `scf` ties together (what a block yields, the
-    result, what a loop carries) get one type: what all of them that are known agree on.
+    result, what a loop carries) get one type: what all of them that are known agree on.  Observers
+    of values that are no tensors stay where ops are left to the fuser of device groups (``leave``),
+    or constants depend on them.
     """
 
     name: ClassVar[str] = "specialize"
+    leave: str = ""
 
     def run(self, module: ir.Module) -> None:
         for func in main_functions(module):
             recorded = _recorded(func)
             self.count("values-observed", sum(t != TENSOR for t in recorded.values()))
             remove_counter(func)
-            remove_observers(func)
+            classes = (Profile,) if self.leave else (Profile, ProfileValue)
+            remove_observers(func, classes, speculated=False)
             for value, type_ in recorded.items():
                 old = type_of(value)
                 if type_ != TENSOR and isinstance(old, TensorType):
@@ -68,7 +62,7 @@ class Specialize(Pass):
             for region in op.regions:
                 for inner in region.blocks:
                     self._infer(inner, types, unobserved)
-            if op.name in CONSTANTS:
+            if is_constant_op(op):
                 value = op.results[0]
                 types[value] = constant_type(value) or type_of(value)
                 if value in unobserved:
@@ -91,19 +85,19 @@ class Specialize(Pass):
 
 def _recorded(func: ir.Operation) -> dict[ir.Value, TensorType]:
     """The merged records of every observed value; the bare type if no observer was ever hit."""
-    found: dict[ir.Value, TensorType] = {}
+    records: dict[ir.Value, TensorType] = {}
     for op in walk(func):
         if op_class(op) is not Profile:
             continue
         value = op.operands[0]
         while (inner := defining_op(value)) is not None and op_class(inner) is Profile:
             value = inner.operands[0]
-        known, new = found.setdefault(value, TENSOR), attrs_of(op)["profiled_type"] or TENSOR
+        old, new = records.setdefault(value, TENSOR), attrs_of(op)["profiled_type"] or TENSOR
         if new.dtype is None:  # an undefined tensor, of which no type tells anything
             new = TENSOR
         if new != TENSOR:
-            found[value] = new if known == TENSOR else merge_types(known, new)
-    return found
+            records[value] = new if old == TENSOR else merge_types(old, new)
+    return records
 
 
 def _unify(values: Sequence[ir.Value]) -> None:

@@ -12,10 +12,10 @@ from mlir import ir
 
 from ...errors import ProfuseError
 from ...ir.types import TENSOR, TensorType
-from ...mlir.facts import CONSTANTS
+from ...mlir.facts import is_constant_op
 from ...mlir.rewrite import body_of, op_class, ops_in, set_type, type_of, walk
 from ...mlir.ties import tied_values
-from ...mlir.values import Types, constant_type
+from ...mlir.typed_values import Types, constant_type
 from ...ops.control_flow.control import If
 
 
@@ -42,16 +42,16 @@ def _infer(block: ir.Block, types: Types, bare: set[ir.Value]) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _infer(inner, types, bare)
-        if op.name in CONSTANTS:
+        if is_constant_op(op):
             types[op.results[0]] = constant_type(op.results[0]) or type_of(op.results[0])
             continue
         if op_class(op) is None:
             continue
         try:
-            found = types.infer(op)
+            result_types = types.infer(op)
         except ProfuseError:
             continue  # where it runs is where the user must see it
-        for value, type_ in zip(op.results, found, strict=False):
+        for value, type_ in zip(op.results, result_types, strict=False):
             if not isinstance(type_, TensorType):
                 types[value] = type_
             elif value in bare:

@@ -11,10 +11,10 @@ from ....dialect.errors import Loc, ProfuseError
 from ....dialect.ir.serialize import module_from_json, module_to_json
 from ....dialect.reasons import Reason
 from ....lowering.abi import KernelArtifact
-from ..proof.verdict import Times, Verdict
+from ..proof.check_verdict import CheckVerdict, Times
 from ..request import CompileResult
-from .entry import OBJECT, CorruptEntry, Entry
-from .profiles import Profile, is_profile
+from .entry import OBJECT, CacheEntry, CorruptEntry
+from .profiles import StoredProfile, is_profile
 
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
@@ -58,7 +58,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
             raise CorruptEntry("it names more or fewer places than the graph")
         refusals = [Reason.from_json(data, places) for data in plain.pop("refusals")]
         failures = {n: Reason.from_json(d, places) for n, d in plain.pop("failures").items()}
-        checks = {n: Verdict.from_json(data) for n, data in plain.pop("checks").items()}
+        checks = {n: CheckVerdict.from_json(data) for n, data in plain.pop("checks").items()}
         times = {n: Times.from_json(data) for n, data in plain.pop("times").items()}
         if set(plain) != set(_PLAIN):
             raise CorruptEntry(f"a result has the fields {', '.join(_PLAIN)}, not {list(plain)}")
@@ -72,9 +72,7 @@ def from_sections(sections: dict[str, bytes], places: Sequence[Loc] = ()) -> Com
         raise
     except (*_OTHER_DATA, ProfuseError) as error:
         raise CorruptEntry(f"{type(error).__name__}: {error}") from error
-    return CompileResult(
-        module, ir, kernels, failures, checks, times, refusals=refusals, **plain
-    )  # fmt: skip
+    return CompileResult(module, ir, kernels, failures, checks, times, refusals=refusals, **plain)
 
 
 def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtifact]:
@@ -86,11 +84,11 @@ def _artifact_of(header: dict[str, Any]) -> type[KernelArtifact] | type[GpuArtif
     return GpuArtifact
 
 
-def check_entry(entry: Entry) -> None:
+def check_entry(entry: CacheEntry) -> None:
     """Decode a whole entry, to check it; raises CorruptEntry."""
     sections = entry.sections
     if is_profile(entry.key):
-        Profile.from_sections(sections)
+        StoredProfile.from_sections(sections)
         return
     try:
         count = int(json.loads(sections["result"])["places"])

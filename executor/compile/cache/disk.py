@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from ...settings.events import log
 from ...settings.knobs import knobs
-from .entry import CorruptEntry, Entry, Header
+from .cache_key import Key, describe, nearest
+from .entry import CacheEntry, CorruptEntry, Header
 from .folder import UnusableCache, default_root
-from .key import Key, describe, nearest
 from .store import Store, TooLarge
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class DiskCache:
             entry = self.store.get(key)
             if entry is None:
                 return None
-            found = read(entry.sections)
+            value = read(entry.sections)
         except CorruptEntry as error:
             gone = self.store.remove(self.store.path(key.digest))
             what = "entry deleted" if gone else "entry left, as it cannot be deleted"
@@ -58,18 +58,16 @@ class DiskCache:
             self._warn("goes without", error)
             return None
         log("disk-hit", name, "", time.perf_counter() - start, entry=key.digest[:12])
-        return found
+        return value
 
-    def keep(
-        self, key: Key, write: Callable[[], dict[str, bytes]], name: str, checked: str = ""
-    ) -> None:
+    def keep(self, key: Key, write: Callable[[], dict[str, bytes]], name: str, checked: str = "") -> None:
         """Store the sections that ``write`` returns under a key; ``checked``: see `Header`."""
         if not self.writable:
             return
         limit = knobs.cache_bytes
         start = time.perf_counter()
         try:
-            entry = Entry(key, name, time.time(), write(), checked)
+            entry = CacheEntry(key, name, time.time(), write(), checked)
             evicted = self.store.put(entry, limit)
         except TooLarge as error:
             log("disk-skip", name, f"not stored: {error}")
@@ -89,17 +87,16 @@ class DiskCache:
                 log("disk-evict", name, "", entries=evicted.entries, bytes=evicted.bytes)
 
     def why_missed(self, key: Key) -> str:
-        """Why there is no entry for a key, in words: the nearest entry, and the differing parts."""
+        """The reason why there is no entry for a key, in words: the nearest entry, and the differing parts."""
         if not self.readable:
             return f"the cache cannot be used: {self.off}"
         try:
-            found = list(self.store.headers(_COMPARED))
+            pairs = list(self.store.headers(_COMPARED))
         except OSError as error:
             return f"the cache cannot be read: {error}"
         headers = [
-            header for _, header in found
-            if isinstance(header, Header) and header.key.parts.keys() == key.parts.keys()
-        ]  # fmt: skip
+            header for _, header in pairs if isinstance(header, Header) and header.key.parts.keys() == key.parts.keys()
+        ]
         best = nearest(key, (header.key for header in headers))
         if best is None:
             return "the cache is empty"

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from ....dialect.dataclass import dataclass
 from ...settings.digest import blake2b
-from .key import Key
+from .cache_key import Key
 
 MAGIC = b"profuse-cache 1\n"
 _FIXED = struct.Struct(f"<{len(MAGIC)}sQ32s")
@@ -28,7 +28,7 @@ _MAX_HEADER = 16 << 20
 
 
 class CorruptEntry(ValueError):
-    """A file does not contain what `Entry.to_bytes` wrote; callers never pass this to users."""
+    """A file does not contain what `CacheEntry.to_bytes` wrote; callers never pass this to users."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ OBJECT = "object:"  # prefix of the names of sections with object code
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A cache entry; `Header` explains the attributes, ``sections`` maps names to bytes."""
 
     key: Key
@@ -84,7 +84,7 @@ class Entry:
         return b"".join((fixed, header, *self.sections.values()))
 
     @classmethod
-    def from_file(cls, file: BinaryIO) -> Entry:
+    def from_file(cls, file: BinaryIO) -> CacheEntry:
         """The entry in a file opened for reading; raises CorruptEntry, OSError."""
         header = read_header(file)
         sections = {}

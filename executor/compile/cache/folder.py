@@ -1,4 +1,4 @@
-"""Where cache entries lie, and whether this user may trust them.
+"""The folder of cache entries, and whether this user may trust them.
 
 Whoever can write to the folder, or can put another one in its place, runs code as this user.
 """
@@ -36,10 +36,10 @@ def default_root() -> Path:
         return Path(os.path.abspath(os.path.expanduser(knobs.cache_dir)))
     import platformdirs
 
-    found = Path(platformdirs.user_cache_dir("profuse", appauthor=False))
-    if not found.is_absolute():
+    root = Path(platformdirs.user_cache_dir("profuse", appauthor=False))
+    if not root.is_absolute():
         raise UnusableCache("there is no home directory; PROFUSE_CACHE_DIR can name a folder")
-    return found
+    return root
 
 
 def is_own(root: Path) -> bool:
@@ -86,10 +86,10 @@ def check_folder(folder: Path, *, may_close: bool = True) -> None:
     if may_close and is_own(folder.parent):
         _close(folder)
     _check_way(folder)
-    found = folder.stat()
-    others = who_else_writes(found)
+    status = folder.stat()
+    others = who_else_writes(status)
     if others:
-        raise _refused(folder, found, others)
+        raise _refused(folder, status, others)
 
 
 def _close(folder: Path) -> None:
@@ -110,58 +110,60 @@ def _close(folder: Path) -> None:
         folder.rename(aside)  # at once: no process finds a part of it
         shutil.rmtree(aside, ignore_errors=True)
     log(
-        "disk-emptied", "", "other users could write to it: now they cannot, and what it held is "
-        "deleted", folder=str(folder.parent),
-    )  # fmt: skip
+        "disk-emptied",
+        "",
+        "other users could write to it: now they cannot, and what it held is deleted",
+        folder=str(folder.parent),
+    )
 
 
 def _is_ours_and_open(place: Path) -> bool:
     try:
-        found = place.lstat()
+        status = place.lstat()
     except FileNotFoundError:
         return False
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return is_ours and bool(found.st_mode & _OPEN)
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_ours and bool(status.st_mode & _OPEN)
 
 
 def _check_way(folder: Path, links: int = _LINKS) -> None:
     """Raise UnusableCache if others could lead the path to a folder of their choice; or OSError."""
     owners = {os.geteuid(), 0, os.stat(folder.anchor).st_uid}
     for place in (*reversed(folder.parents), folder):
-        found = place.lstat()
-        if stat.S_ISLNK(found.st_mode):
-            if found.st_uid not in owners:
+        status = place.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            if status.st_uid not in owners:
                 raise UnusableCache(f"{place} is a symbolic link of another user")
             if not links:
                 raise UnusableCache(f"too many symbolic links lead to {place}")
             # Links of /proc lead elsewhere than to their text: what they lead to is looked at, too.
             _check_way(place.parent / os.readlink(place), links - 1)
-            found = place.stat()
-        if found.st_uid not in owners:
-            others = f"belongs to another user (uid {found.st_uid})"
-        elif found.st_mode & stat.S_ISVTX:
+            status = place.stat()
+        if status.st_uid not in owners:
+            others = f"belongs to another user (uid {status.st_uid})"
+        elif status.st_mode & stat.S_ISVTX:
             continue  # others may make files there, but not move those of this user
         else:
-            others = "" if _is_private(place, found) else who_else_writes(found)
+            others = "" if _is_private(place, status) else who_else_writes(status)
         if others:
-            raise _refused(place, found, others)
+            raise _refused(place, status, others)
 
 
-def _refused(place: Path, found: os.stat_result, others: str) -> UnusableCache:
+def _refused(place: Path, status: os.stat_result, others: str) -> UnusableCache:
     """The error for a folder that ``others`` could write; it says what to do."""
     advice = "PROFUSE_CACHE_DIR can name another folder"
-    if found.st_uid == os.geteuid():
+    if status.st_uid == os.geteuid():
         advice = f"`chmod go-w {place}` closes it, or {advice}"
     return UnusableCache(f"{place} {others}; {advice}")
 
 
-def _is_private(place: Path, found: os.stat_result) -> bool:
+def _is_private(place: Path, status: os.stat_result) -> bool:
     """True if all who can write to a folder are its owner: a group can be of one user alone.
 
     Where users have groups of their own name, their umask is often 002, and so are the modes of
     ``~/.cache`` and of the home.
     """
-    if found.st_mode & stat.S_IWOTH or not _is_own_group(found.st_gid, found.st_uid):
+    if status.st_mode & stat.S_IWOTH or not _is_own_group(status.st_gid, status.st_uid):
         return False
     if not hasattr(os, "getxattr"):
         return True

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from ...settings.digest import blake2b
 from ...settings.events import Counters, log
-from ..proof.verdict import summary
+from ..proof.check_verdict import summary
 from ..request import CompileRequest, CompileResult
 from ..timings import DISK, add
+from .cache_key import Key, key_of, obstacle
 from .codec import from_sections, to_sections
 from .disk import DiskCache, users_cache
 from .entry import CorruptEntry
 from .folder import is_own
-from .key import Key, key_of, obstacle
-from .source_locations import Places
+from .source_locations import SourceLocations
 
 if TYPE_CHECKING:
     from ...functions.saved.file import SavedFile
@@ -29,14 +29,14 @@ class _Asked:
 
     def __init__(self, request: CompileRequest) -> None:
         self.name, self.request = request.name, request
-        self.places = Places.of(request.ir)
+        self.places = SourceLocations.of(request.ir)
         self.key: Key = key_of(request, self.places)
 
     def find(self, cache: DiskCache, counters: Counters) -> CompileResult | None:
         """The stored result; a hit is counted."""
         start = time.perf_counter()
         ours = is_own(cache.store.root)
-        result = cache.find(self.key, lambda found: self._read(found, checks=not ours), self.name)
+        result = cache.find(self.key, lambda sections: self._read(sections, checks=not ours), self.name)
         if result is not None:
             counters.disk_hits += 1
             result.seconds = {DISK: time.perf_counter() - start}
@@ -94,19 +94,17 @@ def stored(
     reason = obstacle(request)
     if reason:
         return None, reason if saved is not None else ""
-    asked, missed = _Asked(request), ""
+    query, missed = _Asked(request), ""
     if saved is not None:
-        found, missed = asked.find_in(saved)
-        if found is not None:
-            return found, ""
+        result, missed = query.find_in(saved)
+        if result is not None:
+            return result, ""
     cache = users_cache()
-    return None if cache is None else asked.find(cache, counters), missed
+    return None if cache is None else query.find(cache, counters), missed
 
 
 def cached(
-    request: CompileRequest,
-    compile_: Callable[[CompileRequest], CompileResult],
-    counters: Counters,
+    request: CompileRequest, compile_: Callable[[CompileRequest], CompileResult], counters: Counters
 ) -> CompileResult:
     """The stored result of a request; on a miss, ``compile_`` makes it, and it is stored.
 
@@ -120,19 +118,19 @@ def cached(
     if reason:
         log("disk-skip", request.name, f"not looked up: {reason}")
         return compile_(request)
-    start, asked = time.perf_counter(), _Asked(request)
-    result = asked.find(cache, counters)
+    start, query = time.perf_counter(), _Asked(request)
+    result = query.find(cache, counters)
     if result is not None:
         result.seconds[DISK] = time.perf_counter() - start
         return result
     counters.disk_misses += 1
-    missed = cache.why_missed(asked.key)
+    missed = cache.why_missed(query.key)
     seconds = time.perf_counter() - start
-    log("disk-miss", request.name, missed, seconds, entry=asked.key.digest[:12])
+    log("disk-miss", request.name, missed, seconds, entry=query.key.digest[:12])
     result = compile_(request)
     result.missed = missed
     start = time.perf_counter()
-    asked.keep(cache, result)
+    query.keep(cache, result)
     # Added after the store: this process's time does not belong into the stored result.
     add(result, DISK, seconds + time.perf_counter() - start)
     return result

@@ -11,15 +11,15 @@ from ....dialect.ir.device import HOST
 from ....dialect.ir.types import TensorType, type_from_mlir, type_to_mlir
 from ...interpret.record import Observations
 from ...interpret.size_history import Types
+from .cache_key import Key, profile_key
 from .entry import CorruptEntry
-from .key import Key, profile_key
-from .source_locations import Places
+from .source_locations import SourceLocations
 
 _SECTION = "profile"
 
 
 @dataclass(frozen=True)
-class Profile:
+class StoredProfile:
     """The profile of a graph.
 
     Attributes:
@@ -36,7 +36,7 @@ class Profile:
         return {_SECTION: json.dumps({**self.observed.to_json(), "inputs": inputs}).encode()}
 
     @classmethod
-    def from_sections(cls, sections: dict[str, bytes]) -> Profile:
+    def from_sections(cls, sections: dict[str, bytes]) -> StoredProfile:
         """The profile that `to_sections` wrote; raises CorruptEntry for other sections."""
         try:
             data = json.loads(sections[_SECTION])
@@ -47,15 +47,13 @@ class Profile:
 
 
 def _tensor_type(text: Any) -> TensorType:
-    found = type_from_mlir(text)
-    if not isinstance(found, TensorType):
+    type_ = type_from_mlir(text)
+    if not isinstance(type_, TensorType):
         raise IRError(f"{text} is not the type of a tensor")
-    return found
+    return type_
 
 
-def key_of_graph(
-    text: str, history: tuple[Types, ...], runs: int, device: str = HOST, arguments: str = ""
-) -> Key:
+def key_of_graph(text: str, history: tuple[Types, ...], runs: int, device: str = HOST, arguments: str = "") -> Key:
     """The key of a graph's profile.
 
     Args:
@@ -66,7 +64,7 @@ def key_of_graph(
         arguments: dtypes and ranks for which the graph is valid; "" = unknown.
     """
     levels = (" ".join(map(type_to_mlir, types)) for types in history)
-    return profile_key(Places.of(text), arguments, "; ".join(levels), runs, device)
+    return profile_key(SourceLocations.of(text), arguments, "; ".join(levels), runs, device)
 
 
 def is_profile(key: Key) -> bool:

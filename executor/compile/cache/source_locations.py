@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"\\([0-9A-F]{2}|.)")
 
 
 @dataclass(frozen=True)
-class Places:
+class SourceLocations:
     """The source locations (*places*) in IR text.
 
     Attributes:
@@ -33,12 +33,11 @@ class Places:
     indices: tuple[int, ...]
 
     @classmethod
-    def of(cls, text: str) -> Places:
+    def of(cls, text: str) -> SourceLocations:
         """The locations in a graph that `Module.to_mlir` has printed."""
         listed: dict[Loc, int] = {}
         indices = [
-            listed.setdefault(Loc(_unquoted(m[1]), int(m[2]), int(m[3])), len(listed))
-            for m in _LOCATION.finditer(text)
+            listed.setdefault(Loc(_unquoted(m[1]), int(m[2]), int(m[3])), len(listed)) for m in _LOCATION.finditer(text)
         ]
         return cls(_LOCATION.sub(" loc", text), tuple(listed), tuple(indices))
 

@@ -18,9 +18,9 @@ from typing import BinaryIO
 
 from ....dialect.dataclass import dataclass
 from ...files import TEMPORARY, NotOurs, opened_if_ours, replacing
-from .entry import CorruptEntry, Entry, Header, read_header
+from .cache_key import Key
+from .entry import CacheEntry, CorruptEntry, Header, read_header
 from .folder import FACT, FORMAT, check_folder, make_folder
-from .key import Key
 
 _SUFFIX = ".entry"
 _MODE = 0o644  # of entries, also where the umask is 0
@@ -72,7 +72,7 @@ class Store:
         """The path of the entry with this digest, whether it exists or not."""
         return self.folder / f"{digest}{_SUFFIX}"
 
-    def get(self, key: Key) -> Entry | None:
+    def get(self, key: Key) -> CacheEntry | None:
         """The entry of a key; None = there is none. Reading it marks it as the last one used.
 
         Raises CorruptEntry, UnusableCache.
@@ -81,18 +81,18 @@ class Store:
         try:
             check_folder(self.folder)
             with _opened(path) as file:
-                entry = Entry.from_file(file)
-                used = os.fstat(file.fileno()).st_mtime_ns
+                entry = CacheEntry.from_file(file)
+                last_use = os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             return None
         if entry.key != key:
             raise CorruptEntry("the file holds the entry of another key")
         # In a read-only folder the times of use stay as they are: the order is that of storing.
         with contextlib.suppress(OSError):
-            os.utime(path, ns=(used, max(time.time_ns(), used)))
+            os.utime(path, ns=(last_use, max(time.time_ns(), last_use)))
         return entry
 
-    def put(self, entry: Entry, limit: int) -> Evicted:
+    def put(self, entry: CacheEntry, limit: int) -> Evicted:
         """Publish an entry, then evict others until all entries fit into ``limit`` bytes.
 
         Raises TooLarge, UnusableCache and OSError; in that case no file is left behind.
@@ -110,10 +110,10 @@ class Store:
             os.utime(new, ns=(stamp, stamp))
         return self.prune(limit, keep=path)
 
-    def check(self, file: File) -> Entry:
+    def check(self, file: File) -> CacheEntry:
         """The whole entry in a file; raises CorruptEntry, OSError."""
         with _opened(file.path) as opened:
-            entry = Entry.from_file(opened)
+            entry = CacheEntry.from_file(opened)
         if entry.key.digest != file.digest:
             raise CorruptEntry(f"the file holds the entry {entry.key.digest}")
         return entry
@@ -130,8 +130,8 @@ class Store:
 
     def files(self) -> list[File]:
         """The files of all entries, the last one used first."""
-        found = [file for file in self._scan() if file.path.name.endswith(_SUFFIX)]
-        return sorted(found, key=lambda file: file.used, reverse=True)
+        files = [file for file in self._scan() if file.path.name.endswith(_SUFFIX)]
+        return sorted(files, key=lambda file: file.used, reverse=True)
 
     def _scan(self) -> Iterator[File]:
         """The files of the cache, temporary ones included."""
@@ -179,8 +179,8 @@ class Store:
     def _sweep(self) -> None:
         """Delete temporary files whose writers have died."""
         for file in self._scan():
-            written = file.path.name.endswith(_SUFFIX)
-            if not written and time.time() - file.used / 1e9 > _ABANDONED:
+            is_entry = file.path.name.endswith(_SUFFIX)
+            if not is_entry and time.time() - file.used / 1e9 > _ABANDONED:
                 self.remove(file.path)
 
 

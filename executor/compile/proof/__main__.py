@@ -11,9 +11,9 @@ import sys
 from ....dialect.errors import ProfuseError
 from ....lowering.cpu.pool_block import set_chunk_work
 from ....lowering.thread_pool import CHECKED
+from .check_verdict import FAILED
 from .kept import MODULE
-from .replay import replay
-from .verdict import FAILED
+from .repeat import replay
 
 
 def main() -> int:

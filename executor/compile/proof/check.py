@@ -13,23 +13,15 @@ from ....dialect.dataclass import dataclass
 from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
 from ...interpret.loop_limit import Limit, TooLong
-from .compare import Result
+from .check_verdict import CHECKED, FAILED, PARTLY, UNCHECKED, CheckVerdict
+from .comparison import Result
 from .cost import estimate
-from .inputs import (
-    Setting,
-    overlaid,
-    settings,
-    shape_of,
-    smallest_size,
-    strides_of,
-    values,
-)
-from .launch import Launcher, Outcome
-from .memory import same_bits
+from .guarded_memory import same_bits
+from .guarded_run import Launcher, RunOutcome
+from .inputs import InputSetting, overlaid, settings, shape_of, smallest_size, strides_of, values
+from .loop_rounding import has_loops, may_not_end
 from .reference import Reference
-from .rounds import has_loops, may_not_end
-from .rows import rows_of
-from .verdict import CHECKED, FAILED, PARTLY, UNCHECKED, Verdict
+from .sampled_rows import rows_of
 
 if TYPE_CHECKING:
     from ....lowering.abi import KernelArtifact
@@ -68,7 +60,7 @@ class Budget:
 class Difference(Exception):
     """A kernel is wrong; the message says where, and ``setting`` is the set of inputs."""
 
-    def __init__(self, what: str, setting: Setting) -> None:
+    def __init__(self, what: str, setting: InputSetting) -> None:
         self.setting = setting
         super().__init__(f"{what} (on {setting})")
 
@@ -83,24 +75,20 @@ def check_kernel(
     budget: Budget,
     module: Module | None = None,
     observed: Mapping[str, int] | None = None,
-) -> Verdict:
+) -> CheckVerdict:
     """Compare a kernel with its fusion function on inputs that fulfil the guard.
 
     ``observed``: symbol -> size, one more set of sizes to check. Returns the verdict; raises
     Difference if the kernel is wrong. A kernel that crashes ends the process.
     """
-    return Check(function, artifact, budget, module).run(observed)
+    return KernelCheck(function, artifact, budget, module).run(observed)
 
 
-class Check:
+class KernelCheck:
     """The state of one kernel's check."""
 
     def __init__(
-        self,
-        function: Program,
-        artifact: KernelArtifact,
-        budget: Budget,
-        module: Module | None = None,
+        self, function: Program, artifact: KernelArtifact, budget: Budget, module: Module | None = None
     ) -> None:
         self.function, self.abi, self.budget = function, artifact.abi, budget
         self.launcher = Launcher(artifact)
@@ -114,24 +102,24 @@ class Check:
         self.raised = ""
         self.in_part = False
 
-    def run(self, observed: Mapping[str, int] | None = None) -> Verdict:
+    def run(self, observed: Mapping[str, int] | None = None) -> CheckVerdict:
         """Check all sets of inputs that the budget allows; returns the verdict."""
         begun, too_large = time.thread_time(), ""
-        wanted = list(settings(list(self.abi.symbols)))
+        input_sets = list(settings(list(self.abi.symbols)))
         if observed and self.abi.symbols.keys() <= observed.keys():
             # Behind the first set, which is small: from it the time that others take is estimated.
-            wanted.insert(1, Setting(dict(observed), "plain", len(wanted)))
+            input_sets.insert(1, InputSetting(dict(observed), "plain", len(input_sets)))
         least = 2 if observed else 1
         try:
-            left = [self._hurry(wanted[0])]
+            gaps = [self._hurry(input_sets[0])]
         except _TooLarge as error:
-            return Verdict(UNCHECKED, str(error))
+            return CheckVerdict(UNCHECKED, str(error))
         slowest = 0.0
-        for number, setting in enumerate(wanted):
+        for number, setting in enumerate(input_sets):
             spent = time.thread_time() - begun
             is_late = self.budget.mode != "all" and spent + slowest > self.budget.seconds
             if number >= least and is_late:
-                left.append(f"the time is up after {number} of {len(wanted)} inputs")
+                gaps.append(f"the time is up after {number} of {len(input_sets)} inputs")
                 break
             try:
                 self.one(setting)
@@ -141,19 +129,19 @@ class Check:
         else:
             if self.compared and self.skipped > _MANY * self.compared:
                 with suppress(_TooLarge, TooLong):
-                    self.one(Setting(wanted[0].sizes, "positive", 1000))
+                    self.one(InputSetting(input_sets[0].sizes, "positive", 1000))
         if not self.runs:
-            return Verdict(UNCHECKED, too_large or self.raised or "no inputs fit")
-        if too_large and 2 * self.runs < len(wanted):
-            left.append(too_large)
+            return CheckVerdict(UNCHECKED, too_large or self.raised or "no inputs fit")
+        if too_large and 2 * self.runs < len(input_sets):
+            gaps.append(too_large)
         if self.rows is not None and self.compares:
-            left.append(f"{self.rows.picked.size} rows of large results were compared")
+            gaps.append(f"{self.rows.picked.size} rows of large results were compared")
         if self.in_part:
-            left.append(f"of results, {_ELEMENTS} elements that differ in bits were judged")
-        why = "; ".join(filter(None, left))
-        return Verdict(PARTLY if why else CHECKED, why, self.runs, self.compared, self.skipped)
+            gaps.append(f"of results, {_ELEMENTS} elements that differ in bits were judged")
+        why = "; ".join(filter(None, gaps))
+        return CheckVerdict(PARTLY if why else CHECKED, why, self.runs, self.compared, self.skipped)
 
-    def _hurry(self, setting: Setting) -> str:
+    def _hurry(self, setting: InputSetting) -> str:
         """Decide which parts of the check to leave out for lack of time; returns them in words.
 
         Raises _TooLarge if there is no time for a single launch.
@@ -161,9 +149,7 @@ class Check:
         if self.budget.mode == "all":
             return ""
         limit = max(_TWICE * self.budget.seconds, _LEAST)
-        launch, reference = estimate(
-            self.function, self.abi.bytes_of_run(dict(setting.sizes)), self.rows
-        )
+        launch, reference = estimate(self.function, self.abi.bytes_of_run(dict(setting.sizes)), self.rows)
         launches = launch * (1 + len(self.abi.in_place))
         self.compares = launches + reference <= limit
         self.turns = 2 if launches + launch + self.compares * reference <= limit else 1
@@ -173,15 +159,16 @@ class Check:
             raise _TooLarge(f"too large: a run takes about {1e3 * (launches + reference):.0f} ms")
         return f"too large: telling what its results should be takes about {1e3 * reference:.0f} ms"
 
-    def one(self, setting: Setting) -> None:
+    def one(self, setting: InputSetting) -> None:
         """Check the kernel on one set of inputs; raises Difference and _TooLarge."""
         self._fits(setting)
         types = [self.function.type_of(v) for v in self.function.inputs]
         strides = [
             strides_of(t, shape_of(t, setting.sizes), backwards=setting.backwards)
-            if isinstance(t, TensorType) else None
+            if isinstance(t, TensorType)
+            else None
             for t in types
-        ]  # fmt: skip
+        ]
         most: int | None = smallest_size(self.function, setting.sizes)
         if setting.kind == "wide":
             most = None
@@ -226,17 +213,17 @@ class Check:
         if expected is not None:
             self._compare(setting, args, first.outputs, expected)
         for onto in self.abi.in_place:
-            given = onto[1]
-            if strides[given] is None:
+            index = onto[1]
+            if strides[index] is None:
                 over = self.launcher.run(args, strides, setting.sizes, onto=onto)
                 self._sound(over, setting)
                 if expected is not None:
-                    how = f", made onto input {given},"
+                    how = f", made onto input {index},"
                     self._compare(setting, args, over.outputs, expected, how)
         self.runs += 1
 
     def _voids(
-        self, setting: Setting, args: Sequence[Any], strides: Sequence, most: int, error: Exception
+        self, setting: InputSetting, args: Sequence[Any], strides: Sequence, most: int, error: Exception
     ) -> None:
         """Check that the kernel voids a run for which NumPy raises because of the values."""
         try:
@@ -249,7 +236,7 @@ class Check:
             raise Difference(f"it gives results for which NumPy raises {what}", setting)
 
     def _raises_for_scalars(self, args: Sequence[Any]) -> bool:
-        """Whether NumPy raises if its scalars stand in the place of arrays without axes.
+        """True if NumPy raises if its scalars stand in the place of arrays without axes.
 
         It converts scalars that are stored as numbers, and casts arrays; a kernel sees no
         difference between them, and voids a run with a number out of range.
@@ -261,9 +248,7 @@ class Check:
             return True
         return False
 
-    def _twice(
-        self, setting: Setting, args: Sequence[Any], strides: Sequence
-    ) -> tuple[Outcome, Outcome]:
+    def _twice(self, setting: InputSetting, args: Sequence[Any], strides: Sequence) -> tuple[RunOutcome, RunOutcome]:
         """The outcomes of two runs, one per memory pattern; of one run if there is no more time."""
         outcomes = [
             self.launcher.run(args, strides, setting.sizes, turn=turn, aligned=setting.aligned)
@@ -276,35 +261,32 @@ class Check:
             raise Difference("whether it reports an index out of range varies", setting)
         return first, second
 
-    def _sound(self, outcome: Outcome, setting: Setting) -> None:
+    def _sound(self, outcome: RunOutcome, setting: InputSetting) -> None:
         if outcome.wrong:
             raise Difference(outcome.wrong, setting)
 
     def _compare(
         self,
-        setting: Setting,
+        setting: InputSetting,
         args: Sequence[Any],
-        found: Sequence[np.ndarray],
+        results: Sequence[np.ndarray],
         expected: Sequence[np.ndarray],
         how: str = "",
     ) -> None:
         most = None if self.budget.mode == "all" else _ELEMENTS
         nearby: list[list[np.ndarray]] = []
-        for number, (f, e) in enumerate(zip(found, expected, strict=True)):
+        for number, (f, e) in enumerate(zip(results, expected, strict=True)):
             picked = None
             if self.rows is not None and self.rows.outputs[number]:
                 picked = self.rows.picked
                 f = f[picked]
             if f.shape != e.shape or f.dtype != e.dtype:
                 raise Difference(
-                    f"result {number}{how} is {f.dtype}{list(f.shape)}, not "
-                    f"{e.dtype}{list(e.shape)}",
-                    setting,
+                    f"result {number}{how} is {f.dtype}{list(f.shape)}, not {e.dtype}{list(e.shape)}", setting
                 )
             result = Result(
-                f, e, rounds=self.reference.rounds[number], moves=self.reference.moves, most=most,
-                picked=picked,
-            )  # fmt: skip
+                f, e, rounds=self.reference.rounds[number], moves=self.reference.moves, most=most, picked=picked
+            )
             judged = result.judge([])
             # The effect of rounding is only estimated if elements differ, and step by step.
             for count, ulps in _NEARBY if result.rounds else ():
@@ -322,7 +304,7 @@ class Check:
             self.skipped += judged.skipped
             self.in_part |= result.in_part
 
-    def _fits(self, setting: Setting) -> None:
+    def _fits(self, setting: InputSetting) -> None:
         """Raise _TooLarge if the arrays of a run need more bytes than allowed."""
         total = self.abi.bytes_of_run(dict(setting.sizes))
         most = self.budget.bytes
@@ -334,5 +316,4 @@ class Check:
             raise _TooLarge(f"its arrays take {total} bytes, of {most} that they may")
 
 
-__all__ = ["CHECKED", "FAILED", "PARTLY", "UNCHECKED", "Budget", "Check", "Difference",
-           "check_kernel"]  # fmt: skip
+__all__ = ["CHECKED", "FAILED", "PARTLY", "UNCHECKED", "Budget", "Difference", "KernelCheck", "check_kernel"]

@@ -10,8 +10,8 @@ from ....dialect.ir.program import Instr, Program
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import TensorType
 from ....dialect.ops.linalg.contract import Matmul
-from .rounds import has_loops, weighted
-from .rows import Rows
+from .loop_rounding import has_loops, weighted
+from .sampled_rows import CheckedRows
 
 # Times in seconds on a processor of 3 GHz, estimated on the high side.
 _NUMPY = 2e-9  # per element of an op in NumPy
@@ -23,7 +23,7 @@ _CALL = 1e-6  # per op of a loop, whatever its size
 _BYTE = 0.8e-9  # per byte that a launch places, copies and compares
 
 
-def estimate(function: Program, placed: int, rows: Rows | None) -> tuple[float, float]:
+def estimate(function: Program, placed: int, rows: CheckedRows | None) -> tuple[float, float]:
     """Estimated seconds of one launch, and of the reference evaluations that judge it.
 
     Values with symbolic sizes are ignored, because checks give symbols small sizes.

@@ -11,16 +11,16 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import DType
 from ....dialect.ir.program import Program
-from ....dialect.ir.size_algebra import parse_dim
+from ....dialect.ir.size_algebra import least_of, parse_dim
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
 from ....dialect.ops.queries import Count
-from .memory import Framed
+from .guarded_memory import Framed
 
 # Sizes of symbols. Each set of inputs uses one row; the last symbol gets the row's first number.
 # The rows contain odd sizes, all small sizes, sizes next to the widths of vectors and of LLVM's
 # interleaving, and sizes above a tile or a block of a sum (`schedule.nests.TILE`,
-# `emit.reduce.BLOCK`) for the first or the last axis.
+# `emit.reduction_loops.BLOCK`) for the first or the last axis.
 _SIZES = (
     (7, 5, 11, 3),
     (1,),
@@ -46,7 +46,7 @@ KINDS = ("plain", "special", "positive", "wide")
 
 
 @dataclass(frozen=True)
-class Setting:
+class InputSetting:
     """The description of one set of inputs.
 
     Attributes:
@@ -68,18 +68,21 @@ class Setting:
         return f"{self.kind} values{f', {sizes}' if sizes else ''}, seed {self.seed}"
 
 
-def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[Setting]:
+def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[InputSetting]:
     """The sets of inputs of one kernel, the most useful ones first."""
     count = len(_SIZES) if symbols else 1
     for number in range(max(count, len(KINDS))):
         row = _SIZES[number % count]
         names = list(symbols)[::-1]
-        sizes = {name: row[k % len(row)] for k, name in enumerate(names)}
+        sizes = {name: max(row[k % len(row)], least_of(name)) for k, name in enumerate(names)}
         kind = KINDS[number % len(KINDS)]
-        yield Setting(
-            {name: sizes[name] for name in symbols}, kind, seed + number,
-            aligned=number % 2 == 0, backwards=number % 4 in (1, 2),
-        )  # fmt: skip
+        yield InputSetting(
+            {name: sizes[name] for name in symbols},
+            kind,
+            seed + number,
+            aligned=number % 2 == 0,
+            backwards=number % 4 in (1, 2),
+        )
 
 
 def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -87,39 +90,33 @@ def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(dim, sizes) for dim in type_.shape or ())  # type: ignore[arg-type]
 
 
-def strides_of(
-    type_: TensorType, shape: Sequence[int], *, backwards: bool
-) -> tuple[int, ...] | None:
+def strides_of(type_: TensorType, shape: Sequence[int], *, backwards: bool) -> tuple[int, ...] | None:
     """Element strides that the guard allows; None = C-contiguous.
 
     Strides that the guard leaves open leave gaps between elements.
     """
     if type_.strides == "contiguous" or not shape:
         return None
-    given = type_.strides if isinstance(type_.strides, tuple) else (None,) * len(shape)
-    found: list[int | None] = list(given)
-    extent = 1 + sum(
-        abs(s) * (n - 1) for s, n in zip(given, shape, strict=True) if s is not None and n
-    )
+    guard_strides = type_.strides if isinstance(type_.strides, tuple) else (None,) * len(shape)
+    steps: list[int | None] = list(guard_strides)
+    extent = 1 + sum(abs(s) * (n - 1) for s, n in zip(guard_strides, shape, strict=True) if s is not None and n)
     for axis in reversed(range(len(shape))):
-        if given[axis] is None:
+        if guard_strides[axis] is None:
             step = extent + 1 if extent > 1 or axis == len(shape) - 1 else 1
-            found[axis] = -step if backwards else step
+            steps[axis] = -step if backwards else step
             extent += step * max(shape[axis] - 1, 0)
-    strides = tuple(0 if s is None else s for s in found)
+    strides = tuple(0 if s is None else s for s in steps)
     return None if strides == contiguous_strides(shape) else strides
 
 
-def values(function: Program, setting: Setting, most: int | None = None) -> list[Any]:
+def values(function: Program, setting: InputSetting, most: int | None = None) -> list[Any]:
     """Values of the function's inputs: arrays and Python numbers.
 
     ``most``: integers are within ``[-most, most)``, since any integer input may be an index; None =
     integers of the kind's whole range.
     """
     rng = np.random.default_rng(setting.seed)
-    counts = {
-        i.operands[0]: Count.full_attrs(i.attrs) for i in function.body.walk() if i.op is Count
-    }
+    counts = {i.operands[0]: Count.full_attrs(i.attrs) for i in function.body.walk() if i.op is Count}
     out: list[Any] = []
     for value in function.inputs:
         type_ = function.type_of(value)
@@ -130,9 +127,7 @@ def values(function: Program, setting: Setting, most: int | None = None) -> list
             out.append(number)
         else:
             assert isinstance(type_, TensorType) and type_.dtype is not None
-            out.append(
-                _of_dtype(type_.dtype, shape_of(type_, setting.sizes), setting.kind, rng, most)
-            )
+            out.append(_of_dtype(type_.dtype, shape_of(type_, setting.sizes), setting.kind, rng, most))
     return out
 
 
@@ -146,8 +141,8 @@ def _size(attrs: Mapping[str, Any], number: int, sizes: Mapping[str, int]) -> in
 def smallest_size(function: Program, sizes: Mapping[str, int]) -> int:
     """The smallest nonzero size of any input; smaller integers are valid indices of most axes."""
     types = [function.type_of(v) for v in function.inputs]
-    found = [n for t in types if isinstance(t, TensorType) for n in shape_of(t, sizes) if n > 0]
-    return min(found, default=1)
+    nonzero = [n for t in types if isinstance(t, TensorType) for n in shape_of(t, sizes) if n > 0]
+    return min(nonzero, default=1)
 
 
 def overlaid(args: Sequence[Any], strides: Sequence[Sequence[int] | None]) -> list[Any]:
@@ -173,28 +168,23 @@ def _of_dtype(
     if dtype.is_int:
         return _ints(dtype, shape, kind, rng, most)
     if dtype.is_complex:
-        made = np.empty(shape, dtype.numpy)
-        made.real, made.imag = (_floats(dtype.part, shape, kind, rng) for _ in range(2))
-        return made
+        array = np.empty(shape, dtype.numpy)
+        array.real, array.imag = (_floats(dtype.part, shape, kind, rng) for _ in range(2))
+        return array
     return _floats(dtype, shape, kind, rng)
 
 
-def _ints(
-    dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator, most: int | None
-) -> np.ndarray:
+def _ints(dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator, most: int | None) -> np.ndarray:
     info = np.iinfo(dtype.numpy)
     if most is not None:
         low = -most if dtype.kind == "i" and kind != "plain" else 0
-        return rng.integers(max(low, info.min), min(most - 1, info.max), shape, np.int64, True
-                            ).astype(dtype.numpy)  # fmt: skip
-    made = rng.integers(info.min, info.max, shape, dtype.numpy, True)
+        return rng.integers(max(low, info.min), min(most - 1, info.max), shape, np.int64, True).astype(dtype.numpy)
+    array = rng.integers(info.min, info.max, shape, dtype.numpy, True)
     edges = np.array([info.min, info.max, 0, 1, 2, info.max - 1], dtype.numpy)
-    return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), made).astype(dtype.numpy)
+    return np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), array).astype(dtype.numpy)
 
 
-def _floats(
-    dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator
-) -> np.ndarray:
+def _floats(dtype: DType, shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> np.ndarray:
     """Floats of a kind.
 
     ``plain``: distinct numbers within ±2, so far apart that rounding decides no comparison;
@@ -210,10 +200,10 @@ def _floats(
     if kind == "wide":
         scale = 10.0 ** rng.uniform(-3, 3 if dtype.bits > 16 else 2, shape)
         return (plain * scale).astype(dtype.numpy)
-    made = plain.astype(dtype.numpy)
+    array = plain.astype(dtype.numpy)
     if kind == "special":
         tiny = np.array(1, f"u{dtype.itemsize}").view(dtype.numpy)
         listed = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0]
         chosen = np.concatenate([np.array(listed, dtype.numpy), [tiny, -tiny]])
-        made = np.where(rng.random(shape) < 0.3, rng.choice(chosen, shape), made)
-    return np.asarray(made, dtype.numpy)
+        array = np.where(rng.random(shape) < 0.3, rng.choice(chosen, shape), array)
+    return np.asarray(array, dtype.numpy)

@@ -15,12 +15,12 @@ from ....dialect.ir.program import Module, Program
 from ....dialect.ir.types import TensorType
 from ...interpret.evaluate import as_kernels_give_it, own
 from ...interpret.loop_limit import Limit, TooLong
+from .check_verdict import Times
 from .cost import evaluation
-from .inputs import Setting, overlaid, shape_of, smallest_size, strides_of, values
-from .launch import Launcher
+from .guarded_run import Launcher
+from .inputs import InputSetting, overlaid, shape_of, smallest_size, strides_of, values
+from .loop_rounding import has_loops, may_not_end
 from .reference import Reference
-from .rounds import has_loops, may_not_end
-from .verdict import Times
 
 if TYPE_CHECKING:
     from ....lowering.abi import KernelArtifact
@@ -41,11 +41,7 @@ _clock: Clock = time.thread_time
 
 
 def measure(
-    function: Program,
-    artifact: KernelArtifact,
-    sizes: Mapping[str, int],
-    most_bytes: int,
-    module: Module | None = None,
+    function: Program, artifact: KernelArtifact, sizes: Mapping[str, int], most_bytes: int, module: Module | None = None
 ) -> Times | None:
     """The times of a kernel; None if it is too small to matter, too large, or cannot be run.
 
@@ -59,20 +55,18 @@ def measure(
     abi = artifact.abi
     if not abi.symbols.keys() <= sizes.keys():
         return None
-    setting = Setting({name: sizes[name] for name in abi.symbols}, "positive", 0)
+    setting = InputSetting({name: sizes[name] for name in abi.symbols}, "positive", 0)
     if not _LEAST_ESTIMATED <= evaluation(function, setting.sizes) <= _MOST_ESTIMATED:
         return None
     if abi.bytes_of_run(dict(setting.sizes)) > most_bytes:
         return None
     types = [function.type_of(value) for value in function.inputs]
     strides = [
-        strides_of(t, shape_of(t, setting.sizes), backwards=False)
-        if isinstance(t, TensorType) else None
-        for t in types
-    ]  # fmt: skip
+        strides_of(t, shape_of(t, setting.sizes), backwards=False) if isinstance(t, TensorType) else None for t in types
+    ]
     most = smallest_size(function, setting.sizes)
     args = overlaid(values(function, setting, most), strides)
-    from ....lowering.cpu.pool import launch_address
+    from ....lowering.cpu.kernel_threads import launch_address
     from ....lowering.cpu.pool_block import usual_chunks
 
     limit = Limit(_MOST_UNKNOWN)
@@ -102,9 +96,13 @@ def measure(
 
 
 def compared(
-    launch: Callable[[], Any], evaluate: Callable[[], Any], clock: Clock,
-    limit: Limit | None = None, *, can_share: bool = False,
-) -> Times | None:  # fmt: skip
+    launch: Callable[[], Any],
+    evaluate: Callable[[], Any],
+    clock: Clock,
+    limit: Limit | None = None,
+    *,
+    can_share: bool = False,
+) -> Times | None:
     """The least times of both; None for a kernel that takes less than `LEAST`.
 
     A kernel that is much faster is measured once, one that is not slower three times. So only those

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING
 from ....dialect.ir.program import Module, Program
 from ....lowering.abi import KernelArtifact
 from ...settings.events import log
-from .verdict import FAILED, UNCHECKED, Times, Verdict
+from .check_verdict import FAILED, UNCHECKED, CheckVerdict, Times
 
 if TYPE_CHECKING:
     from ....lowering.gpu.artifact import GpuArtifact
     from ..request import CompileRequest, CompileResult
 
 _AGAIN = 0.25  # share of a new kernel's time for a stored one: a first call waits for it
-OFF = Verdict(UNCHECKED, "checks are off")
-_GPU = Verdict(UNCHECKED, "it is for a GPU: only a process that has the device could run it")
-_FOREIGN = Verdict(UNCHECKED, "it is for another CPU than this one")
+OFF = CheckVerdict(UNCHECKED, "checks are off")
+_GPU = CheckVerdict(UNCHECKED, "it is for a GPU: only a process that has the device could run it")
+_FOREIGN = CheckVerdict(UNCHECKED, "it is for another CPU than this one")
 
 
 def prove(
-    artifact: KernelArtifact | GpuArtifact,
-    function: Program,
-    request: CompileRequest,
-    module: Module | None = None,
-) -> Verdict:
-    """The verdict on a kernel; `Verdict.detail` says how to replay a failure.
+    artifact: KernelArtifact | GpuArtifact, function: Program, request: CompileRequest, module: Module | None = None
+) -> CheckVerdict:
+    """The verdict on a kernel; `CheckVerdict.detail` says how to replay a failure.
 
     This never raises. If the check itself fails with an exception, the kernel stays unchecked, and
     the verdict gives the reason.
@@ -45,10 +42,10 @@ def prove(
         return check_kernel(function, artifact, budget, module)
     except Difference as error:
         how = keep(request, function.name, Module(function), error.setting)
-        return Verdict(FAILED, f"{error}; {how}")
+        return CheckVerdict(FAILED, f"{error}; {how}")
     except Exception as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
-        return Verdict(UNCHECKED, f"its check went wrong: {said}")
+        return CheckVerdict(UNCHECKED, f"its check went wrong: {said}")
 
 
 def measured(
@@ -75,7 +72,7 @@ def measured(
 
 
 def refuted(result: CompileResult, request: CompileRequest) -> str:
-    """What is wrong with the kernels of a result that others may have stored; "" = nothing found.
+    """The fault of the kernels of a result that others may have stored; "" = none was found.
 
     Each kernel is checked on some inputs of a new one and on the sizes of its profile. This never
     raises; what cannot be checked, because it does not link say, counts as wrong.
@@ -107,12 +104,10 @@ def _is_foreign(request: CompileRequest) -> bool:
     return request.target is not None and request.target.machine != host_target().machine
 
 
-def prove_program(function: Program, request: CompileRequest) -> Verdict:
+def prove_program(function: Program, request: CompileRequest) -> CheckVerdict:
     """Compile a fusion function for this CPU and check the kernel."""
-    from ....lowering.cpu.stages import compile_program
+    from ....lowering.cpu.cpu_stages import compile_program
     from ....lowering.target import host_target
 
-    artifact = compile_program(
-        function, host_target(), in_place=request.in_place, exact=request.exact
-    )
+    artifact = compile_program(function, host_target(), in_place=request.in_place, exact=request.exact)
     return prove(artifact, function, request)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ....dialect.ir.dtypes import DType
-from ....dialect.ir.op import Rounding
+from ....dialect.ir.op import Rounding, unbared
 from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType, Type
 from ....dialect.ops.elementwise.binary import Copysign, Maximum, Minimum, Pow
@@ -33,25 +33,14 @@ from ....dialect.ops.reductions.moments import Var
 from ....dialect.ops.reductions.reduce import Max, Min, Reduction, axis_argument
 from ...interpret.evaluate import Evaluator
 from ...interpret.loop_limit import Limit, TooLong, within
-from .rounds import has_loops, pass_on
-from .rows import Rows
+from .loop_rounding import has_loops, pass_on
+from .sampled_rows import CheckedRows
 
 _DRAWN = 65537  # number of different random numbers; larger arrays repeat them
 # For finite nonzero operands, these ops give 0 only because the result is too small.
-_VANISH = (
-    Exp,
-    Exp2,
-    Pow,
-    Sigmoid,
-)
+_VANISH = (Exp, Exp2, Pow, Sigmoid)
 # Of zeros that compare as equal, these ops may give either; the sign of a NaN is unspecified.
-_OF_EITHER_SIGN = (
-    Clip,
-    Max,
-    Maximum,
-    Min,
-    Minimum,
-)
+_OF_EITHER_SIGN = (Clip, Max, Maximum, Min, Minimum)
 _SLOWER = 16  # as many times longer may an evaluation take that moves operands
 _ALL = 12  # as many times longer may all of these take together
 _ULPS = 4  # more than the error of most ops, including the expansions of `lowering.math`
@@ -80,19 +69,15 @@ def sizes_of_parts(parts: np.ndarray) -> np.ndarray:
     return np.broadcast_to(sizes.max(axis=-1, keepdims=True), parts.shape)
 
 
-def _nudged_parts(
-    array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool
-) -> np.ndarray:
+def _nudged_parts(array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool) -> np.ndarray:
     """`nudge` for complex numbers, whose errors are relative to the modulus.
 
     A part that is 0 stays 0 if ``ulps`` is 1: so do the sides of branch cuts.
     """
     parts = parts_of(array)
     count = min(parts.size, _DRAWN)
-    drawn = (
-        rng.choice([-ulps, ulps], 2) if together else rng.integers(-ulps, ulps, count, int, True)
-    )
-    steps = np.resize(drawn, parts.shape)
+    offsets = rng.choice([-ulps, ulps], 2) if together else rng.integers(-ulps, ulps, count, int, True)
+    steps = np.resize(offsets, parts.shape)
     if ulps == 1:
         steps = np.where(parts == 0, 0, steps)
     with np.errstate(all="ignore"):
@@ -101,9 +86,7 @@ def _nudged_parts(
     return moved.astype(parts.dtype, copy=False).view(array.dtype)[..., 0]
 
 
-def nudge(
-    array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False
-) -> np.ndarray:
+def nudge(array: np.ndarray, ulps: int, rng: np.random.Generator, together: bool = False) -> np.ndarray:
     """Move each number by at most ``ulps`` units in the last place; zeros and infinities stay.
 
     ``together``: move all by exactly ``ulps``, and all in the same direction (away from zero, or
@@ -160,9 +143,12 @@ class Reference:
     """
 
     def __init__(
-        self, function: Program, module: Module | None = None, rows: Rows | None = None,
+        self,
+        function: Program,
+        module: Module | None = None,
+        rows: CheckedRows | None = None,
         limit: Limit | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._function, self._module = function, module
         self._adapt = _as_it_is if rows is None else rows.adapt
         self._limit = limit if has_loops(function) else None
@@ -202,24 +188,22 @@ class Reference:
 
     def meets_nothing(self, args: Sequence[Any]) -> bool:
         """True if an argument or an intermediate value has no elements."""
-        found = any(np.size(x) == 0 for x in args)
+        is_empty = any(np.size(x) == 0 for x in args)
 
         def adapt(instr: Instr, evaluate: Callable[..., Any]) -> Callable[..., Any]:
             def run(*args: Any) -> Any:
-                nonlocal found
+                nonlocal is_empty
                 out = evaluate(*args)
-                found |= any(np.size(x) == 0 for x in (out if isinstance(out, tuple) else (out,)))
+                is_empty |= any(np.size(x) == 0 for x in unbared(out, len(instr.results)))
                 return out
 
             return self._adapt(instr, run)
 
         with self._limited(_SLOWER):
             Evaluator(self._function, self._module, adapt=adapt)(args)
-        return found
+        return is_empty
 
-    def nearby(
-        self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS
-    ) -> list[list[np.ndarray]]:
+    def nearby(self, args: Sequence[Any], count: int, seed: int, ulps: int = _ULPS) -> list[list[np.ndarray]]:
         """The results of ``count`` evaluations with moved operands; fewer if NumPy raises.
 
         Raises TooLong if loops take too long, in one evaluation or in all of this reference.
@@ -253,9 +237,7 @@ class Reference:
                 self._left -= time.thread_time() - begun
         return out
 
-    def widened(
-        self, args: Sequence[Any], expected: Sequence[np.ndarray]
-    ) -> list[list[np.ndarray]]:
+    def widened(self, args: Sequence[Any], expected: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
         """Results of one evaluation of wider floats, in the dtypes of ``expected``; [] = it raises.
 
         A kernel that fuses a multiplication with an addition does not round the product: of two
@@ -283,7 +265,7 @@ class Reference:
         shuffles = issubclass(instr.op, Reduction)
 
         def run(*args: Any) -> Any:
-            given = list(args)
+            operands = list(args)
             for k, arg in enumerate(args):
                 if moved[k] and isinstance(arg, (np.ndarray, np.generic)) and is_inexact(arg):
                     # An exact operand moves by 1 ulp only: the op may round in its inner steps.
@@ -294,8 +276,8 @@ class Reference:
                     # The smallest move is for what single points decide, which a wide one misses.
                     length = _length(instr, array, together) if ulps > 1 else 1
                     array = nudge(array, few * length, rng, together)
-                    given[k] = _shuffled(instr, array, rng) if shuffles else array
-            return evaluate(*given)
+                    operands[k] = _shuffled(instr, array, rng) if shuffles else array
+            return evaluate(*operands)
 
         if issubclass(instr.op, _VANISH):
             return _nearly_zero(run, rng)
@@ -388,12 +370,8 @@ def _nearly_zero(evaluate: Callable[..., Any], rng: np.random.Generator) -> Call
         out = np.asarray(evaluate(*args))
         if not is_float(out) or rng.integers(2):
             return out
-        finite = np.logical_and.reduce(
-            [np.broadcast_to(np.isfinite(x) & (x != 0), out.shape) for x in args]
-        )
-        return np.where(
-            finite & (out == 0), np.nextafter(out, np.copysign(1, out).astype(out.dtype)), out
-        )
+        finite = np.logical_and.reduce([np.broadcast_to(np.isfinite(x) & (x != 0), out.shape) for x in args])
+        return np.where(finite & (out == 0), np.nextafter(out, np.copysign(1, out).astype(out.dtype)), out)
 
     return run
 
@@ -415,14 +393,13 @@ def _truncates(instr: Instr, function: Program) -> bool:
     """True for a cast of floats to integers, which C leaves undefined for numbers out of range."""
     if instr.op is not Cast or not instr.attrs["dtype"].is_int:
         return False
-    given = function.type_of(instr.operands[0])
-    return getattr(given, "dtype", None) is None or given.dtype.is_float  # type: ignore[union-attr]
+    type_ = function.type_of(instr.operands[0])
+    return getattr(type_, "dtype", None) is None or type_.dtype.is_float  # type: ignore[union-attr]
 
 
 def _truncated(
-    evaluate: Callable[..., Any], x: Any, dtype: DType, moves: bool,
-    rng: np.random.Generator, ulps: int,
-) -> Any:  # fmt: skip
+    evaluate: Callable[..., Any], x: Any, dtype: DType, moves: bool, rng: np.random.Generator, ulps: int
+) -> Any:
     """A cast to integers that gives random integers for numbers out of range."""
     x = np.asarray(x)
     x = nudge(x, ulps, rng) if moves else x

@@ -25,9 +25,7 @@ def shared_pool() -> Pool:
     global _pool
     with _lock:
         if _pool is None:
-            limits = Limits(
-                knobs.worker_timeout, knobs.worker_memory, knobs.worker_nice, knobs.worker_idle
-            )
+            limits = Limits(knobs.worker_timeout, knobs.worker_memory, knobs.worker_nice, knobs.worker_idle)
             _pool = Pool(max(1, knobs.workers), knobs.worker_queue, limits)
         return _pool
 

@@ -15,11 +15,12 @@ from functools import partial
 
 from .... import __version__
 from ....dialect.errors import InternalError, ProfuseError
+from ....dialect.pipeline.options import PipelineOptions
 from ....lowering.cpu.pool_block import set_chunk_work
 from ....lowering.target import host_target
 from ....lowering.thread_pool import CHECKED
 from ..compiler import compile_graph
-from ..request import CompileRequest, keyed_pipeline
+from ..request import CompileRequest
 from . import faults, protocol
 from .frames import FrameError, frame, read_frame
 from .limits import alarm_after, settle, stand_back
@@ -102,7 +103,7 @@ def _take_streams() -> tuple[int, int]:
 
 def _warm() -> None:
     """Compile a small graph, because the first compile of a process takes many times longer."""
-    compile_graph(CompileRequest(_SMALL, keyed_pipeline(1, 128, 128), host_target()))
+    compile_graph(CompileRequest(_SMALL, PipelineOptions().keyed(), host_target()))
 
 
 def _wait_for(requests: int, parent: int) -> bool:

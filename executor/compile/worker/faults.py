@@ -37,9 +37,9 @@ def _hang() -> None:
 
 
 def _hog() -> None:
-    kept = []
+    blocks = []
     while True:
-        kept.append(bytearray(b"\1") * (16 << 20))
+        blocks.append(bytearray(b"\1") * (16 << 20))
         time.sleep(0.005)
 
 

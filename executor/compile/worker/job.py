@@ -60,10 +60,10 @@ class Outcome:
             return replace(result, seconds={QUEUE: now - asked})
         starting = min(self.started[1], self.begun) - max(self.started[0], asked)
         starting = max(0.0, starting)
-        made = replace(result, seconds=dict(result.seconds))
-        add(made, WORKER, starting)
-        add(made, QUEUE, self.begun - asked - starting + now - self.ended)
-        return made
+        copy = replace(result, seconds=dict(result.seconds))
+        add(copy, WORKER, starting)
+        add(copy, QUEUE, self.begun - asked - starting + now - self.ended)
+        return copy
 
 
 OnDone = Callable[["Ticket"], "bool | None"]  # returns False to be called again later

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .... import __version__
 from ....dialect.errors import InternalError, ProfuseError, WorkerError
-from ....dialect.pipeline.replay import replay_line
+from ....dialect.pipeline.replay_line import replay_line
 from ....dialect.reasons import Kind, Reason
 from ...settings.events import log
 from ...settings.fork_gate import fork_allowed, no_fork
@@ -35,9 +35,7 @@ class Lane:
         self.pool, self.warm = pool, warm
         self.process: Process | None = None
         self.started = 0.0, 0.0  # the times between which the latest worker started
-        self.thread = threading.Thread(
-            target=self._serve, name=f"profuse-compile-{number}", daemon=True
-        )
+        self.thread = threading.Thread(target=self._serve, name=f"profuse-compile-{number}", daemon=True)
         self.thread.start()
 
     def compile(self, request: CompileRequest) -> CompileResult | None:
@@ -48,10 +46,10 @@ class Lane:
         worker died and no such function is known.
         """
         begun = time.perf_counter()
-        asked, pinned, undelivered = portable(request), dict(request.pinned), 0
+        base_request, pinned, undelivered = portable(request), dict(request.pinned), 0
         while (process := self._ready()) is not None:
             asking = time.perf_counter()
-            payload = protocol.encode_request(replace(asked, pinned=tuple(pinned.items())))
+            payload = protocol.encode_request(replace(base_request, pinned=tuple(pinned.items())))
             try:
                 reply = self._ask(process, payload)
             except Lost as lost:
@@ -60,9 +58,9 @@ class Lane:
                 self._note_lost(lost, request.name)
                 undelivered += not lost.delivered
                 if lost.group and lost.group not in pinned and len(pinned) < _PINNED:
-                    pinned[lost.group] = _why_pinned(asked, lost)
+                    pinned[lost.group] = _why_pinned(base_request, lost)
                 elif lost.delivered or undelivered >= _DELIVERIES:
-                    raise _lost_with(asked, lost.reason) from None
+                    raise _lost_with(base_request, lost.reason) from None
             else:
                 self._look_after(process, reply)
                 if isinstance(reply, ProfuseError):
@@ -136,7 +134,7 @@ class Lane:
         try:
             with fork_allowed():
                 answer = process.ask(payload)
-            while isinstance(reply := protocol.decode_reply(answer), protocol.Group):
+            while isinstance(reply := protocol.decode_reply(answer), protocol.StartedGroup):
                 process.group, process.checking = str(reply), reply.checking
                 with fork_allowed():
                     answer = process.more()

@@ -39,9 +39,9 @@ def stand_back(nice: int) -> None:
     with suppress(OSError):
         os.nice(nice)
     with suppress(OSError, ValueError):
-        wanted = os.getpriority(os.PRIO_PROCESS, 0)
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
         for thread in os.listdir("/proc/self/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), wanted)
+            os.setpriority(os.PRIO_PROCESS, int(thread), priority)
 
 
 def _limit(what: int, soft: int) -> None:

@@ -129,11 +129,11 @@ class Pool:
         A request that no worker can compile is compiled on the calling thread. Adds to
         ``counters``. Raises what `compile_graph` raises, and WorkerError if the worker was lost.
         """
-        asked = time.perf_counter()
+        start = time.perf_counter()
         outcome = self._waited_for(request)
         if counters is not None:
             counters.add(outcome.counted)
-        return outcome.result_since(asked)
+        return outcome.result_since(start)
 
     def _waited_for(self, request: CompileRequest) -> Outcome:
         while True:
@@ -301,9 +301,9 @@ class Pool:
             why = local
             if not why:
                 assert lane is not None
-                found = lane.compile(request)
-                if found is not None:
-                    return found
+                result = lane.compile(request)
+                if result is not None:
+                    return result
                 if self.closed:
                     raise Dropped("the process is ending")
                 why = self.unusable

@@ -12,7 +12,7 @@ from ..user_extensions import users_own
 
 
 def why_local(request: CompileRequest) -> str:
-    """Why only this process can compile a request; "" = a worker can.
+    """The reason why only this process can compile a request; "" = a worker can.
 
     A worker does not import the user's modules, so it lacks extensions that are registered here.
     """
@@ -24,7 +24,7 @@ def why_local(request: CompileRequest) -> str:
 
 
 def why_no_workers() -> str:
-    """Why this process cannot have workers at all; "" = it can."""
+    """The reason why this process cannot have workers at all; "" = it can."""
     if not sys.executable:
         return "sys.executable does not say which Python to start"
     if getattr(sys, "frozen", False):

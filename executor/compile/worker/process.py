@@ -53,9 +53,7 @@ class Lost(Exception):
         checking: True if the worker was running that function's kernel to check it.
     """
 
-    def __init__(
-        self, reason: str, *, delivered: bool = True, group: str = "", checking: bool = False
-    ) -> None:
+    def __init__(self, reason: str, *, delivered: bool = True, group: str = "", checking: bool = False) -> None:
         self.reason, self.delivered, self.group = reason, delivered, group
         self.checking = checking
         super().__init__(reason)
@@ -88,9 +86,14 @@ class Process:
                 self._said = opened.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
                 with interrupts_held_back():
                     self._process = subprocess.Popen(
-                        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                        stderr=self._said, bufsize=0, env=_environment(), cwd="/",
-                    )  # fmt: skip
+                        command,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=self._said,
+                        bufsize=0,
+                        env=_environment(),
+                        cwd="/",
+                    )
             except (OSError, ValueError) as error:
                 raise Lost(f"cannot start {sys.executable}: {error}", delivered=False) from None
             opened.pop_all()
@@ -195,22 +198,22 @@ class Process:
 
         ``seconds``: the time limit, for the error message; the deadline is `_deadline`.
         """
-        left = memoryview(data)
+        remaining = memoryview(data)
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
-        if left:
+        if remaining:
             poll.register(self._in, select.POLLOUT)
         while True:
             for fd, event in poll.poll(_POLL_MS):
                 if fd == self._out.fileno():
-                    payload = self._receive(not left)
+                    payload = self._receive(not remaining)
                     if payload is not None:
                         return payload
                 elif event & select.POLLERR:
                     raise self._end("", delivered=False)
                 else:
-                    left = self._send(left)
-                    if not left:
+                    remaining = self._send(remaining)
+                    if not remaining:
                         poll.unregister(self._in)
             if time.monotonic() > self._deadline:
                 raise self._end(f"took more than {seconds:g} seconds")

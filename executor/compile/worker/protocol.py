@@ -31,7 +31,7 @@ class WireError(Exception):
     """Bytes are not a message of this protocol."""
 
 
-class Group(str):
+class StartedGroup(str):
     """The name of a fusion function that a worker has begun to compile or to check.
 
     ``checking``: True if the function is compiled and its kernel is about to run for the check.
@@ -89,19 +89,19 @@ def decode_request(payload: bytes) -> CompileRequest:
     return _decoded(payload, {"compile": read})
 
 
-def decode_reply(payload: bytes) -> CompileResult | ProfuseError | Group:
+def decode_reply(payload: bytes) -> CompileResult | ProfuseError | StartedGroup:
     """The result, the error to raise, or the group in a reply. Raises WireError."""
-    read: dict[str, _Reader[CompileResult | ProfuseError | Group]]
-    read = {
+    readers: dict[str, _Reader[CompileResult | ProfuseError | StartedGroup]]
+    readers = {
         "group": lambda data, sections: _group(data),
         "result": lambda data, sections: from_sections(sections),
         "error": _error,
     }
-    return _decoded(payload, read)
+    return _decoded(payload, readers)
 
 
-def _group(data: dict[str, Any]) -> Group:
-    group = Group(data["name"])
+def _group(data: dict[str, Any]) -> StartedGroup:
+    group = StartedGroup(data["name"])
     group.checking = bool(data["checking"])
     return group
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dialect.errors import ArgumentError, DeviceError, DTypeError, ProfuseError
-from ....dialect.importers.numpy.tracing.leaves import register_leaf_type
 from ....dialect.ir.device import DeviceTensor, index_of
 from ....dialect.ir.dtypes import dtype_of
+from ....dialect.trees.leaves import register_leaf_type
+from ...exchange.dlpack import row_major
 from ..active_call import current_call
 from ..nvidia.driver_api import DriverError
-from .dlpack import row_major
-from .libraries import Library, Place, library_of
+from .libraries import DeviceMemory, Library, library_of
 
 if TYPE_CHECKING:
     from ..call import DeviceCall
@@ -34,14 +34,18 @@ class DeviceArray(DeviceTensor):
         host: the elements on the host, if they have been copied or computed there; else None.
     """
 
-    __slots__ = (
-        "_dense", "_kept", "_pointer", "host", "library", "owner", "requires_grad", "stream",
-    )  # fmt: skip
+    __slots__ = ("_dense", "_kept", "_pointer", "host", "library", "owner", "requires_grad", "stream")
 
     def __init__(
-        self, device: str, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...],
-        library: Library, owner: Any = None, pointer: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        device: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...],
+        library: Library,
+        owner: Any = None,
+        pointer: int | None = None,
+    ) -> None:
         self.device, self.shape, self.dtype, self.strides = device, shape, dtype, strides
         self.library, self.owner, self._pointer = library, owner, pointer
         self.stream: int | None = None
@@ -51,45 +55,40 @@ class DeviceArray(DeviceTensor):
         self._dense: bool | None = None
 
     @classmethod
-    def of_place(cls, place: Place, library: Library) -> DeviceArray:
+    def of_place(cls, place: DeviceMemory, library: Library) -> DeviceArray:
         """An array of a library, described by its place."""
-        made = cls(
-            f"cuda:{place.device}", place.shape, place.dtype, place.strides, library,
-            place.holder, place.pointer,
-        )  # fmt: skip
-        made.stream, made.requires_grad = place.stream, place.requires_grad
-        return made
+        array = cls(
+            f"cuda:{place.device}", place.shape, place.dtype, place.strides, library, place.holder, place.pointer
+        )
+        array.stream, array.requires_grad = place.stream, place.requires_grad
+        return array
 
     @classmethod
-    def of_host(
-        cls, array: np.ndarray, device: str, library: Library, *, written: bool = False
-    ) -> DeviceArray:
+    def of_host(cls, array: np.ndarray, device: str, library: Library, *, written: bool = False) -> DeviceArray:
         """An array of a device whose elements are on the host so far; contiguous on the device.
 
         ``written``: True = the host elements may change, so no copy of them on the device is kept.
         """
         strides = row_major(array.shape, array.dtype.itemsize)
-        made = cls(device, array.shape, array.dtype, strides, library)
-        made.host, made._kept, made._dense = array, not written, True
-        return made
+        result = cls(device, array.shape, array.dtype, strides, library)
+        result.host, result._kept, result._dense = array, not written, True
+        return result
 
     @classmethod
-    def new(
-        cls, index: int, shape: tuple[int, ...], dtype: np.dtype, library: Library, stream: int
-    ) -> DeviceArray:
+    def new(cls, index: int, shape: tuple[int, ...], dtype: np.dtype, library: Library, stream: int) -> DeviceArray:
         """A new contiguous, uninitialised array of a library."""
         owner, pointer = library.empty(index, shape, dtype, stream)
         strides = row_major(shape, dtype.itemsize)
-        made = cls(f"cuda:{index}", shape, dtype, strides, library, owner, pointer)
-        made._dense = True
-        return made
+        array = cls(f"cuda:{index}", shape, dtype, strides, library, owner, pointer)
+        array._dense = True
+        return array
 
     @property
     def is_contiguous(self) -> bool:
-        found = self._dense
-        if found is None:
-            found = self._dense = DeviceTensor.is_contiguous.fget(self)  # type: ignore[attr-defined]
-        return found
+        dense = self._dense
+        if dense is None:
+            dense = self._dense = DeviceTensor.is_contiguous.fget(self)  # type: ignore[attr-defined]
+        return dense
 
     @property
     def address(self) -> int | None:
@@ -133,13 +132,11 @@ class DeviceArray(DeviceTensor):
         """The truth of the only element, after waiting for it."""
         return bool(self.on_host(current_call()))
 
-    def place(self) -> Place:
+    def place(self) -> DeviceMemory:
         """The description of the memory on the device, which must exist."""
         assert self._pointer is not None
         index = index_of(self.device)
-        return Place(
-            index, self._pointer, self.shape, self.strides, self.dtype, self.stream, self.owner
-        )
+        return DeviceMemory(index, self._pointer, self.shape, self.strides, self.dtype, self.stream, self.owner)
 
 
 def as_leaf(array: Any) -> DeviceArray | None:

@@ -1,7 +1,5 @@
-"""DLPack's exchange of tensors by C functions, for emitted code.
+"""Device arrays in emitted code, by the C functions of their libraries (`exchange.c_functions`).
 
-A library that supports it publishes the addresses of C functions that describe an array without a
-capsule, and that tell the library's current stream (dlpack.h, version 1.3: ``DLPackExchangeAPI``).
 Before emitted code relies on descriptions, `verify` compares some with what Python reports.
 """
 
@@ -14,31 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dialect.dataclass import dataclass
-from ....dialect.ir.device import index_of
-from ...memory.placement import Refused
+from ...exchange.c_functions import Reader, api_of
+from ...exchange.dlpack import DLTensor, data_type
+from ...memory.offsets import Refused
 from ..nvidia.driver_api import DriverError
-from .dlpack import CUDA, Device, Tensor, data_type, pointer_of
 
 if TYPE_CHECKING:
     from .libraries import Library
 
-_ATTRIBUTE, _NAME = "__dlpack_c_exchange_api__", b"dlpack_exchange_api"
-_MAJOR = 1
-
-
-class _Api(ctypes.Structure):
-    """``DLPackExchangeAPI`` of dlpack.h, with the functions as addresses."""
-
-    _fields_ = [
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p), ("from_object", ctypes.c_void_p),
-        ("to_object", ctypes.c_void_p), ("describe", ctypes.c_void_p), ("stream", ctypes.c_void_p),
-    ]  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
-class Exchange:
-    """How emitted code reads and makes arrays of a library.
+class Exchange(Reader):
+    """The way in which emitted code reads and makes arrays of a library.
 
     Attributes:
         kind: exact type of the arrays.
@@ -67,36 +52,14 @@ def functions_of(kind: type) -> tuple[int, int]:
 
     Raises Refused if the library has none, or has another major version of them.
     """
-    capsule = getattr(kind, _ATTRIBUTE, None)
-    if capsule is None:
-        raise Refused(f"{kind.__module__} has no {_ATTRIBUTE}")
-    try:
-        found = _Api.from_address(pointer_of(capsule, _NAME))
-    except (TypeError, ValueError) as error:
-        raise Refused(f"{_ATTRIBUTE} of {kind.__module__} cannot be read: {error}") from None
-    if found.major != _MAJOR:
-        raise Refused(
-            f"{_ATTRIBUTE} of {kind.__module__} is of version {found.major}, not {_MAJOR}"
-        )
-    if not found.describe or not found.stream:
-        raise Refused(f"{_ATTRIBUTE} of {kind.__module__} lacks functions")
-    return found.describe, found.stream
-
-
-def type_word(dtype: np.dtype) -> int:
-    """The 32 bits with which a ``DLTensor`` describes a dtype."""
-    return int.from_bytes(bytes(data_type(dtype)), "little")
-
-
-def device_word(device: str) -> int:
-    """The 64 bits with which a ``DLTensor`` describes a device."""
-    return int.from_bytes(bytes(Device(CUDA, index_of(device))), "little")
+    api = api_of(kind)
+    if not api.describe or not api.stream:
+        raise Refused(f"the C exchange of {kind.__module__} lacks functions")
+    return api.describe, api.stream
 
 
 _describe_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
-_SAMPLES = (
-    ((2, 3), (3, 1)), ((2, 3), (1, 2)), ((4,), (2,)), ((), ()), ((1, 5), (5, 1)),
-)  # fmt: skip
+_SAMPLES = (((2, 3), (3, 1)), ((2, 3), (1, 2)), ((4,), (2,)), ((), ()), ((1, 5), (5, 1)))
 
 
 def verify(exchange: Exchange, library: Library, index: int) -> None:
@@ -109,7 +72,7 @@ def verify(exchange: Exchange, library: Library, index: int) -> None:
         more = dict(zip(exchange.keywords, exchange.made_of(dtype, index), strict=True))
         for shape, strides in _SAMPLES:
             array = exchange.empty(shape, strides, **more)
-            tensor = Tensor()
+            tensor = DLTensor()
             try:
                 failed = describe(array, ctypes.addressof(tensor))
             except Exception as error:  # whatever the library raises
@@ -119,13 +82,16 @@ def verify(exchange: Exchange, library: Library, index: int) -> None:
             place = library.place(array)
             if place is None:
                 raise DriverError(f"{library.name} makes no array on the device", "library")
-            given = place.device, place.pointer, place.shape, place.strides, place.dtype
+            in_python = place.device, place.pointer, place.shape, place.strides, place.dtype
             steps = [s * dtype.itemsize for s in tensor.strides[: tensor.ndim]]
-            found = (
-                tensor.device.index, (tensor.data or 0) + tensor.byte_offset,
-                tuple(tensor.shape[: tensor.ndim]), tuple(steps), dtype,
-            )  # fmt: skip
+            in_c = (
+                tensor.device.index,
+                (tensor.data or 0) + tensor.byte_offset,
+                tuple(tensor.shape[: tensor.ndim]),
+                tuple(steps),
+                dtype,
+            )
             expected = data_type(dtype)
             words = tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes
-            if found != given or words != (expected.code, expected.bits, expected.lanes):
+            if in_c != in_python or words != (expected.code, expected.bits, expected.lanes):
                 raise Refused(f"{library.name} describes an array in C otherwise than in Python")

@@ -20,14 +20,14 @@ from ....dialect.errors import ArgumentError
 from ....dialect.ir.device import index_of
 from ....dialect.ir.dtypes import BF16
 from ....dialect.ir.gradient_mode import requires_grad
-from ...memory.placement import Refused
+from ...exchange.dlpack import CUDA, Loan, read, row_major
+from ...memory.offsets import Refused
 from ..nvidia.driver import driver
 from ..nvidia.driver_api import LEGACY_STREAM, DriverError
-from .dlpack import CUDA, Loan, read, row_major
 from .dlpack_exchange import Exchange, functions_of, verify
 
 
-class Place(NamedTuple):
+class DeviceMemory(NamedTuple):
     """The memory of an array on a device.
 
     Attributes:
@@ -90,7 +90,7 @@ class Library:
     def __init__(self, name: str, namespace: Any = None) -> None:
         self.name, self.namespace = name, namespace
 
-    def place(self, array: Any) -> Place | None:
+    def place(self, array: Any) -> DeviceMemory | None:
         """The place of an array of the library; None if it is not on a CUDA device.
 
         Raises ValueError for a DLPack type without a dtype, DriverError if the driver fails, and
@@ -103,19 +103,17 @@ class Library:
             return None
         capsule = array.__dlpack__(stream=LEGACY_STREAM)
         index, pointer, shape, strides, dtype = read(capsule)
-        return Place(index, pointer, shape, strides, dtype, None, (array, capsule))
+        return DeviceMemory(index, pointer, shape, strides, dtype, None, (array, capsule))
 
     def exchange(self) -> Exchange:
-        """How emitted code reads and makes arrays; raises Refused if only Python can."""
+        """The way in which emitted code reads and makes arrays; raises Refused if only Python can."""
         raise Refused(f"arrays of {self.name} are read by Python")
 
     def stream(self, index: int) -> int:
         """The caller's current stream on a device."""
         return LEGACY_STREAM
 
-    def empty(
-        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
-    ) -> tuple[Any, int]:
+    def empty(self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> tuple[Any, int]:
         """A new contiguous, uninitialised array (or its memory), and the address of the memory."""
         nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         memory = OwnMemory(index, nbytes, stream)
@@ -139,7 +137,7 @@ class Library:
 
         return self.namespace.from_dlpack(Loan(index, pointer, shape, dtype, owner, ready))
 
-    def to_host(self, place: Place, stream: int) -> np.ndarray:
+    def to_host(self, place: DeviceMemory, stream: int) -> np.ndarray:
         """Copy an array to host memory, and wait for the copy."""
         lowest, nbytes = _extent(place)
         raw = np.empty(nbytes, np.uint8)
@@ -160,16 +158,16 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
-def _of_interface(interface: dict[str, Any], array: Any) -> Place:
+def _of_interface(interface: dict[str, Any], array: Any) -> DeviceMemory:
     dtype = _dtype(interface["typestr"])
     shape = tuple(interface["shape"])
     strides = interface.get("strides") or row_major(shape, dtype.itemsize)
     pointer, stream = interface["data"][0], interface.get("stream")
     index = driver().device_of(pointer) if pointer else 0
-    return Place(index, pointer, shape, tuple(strides), dtype, stream, array)
+    return DeviceMemory(index, pointer, shape, tuple(strides), dtype, stream, array)
 
 
-def _extent(place: Place) -> tuple[int, int]:
+def _extent(place: DeviceMemory) -> tuple[int, int]:
     """The memory that an array spans: bytes before its first element, and bytes in all."""
     if 0 in place.shape:
         return 0, 0
@@ -184,15 +182,11 @@ class NumPy(Library):
     def __init__(self) -> None:
         super().__init__("numpy")
 
-    def result(
-        self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int
-    ) -> np.ndarray:
+    def result(self, owner: Any, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> np.ndarray:
         """The result, copied to the host; a NumPy scalar for rank 0."""
-        place = Place(
-            owner.index, owner.pointer, shape, row_major(shape, dtype.itemsize), dtype, None, owner
-        )
-        found = self.to_host(place, stream)
-        return found if shape else found[()]
+        place = DeviceMemory(owner.index, owner.pointer, shape, row_major(shape, dtype.itemsize), dtype, None, owner)
+        array = self.to_host(place, stream)
+        return array if shape else array[()]
 
 
 class Pooled(Library):
@@ -221,21 +215,19 @@ class CuPy(Pooled):
         with self.namespace.cuda.Device(index):
             return self.namespace.cuda.get_current_stream().ptr or LEGACY_STREAM
 
-    def empty(
-        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
-    ) -> tuple[Any, int]:
+    def empty(self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> tuple[Any, int]:
         with self.namespace.cuda.Device(index), _errors(self.name):
-            made = self.namespace.empty(shape, dtype)
-        return made, made.data.ptr
+            owner = self.namespace.empty(shape, dtype)
+        return owner, owner.data.ptr
 
-    def to_host(self, place: Place, stream: int) -> np.ndarray:
+    def to_host(self, place: DeviceMemory, stream: int) -> np.ndarray:
         with _errors(self.name):
             return self.namespace.asnumpy(place.holder)
 
     def from_host(self, array: np.ndarray, index: int, stream: int) -> tuple[Any, int]:
         with self.namespace.cuda.Device(index), _errors(self.name):
-            made = self.namespace.asarray(np.asarray(array, order="C"))
-        return made, made.data.ptr
+            owner = self.namespace.asarray(np.asarray(array, order="C"))
+        return owner, owner.data.ptr
 
 
 class Torch(Pooled):
@@ -246,14 +238,13 @@ class Torch(Pooled):
         self._dtypes: dict[Any, np.dtype] = {}
         self._named: dict[np.dtype, Any] = {}
 
-    def place(self, array: Any) -> Place | None:
+    def place(self, array: Any) -> DeviceMemory | None:
         if not array.is_cuda:
             return None
         flag = array.requires_grad
         if requires_grad(array):
             raise ArgumentError(
-                "a tensor that requires gradients was passed: there are none to give",
-                hint="pass x.detach()",
+                "a tensor that requires gradients was passed: there are none to give", hint="pass x.detach()"
             )
         if flag:
             array = array.detach()  # torch refuses to export such tensors
@@ -263,28 +254,31 @@ class Torch(Pooled):
         strides = tuple(s * dtype.itemsize for s in array.stride())
         index = array.device.index
         shape = tuple(array.shape)
-        return Place(index, array.data_ptr(), shape, strides, dtype, None, array, flag)
+        return DeviceMemory(index, array.data_ptr(), shape, strides, dtype, None, array, flag)
 
     def exchange(self) -> Exchange:
         kind = self.namespace.Tensor
         describe, stream = functions_of(kind)
         return Exchange(
-            kind, describe, stream, self.namespace.empty_strided, ("dtype", "device"),
+            kind,
+            describe,
+            stream,
+            self.namespace.empty_strided,
+            ("dtype", "device"),
             lambda dtype, index: (self._torch(dtype), self.namespace.device(f"cuda:{index}")),
-            false=("requires_grad",), negative=("is_neg",),
-        )  # fmt: skip
+            false=("requires_grad",),
+            negative=("is_neg",),
+        )
 
     def stream(self, index: int) -> int:
         return self.namespace.cuda.current_stream(index).cuda_stream or LEGACY_STREAM
 
-    def empty(
-        self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int
-    ) -> tuple[Any, int]:
+    def empty(self, index: int, shape: tuple[int, ...], dtype: np.dtype, stream: int) -> tuple[Any, int]:
         with _errors(self.name):
-            made = self.namespace.empty(shape, dtype=self._torch(dtype), device=f"cuda:{index}")
-        return made, made.data_ptr()
+            owner = self.namespace.empty(shape, dtype=self._torch(dtype), device=f"cuda:{index}")
+        return owner, owner.data_ptr()
 
-    def to_host(self, place: Place, stream: int) -> np.ndarray:
+    def to_host(self, place: DeviceMemory, stream: int) -> np.ndarray:
         with _errors(self.name):
             if place.dtype == BF16.numpy:
                 bits = place.holder.view(self.namespace.int16)
@@ -295,25 +289,25 @@ class Torch(Pooled):
         dense = np.array(array, order="C")  # torch wants memory that may be written
         is_bfloat = dense.dtype == BF16.numpy
         with _errors(self.name):
-            made = self.namespace.from_numpy(dense.view(np.int16) if is_bfloat else dense)
-            made = made.to(f"cuda:{index}")
-        made = made.view(self.namespace.bfloat16) if is_bfloat else made
-        return made, made.data_ptr()
+            owner = self.namespace.from_numpy(dense.view(np.int16) if is_bfloat else dense)
+            owner = owner.to(f"cuda:{index}")
+        owner = owner.view(self.namespace.bfloat16) if is_bfloat else owner
+        return owner, owner.data_ptr()
 
     def _numpy(self, dtype: Any) -> np.dtype:
-        found = self._dtypes.get(dtype)
-        if found is None:
+        numpy_dtype = self._dtypes.get(dtype)
+        if numpy_dtype is None:
             name = str(dtype).removeprefix("torch.")
-            found = BF16.numpy if name == "bfloat16" else np.dtype(name)
-            self._dtypes[dtype] = found
-        return found
+            numpy_dtype = BF16.numpy if name == "bfloat16" else np.dtype(name)
+            self._dtypes[dtype] = numpy_dtype
+        return numpy_dtype
 
     def _torch(self, dtype: np.dtype) -> Any:
-        found = self._named.get(dtype)
-        if found is None:
+        torch_dtype = self._named.get(dtype)
+        if torch_dtype is None:
             name = "bfloat16" if dtype == BF16.numpy else dtype.name
-            found = self._named[dtype] = getattr(self.namespace, name)
-        return found
+            torch_dtype = self._named[dtype] = getattr(self.namespace, name)
+        return torch_dtype
 
 
 _LOST = ("illegal memory access", "misaligned address", "launch failure", "device-side assert")
@@ -327,10 +321,11 @@ def _errors(name: str) -> Iterator[None]:
     except Exception as error:
         said = str(error).partition("\n")[0]
         raise DriverError(
-            f"{name} fails: {said}", "library",
+            f"{name} fails: {said}",
+            "library",
             sticky=any(words in str(error) for words in _LOST),
             transient="out of memory" in str(error).lower(),
-        ) from error  # fmt: skip
+        ) from error
 
 
 NUMPY = NumPy()
@@ -341,17 +336,17 @@ _SPECIAL = {"cupy": CuPy, "torch": Torch}
 def library_of(array: Any) -> Library | None:
     """The library of a device array; None for any other object."""
     root = type(array).__module__.partition(".")[0]
-    found = _known.get(root)
-    if found is None:
+    library = _known.get(root)
+    if library is None:
         if root in _SPECIAL:
-            found = _SPECIAL[root]()
+            library = _SPECIAL[root]()
         elif hasattr(array, "__cuda_array_interface__") or _is_dlpack(array):
             own = getattr(array, "__array_namespace__", None)
-            found = Library(root, own() if own else sys.modules.get(root))
+            library = Library(root, own() if own else sys.modules.get(root))
         else:
             return None
-        _known[root] = found
-    return found
+        _known[root] = library
+    return library
 
 
 def exchanges(device: str) -> tuple[list[Exchange], list[str]]:
@@ -360,23 +355,23 @@ def exchanges(device: str) -> tuple[list[Exchange], list[str]]:
     If a library cannot make arrays on the device to verify its exchange, there are no exchanges,
     and that is the only reason.
     """
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     reasons: list[str] = []
     for library in tuple(_known.values()):
         try:
-            found.append(_verified(library, index_of(device)))
+            exchanges.append(_verified(library, index_of(device)))
         except Refused as reason:
             reasons.append(str(reason))
         except DriverError as error:
             return [], [error.what]
-    return found, reasons
+    return exchanges, reasons
 
 
 @functools.cache
 def _verified(library: Library, device: int) -> Exchange:
-    made = library.exchange()
-    verify(made, library, device)
-    return made
+    exchange = library.exchange()
+    verify(exchange, library, device)
+    return exchange
 
 
 def _is_dlpack(array: Any) -> bool:

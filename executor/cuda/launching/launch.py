@@ -15,17 +15,17 @@ from ....dialect.ir.device import index_of
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import evaluate
-from ....lowering.gpu.abi import Launch, LibraryProduct, stride_name
 from ....lowering.gpu.artifact import GpuArtifact
-from ...memory.placement import Refused
+from ....lowering.gpu.launch_plan import Launch, LibraryProduct, stride_name
+from ...memory.offsets import Refused
 from ..active_call import current_call
 from ..call import DeviceCall
 from ..exchange.arrays import DeviceArray
 from ..nvidia.driver import driver, module_of
-from ..nvidia.driver_api import DriverError, Node
+from ..nvidia.driver_api import DriverError, LaunchNode
 from .argument_block import ArgumentBlock, float_bits
-from .launches import DeviceKernel
-from .products import SizedProduct, sized_product
+from .device_plans import DeviceKernel
+from .library_products import SizedProduct, sized_product
 
 _MOST_SIZES = 64  # sets of sizes whose launches are kept per kernel
 
@@ -53,7 +53,7 @@ class _Prepared:
 
 
 @dataclass
-class _Sized:
+class _SizedLaunch:
     """A launch plan for certain sizes.
 
     Attributes:
@@ -84,13 +84,8 @@ class GroupRunner:
         # Per input: the dtype if it is a Python number, None if it is a tensor.
         self._numbers = [s.dtype if s.kind == "scalar" else None for s in self._abi.inputs]
         self._functions: dict[str, Any] = {}
-        self._sized: OrderedDict[tuple, _Sized] = OrderedDict()
-        self._tested = sorted(
-            {
-                (int(c.subject), c.number)
-                for c in artifact.plan.conditions() if c.kind == "aligned"
-            }
-        )  # fmt: skip
+        self._sized: OrderedDict[tuple, _SizedLaunch] = OrderedDict()
+        self._tested = sorted({(int(c.subject), c.number) for c in artifact.plan.conditions() if c.kind == "aligned"})
 
     def native(self) -> DeviceKernel:
         """The description with which emitted code launches the group.
@@ -124,21 +119,18 @@ class GroupRunner:
         ]
         sized = self._for_sizes(arrays, inputs)
         outputs = [call.empty(self.index, shape, dtype) for shape, dtype in sized.outputs]
-        pointers = {
-            "input": inputs, "output": [o.pointer(call) for o in outputs], "workspace": [0],
-        }  # fmt: skip
-        held: list[Any] = [*arrays, *outputs]
+        pointers = {"input": inputs, "output": [o.pointer(call) for o in outputs], "workspace": [0]}
+        owners: list[Any] = [*arrays, *outputs]
         if sized.workspace:
             space = call.empty(self.index, (sized.workspace,), np.dtype(np.uint8))
             pointers["workspace"] = [space.pointer(call)]
-            held.append(space)
-        call.keep(held)
+            owners.append(space)
+        call.keep(owners)
         for step in sized.steps:
             if isinstance(step, _Prepared):
                 call.launch(self.index, _node(step, pointers))
             elif step is not None:
-                places = (pointers[kind][0 if kind == "workspace" else what]
-                          for kind, what, *_ in step.operands)  # fmt: skip
+                places = (pointers[kind][0 if kind == "workspace" else what] for kind, what, *_ in step.operands)
                 call.product(self.index, step.at(*places))
         return self._results(outputs, args, call)
 
@@ -147,27 +139,27 @@ class GroupRunner:
         return DeviceArray.of_host(np.asarray(value), self.device, call.library)
 
     def _results(self, outputs: list[DeviceArray], args: tuple, call: DeviceCall) -> Any:
-        kept = []
+        results = []
         for output, spec in zip(outputs, self._abi.outputs, strict=True):
             if spec.kind != "violation":
-                kept.append(output)
+                results.append(output)
             elif output.on_host(call)[()]:
                 call.counters.voided_launches += 1
                 return self.interpreted(*args)
-        return kept[0] if len(kept) == 1 else tuple(kept)
+        return results[0] if len(results) == 1 else tuple(results)
 
     # --- sizes ------------------------------------------------------------------------------
 
-    def _for_sizes(self, arrays: list[Any], inputs: list[int]) -> _Sized:
+    def _for_sizes(self, arrays: list[Any], inputs: list[int]) -> _SizedLaunch:
         values = self._values(arrays)
         aligned = tuple(inputs[k] % number == 0 for k, number in self._tested)
         key = (*values.values(), *aligned)
-        found = self._sized.get(key)
-        if found is None:
-            found = self._sized[key] = self._prepare(values, aligned)
+        sized = self._sized.get(key)
+        if sized is None:
+            sized = self._sized[key] = self._prepare(values, aligned)
             while len(self._sized) > _MOST_SIZES:
                 self._sized.popitem(last=False)
-        return found
+        return sized
 
     def _values(self, arrays: list[Any]) -> dict[str, int]:
         """The values of size symbols and run-time strides (in elements) in this call."""
@@ -176,21 +168,15 @@ class GroupRunner:
             values[stride_name(k, axis)] = arrays[k].strides[axis] // arrays[k].itemsize
         return values
 
-    def _prepare(self, values: dict[str, int], aligned: tuple[bool, ...]) -> _Sized:
+    def _prepare(self, values: dict[str, int], aligned: tuple[bool, ...]) -> _SizedLaunch:
         def size(text: str) -> int:
             return evaluate(parse_dim(text), values)
 
         holds = dict(zip(self._tested, aligned, strict=True))
         chosen = self.artifact.plan.launches(values, lambda k, number: holds[k, number])
-        steps = [
-            self._launch(step, size) if isinstance(step, Launch) else sized_product(step, size)
-            for step in chosen
-        ]
-        outputs = [
-            (tuple(map(size, spec.dims)), dtype_named(spec.dtype).numpy)
-            for spec in self._abi.outputs
-        ]
-        return _Sized(steps, outputs, size(self._abi.workspace))
+        steps = [self._launch(step, size) if isinstance(step, Launch) else sized_product(step, size) for step in chosen]
+        outputs = [(tuple(map(size, spec.dims)), dtype_named(spec.dtype).numpy) for spec in self._abi.outputs]
+        return _SizedLaunch(steps, outputs, size(self._abi.workspace))
 
     def _launch(self, launch: Launch, size: Callable[[str], int]) -> _Prepared:
         constants = [0] * len(launch.arguments)
@@ -208,9 +194,8 @@ class GroupRunner:
         x, y, z = (int(n) for n in launch.grid)
         bx, by, bz = (int(n) for n in launch.block)
         return _Prepared(
-            self._function(launch.kernel), (x, y, z), (bx, by, bz), size(launch.shared), constants,
-            pointers,
-        )  # fmt: skip
+            self._function(launch.kernel), (x, y, z), (bx, by, bz), size(launch.shared), constants, pointers
+        )
 
     def _function(self, name: str) -> Any:
         if name not in self._functions:
@@ -229,24 +214,24 @@ class GroupRunner:
 
         @functools.lru_cache(maxsize=_MOST_SIZES)
         def sized(*values: int) -> SizedProduct | None:
-            known = dict(zip(names, values, strict=True))
-            return sized_product(product, lambda text: evaluate(parse_dim(text), known))
+            sizes = dict(zip(names, values, strict=True))
+            return sized_product(product, lambda text: evaluate(parse_dim(text), sizes))
 
         def start(stream: int, *numbers: int) -> None:
-            found = sized(*numbers[count:])
-            if found is not None:
-                driver().product(self.index, found.at(*numbers[:count]), stream)
+            call = sized(*numbers[count:])
+            if call is not None:
+                driver().product(self.index, call.at(*numbers[:count]), stream)
 
         return start
 
 
-def _node(step: _Prepared, pointers: dict[str, list[int]]) -> Node:
+def _node(step: _Prepared, pointers: dict[str, list[int]]) -> LaunchNode:
     """A prepared launch with the pointers of this call."""
     block = step.free.pop() if step.free else ArgumentBlock(step.constants)
     values = block.values
     for slot, kind, number, offset in step.pointers:
         values[slot] = pointers[kind][number] + offset
-    return Node(step.function, step.grid, step.block, step.shared, block, step.free)
+    return LaunchNode(step.function, step.grid, step.block, step.shared, block, step.free)
 
 
 def _scalar_bits(value: Any, dtype: str) -> int:

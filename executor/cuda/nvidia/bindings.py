@@ -11,20 +11,30 @@ from typing import Any
 import numpy as np
 
 from ...settings.knobs import knobs
-from ..launching.products import Gemm
 from .cublas import Cublas
 from .cublaslt import CublasLt
-from .driver_api import Direct, DriverError, Node, NoEpilogueError
+from .driver_api import Direct, DriverError, LaunchNode, NoEpilogueError
+from .gemm import Gemm
 
 # After these the context is lost (cuda.h: "This leaves the process in an inconsistent state").
 _STICKY = frozenset(
     f"CUDA_ERROR_{name}"
     for name in (
-        "ILLEGAL_ADDRESS", "LAUNCH_FAILED", "LAUNCH_TIMEOUT", "ASSERT", "HARDWARE_STACK_ERROR",
-        "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC",
-        "ECC_UNCORRECTABLE", "CONTEXT_IS_DESTROYED", "EXTERNAL_DEVICE", "UNKNOWN",
+        "ILLEGAL_ADDRESS",
+        "LAUNCH_FAILED",
+        "LAUNCH_TIMEOUT",
+        "ASSERT",
+        "HARDWARE_STACK_ERROR",
+        "ILLEGAL_INSTRUCTION",
+        "MISALIGNED_ADDRESS",
+        "INVALID_ADDRESS_SPACE",
+        "INVALID_PC",
+        "ECC_UNCORRECTABLE",
+        "CONTEXT_IS_DESTROYED",
+        "EXTERNAL_DEVICE",
+        "UNKNOWN",
     )
-)  # fmt: skip
+)
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _MOST_SHARED = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
 _SHARED = 48 << 10  # bytes of shared memory that a block may use by default
@@ -42,9 +52,7 @@ class BindingsDriver:
         try:
             from cuda.bindings import driver as api
         except ImportError as error:
-            raise DriverError(
-                f"cuda-bindings is missing: pip install profuse[cuda] ({error})"
-            ) from None
+            raise DriverError(f"cuda-bindings is missing: pip install profuse[cuda] ({error})") from None
         self._api = api
         self._contexts: dict[int, Any] = {}
         self._cublas: Cublas | None = None
@@ -68,9 +76,11 @@ class BindingsDriver:
         if status:
             name = getattr(status, "name", str(status))
             raise DriverError(
-                f"{function.__name__} fails with {name}", name, sticky=name in _STICKY,
+                f"{function.__name__} fails with {name}",
+                name,
+                sticky=name in _STICKY,
                 transient=name == "CUDA_ERROR_OUT_OF_MEMORY",
-            )  # fmt: skip
+            )
         return values[0] if len(values) == 1 else tuple(values) or None
 
     def _on(self, device: int, function: Any, *args: Any) -> Any:
@@ -122,13 +132,19 @@ class BindingsDriver:
     def function(self, module: Any, name: str) -> Any:
         return self._call(self._api.cuModuleGetFunction, module, name.encode())
 
-    def launch(self, device: int, node: Node, stream: int) -> None:
+    def launch(self, device: int, node: LaunchNode, stream: int) -> None:
         with self._current(device):
             self._allow_shared(node.function, node.shared)
             self._call(
-                self._api.cuLaunchKernel, node.function, *node.grid, *node.block, node.shared,
-                stream, node.arguments.address, 0,
-            )  # fmt: skip
+                self._api.cuLaunchKernel,
+                node.function,
+                *node.grid,
+                *node.block,
+                node.shared,
+                stream,
+                node.arguments.address,
+                0,
+            )
 
     def direct(self, device: int) -> Direct:
         context = int(self._on(device, self._api.cuCtxGetCurrent))
@@ -176,9 +192,7 @@ class BindingsDriver:
 
     def to_host(self, device: int, array: np.ndarray, pointer: int, stream: int) -> None:
         with self._current(device):
-            self._call(
-                self._api.cuMemcpyDtoHAsync, array.ctypes.data, pointer, array.nbytes, stream
-            )
+            self._call(self._api.cuMemcpyDtoHAsync, array.ctypes.data, pointer, array.nbytes, stream)
             self._call(self._api.cuStreamSynchronize, stream)
 
     def copy(self, device: int, target: int, source: int, nbytes: int, stream: int) -> None:
@@ -236,28 +250,22 @@ class BindingsDriver:
                 if space:  # on the stream, behind the product
                     self.free(device, space, stream)
 
-    def graph(self, device: int, nodes: Sequence[Node]) -> Any:
+    def graph(self, device: int, nodes: Sequence[LaunchNode]) -> Any:
         with self._current(device):
-            made = self._call(self._api.cuGraphCreate, 0)
+            graph = self._call(self._api.cuGraphCreate, 0)
             handles: list[Any] = []
             for node in nodes:
                 self._allow_shared(node.function, node.shared)
                 before = handles[-1:]
                 handles.append(
-                    self._call(
-                        self._api.cuGraphAddKernelNode, made, before, len(before),
-                        self._parameters(node),
-                    )
-                )  # fmt: skip
-            executable = self._call(self._api.cuGraphInstantiate, made, 0)
-            return executable, handles, made
+                    self._call(self._api.cuGraphAddKernelNode, graph, before, len(before), self._parameters(node))
+                )
+            executable = self._call(self._api.cuGraphInstantiate, graph, 0)
+            return executable, handles, graph
 
-    def update(self, graph: Any, index: int, node: Node) -> None:
+    def update(self, graph: Any, index: int, node: LaunchNode) -> None:
         executable, handles, _ = graph
-        self._call(
-            self._api.cuGraphExecKernelNodeSetParams, executable, handles[index],
-            self._parameters(node),
-        )  # fmt: skip
+        self._call(self._api.cuGraphExecKernelNodeSetParams, executable, handles[index], self._parameters(node))
 
     def replay(self, device: int, graph: Any, stream: int) -> None:
         self._on(device, self._api.cuGraphLaunch, graph[0], stream)
@@ -266,14 +274,14 @@ class BindingsDriver:
         self._call(self._api.cuGraphExecDestroy, graph[0])
         self._call(self._api.cuGraphDestroy, graph[2])
 
-    def _parameters(self, node: Node) -> Any:
-        made = self._api.CUDA_KERNEL_NODE_PARAMS()
-        made.func = node.function
-        made.gridDimX, made.gridDimY, made.gridDimZ = node.grid
-        made.blockDimX, made.blockDimY, made.blockDimZ = node.block
-        made.sharedMemBytes = node.shared
-        made.kernelParams = node.arguments.address
-        return made
+    def _parameters(self, node: LaunchNode) -> Any:
+        parameters = self._api.CUDA_KERNEL_NODE_PARAMS()
+        parameters.func = node.function
+        parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = node.grid
+        parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = node.block
+        parameters.sharedMemBytes = node.shared
+        parameters.kernelParams = node.arguments.address
+        return parameters
 
 
 class _Current:
@@ -293,8 +301,7 @@ class _Current:
             self._before = now
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._before is not None:
             self._driver._api.cuCtxSetCurrent(self._before)

@@ -7,8 +7,8 @@ import importlib.util
 import threading
 from pathlib import Path
 
-from ..launching.products import Gemm
 from .driver_api import DriverError
+from .gemm import Gemm
 
 # Values of cudaDataType and cublasComputeType_t; plain f32 stays f32, without TF32.
 TYPES = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}
@@ -38,24 +38,40 @@ class Cublas:
         int_, long_, pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
         check(
             self._library.cublasGemmStridedBatchedEx(
-                handle, int_(product.trans_a), int_(product.trans_b),
-                int_(product.m), int_(product.n), int_(product.k), ctypes.byref(alpha),
-                pointer(product.a), int_(type_), int_(product.lda), long_(product.stride_a),
-                pointer(product.b), int_(type_), int_(product.ldb), long_(product.stride_b),
+                handle,
+                int_(product.trans_a),
+                int_(product.trans_b),
+                int_(product.m),
+                int_(product.n),
+                int_(product.k),
+                ctypes.byref(alpha),
+                pointer(product.a),
+                int_(type_),
+                int_(product.lda),
+                long_(product.stride_a),
+                pointer(product.b),
+                int_(type_),
+                int_(product.ldb),
+                long_(product.stride_b),
                 ctypes.byref(beta),
-                pointer(product.c), int_(output), int_(product.ldc), long_(product.stride_c),
-                int_(product.batch), int_(COMPUTE[product.dtype]), int_(-1),
+                pointer(product.c),
+                int_(output),
+                int_(product.ldc),
+                long_(product.stride_c),
+                int_(product.batch),
+                int_(COMPUTE[product.dtype]),
+                int_(-1),
             )
-        )  # fmt: skip
+        )
 
     def _handle(self, device: int) -> ctypes.c_void_p:
         handles = self._local.__dict__.setdefault("handles", {})
         if device not in handles:
-            made = ctypes.c_void_p()
-            check(self._library.cublasCreate_v2(ctypes.byref(made)))
+            handle = ctypes.c_void_p()
+            check(self._library.cublasCreate_v2(ctypes.byref(handle)))
             # Without this mode, parts of long sums of halves might be added up in halves.
-            check(self._library.cublasSetMathMode(made, ctypes.c_int(_FULL_SUMS)))
-            handles[device] = made
+            check(self._library.cublasSetMathMode(handle, ctypes.c_int(_FULL_SUMS)))
+            handles[device] = handle
         return handles[device]
 
 
@@ -88,5 +104,5 @@ def load(stem: str) -> ctypes.CDLL:
 def _installed(name: str) -> list[str]:
     spec = importlib.util.find_spec("nvidia")
     roots = (spec.submodule_search_locations or ()) if spec else ()
-    found = [Path(root, f"cu{_MAJOR}", "lib", name) for root in roots]
-    return [str(path) for path in found if path.exists()]
+    paths = [Path(root, f"cu{_MAJOR}", "lib", name) for root in roots]
+    return [str(path) for path in paths if path.exists()]

@@ -16,9 +16,9 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from ....dialect.dataclass import dataclass
-from ..launching.products import ITEMSIZE, Gemm
 from .cublas import COMPUTE, TYPES, check, factor, load
 from .driver_api import DriverError, NoEpilogueError
+from .gemm import ITEMSIZE, Gemm
 
 # Values of cublasLt.h; there, the names begin with CUBLASLT_.
 MATRIX_LAYOUT_BATCH_COUNT = 5
@@ -49,9 +49,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cublasLtMatmulDescCreate": (_pointer, _int, _int),
     "cublasLtMatmulDescSetAttribute": _attribute,
     "cublasLtMatmulDescDestroy": (_pointer,),
-    "cublasLtMatrixLayoutCreate": (
-        _pointer, _int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64,
-    ),
+    "cublasLtMatrixLayoutCreate": (_pointer, _int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64),
     "cublasLtMatrixLayoutSetAttribute": _attribute,
     "cublasLtMatrixLayoutDestroy": (_pointer,),
     "cublasLtMatmulPreferenceCreate": (_pointer,),
@@ -59,16 +57,19 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cublasLtMatmulPreferenceDestroy": (_pointer,),
     "cublasLtMatmulAlgoGetHeuristic": (*(_pointer,) * 7, _int, _pointer, _pointer),
     "cublasLtMatmul": (*(_pointer,) * 14, _size, _pointer),
-}  # fmt: skip
+}
 
 
 class HeuristicResult(ctypes.Structure):
     """``cublasLtMatmulHeuristicResult_t``; the algorithm comes first."""
 
     _fields_ = [
-        ("algo", ctypes.c_uint64 * 8), ("workspaceSize", _size), ("state", _int),
-        ("wavesCount", ctypes.c_float), ("reserved", _int * 4),
-    ]  # fmt: skip
+        ("algo", ctypes.c_uint64 * 8),
+        ("workspaceSize", _size),
+        ("state", _int),
+        ("wavesCount", ctypes.c_float),
+        ("reserved", _int * 4),
+    ]
 
 
 class Described(NamedTuple):
@@ -82,8 +83,8 @@ class Described(NamedTuple):
 
 
 @dataclass(eq=False)
-class Plan:
-    """How to run products of certain sizes, dtypes, layouts and alignments on a device.
+class ProductPlan:
+    """The library's method for products of certain sizes, dtypes, layouts and alignments on a device.
 
     Attributes:
         handle: the library's handle for the device.
@@ -110,7 +111,7 @@ class CublasLt:
         self._lock = threading.Lock()
         self._handles: dict[int, ctypes.c_void_p] = {}
         # (device, shape, alignments) -> the plan, or the reason why there is none.
-        self._plans: OrderedDict[tuple, Plan | str] = OrderedDict()
+        self._plans: OrderedDict[tuple, ProductPlan | str] = OrderedDict()
         self._library: Any = None
         self._absent = ""
         try:
@@ -121,7 +122,7 @@ class CublasLt:
         for name, types in SIGNATURES.items():
             getattr(self._library, name).argtypes = types
 
-    def plan(self, device: int, product: Gemm) -> Plan:
+    def plan(self, device: int, product: Gemm) -> ProductPlan:
         """The plan of a product with a bias; the device's context must be current.
 
         Raises NoEpilogueError if the library is missing or does not support the product.
@@ -130,18 +131,18 @@ class CublasLt:
             raise NoEpilogueError(self._absent)
         key = (device, *product.shape, *alignments(product))
         with self._lock:
-            found = self._plans.get(key)
-            if found is None:
-                found = self._plans[key] = self._made(device, product)
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self._plans[key] = self._made(device, product)
                 while len(self._plans) > _MOST_PLANS:
                     self._plans.popitem(last=False)
             else:
                 self._plans.move_to_end(key)
-        if isinstance(found, str):
-            raise NoEpilogueError(found)
-        return found
+        if isinstance(plan, str):
+            raise NoEpilogueError(plan)
+        return plan
 
-    def start(self, plan: Plan, product: Gemm, workspace: int, stream: int) -> None:
+    def start(self, plan: ProductPlan, product: Gemm, workspace: int, stream: int) -> None:
         """Start a product by its plan.
 
         ``workspace``: address of ``plan.workspace`` bytes of device memory; 0 = none. Raises
@@ -152,27 +153,40 @@ class CublasLt:
         with plan.lock:
             self._set("MatmulDesc", operation, MATMUL_DESC_BIAS_POINTER, _pointer(product.bias))
             status = self._library.cublasLtMatmul(
-                plan.handle, operation, ctypes.byref(one), product.a, a, product.b, b,
-                ctypes.byref(zero), product.c, c, product.c, c, ctypes.byref(plan.result.algo),
-                workspace or None, plan.workspace, stream,
-            )  # fmt: skip
+                plan.handle,
+                operation,
+                ctypes.byref(one),
+                product.a,
+                a,
+                product.b,
+                b,
+                ctypes.byref(zero),
+                product.c,
+                c,
+                product.c,
+                c,
+                ctypes.byref(plan.result.algo),
+                workspace or None,
+                plan.workspace,
+                stream,
+            )
         if status in _REFUSED:
             raise NoEpilogueError(f"cuBLASLt refuses the product with status {status}")
         check(status, "cuBLASLt")
 
-    def describe(self, made: ExitStack, product: Gemm) -> Described:
-        """Descriptors of a product, which ``made`` destroys when it is closed; needs no device."""
+    def describe(self, stack: ExitStack, product: Gemm) -> Described:
+        """Descriptors of a product, which ``stack`` destroys when it is closed; needs no device."""
         p, compute = product, COMPUTE[product.dtype]
-        operation = self._created(made, "MatmulDesc", compute, _SCALE[compute])
+        operation = self._created(stack, "MatmulDesc", compute, _SCALE[compute])
         self._set("MatmulDesc", operation, MATMUL_DESC_TRANSA, _int(p.trans_a))
         self._set("MatmulDesc", operation, MATMUL_DESC_TRANSB, _int(p.trans_b))
         self._set("MatmulDesc", operation, MATMUL_DESC_EPILOGUE, ctypes.c_uint32(EPILOGUE_BIAS))
         # The heuristic reads the bias's alignment from its pointer.
         self._set("MatmulDesc", operation, MATMUL_DESC_BIAS_POINTER, _pointer(p.bias))
-        a = self._layout(made, p.dtype, p.m, p.k, p.trans_a, p.lda, p.stride_a, p.batch)
-        b = self._layout(made, p.dtype, p.k, p.n, p.trans_b, p.ldb, p.stride_b, p.batch)
-        c = self._layout(made, p.output, p.m, p.n, False, p.ldc, p.stride_c, p.batch)
-        preference = self._created(made, "MatmulPreference")
+        a = self._layout(stack, p.dtype, p.m, p.k, p.trans_a, p.lda, p.stride_a, p.batch)
+        b = self._layout(stack, p.dtype, p.k, p.n, p.trans_b, p.ldb, p.stride_b, p.batch)
+        c = self._layout(stack, p.output, p.m, p.n, False, p.ldc, p.stride_c, p.batch)
+        preference = self._created(stack, "MatmulPreference")
         of_a, of_b, of_c, _ = alignments(product)
         for attribute, value in (
             (MATMUL_PREF_MAX_WORKSPACE_BYTES, ctypes.c_uint64(_MOST_WORKSPACE)),
@@ -185,7 +199,7 @@ class CublasLt:
             self._set("MatmulPreference", preference, attribute, value)
         return Described(operation, a, b, c, preference)
 
-    def _made(self, device: int, product: Gemm) -> Plan | str:
+    def _made(self, device: int, product: Gemm) -> ProductPlan | str:
         """A plan, or the reason why the library has none.
 
         Raises NoEpilogueError if a later call may get a plan.
@@ -193,18 +207,18 @@ class CublasLt:
         if not product.k:
             return "cuBLASLt has no products of nothing"
         try:
-            with ExitStack() as made:
-                plan = self._planned(device, self.describe(made, product))
+            with ExitStack() as stack:
+                plan = self._planned(device, self.describe(stack, product))
                 # The descriptors live as long as the plan: a thread may still start a plan that is
                 # not in `_plans` any more.
-                weakref.finalize(plan, made.pop_all().close).atexit = False
+                weakref.finalize(plan, stack.pop_all().close).atexit = False
                 return plan
         except DriverError as error:
             if error.transient:
                 raise NoEpilogueError(error.what) from error
             return error.what
 
-    def _planned(self, device: int, described: Described) -> Plan:
+    def _planned(self, device: int, described: Described) -> ProductPlan:
         handle, result, count = self._handle(device), HeuristicResult(), _int()
         operation, a, b, c, preference = described
         status = self._library.cublasLtMatmulAlgoGetHeuristic(
@@ -213,22 +227,21 @@ class CublasLt:
         if status in _REFUSED or (not status and not count.value):
             raise DriverError("cuBLASLt has no algorithm for it", "epilogue")
         check(status or result.state, "cuBLASLt")
-        return Plan(handle, described, result)
+        return ProductPlan(handle, described, result)
 
     def _handle(self, device: int) -> ctypes.c_void_p:
         if device not in self._handles:
-            made = _pointer()
-            check(self._library.cublasLtCreate(ctypes.byref(made)), "cuBLASLt")
-            self._handles[device] = made
+            handle = _pointer()
+            check(self._library.cublasLtCreate(ctypes.byref(handle)), "cuBLASLt")
+            self._handles[device] = handle
         return self._handles[device]
 
     def _layout(
-        self, made: ExitStack, dtype: str, rows: int, columns: int, swapped: bool, step: int,
-        stride: int, batch: int,
-    ) -> ctypes.c_void_p:  # fmt: skip
+        self, stack: ExitStack, dtype: str, rows: int, columns: int, swapped: bool, step: int, stride: int, batch: int
+    ) -> ctypes.c_void_p:
         """The layout descriptor of a matrix; ``swapped``: it is stored transposed."""
         stored = (columns, rows) if swapped else (rows, columns)
-        layout = self._created(made, "MatrixLayout", TYPES[dtype], *stored, step)
+        layout = self._created(stack, "MatrixLayout", TYPES[dtype], *stored, step)
         if batch > 1:
             for attribute, value in (
                 (MATRIX_LAYOUT_BATCH_COUNT, ctypes.c_int32(batch)),
@@ -237,12 +250,11 @@ class CublasLt:
                 self._set("MatrixLayout", layout, attribute, value)
         return layout
 
-    def _created(self, made: ExitStack, kind: str, *fields: int) -> ctypes.c_void_p:
-        found = _pointer()
-        check(getattr(self._library, f"cublasLt{kind}Create")(ctypes.byref(found), *fields),
-              "cuBLASLt")  # fmt: skip
-        made.callback(getattr(self._library, f"cublasLt{kind}Destroy"), found)
-        return found
+    def _created(self, stack: ExitStack, kind: str, *fields: int) -> ctypes.c_void_p:
+        descriptor = _pointer()
+        check(getattr(self._library, f"cublasLt{kind}Create")(ctypes.byref(descriptor), *fields), "cuBLASLt")
+        stack.callback(getattr(self._library, f"cublasLt{kind}Destroy"), descriptor)
+        return descriptor
 
     def _set(self, kind: str, descriptor: ctypes.c_void_p, attribute: int, value: Any) -> None:
         change = getattr(self._library, f"cublasLt{kind}SetAttribute")

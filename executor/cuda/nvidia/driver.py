@@ -34,10 +34,10 @@ def driver() -> Driver:
     """The driver; raises DriverError if there is none, or if the device is lost."""
     if _process.lost:
         raise DriverError(_process.lost, "lost", sticky=True)
-    found = _process.driver
-    if found is None:
-        found = _find()
-    return found
+    current = _process.driver
+    if current is None:
+        current = _find()
+    return current
 
 
 def _find() -> Driver:
@@ -60,10 +60,10 @@ def module_of(device: int, image: bytes) -> Any:
     Modules are never unloaded, because their kernels may still run when no plan refers to them any
     more. Equal graphs have equal code, so there are only as many modules as different code.
     """
-    found = _process.modules.get((device, image))
-    if found is None:
-        found = _process.modules[device, image] = driver().load(device, image)
-    return found
+    module = _process.modules.get((device, image))
+    if module is None:
+        module = _process.modules[device, image] = driver().load(device, image)
+    return module
 
 
 def lose(error: DriverError) -> None:
@@ -72,7 +72,7 @@ def lose(error: DriverError) -> None:
 
 
 def unavailable(device: str) -> str:
-    """Why nothing can run on a device; "" = it can."""
+    """The reason why nothing can run on a device; "" = it can."""
     try:
         count = driver().device_count()
     except DriverError as error:

@@ -11,7 +11,7 @@ from ....dialect.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ..launching.argument_block import ArgumentBlock
-    from ..launching.products import Gemm
+    from .gemm import Gemm
 
 LEGACY_STREAM = 1  # CU_STREAM_LEGACY, the handle of the default stream of any context
 
@@ -26,9 +26,7 @@ class DriverError(Exception):
         transient: True = the operation may succeed next time, when memory may be free.
     """
 
-    def __init__(
-        self, what: str, name: str = "", *, sticky: bool = False, transient: bool = False
-    ) -> None:
+    def __init__(self, what: str, name: str = "", *, sticky: bool = False, transient: bool = False) -> None:
         super().__init__(what)
         self.what, self.name, self.sticky, self.transient = what, name, sticky, transient
 
@@ -38,7 +36,7 @@ class NoEpilogueError(DriverError):
 
 
 @dataclass(frozen=True)
-class Node:
+class LaunchNode:
     """One kernel launch, ready to go.
 
     Attributes:
@@ -103,7 +101,7 @@ class Driver(Protocol):
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
 
-    def launch(self, device: int, node: Node, stream: int) -> None:
+    def launch(self, device: int, node: LaunchNode, stream: int) -> None:
         """Start a kernel."""
 
     def direct(self, device: int) -> Direct:
@@ -138,15 +136,15 @@ class Driver(Protocol):
         """Record an event after the present work of a stream; returns the event."""
 
     def reached(self, event: Any) -> bool:
-        """Whether the device has reached an event; if so, the event is destroyed."""
+        """True if the device has reached an event; if so, the event is destroyed."""
 
     def product(self, device: int, product: Gemm, stream: int) -> None:
         """Start a library product; raises NoEpilogueError if the library does not add the bias."""
 
-    def graph(self, device: int, nodes: Sequence[Node]) -> Any:
+    def graph(self, device: int, nodes: Sequence[LaunchNode]) -> Any:
         """Make a CUDA graph of launches that run one after the other."""
 
-    def update(self, graph: Any, index: int, node: Node) -> None:
+    def update(self, graph: Any, index: int, node: LaunchNode) -> None:
         """Change the arguments of the launch at ``index`` of a graph, for later replays."""
 
     def replay(self, device: int, graph: Any, stream: int) -> None:

@@ -1,1 +1,1 @@
-"""What emitted code reads of arguments, and tests, before a leaf takes the call."""
+"""Reads and tests of arguments in emitted code, before a leaf takes the call."""

@@ -36,10 +36,10 @@ def elements_slot(w: Writer, position: OnTape) -> str:
 
 
 def keywords(w: Writer, names: tuple[str, ...]) -> str:
-    """Whether exactly these names are passed by keyword, in this order."""
+    """Test that exactly these names are passed by keyword, in this order."""
     if not names:
         return w.op(f"zext i1 {w.op('icmp eq ptr %names, null')} to i64")
-    checked = Checked(w)
+    checked = Conjunction(w)
     checked.unless(w.op("icmp ne ptr %names, null"))
     size = w.call("PyTuple_Size", "i64", "ptr %names")
     checked.unless(w.op(f"icmp eq i64 {size}, {len(names)}"))
@@ -49,35 +49,33 @@ def keywords(w: Writer, names: tuple[str, ...]) -> str:
 
 
 def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) -> str:
-    """Whether the container at a position has this type and these keys, in this order.
+    """Test that the container at a position has this type and these keys, in this order.
 
     The keys of a tuple or list are its indices. Stores pointers to the items on the stack.
     """
-    checked, given = Checked(w), f"ptr {pointer(w, position)}"
-    checked.unless(w.op(f"icmp eq ptr {w.type_of(given)}, {w.object(kind)}"))
+    checked, container = Conjunction(w), f"ptr {pointer(w, position)}"
+    checked.unless(w.op(f"icmp eq ptr {w.type_of(container)}, {w.object(kind)}"))
     name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
     prefix = f"Py{name.__name__.capitalize()}"
-    size = w.call(f"{prefix}_Size", "i64", given)
+    size = w.call(f"{prefix}_Size", "i64", container)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
     if kind is dict:
-        next_keys(w, given, keys, checked, lambda k: f"ptr {item_slot(w, Inside(position, k))}")
+        next_keys(w, container, keys, checked, lambda k: f"ptr {item_slot(w, Inside(position, k))}")
     else:
         for k in range(len(keys)):
-            item = w.call(f"{prefix}_GetItem", "ptr", given, f"i64 {k}")
+            item = w.call(f"{prefix}_GetItem", "ptr", container, f"i64 {k}")
             w.store("ptr", item, item_slot(w, Inside(position, k)))
     return checked.answer()
 
 
-def next_keys(
-    w: Writer, given: str, keys: tuple[Held, ...], checked: Checked, item: Callable[[int], str]
-) -> None:
+def next_keys(w: Writer, holder: str, keys: tuple[Held, ...], checked: Conjunction, item: Callable[[int], str]) -> None:
     """Require that a dict has these keys first, in this order; ``item``: where each value goes."""
     at, key = w.shared_alloca(("at",), "i64"), w.shared_alloca(("key",), "ptr")
     w.store("i64", 0, at)
-    for k, wanted in enumerate(keys):
-        found = w.call("PyDict_Next", "i32", given, f"ptr {at}", f"ptr {key}", item(k))
-        checked.unless(w.op(f"icmp ne i32 {found}, 0"))
-        checked.same(w.load("ptr", key), wanted.value)
+    for k, constant in enumerate(keys):
+        status = w.call("PyDict_Next", "i32", holder, f"ptr {at}", f"ptr {key}", item(k))
+        checked.unless(w.op(f"icmp ne i32 {status}, 0"))
+        checked.same(w.load("ptr", key), constant.value)
 
 
 def owned(w: Writer, positions: tuple[Position, ...]) -> str:
@@ -102,19 +100,19 @@ def keep(w: Writer, position: Position, item: str) -> None:
 
 
 def is_one(w: Writer, one: Position, other: Position) -> str:
-    """Whether the same object is at two positions."""
+    """Test that the same object is at two positions."""
     same = w.op(f"icmp eq ptr {pointer(w, one)}, {pointer(w, other)}")
     return w.op(f"zext i1 {same} to i64")
 
 
 def static(w: Writer, position: Position, held: Held) -> str:
-    """Whether an argument is this object, or an equal string."""
-    checked = Checked(w)
+    """Test that an argument is this object, or an equal string."""
+    checked = Conjunction(w)
     checked.same(pointer(w, position), held.value)
     return checked.answer()
 
 
-class Checked:
+class Conjunction:
     """A conjunction of conditions; the first that fails makes the answer 0.
 
     Attributes:
@@ -127,19 +125,19 @@ class Checked:
     def unless(self, condition: str) -> None:
         self.w.unless(condition, self.failed)
 
-    def same(self, found: str, wanted: object) -> None:
-        """Require that ``found`` is this object, or an equal string."""
+    def same(self, item: str, value: object) -> None:
+        """Require that ``item`` is this object, or an equal string."""
         w = self.w
-        known = w.object(wanted)
-        same = w.op(f"icmp eq ptr {found}, {known}")
-        if type(wanted) is not str:
+        constant = w.object(value)
+        same = w.op(f"icmp eq ptr {item}, {constant}")
+        if type(value) is not str:
             self.unless(same)
             return
         compare, on = w.name(), w.name()
         w.branch(same, on, compare)
         w.label(compare)
-        self.unless(w.op(f"icmp eq ptr {w.type_of(f'ptr {found}')}, {w.object(str)}"))
-        order = w.call("PyUnicode_Compare", "i32", f"ptr {found}", f"ptr {known}")
+        self.unless(w.op(f"icmp eq ptr {w.type_of(f'ptr {item}')}, {w.object(str)}"))
+        order = w.call("PyUnicode_Compare", "i32", f"ptr {item}", f"ptr {constant}")
         self.unless(w.op(f"icmp eq i32 {order}, 0"))
         w.jump(on)
         w.label(on)
@@ -163,20 +161,20 @@ class Checked:
 def integer(w: Writer, position: Position) -> str:
     """The value of an int argument as an i64; only valid if the test ``fits`` holds."""
     overflow = w.shared_alloca(("overflow",), "i32")
-    given = f"ptr {pointer(w, position)}"
-    return w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+    number = f"ptr {pointer(w, position)}"
+    return w.call("PyLong_AsLongLongAndOverflow", "i64", number, f"ptr {overflow}")
 
 
 def fits(w: Writer, position: Position) -> str:
-    """Whether an int is small enough to compute with."""
-    found = integer(w, position)
+    """Test that an int is small enough to compute with."""
+    number = integer(w, position)
     # For an int beyond 64 bits the C function returns -1 and sets the overflow flag.
     exact = w.op(f"icmp eq i32 {w.load('i32', w.shared_alloca(('overflow',), 'i32'))}, 0")
-    small = w.op(f"icmp ult i64 {w.op(f'add i64 {found}, {SMALL}')}, {2 * SMALL}")
+    small = w.op(f"icmp ult i64 {w.op(f'add i64 {number}, {SMALL}')}, {2 * SMALL}")
     return w.op(f"zext i1 {w.op(f'and i1 {exact}, {small}')} to i64")
 
 
 def bits(w: Writer, position: Position) -> str:
     """The bits of a float argument, as an i64."""
-    found = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, position)}")
-    return w.op(f"bitcast double {found} to i64")
+    number = w.call("PyFloat_AsDouble", "double", f"ptr {pointer(w, position)}")
+    return w.op(f"bitcast double {number} to i64")

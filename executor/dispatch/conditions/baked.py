@@ -9,16 +9,10 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ....dialect.importers.numpy.tracing.trace_guards import (
-    Computed,
-    Expr,
-    Passed,
-    TraceGuard,
-    text,
-)
+from ....dialect.importers.numpy.tracing.trace_guards import Computed, Expr, PassedNumber, TraceGuard, text
 from ....dialect.ir.size_algebra import fits_64_bits
 from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
-from ...memory.placement import Refused, size_of
+from ...memory.offsets import Refused, size_of
 from ..leaf_spec import ArrayValue, Test, Value
 from ..number_values import NumberValue
 from ..refs import Held
@@ -26,9 +20,13 @@ from .argument_reads import SMALL
 
 # Per comparison of (a, b): the test, whether a and b are swapped, and the test's wanted answer.
 _COMPARISONS = {
-    "eq": ("same", False, True), "ne": ("same", False, False), "lt": ("less", False, True),
-    "ge": ("less", False, False), "gt": ("less", True, True), "le": ("less", True, False),
-}  # fmt: skip
+    "eq": ("same", False, True),
+    "ne": ("same", False, False),
+    "lt": ("less", False, True),
+    "ge": ("less", False, False),
+    "gt": ("less", True, True),
+    "le": ("less", True, False),
+}
 
 
 def baked_tests(guards: Sequence[TraceGuard], values: Sequence[Value]) -> list[Test]:
@@ -37,10 +35,10 @@ def baked_tests(guards: Sequence[TraceGuard], values: Sequence[Value]) -> list[T
     They may rely on the tests of the values themselves. Raises Refused for a guard that only
     Python can evaluate.
     """
-    return [test for guard in guards for test in _Reader(values).tests(guard)]
+    return [test for guard in guards for test in _BakedReader(values).tests(guard)]
 
 
-class _Reader:
+class _BakedReader:
     def __init__(self, values: Sequence[Value]) -> None:
         self._values = values
         self._before: list[Test] = []
@@ -61,27 +59,25 @@ class _Reader:
 
     def _leaf(self, expr: Expr, expected: Any) -> Test | None:
         """The test of a bool or float argument that was baked in as it is; None for others."""
-        value = self._values[expr.leaf] if isinstance(expr, Passed) else None
+        value = self._values[expr.leaf] if isinstance(expr, PassedNumber) else None
         if not isinstance(value, NumberValue) or type(expected) is not value.kind:
             return None
         if value.kind is bool:
             return Test(("static", value.position, Held(expected)), 1)
         if value.kind is float and expected == expected:
-            return Test(
-                ("bits", value.position), struct.unpack("<q", struct.pack("<d", expected))[0]
-            )
+            return Test(("bits", value.position), struct.unpack("<q", struct.pack("<d", expected))[0])
         return None
 
     def _size(self, expr: Expr) -> Dim:
         by_python = Refused(f"a graph holds for a value of {text(expr)}, which Python works out")
         if not isinstance(expr, (int, Sym)):
             raise by_python
-        read = expr.symbols if isinstance(expr, Sym) else ()
+        leaves = expr.symbols if isinstance(expr, Sym) else ()
         try:
-            size = size_of(expr, {leaf: self._read(leaf) for leaf in read})
+            size = size_of(expr, {leaf: self._read(leaf) for leaf in leaves})
         except Refused:
             raise by_python from None
-        has_integer = any(isinstance(leaf, Integer) for leaf in read)
+        has_integer = any(isinstance(leaf, Integer) for leaf in leaves)
         if _largest(size) >= SMALL or (has_integer and not fits_64_bits(size)):
             raise Refused(f"a graph holds for a value of {text(expr)}, which may need many bits")
         return size

@@ -15,11 +15,11 @@ from ..thread_state import THREAD, version_address
 
 def emit_question(w: Writer, ask: str) -> None:
     """Go to ``ask``, where Python is asked, unless it is known that a call is not Python's."""
-    asked, done = w.name(), w.name()
+    check, done = w.name(), w.name()
     switch = _word(w, SWITCH)
     w.unless(w.op(f"icmp sle i64 {switch}, 0"), ask)
-    w.branch(w.op(f"icmp slt i64 {switch}, 0"), done, asked)
-    w.label(asked)
+    w.branch(w.op(f"icmp slt i64 {switch}, 0"), done, check)
+    w.label(check)
     _unless_traced(w, ask)
     version = version_address()
     if version is not None:
@@ -36,9 +36,9 @@ def _unless_traced(w: Writer, ask: str) -> None:
     tracer = w.field("ptr", thread, THREAD.tracer)
     w.branch(w.op(f"icmp eq ptr {tracer}, null"), free, traced)
     w.label(traced)
-    held = w.field("ptr", thread, THREAD.tracer_object)
-    w.unless(w.op(f"icmp ne ptr {held}, null"), ask)
-    kind = w.field("i64", held, LAYOUT.ob_type)
+    tracer_object = w.field("ptr", thread, THREAD.tracer_object)
+    w.unless(w.op(f"icmp ne ptr {tracer_object}, null"), ask)
+    kind = w.field("i64", tracer_object, LAYOUT.ob_type)
     w.unless(w.op(f"icmp eq i64 {kind}, {_word(w, HARMLESS)}"), ask)
     w.jump(free)
     w.label(free)

@@ -11,16 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Union
 
 from ....dialect.dataclass import dataclass
-from ....dialect.guards.checks import TENSOR_WORDS, Check, Kind, checks_of, table
-from ....dialect.ir.symbolic import Dim
+from ....dialect.guards.checks import ALL_FREE, TENSOR_WORDS, Check, Kind, checks_of, table
+from ....dialect.guards.free_sizes import FreeSizes, axis_of
+from ....dialect.ir.symbolic import Dim, leaves_of, terms_of
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
-from ...memory.placement import Refused, size_of
+from ...memory.offsets import Refused, size_of
 from ..leaf_spec import ArrayValue, MadeValue, Test, Value
 from ..refs import position_of
 
 
 def guard_tests(
-    types: Sequence[Type], values: Sequence[Value], *, relaxed: bool = False, flags: bool = False
+    types: Sequence[Type],
+    values: Sequence[Value],
+    *,
+    relaxed: bool = False,
+    flags: bool = False,
+    free: FreeSizes = ALL_FREE,
 ) -> list[Test]:
     """The tests that hold if and only if these values fit these types.
 
@@ -29,6 +35,7 @@ def guard_tests(
         values: the guarded values.
         relaxed: True = compare as `cuda_guard` does (R3.42).
         flags: True = compare as `rg_check` does (R1.39).
+        free: what a relaxed guard asks of sizes (A6).
 
     Raises Refused for a guard that compares more than sizes and strides.
     """
@@ -39,19 +46,19 @@ def guard_tests(
             raise Refused("a guard checks what is no array, or a relaxed one what is no argument")
         if not isinstance(type_, TensorType) or not (flags or type_.is_complete):
             raise Refused(f"a guard on {type_} leaves sizes open")
-        operands.append(_Operand(type_, value, bound))
+        operands.append(_GuardedValue(type_, value, bound))
     tests: list[Test] = []
-    for check in checks_of(types, relaxed=relaxed, flags=flags):
+    for check in checks_of(types, relaxed=relaxed, flags=flags, free=free):
         operand = operands[check.operand]
-        found = _TESTS[check.kind](check, operand)
-        if found is False:
+        outcome = _TESTS[check.kind](check, operand)
+        if outcome is False:
             raise Refused(f"a guard on {operand.type_} never holds for these arguments")
-        tests += () if found is True else found
+        tests += () if outcome is True else outcome
     return tests
 
 
 @dataclass(frozen=True)
-class _Operand:
+class _GuardedValue:
     """A guarded value.
 
     Attributes:
@@ -71,7 +78,7 @@ class _Operand:
 _Found = Union[bool, list[Test]]  # True, False = the same for all calls; else the tests to run
 
 
-def _requires_grad(check: Check, o: _Operand) -> _Found:
+def _requires_grad(check: Check, o: _GuardedValue) -> _Found:
     if isinstance(o.value, ArrayValue) and o.value.tracked:
         return [Test(("noted", position_of(o.value.ref)), int(check.wanted))]
     # Other host arrays have no such flag. A device array whose flag is set fails the test
@@ -82,13 +89,13 @@ def _requires_grad(check: Check, o: _Operand) -> _Found:
     return True
 
 
-def _symbol(check: Check, o: _Operand) -> _Found:
+def _symbol(check: Check, o: _GuardedValue) -> _Found:
     name, times = check.wanted
-    wanted = o.bound.setdefault(name, o.size(check) // times) * times
-    return wanted == o.size(check) or [Test(("same", o.size(check), wanted), 1)]
+    size = o.bound.setdefault(name, o.size(check) // times) * times
+    return size == o.size(check) or [Test(("same", o.size(check), size), 1)]
 
 
-def _stride(check: Check, o: _Operand) -> _Found:
+def _stride(check: Check, o: _GuardedValue) -> _Found:
     shape, axis, value = o.type_.shape or (), check.axis, o.value
     if isinstance(value, MadeValue):
         if not o.type_.is_static or contiguous_strides(shape)[axis] != check.wanted:  # type: ignore[arg-type]
@@ -104,7 +111,7 @@ def _stride(check: Check, o: _Operand) -> _Found:
     return [Test(("step", value.ref, axis, check.wanted * itemsize), 1)]
 
 
-def _order(check: Check, o: _Operand) -> _Found:
+def _order(check: Check, o: _GuardedValue) -> _Found:
     value, layout = o.value, check.wanted
     if isinstance(value, MadeValue) or not layout.order or 0 in (o.type_.shape or ()):
         return True
@@ -112,27 +119,34 @@ def _order(check: Check, o: _Operand) -> _Found:
     return [Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *axes), 1)]
 
 
-_TESTS: Mapping[Kind, Callable[[Check, _Operand], _Found]] = table({
-    "object": lambda check, o: TENSOR_WORDS in check.wanted,
-    "dtype": lambda check, o: check.wanted.numpy == o.value.dtype,
-    "device": lambda check, o: check.wanted == o.value.device,
-    "requires_grad": _requires_grad,
-    "rank": lambda check, o: check.wanted == len(o.value.sizes),
-    "size": lambda check, o: (
-        check.wanted == o.size(check) or [Test(("size", o.size(check)), check.wanted)]
-    ),
-    "positive": lambda check, o: [Test(("positive", o.size(check)), 1)],
-    "symbol": _symbol,
-    "expression": lambda check, o: [
-        Test(("same", o.size(check), size_of(check.wanted, o.bound)), 1)
-    ],
-    "single": lambda check, o: [
-        Test(("same", o.size(check), special), int(check.wanted == special)) for special in (0, 1)
-    ],
-    "aligned": lambda check, o: True,
-    "contiguous": lambda check, o: (
-        isinstance(o.value, MadeValue) or [o.value.is_contiguous()]
-    ),
-    "stride": _stride,
-    "order": _order,
-})  # fmt: skip
+def _fit(check: Check, o: _GuardedValue) -> _Found:
+    for side in check.wanted:
+        # The sizes of one array have a product of 64 bits, if none of them is 0; those of two need not.
+        for factors, _ in terms_of(side):
+            if len({axis_of(name)[0] for name in leaves_of(factors)}) > 1:
+                raise Refused(f"a guard compares the product of sizes of two arrays ({side}), as Python does")
+    left, right = (size_of(side, o.bound) for side in check.wanted)
+    return left == right or [Test(("same", left, right), 1)]
+
+
+_TESTS: Mapping[Kind, Callable[[Check, _GuardedValue], _Found]] = table(
+    {
+        "object": lambda check, o: TENSOR_WORDS in check.wanted,
+        "dtype": lambda check, o: check.wanted.numpy == o.value.dtype,
+        "device": lambda check, o: check.wanted == o.value.device,
+        "requires_grad": _requires_grad,
+        "rank": lambda check, o: check.wanted == len(o.value.sizes),
+        "size": lambda check, o: check.wanted == o.size(check) or [Test(("size", o.size(check)), check.wanted)],
+        "positive": lambda check, o: [Test(("positive", o.size(check)), 1)],
+        "symbol": _symbol,
+        "expression": lambda check, o: [Test(("same", o.size(check), size_of(check.wanted, o.bound)), 1)],
+        "single": lambda check, o: [
+            Test(("same", o.size(check), special), int(check.wanted == special)) for special in (0, 1)
+        ],
+        "aligned": lambda check, o: True,
+        "contiguous": lambda check, o: isinstance(o.value, MadeValue) or [o.value.is_contiguous()],
+        "stride": _stride,
+        "order": _order,
+        "fit": _fit,
+    }
+)

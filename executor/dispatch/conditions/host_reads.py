@@ -9,26 +9,23 @@ from ....dialect.importers.numpy.python.float_errors import STATE
 from ....dialect.ir.symbolic import BINARY, Dim, Dimension, Integer, Leaf
 from ..layout import LAYOUT, TOLD_ERRORS
 from ..llvm_writer import Writer
-from ..refs import Held, OnDevice, Ref, Scalar, Stride, position_of
-from . import argument_reads, device_reads, relaxed_guards, state_reads, tape_reads
+from ..refs import DescribedRef, Held, Ref, ScalarRef, Stride, position_of
+from . import argument_reads, described_reads, relaxed_guards, state_reads, tape_reads
 
 
 def pointer_to(w: Writer, ref: Ref) -> str:
     """Pointer to an array object: an argument, or a captured array."""
-    if isinstance(ref, Held):
-        return w.object(ref.value)
     position = position_of(ref)
-    assert not isinstance(position, Held)
-    return argument_reads.pointer(w, position)
+    return w.object(position.value) if isinstance(position, Held) else argument_reads.pointer(w, position)
 
 
 def elements_of(w: Writer, ref: Ref) -> str:
     """Address of the first element of an array of the host, as an i64."""
+    if isinstance(ref, DescribedRef):
+        return described_reads.address(w, described_reads.description(w, ref))
     at = pointer_to(w, ref)
-    if isinstance(ref, Scalar):
-        return w.op(
-            f"ptrtoint ptr {w.op(f'getelementptr i8, ptr {at}, i64 {LAYOUT.scalar}')} to i64"
-        )
+    if isinstance(ref, ScalarRef):
+        return w.op(f"ptrtoint ptr {w.op(f'getelementptr i8, ptr {at}, i64 {LAYOUT.scalar}')} to i64")
     return w.field("i64", at, LAYOUT.data)
 
 
@@ -38,7 +35,7 @@ def emit_test(w: Writer, field: tuple) -> str:
 
 
 def tells_nothing(w: Writer) -> str:
-    """Whether nobody has asked NumPy to be told of floating-point errors (`float_errors`)."""
+    """Test that nobody has asked NumPy to be told of floating-point errors (`float_errors`)."""
     place = w.alloca("ptr")
     w.call("PyContextVar_Get", "i32", f"ptr {w.object(STATE)}", "ptr null", f"ptr {place}")
     state = w.load("ptr", place)  # there is one: the variable has a default
@@ -52,9 +49,8 @@ def emit_size(w: Writer, size: Dim, known: Mapping[Leaf, str] = MappingProxyType
     if isinstance(size, int):
         return str(size)
     return size.fold(
-        lambda leaf: known[leaf] if leaf in known else emit_leaf(w, leaf), str,
-        lambda op, a, b: combine(w, op, a, b),
-    )  # fmt: skip
+        lambda leaf: known[leaf] if leaf in known else emit_leaf(w, leaf), str, lambda op, a, b: combine(w, op, a, b)
+    )
 
 
 def emit_leaf(w: Writer, leaf: Leaf) -> str:
@@ -68,12 +64,12 @@ def emit_leaf(w: Writer, leaf: Leaf) -> str:
 
 
 def is_literal(word: str) -> bool:
-    """Whether an operand is a literal number, known when the code is emitted."""
+    """True if an operand is a literal number, known when the code is emitted."""
     return word.lstrip("-").isdigit()
 
 
 def combine(w: Writer, op: str, a: str, b: str) -> str:
-    """Apply an operator of `symbolic.BINARY` to two i64 values; divisors are positive literals."""
+    """Apply an operator of `symbolic.BINARY` to two i64 values; divisors are positive."""
     if is_literal(a) and is_literal(b):
         return str(BINARY[op](int(a), int(b)))
     if op in ("+", "*"):
@@ -93,15 +89,15 @@ def combine(w: Writer, op: str, a: str, b: str) -> str:
 
 def stride(w: Writer, ref: Ref, axis: int) -> str:
     """The stride of an axis in bytes, as an i64."""
-    if isinstance(ref, OnDevice):
-        return device_reads.stride(w, ref, axis)
+    if isinstance(ref, DescribedRef):
+        return described_reads.stride(w, ref, axis)
     steps = w.field("ptr", pointer_to(w, ref), LAYOUT.strides)
     return w.load("i64", w.element(steps, axis))
 
 
 def _dimension(w: Writer, ref: Ref, axis: int) -> str:
-    if isinstance(ref, OnDevice):
-        return device_reads.dimension(w, ref, axis)
+    if isinstance(ref, DescribedRef):
+        return described_reads.dimension(w, ref, axis)
     dims = w.field("ptr", pointer_to(w, ref), LAYOUT.dimensions)
     return w.load("i64", w.element(dims, axis))
 
@@ -111,14 +107,14 @@ def _type(w: Writer, ref: Ref) -> str:
 
 
 def _dtype(w: Writer, ref: Ref) -> str:
-    if isinstance(ref, OnDevice):
-        return device_reads.dtype(w, ref)
+    if isinstance(ref, DescribedRef):
+        return described_reads.dtype(w, ref)
     return w.field("i64", w.field("ptr", pointer_to(w, ref), LAYOUT.descr), LAYOUT.dtype)
 
 
 def _nd(w: Writer, ref: Ref) -> str:
-    if isinstance(ref, OnDevice):
-        return device_reads.rank(w, ref)
+    if isinstance(ref, DescribedRef):
+        return described_reads.rank(w, ref)
     return w.op(f"sext i32 {w.field('i32', pointer_to(w, ref), LAYOUT.nd)} to i64")
 
 
@@ -171,7 +167,7 @@ def _apart(w: Writer, one: Ref, nbytes: Dim, other: Ref, rank: int, itemsize: in
 
 
 def _view(w: Writer, ref: Ref) -> str:
-    """Whether the array's base is another array.
+    """Test that the array's base is another array.
 
     The code has no branch: for an array without a base, the array itself takes the base's place.
     """
@@ -185,54 +181,72 @@ def _view(w: Writer, ref: Ref) -> str:
 
 
 def _profiled(w: Writer, size: Dim, is_one: int) -> str:
-    """Whether a size is 1 exactly if 1 was profiled; always true while size checks are off."""
+    """Test that a size is 1 exactly if 1 was profiled; always true while size checks are off."""
     same = w.op(f"icmp eq i64 {_same(w, size, 1)}, {is_one}")
     off = w.op(f"icmp eq i8 {w.load('i8', w.address(relaxed_guards.SWITCH))}, 0")
     return _truth(w, w.op(f"or i1 {same}, {off}"))
 
 
-def _ordered(
-    w: Writer, ref: Ref, itemsize: int, contiguous: tuple, order: tuple, dense: tuple
-) -> str:
-    """Whether the strides have the order and the density that a relaxed guard requires."""
+def _ordered(w: Writer, ref: Ref, itemsize: int, contiguous: tuple, order: tuple, dense: tuple) -> str:
+    """Test that the strides have the order and the density that a relaxed guard requires."""
     flag = w.op(f"icmp ne i64 {emit_test(w, contiguous)}, 0")
     sizes = [_dimension(w, ref, axis) for axis in order]
     steps = [stride(w, ref, axis) for axis in order]
-    layout = relaxed_guards.Layout(w, itemsize, order, sizes, steps)
+    layout = relaxed_guards.LayoutCheck(w, itemsize, order, sizes, steps)
     fits = w.op(f"and i1 {layout.ordered()}, {layout.dense(dense, flag)}")
     return _truth(w, fits)
 
 
 def _in_order(w: Writer, ref: Ref, rank: int) -> str:
-    """Whether the axes of several elements lie in memory in their order, none with stride 0."""
+    """Test that the axes of several elements lie in memory in their order, none with stride 0."""
     fits, before = "true", str(2**63 - 1)
     for axis in range(rank):
         single = w.op(f"icmp eq i64 {_dimension(w, ref, axis)}, 1")
         step = stride(w, ref, axis)
         back = w.op(f"icmp slt i64 {step}, 0")
         step = w.op(f"select i1 {back}, i64 {w.op(f'sub i64 0, {step}')}, i64 {step}")
-        inside = w.op(
-            f"and i1 {w.op(f'icmp ne i64 {step}, 0')}, {w.op(f'icmp sle i64 {step}, {before}')}"
-        )
+        inside = w.op(f"and i1 {w.op(f'icmp ne i64 {step}, 0')}, {w.op(f'icmp sle i64 {step}, {before}')}")
         fits = w.op(f"and i1 {fits}, {w.op(f'or i1 {single}, {inside}')}")
         before = w.op(f"select i1 {single}, i64 {before}, i64 {step}")
     return _truth(w, fits)
 
 
 _FIELDS: dict[str, Callable[..., str]] = {
-    "type": _type, "dtype": _dtype, "nd": _nd, "flags": _flags, "stride": stride,
-    "size": emit_size, "positive": _positive, "same": _same, "step": _step,
-    "multiple": _multiple, "apart": _apart, "view": _view,
-    "described": device_reads.described, "device": device_reads.device, "dense": device_reads.dense,
-    "keywords": argument_reads.keywords, "opened": argument_reads.opened,
+    "type": _type,
+    "dtype": _dtype,
+    "nd": _nd,
+    "flags": _flags,
+    "stride": stride,
+    "size": emit_size,
+    "positive": _positive,
+    "same": _same,
+    "step": _step,
+    "multiple": _multiple,
+    "apart": _apart,
+    "view": _view,
+    "described": described_reads.described,
+    "device": described_reads.device,
+    "aligned": described_reads.aligned,
+    "modes": described_reads.in_modes,
+    "dense": described_reads.dense,
+    "keywords": argument_reads.keywords,
+    "opened": argument_reads.opened,
     "owned": argument_reads.owned,
-    "static": argument_reads.static, "fits": argument_reads.fits, "bits": argument_reads.bits,
-    "less": _less, "profiled": _profiled, "ordered": _ordered,
+    "static": argument_reads.static,
+    "fits": argument_reads.fits,
+    "bits": argument_reads.bits,
+    "less": _less,
+    "profiled": _profiled,
+    "ordered": _ordered,
     "in_order": _in_order,
-    "one": argument_reads.is_one, "taken": state_reads.taken,
-    "read": state_reads.same, "held_size": state_reads.size,
+    "one": argument_reads.is_one,
+    "taken": state_reads.taken,
+    "read": state_reads.same,
+    "held_size": state_reads.size,
     "held_keys": state_reads.keys,
     "known": lambda w, answer: str(answer),
-    "mode": tape_reads.mode, "untaped": tape_reads.untaped, "noted": tape_reads.noted,
+    "mode": tape_reads.mode,
+    "untaped": tape_reads.untaped,
+    "noted": tape_reads.noted,
     "noting": tape_reads.noting,
-}  # fmt: skip
+}

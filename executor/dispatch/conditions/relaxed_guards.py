@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ....dialect.guards.relaxed import SIZE_CHECKS
 from ....dialect.ir.symbolic import Dim
-from ...memory.placement import Refused
+from ...memory.offsets import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
 
@@ -29,7 +29,7 @@ def size_tests(reference: Sequence[int], sizes: Sequence[Dim]) -> list[Test]:
     return [Test(("profiled", size, int(want == 1)), 1) for want, size in pairs]
 
 
-class Layout:
+class LayoutCheck:
     """Emits the comparison of strides with the order and density that a type requires.
 
     A stride that is no multiple of the item size counts as unknown and is treated as 0.
@@ -43,9 +43,8 @@ class Layout:
     """
 
     def __init__(
-        self, w: Writer, itemsize: int, order: Sequence[int], sizes: Sequence[str],
-        strides: Sequence[str],
-    ) -> None:  # fmt: skip
+        self, w: Writer, itemsize: int, order: Sequence[int], sizes: Sequence[str], strides: Sequence[str]
+    ) -> None:
         self.w, self.itemsize, self.order = w, itemsize, order
         self.single = [w.op(f"icmp eq i64 {size}, 1") for size in sizes]
         self.sizes = sizes
@@ -57,7 +56,7 @@ class Layout:
         return w.op(f"select i1 {whole}, i64 {stride}, i64 0")
 
     def ordered(self) -> str:
-        """Whether no stride exceeds the previous one; sizes 1 and unknown strides are skipped."""
+        """Test that no stride exceeds the previous one; sizes 1 and unknown strides are skipped."""
         w, fits, before = self.w, "true", str(2**63 - 1)
         for single, step in zip(self.single, self.steps, strict=True):
             skipped = w.op(f"or i1 {single}, {w.op(f'icmp eq i64 {step}, 0')}")
@@ -67,16 +66,16 @@ class Layout:
         return fits
 
     def dense(self, wanted: Sequence[int], contiguous: str) -> str:
-        """Whether the axes in ``wanted`` have no gaps; true for all if ``contiguous`` is true."""
-        w, fits, known, step = self.w, "true", "true", str(self.itemsize)
+        """Test that the axes in ``wanted`` have no gaps; true for all if ``contiguous`` is true."""
+        w, fits, is_known, step = self.w, "true", "true", str(self.itemsize)
         for k in reversed(range(len(self.order))):
             single, stride = self.single[k], self.steps[k]
             if self.order[k] in wanted:
-                right = w.op(f"and i1 {known}, {w.op(f'icmp eq i64 {stride}, {step}')}")
+                right = w.op(f"and i1 {is_known}, {w.op(f'icmp eq i64 {stride}, {step}')}")
                 either = w.op(f"or i1 {w.op(f'or i1 {right}, {single}')}, {contiguous}")
                 fits = w.op(f"and i1 {fits}, {either}")
             some = w.op(f"icmp ne i64 {stride}, 0")
-            known = w.op(f"and i1 {known}, {w.op(f'or i1 {single}, {some}')}")
+            is_known = w.op(f"and i1 {is_known}, {w.op(f'or i1 {single}, {some}')}")
             span = w.op(f"mul i64 {stride}, {self.sizes[k]}")
             step = w.op(f"select i1 {single}, i64 {step}, i64 {span}")
         return fits

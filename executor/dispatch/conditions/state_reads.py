@@ -14,17 +14,18 @@ from typing import Any
 
 from ....dialect.importers.numpy.python.objects import CONTENTS, FIELDS
 from ....dialect.importers.numpy.world.places import ALL, ANSWER, Place, StateRead
-from ...memory.placement import Refused
+from ...memory.offsets import Refused
 from ..leaf_spec import Test
 from ..llvm_writer import Writer
 from ..refs import Held, InState
-from .argument_reads import Checked, item_slot, keep, next_keys
+from .argument_reads import Conjunction, item_slot, keep, next_keys
 
 _METHOD = types.MethodType(lambda self: None, 0)
 # What reads fields of C code, and whether the reference is a new one; attributes give the others.
 _FIELDS: dict[str, tuple[str, bool]] = {
-    "cell_contents": ("PyCell_Get", True), "__code__": ("PyFunction_GetCode", False),
-}  # fmt: skip
+    "cell_contents": ("PyCell_Get", True),
+    "__code__": ("PyFunction_GetCode", False),
+}
 
 
 def state_tests(reads: Sequence[StateRead]) -> list[Test]:
@@ -51,7 +52,7 @@ def _test(place: Place, value: Any, is_absent: bool) -> Test:
 
 
 def _position(place: Place) -> InState:
-    """Where emitted code finds what is in a place; raises Refused if it cannot look there."""
+    """The position at which emitted code reads a place; raises Refused if it cannot."""
     if place.facet.step == "item" and type(place.holder) not in (dict, list):
         raise _pythons(place)
     return InState(place.facet, Held(place.holder), Held(place.key))
@@ -62,20 +63,20 @@ def _pythons(place: Place) -> Refused:
 
 
 def in_state(place: Place) -> InState:
-    """Where emitted code finds what is in a place that calls assign; raises Refused if nowhere."""
+    """The position at which emitted code reads a place that calls assign; raises Refused if it cannot."""
     kind, key = type(place.holder), place.key
     if place.facet.step == "item" and type(key) in (str, int):
         return _position(place)
     if place.facet.step == "attribute" and kind.__getattribute__ is object.__getattribute__:
-        found = inspect.getattr_static(kind, key, None)
-        is_slot = isinstance(found, types.MemberDescriptorType)
-        if is_slot or not hasattr(type(found), "__set__"):
+        member = inspect.getattr_static(kind, key, None)
+        is_slot = isinstance(member, types.MemberDescriptorType)
+        if is_slot or not hasattr(type(member), "__set__"):
             return _position(place)
     raise _pythons(place)
 
 
 def _looked_up(w: Writer, position: InState) -> tuple[str, bool]:
-    """What is found in a place, NULL if nothing, and whether the reference is a new one."""
+    """The pointer to the object in a place, NULL if there is none, and True if the reference is a new one."""
     facet, holder, key = position.facet, position.holder.value, position.key.value
     at = f"ptr {w.object(holder)}"
     if type(holder) is list:
@@ -91,14 +92,14 @@ def _looked_up(w: Writer, position: InState) -> tuple[str, bool]:
 
 
 def taken(w: Writer, position: InState) -> str:
-    """Whether there is anything in such a place; the call then owns a reference to it."""
-    checked = Checked(w)
-    found, is_new = _looked_up(w, position)
-    checked.unless(w.op(f"icmp ne ptr {found}, null"))
+    """Test that there is anything in such a place; the call then owns a reference to it."""
+    checked = Conjunction(w)
+    item, is_new = _looked_up(w, position)
+    checked.unless(w.op(f"icmp ne ptr {item}, null"))
     if not is_new:
-        w.call("Py_IncRef", "void", f"ptr {found}")
-    w.store("ptr", found, item_slot(w, position))
-    keep(w, position, found)
+        w.call("Py_IncRef", "void", f"ptr {item}")
+    w.store("ptr", item, item_slot(w, position))
+    keep(w, position, item)
     return checked.answer(clear=True)
 
 
@@ -108,33 +109,33 @@ def size(w: Writer, holder: Held) -> str:
 
 
 def keys(w: Writer, holder: Held, wanted: tuple[Held, ...]) -> str:
-    """Whether a dict of the user's has these keys, in this order."""
-    checked, given = Checked(w), f"ptr {w.object(holder.value)}"
-    size = w.call("PyDict_Size", "i64", given)
+    """Test that a dict of the user's has these keys, in this order."""
+    checked, mapping = Conjunction(w), f"ptr {w.object(holder.value)}"
+    size = w.call("PyDict_Size", "i64", mapping)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(wanted)}"))
-    next_keys(w, given, wanted, checked, lambda k: "ptr null")
+    next_keys(w, mapping, wanted, checked, lambda k: "ptr null")
     return checked.answer()
 
 
 def same(w: Writer, position: InState, held: Held) -> str:
-    """Whether this object is in a place, or an equal text, or that method of that object."""
-    checked, wanted = Checked(w), [held.value]
+    """Test that this object is in a place, or an equal text, or that method of that object."""
+    checked, constants = Conjunction(w), [held.value]
     place, is_new = _looked_up(w, position)
     checked.unless(w.op(f"icmp ne ptr {place}, null"))
-    found = [place]
+    pointers = [place]
     if is_new and type(held.value) is types.MethodType:  # made anew by each look-up
         kind = w.op(f"icmp eq ptr {w.type_of(f'ptr {place}')}, {w.object(types.MethodType)}")
         # What is no method is compared as this one, whose function nobody has.
         method = w.op(f"select i1 {kind}, ptr {place}, ptr {w.object(_METHOD)}")
         parts = "PyMethod_Function", "PyMethod_Self"
-        found = [w.call(part, "ptr", f"ptr {method}") for part in parts]
-        wanted = [held.value.__func__, held.value.__self__]
+        pointers = [w.call(part, "ptr", f"ptr {method}") for part in parts]
+        constants = [held.value.__func__, held.value.__self__]
     if is_new and type(held.value) is str:
         keep(w, position, place)  # it may be a text that a property has just made
     elif is_new:
         # What holds it keeps it, or the pointer alone is compared: no other thread runs before.
         w.call("Py_DecRef", "void", f"ptr {place}")
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(pointers, constants, strict=True):
         checked.same(one, other)
     return checked.answer(clear=True)
 

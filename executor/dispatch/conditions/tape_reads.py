@@ -11,17 +11,17 @@ import ctypes
 import functools
 
 from ....dialect.ir.gradient_mode import MODE
-from ...memory.placement import Refused
+from ...memory.offsets import Refused
 from ...tape.array import UNSEEN, Array
 from ..llvm_writer import Writer
 from ..refs import OnTape
-from .argument_reads import Checked, elements_slot, pointer
+from .argument_reads import Conjunction, elements_slot, pointer
 
 
 @functools.cache
 def slots() -> dict[str, int]:
     """Byte offsets of the fields of an `Array`; raises Refused where they cannot be told."""
-    probe, found = Array(None), {}
+    probe, offsets = Array(None), {}
     words = (ctypes.c_int64 * (Array.__basicsize__ // 8)).from_address(id(probe))
     for name in ("data", "base", "_node", "_seen"):
         marker = object()
@@ -29,20 +29,18 @@ def slots() -> dict[str, int]:
         places = [8 * k for k, word in enumerate(words) if word == id(marker)]
         if len(places) != 1:
             raise Refused(f"the field {name} of arrays of the tape is not where it is looked for")
-        found[name] = places[0]
-    return found
+        offsets[name] = places[0]
+    return offsets
 
 
 def mode(w: Writer) -> str:
     """Ask for this thread's gradient mode; the result is 1 unless that fails."""
-    checked = Checked(w)
-    found = w.call(
-        "PyObject_GetAttr", "ptr", f"ptr {w.object(MODE)}", f"ptr {w.object('on')}"
-    )  # fmt: skip
-    checked.unless(w.op(f"icmp ne ptr {found}, null"))
-    is_on = w.op(f"zext i1 {w.op(f'icmp eq ptr {found}, {w.object(True)}')} to i64")
+    checked = Conjunction(w)
+    flag = w.call("PyObject_GetAttr", "ptr", f"ptr {w.object(MODE)}", f"ptr {w.object('on')}")
+    checked.unless(w.op(f"icmp ne ptr {flag}, null"))
+    is_on = w.op(f"zext i1 {w.op(f'icmp eq ptr {flag}, {w.object(True)}')} to i64")
     w.store("i64", is_on, _mode_slot(w))
-    w.call("Py_DecRef", "void", f"ptr {found}")
+    w.call("Py_DecRef", "void", f"ptr {flag}")
     return checked.answer(clear=True)
 
 
@@ -51,15 +49,15 @@ def untaped(w: Writer, position: OnTape) -> str:
 
     Such a view was made before a write to the array behind it; see `Array.node`.
     """
-    checked, at, given = Checked(w), slots(), pointer(w, position.position)
+    checked, at, array = Conjunction(w), slots(), pointer(w, position.position)
     bare, taped, view, seen, on = (w.name() for _ in range(5))
-    w.store("ptr", given, elements_slot(w, position))
+    w.store("ptr", array, elements_slot(w, position))
     w.store("i64", 0, _flag_slot(w, position))
-    w.branch(w.op(f"icmp eq ptr {w.type_of(f'ptr {given}')}, {w.object(Array)}"), taped, bare)
+    w.branch(w.op(f"icmp eq ptr {w.type_of(f'ptr {array}')}, {w.object(Array)}"), taped, bare)
     w.label(bare)
     w.jump(on)
     w.label(taped)
-    data, base, node = (w.field("ptr", given, at[name]) for name in ("data", "base", "_node"))
+    data, base, node = (w.field("ptr", array, at[name]) for name in ("data", "base", "_node"))
     for field in (data, base, node):  # an `Array` that was made without `__init__`
         checked.unless(w.op(f"icmp ne ptr {field}, null"))
     none = w.object(None)
@@ -69,26 +67,26 @@ def untaped(w: Writer, position: OnTape) -> str:
     w.branch(w.op(f"icmp eq ptr {base}, {none}"), on, view)
     w.label(view)
     checked.unless(w.op(f"icmp eq ptr {w.type_of(f'ptr {base}')}, {w.object(Array)}"))
-    known = w.field("ptr", given, at["_seen"])
-    w.branch(w.op(f"icmp eq ptr {known}, {w.object(UNSEEN)}"), on, seen)
+    seen_node = w.field("ptr", array, at["_seen"])
+    w.branch(w.op(f"icmp eq ptr {seen_node}, {w.object(UNSEEN)}"), on, seen)
     w.label(seen)
-    checked.unless(w.op(f"icmp eq ptr {known}, {w.field('ptr', base, at['_node'])}"))
+    checked.unless(w.op(f"icmp eq ptr {seen_node}, {w.field('ptr', base, at['_node'])}"))
     w.jump(on)
     w.label(on)
     return checked.answer()
 
 
 def noted(w: Writer, position: OnTape) -> str:
-    """Whether an argument requires gradients, as an i64."""
+    """The i64 1 if an argument requires gradients, else 0."""
     return w.load("i64", _flag_slot(w, position))
 
 
 def noting(w: Writer, positions: tuple[OnTape, ...]) -> str:
-    """Whether one of the arguments requires gradients, and gradient mode is on, as an i64."""
-    found = "0"
+    """The i64 1 if one of the arguments requires gradients, and gradient mode is on, else 0."""
+    flag = "0"
     for position in positions:
-        found = w.op(f"or i64 {found}, {noted(w, position)}")
-    return w.op(f"and i64 {found}, {w.load('i64', _mode_slot(w))}")
+        flag = w.op(f"or i64 {flag}, {noted(w, position)}")
+    return w.op(f"and i64 {flag}, {w.load('i64', _mode_slot(w))}")
 
 
 def _mode_slot(w: Writer) -> str:

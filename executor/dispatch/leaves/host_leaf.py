@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import TensorSpec
+from ...memory.offsets import bytes_of, size_of
 from ...memory.output_pool import ALIGN_FROM
-from ...memory.placement import bytes_of, size_of
-from ..conditions.host_reads import elements_of, pointer_to
+from ..conditions.host_reads import combine, elements_of, pointer_to
 from ..layout import LAYOUT
-from ..leaf_spec import ArrayValue, HostKernel, MadeValue, Step
+from ..leaf_spec import ArrayValue, HostKernel, KernelStep, MadeValue
 from ..number_values import NUMBERS
-from .body import Made
 from .leaf import LeafWriter
+from .leaf_body import KernelOutput
+from .lent_memory import lent_memory
+
+if TYPE_CHECKING:
+    from ...exchange.host_tensors import TensorClass
 
 # A kernel that reads and writes at least this many bytes runs without the GIL even before its first
 # timed run: it very likely takes longer than releasing the GIL does.
@@ -29,37 +37,35 @@ class HostLeaf(LeafWriter):
 
     def begin(self) -> None:
         if self.places.where:
-            inner = [
-                v for k in self.places.where if isinstance(v := self.leaf.values[k], MadeValue)
-            ]
+            inner = [v for k in self.places.where if isinstance(v := self.leaf.values[k], MadeValue)]
             *self.offsets, total = self.starts(self.places)
             self.base = self.block(total, inner)
 
-    def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
+    def step(self, index: int, step: KernelStep, numbers: dict[int, str], timed: str) -> None:
         w, abi = self.w, step.abi
         start = self.start(step, timed)
         sizes = self.leaf.sizes(step)
-        moved: list[Dim] = []  # bytes
+        output_bytes: list[Dim] = []
         results, voids, pointers = iter(step.results), [], []
         for spec in abi.outputs:
             dims = tuple(size_of(parse_dim(dim), sizes) for dim in spec.dims)
             result = None if spec.kind == "violation" else next(results)
-            made = self.output(spec, dims, result)
-            pointers.append(made.data)
-            moved.append(bytes_of(dtype_named(spec.dtype).itemsize, dims))
+            output = self.output(spec, dims, result)
+            pointers.append(output.data)
+            output_bytes.append(bytes_of(dtype_named(spec.dtype).itemsize, dims))
             if result is None:
-                voids.append(made.data)
+                voids.append(output.data)
             else:
-                self.made[result] = made
+                self.made[result] = output
         workspace = self.workspace(step.workspace)
-        data, taken = [], []
+        data, input_bytes = [], []
         for operand in step.operands:
             value = self.leaf.values[operand]
             if isinstance(value, NUMBERS):
                 data.append(numbers[operand])
                 continue
             assert isinstance(value, (ArrayValue, MadeValue))
-            taken.append(bytes_of(value.dtype.itemsize, value.sizes))
+            input_bytes.append(bytes_of(value.dtype.itemsize, value.sizes))
             if isinstance(value, ArrayValue):
                 data.append(elements_of(w, value.ref))
             else:
@@ -71,37 +77,40 @@ class HostLeaf(LeafWriter):
         slots = w.alloca(f"[{len(data)} x i64]")
         for k, word in enumerate(data):
             w.store("i64", word, w.element(slots, k))
-        self.launch(index, step, slots, [*moved, *taken, step.workspace])
+        self.launch(index, step, slots, [*output_bytes, *input_bytes, step.workspace])
         repeatable = not self.leaf.donated and not self.leaf.overwrites
         self.overwritten = not (repeatable or self.leaf.targets.keys().isdisjoint(step.results))
         for void in voids:
             self.leave_unless(w.op(f"icmp eq i8 {w.load('i8', void)}, 0"))
         self.stop(index, step, start)
         for result, spec in zip(step.results, abi.results, strict=True):
-            if not spec.dims and result in self.leaf.outputs:
+            if not spec.dims and result in self.leaf.outputs and self.made[result].array is None:
                 self.scalar(result)
 
     def number_of(self, pointer: str) -> str:
         return self.w.op(f"ptrtoint ptr {pointer} to i64")
 
-    def stride(self, step: Step, operand: int, axis: int) -> str:
+    def stride(self, step: KernelStep, operand: int, axis: int) -> str:
         value = self.leaf.values[step.operands[operand]]
         assert isinstance(value, (ArrayValue, MadeValue))
         return self.size(value.stride(axis))
 
-    def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> Made:
+    def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> KernelOutput:
         """Memory for one output; on the stack for rank 0, which is returned as a NumPy scalar."""
         w, dtype = self.w, dtype_named(spec.dtype).numpy
+        if self.leaf.tensors is not None and result in self.leaf.outputs and result not in self.leaf.numbers:
+            assert result is not None
+            return self.tensor_output(result, dtype, self.leaf.tensors)
         if not dims:
-            return Made(w.alloca("[16 x i8]"), None)
+            return KernelOutput(w.alloca("[16 x i8]"), None)
         if result is not None and result in self.leaf.targets:
-            given = pointer_to(w, self.leaf.targets[result].ref)
-            w.call("Py_IncRef", "void", f"ptr {given}")
-            self.own(given)
-            return Made(w.field("ptr", given, LAYOUT.data), given)
+            target = pointer_to(w, self.leaf.targets[result].ref)
+            w.call("Py_IncRef", "void", f"ptr {target}")
+            self.own(target)
+            return KernelOutput(w.field("ptr", target, LAYOUT.data), target)
         if result is not None and result in self.places.where:
             offset = self.offsets[self.places.where[result]]
-            return Made(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
+            return KernelOutput(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
         nbytes = bytes_of(dtype.itemsize, dims)
         descr = w.object(dtype)
         words = [self.size(dim) for dim in dims]
@@ -111,9 +120,25 @@ class HostLeaf(LeafWriter):
         else:
             array = self.array_of_either_size(nbytes, words, descr)
         self.own(array)
-        return Made(w.field("ptr", array, LAYOUT.data), array)
+        return KernelOutput(w.field("ptr", array, LAYOUT.data), array)
 
-    def launch(self, index: int, step: Step, slots: str, moved: list[Dim]) -> None:
+    def tensor_output(self, result: int, dtype: np.dtype, type_: TensorClass) -> KernelOutput:
+        """Memory for an output that is returned as a tensor, and the tensor, whose axes may be in another order."""
+        value = self.leaf.values[result]
+        assert isinstance(value, MadeValue)
+        self.leave_if_endless(value)
+        dims = [self.size(dim) for dim in value.sizes]
+        steps = accumulate(reversed(dims[1:]), lambda a, b: combine(self.w, "*", a, b), initial="1")
+        strides = list(steps)[::-1] if dims else []
+        order = self.leaf.turned.get(result, range(len(dims)))
+        data, block = lent_memory(self.w, dims, [strides[k] for k in order], [dims[k] for k in order], dtype)
+        self.leave_unless(self.w.op(f"icmp ne ptr {block}, null"))
+        slot = self.w.alloca("ptr")
+        status = self.w.call_address(type_.make, "i32", f"ptr {block}", f"ptr {slot}")
+        self.leave_unless(self.w.op(f"icmp eq i32 {status}, 0"), clear=True)
+        return KernelOutput(data, self.own(self.w.load("ptr", slot)))
+
+    def launch(self, index: int, step: KernelStep, slots: str, moved: list[Dim]) -> None:
         """Call the kernel; the GIL is released for kernels that are likely to run long."""
         w = self.w
         total = reduce(self.plus, map(self.size, moved), "0")
@@ -134,17 +159,15 @@ class HostLeaf(LeafWriter):
         w.label(on)
 
     def scalar(self, value: int) -> None:
-        known = self.leaf.values[value]
-        assert isinstance(known, MadeValue)
-        descr = self.w.object(known.dtype)
-        made = self.made[value]
+        w, result = self.w, self.leaf.values[value]
+        assert isinstance(result, MadeValue)
+        descr = w.object(result.dtype)
+        output = self.made[value]
         if value in self.leaf.numbers:
-            made.array = self.element(made.data, known.dtype.kind)
+            output.array = self.element(output.data, result.dtype.kind)
             return
-        made.array = self.check(
-            self.w.call("PyArray_Scalar", "ptr", f"ptr {made.data}", f"ptr {descr}", "ptr null")
-        )
-        self.own(made.array)
+        output.array = self.check(w.call("PyArray_Scalar", "ptr", f"ptr {output.data}", f"ptr {descr}", "ptr null"))
+        self.own(output.array)
 
     def element(self, data: str, kind: str) -> str:
         """The element at an address, a bool, an i64, a double or two, as Python's number."""

@@ -10,13 +10,13 @@ from ..counter_table import LeafCells
 from ..leaf_spec import ArrayValue, HostStep, Leaf, Test
 from ..number_values import NUMBERS, Number
 from ..refs import FromHost
-from .body import Body, Made
+from .leaf_body import KernelOutput, LeafBody
 
 _SPARE = 16  # calls that may be given up before hits have made up for any
 _HITS = 4  # calls that make up for one that was given up
 
 
-class HostSteps(Body):
+class HostSteps(LeafBody):
     """Writes what is between the kernels of a leaf.
 
     Attributes:
@@ -28,7 +28,7 @@ class HostSteps(Body):
 
     leaf: Leaf
     cells: LeafCells
-    made: dict[int, Made]
+    made: dict[int, KernelOutput]
     computed: dict[int, str]
 
     def spare(self, hits: str) -> None:
@@ -50,25 +50,25 @@ class HostSteps(Body):
 
     def host_step(self, step: HostStep) -> None:
         w = self.w
-        given = [self.object_of(operand) for operand in step.operands]
-        found = self.own(
+        operands = [self.object_of(operand) for operand in step.operands]
+        results = self.own(
             # Python calls the function again, and raises what it raises.
-            self.raise_unless(self.python_call(step.function, *given), left=(Exception,))
+            self.raise_unless(self.python_call(step.function, *operands), left=(Exception,))
         )
         for k, result in enumerate(step.results):
-            item = w.call("PyTuple_GetItem", "ptr", f"ptr {found}", f"i64 {k}")
+            item = w.call("PyTuple_GetItem", "ptr", f"ptr {results}", f"i64 {k}")
             w.call("Py_IncRef", "void", f"ptr {item}")
             w.store("ptr", item, item_slot(w, FromHost(result)))
-            self.made[result] = Made("", self.own(item))
+            self.made[result] = KernelOutput("", self.own(item))
 
     def object_of(self, operand: int) -> str:
         """The object that a value is; the leaf, or the caller, owns it."""
         value = self.leaf.values[operand]
-        made = self.made.get(operand)
-        if made is not None:
-            if made.array is None:
+        output = self.made.get(operand)
+        if output is not None:
+            if output.array is None:
                 self.scalar(operand)
-            return made.array or ""
+            return output.array or ""
         if isinstance(value, NUMBERS):
             return self.number_object(value, self.computed[operand])
         assert isinstance(value, ArrayValue)
@@ -77,11 +77,11 @@ class HostSteps(Body):
     def late_tests(self, tests: Sequence[Test]) -> None:
         w = self.w
         for test in tests:
-            found = emit_test(w, test.field)
-            wanted = str(test.value) if isinstance(test.value, int) else w.object(test.value)
+            word = emit_test(w, test.field)
+            expected = str(test.value) if isinstance(test.value, int) else w.object(test.value)
             kind = "i64" if isinstance(test.value, int) else "ptr"
             out, on = w.name(), w.name()
-            w.branch(w.op(f"icmp eq {kind} {found}, {wanted}"), on, out)
+            w.branch(w.op(f"icmp eq {kind} {word}, {expected}"), on, out)
             w.label(out)
             assert self.cells.late is not None
             w.add_to_cell(self.cells.late)

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ....dialect.importers.numpy.tracing.containers import list_of_rows
-from ....dialect.importers.numpy.tracing.pytree import LEAF, static_of
+from ....dialect.ir.device import HOST
 from ....dialect.ir.symbolic import Dimension, Sym
+from ....dialect.trees.containers import list_of_rows
+from ....dialect.trees.pytree import LEAF, static_of
+from ...memory.offsets import Moment, Placement, bytes_of, lay_out
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
 from ..host_calls import is_from_host
-from ..leaf_spec import ArrayValue, Leaf, Noting, Step
+from ..leaf_spec import ArrayValue, KernelStep, Leaf, MadeValue, Noting, Value
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
 from ..number_values import NUMBERS, Number, NumberValue, SizeNumber
 from ..refs import Held, Inside, OnTape, Stride, position_of
-from .body import Made
 from .host_steps import HostSteps
-from .memory import lay_out
+from .leaf_body import KernelOutput
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
+
+
+def places_of(steps: Sequence[KernelStep], values: Mapping[int, Value], lasting: Sequence[int]) -> Placement:
+    """Places for what a kernel makes that only kernels see: such arrays need no objects."""
+    results = {result: values[result] for step in steps for result in step.results if result not in lasting}
+    nbytes = {
+        result: bytes_of(value.dtype.itemsize, value.sizes)
+        for result, value in results.items()
+        # The host's of rank 0 lie on the stack.
+        if isinstance(value, MadeValue) and (value.sizes or value.device != HOST)
+    }
+    return lay_out([Moment(step.results, {*step.results, *step.operands}) for step in steps], nbytes)
 
 
 class LeafWriter(HostSteps):
@@ -33,15 +46,14 @@ class LeafWriter(HostSteps):
     """
 
     def __init__(
-        self, w: Writer, leaf: Leaf, cells: LeafCells, number: int, shared: Shared,
-        settings: Settings,
-    ) -> None:  # fmt: skip
+        self, w: Writer, leaf: Leaf, cells: LeafCells, number: int, shared: Shared, settings: Settings
+    ) -> None:
         super().__init__(w, settings)
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
-        self.made: dict[int, Made] = {}
+        self.made: dict[int, KernelOutput] = {}
         lasting = [*leaf.outputs, *leaf.targets, *leaf.host_operands]
-        self.places = lay_out(leaf.steps, leaf.values, lasting)
+        self.places = places_of(leaf.steps, leaf.values, lasting)
 
     def write(self) -> None:
         w = self.w
@@ -50,9 +62,9 @@ class LeafWriter(HostSteps):
         every = self.settings.time_every
         rest = w.op(f"urem i64 {hits}, {every}")
         timed = w.op(f"icmp eq i64 {rest}, {2 % every}")
-        for known in (*self.leaf.values.values(), *self.leaf.checked()):
-            if isinstance(known, ArrayValue) and not is_from_host(known.ref):
-                leaves = [s for size in known.sizes if isinstance(size, Sym) for s in size.symbols]
+        for value in (*self.leaf.values.values(), *self.leaf.checked()):
+            if isinstance(value, ArrayValue) and not is_from_host(value.ref):
+                leaves = [s for size in value.sizes if isinstance(size, Sym) for s in size.symbols]
                 self.known |= {leaf: emit_leaf(w, leaf) for leaf in leaves}
         for ref, axis in self.leaf.strides():
             if not is_from_host(ref):
@@ -80,10 +92,10 @@ class LeafWriter(HostSteps):
     def elements(self, value: ArrayValue) -> Iterator[tuple[Stride, str]]:
         """The strides of an array that have been read so far, in elements."""
         for axis in range(len(value.sizes)):
-            found = self.strides.get((value.ref, axis))
-            if found is not None:
+            nbytes = self.strides.get((value.ref, axis))
+            if nbytes is not None:
                 itemsize = value.dtype.itemsize
-                yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {found}, {itemsize}")
+                yield Stride(value.ref, axis, itemsize), self.w.op(f"sdiv i64 {nbytes}, {itemsize}")
 
     def keep_items(self) -> None:
         """Own arrays inside of containers and of the tape's: later code might remove them there."""
@@ -117,31 +129,31 @@ class LeafWriter(HostSteps):
 
     def numbers(self) -> dict[int, str]:
         """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
-        made = NumberWriter(self.w, self._number, self.leave_unless)
-        taken = {operand for step in self.leaf.steps for operand in step.operands}
-        used = sorted(taken.union(self.leaf.outputs, self.leaf.host_operands))
-        values = [(value, self.leaf.values[value]) for value in used]
-        return {value: made.word(known) for value, known in values if isinstance(known, NUMBERS)}
+        writer = NumberWriter(self.w, self._number, self.leave_unless)
+        operands = {operand for step in self.leaf.steps for operand in step.operands}
+        indices = sorted(operands.union(self.leaf.outputs, self.leaf.host_operands))
+        values = [(value, self.leaf.values[value]) for value in indices]
+        return {value: writer.word(number) for value, number in values if isinstance(number, NUMBERS)}
 
     def _number(self, value: NumberValue | SizeNumber) -> str:
         """A number among the arguments, or a size, as a double or an i64."""
         w = self.w
         if isinstance(value, SizeNumber):
             return self.size(value.size)
-        given = f"ptr {pointer_to(w, value.position)}"
+        pointer = f"ptr {pointer_to(w, value.position)}"
         if value.kind is float:
-            return w.call("PyFloat_AsDouble", "double", given)
+            return w.call("PyFloat_AsDouble", "double", pointer)
         overflow = w.alloca("i32")
-        found = w.call("PyLong_AsLongLongAndOverflow", "i64", given, f"ptr {overflow}")
+        word = w.call("PyLong_AsLongLongAndOverflow", "i64", pointer, f"ptr {overflow}")
         self.leave_unless(w.op(f"icmp eq i32 {w.load('i32', overflow)}, 0"))
-        return found
+        return word
 
     # --- parts that depend on the processor -------------------------------------------------
 
     def begin(self) -> None:
         """Write the code before the first kernel call."""
 
-    def step(self, index: int, step: Step, numbers: dict[int, str], timed: str) -> None:
+    def step(self, index: int, step: KernelStep, numbers: dict[int, str], timed: str) -> None:
         """Write one kernel call."""
         raise NotImplementedError
 
@@ -150,7 +162,7 @@ class LeafWriter(HostSteps):
 
     # --- time -------------------------------------------------------------------------------
 
-    def start(self, step: Step, timed: str) -> str:
+    def start(self, step: KernelStep, timed: str) -> str:
         """The present time in nanoseconds if this hit is timed, else 0."""
         w = self.w
         ask, on, before = w.name(), w.name(), w.here()
@@ -161,7 +173,7 @@ class LeafWriter(HostSteps):
         w.label(on)
         return w.op(f"phi i64 [ 0, %{before} ], [ {now}, %{ask} ]")
 
-    def stop(self, index: int, step: Step, start: str) -> None:
+    def stop(self, index: int, step: KernelStep, start: str) -> None:
         w = self.w
         ask, on = w.name(), w.name()
         w.branch(w.op(f"icmp ne i64 {start}, 0"), ask, on)
@@ -179,22 +191,22 @@ class LeafWriter(HostSteps):
 
     def now(self) -> str:
         w = self.w
-        read = w.alloca("[2 x i64]")
-        w.call("clock_gettime", "i32", f"i32 {_CLOCK}", f"ptr {read}")
-        seconds = w.op(f"mul i64 {w.load('i64', read)}, 1000000000")
-        return w.op(f"add i64 {seconds}, {w.load('i64', w.element(read, 1))}")
+        timespec = w.alloca("[2 x i64]")
+        w.call("clock_gettime", "i32", f"i32 {_CLOCK}", f"ptr {timespec}")
+        seconds = w.op(f"mul i64 {w.load('i64', timespec)}, 1000000000")
+        return w.op(f"add i64 {seconds}, {w.load('i64', w.element(timespec, 1))}")
 
     # --- results ----------------------------------------------------------------------------
 
     def results(self) -> str:
         """The object to return; it takes over the references to the results, others are dropped."""
-        found = [self.turned(o) for o in self.leaf.outputs]
+        objects = [self.turned(o) for o in self.leaf.outputs]
         if self.leaf.noting is not None:
-            found = self.noted(self.leaf.noting, found)
+            objects = self.noted(self.leaf.noting, objects)
         if self.leaf.structure == LEAF:
-            self.drop([r for r in self.owned if r != found[0]])
-            return found[0]
-        built = self.built(self.leaf.structure, iter(found))
+            self.drop([r for r in self.owned if r != objects[0]])
+            return objects[0]
+        built = self.built(self.leaf.structure, iter(objects))
         self.drop(self.owned)
         return built
 
@@ -205,7 +217,7 @@ class LeafWriter(HostSteps):
             return self.number_object(number, self.computed[output])
         w, array = self.w, self.made[output].array or ""
         order = self.leaf.turned.get(output)
-        if order is None:
+        if order is None or self.leaf.tensors is not None:
             return array
         axes, dims = w.alloca(f"[{len(order)} x i64]"), w.alloca("{ ptr, i64 }")
         for k, axis in enumerate(order):
@@ -219,9 +231,9 @@ class LeafWriter(HostSteps):
         """A Python number as an object, of which the leaf owns a reference."""
         w = self.w
         if isinstance(value, NumberValue):
-            given = pointer_to(w, value.position)
-            w.call("Py_IncRef", "void", f"ptr {given}")
-            return self.own(given)
+            pointer = pointer_to(w, value.position)
+            w.call("Py_IncRef", "void", f"ptr {pointer}")
+            return self.own(pointer)
         return self.python_number(value.kind is float, word)
 
     def python_number(self, is_float: bool, word: str) -> str:
@@ -232,48 +244,45 @@ class LeafWriter(HostSteps):
         number = w.op(f"bitcast i64 {word} to double")
         return self.own(self.check(w.call("PyFloat_FromDouble", "ptr", f"double {number}")))
 
-    def noted(self, noting: Noting, made: list[str]) -> list[str]:
-        """What the tape makes of the results of kernels; the leaf owns it."""
+    def noted(self, noting: Noting, arrays: list[str]) -> list[str]:
+        """The objects that `Noting.function` makes of the results of kernels; the leaf owns them."""
         w = self.w
-        given = [w.object(g.value) if isinstance(g, Held) else argument(w, g) for g in noting.given]
-        found = self.own(self.check(self.python_call(noting.function, *given, *made)))
+        arguments = [w.object(g.value) if isinstance(g, Held) else argument(w, g) for g in noting.given]
+        result = self.own(self.check(self.python_call(noting.function, *arguments, *arrays)))
         if noting.count == 1:
-            return [found] * len(noting.chosen)
-        return [
-            self.check(w.call("PyTuple_GetItem", "ptr", f"ptr {found}", f"i64 {k}"))
-            for k in noting.chosen
-        ]
+            return [result] * len(noting.chosen)
+        return [self.check(w.call("PyTuple_GetItem", "ptr", f"ptr {result}", f"i64 {k}")) for k in noting.chosen]
 
     def built(self, spec: tuple, arrays: Iterator[str]) -> str:
         """A new reference to an object of this structure; the leaf still owns the arrays."""
         w = self.w
         if spec[0] in ("leaf", "static"):
-            found = next(arrays) if spec[0] == "leaf" else w.object(static_of(spec))
-            w.call("Py_IncRef", "void", f"ptr {found}")
-            return found
+            leaf = next(arrays) if spec[0] == "leaf" else w.object(static_of(spec))
+            w.call("Py_IncRef", "void", f"ptr {leaf}")
+            return leaf
         kind, meta, items = spec
         if kind == "namedtuple":
             return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
         if kind == "rows":
-            taken = [self.owned_item(inner, arrays) for inner in items]
-            return self.made_by(functools.partial(list_of_rows, meta), taken)
+            rows = [self.owned_item(inner, arrays) for inner in items]
+            return self.made_by(functools.partial(list_of_rows, meta), rows)
         # Items come first: making them may run Python code, which must not see a partly filled
         # container.
-        made = [self.owned_item(inner, arrays) for inner in items]
+        values = [self.owned_item(inner, arrays) for inner in items]
         size = [] if kind == "dict" else [f"i64 {len(items)}"]
         holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
-        given = f"ptr {holder}"
+        container = f"ptr {holder}"
         if kind == "dict":
             self.own(holder)
-            for key, item in zip(meta, made, strict=True):
+            for key, item in zip(meta, values, strict=True):
                 pair = f"ptr {w.object(key)}", f"ptr {item}"
-                status = w.call("PyDict_SetItem", "i32", given, *pair)
+                status = w.call("PyDict_SetItem", "i32", container, *pair)
                 self.demand(w.op(f"icmp eq i32 {status}, 0"))
             self.disown(holder)
         else:
-            for k, item in enumerate(made):
-                w.call(f"Py{kind.capitalize()}_SetItem", "i32", given, f"i64 {k}", f"ptr {item}")
-        for item in reversed(made):
+            for k, item in enumerate(values):
+                w.call(f"Py{kind.capitalize()}_SetItem", "i32", container, f"i64 {k}", f"ptr {item}")
+        for item in reversed(values):
             self.disown(item)
             if kind == "dict":  # a dict takes references of its own
                 self.drop([item])
@@ -284,10 +293,10 @@ class LeafWriter(HostSteps):
 
     def made_by(self, kind: Callable[..., Any], items: list[str]) -> str:
         """The object that a function makes of owned items; the items are dropped afterwards."""
-        made = self.check(self.python_call(kind, *items))
+        result = self.check(self.python_call(kind, *items))
         for item in reversed(items):
             self.let_go(item)
-        return made
+        return result
 
     def note_misses(self) -> None:
         """Store flags, sizes and strides of the arrays whose outer guards this call has missed.
@@ -315,17 +324,20 @@ class LeafWriter(HostSteps):
         me = w.op(f"ptrtoint ptr {w.place(self.cells.hits)} to i64")
         thread = w.call("PyThreadState_GetID", "i64", f"ptr {w.call('PyThreadState_Get', 'ptr')}")
         places = [w.element(recent, k) for k in range(3)]
-        known = [w.load("i64", place) for place in places]
-        valid = w.op(f"icmp ne i64 {known[0]}, 0")
-        same = w.op(f"and i1 {w.op(f'icmp eq i64 {known[1]}, {thread}')}, {valid}")
+        words = [w.load("i64", place) for place in places]
+        valid = w.op(f"icmp ne i64 {words[0]}, 0")
+        same = w.op(f"and i1 {w.op(f'icmp eq i64 {words[1]}, {thread}')}, {valid}")
         ask, on = w.name(), w.name()
-        mine = w.op(f"icmp eq i64 {known[2]}, {me}")
+        mine = w.op(f"icmp eq i64 {words[2]}, {me}")
         w.branch(w.op(f"and i1 {same}, {mine}"), on, ask)
         w.label(ask)
         status = w.call(
-            "PyObject_SetAttr", "i32", f"ptr {w.object(self.settings.last)}",
-            f"ptr {w.object('plan')}", f"ptr {w.object(self.leaf.remembered)}",
-        )  # fmt: skip
+            "PyObject_SetAttr",
+            "i32",
+            f"ptr {w.object(self.settings.last)}",
+            f"ptr {w.object('plan')}",
+            f"ptr {w.object(self.leaf.remembered)}",
+        )
         failed, write = w.name(), w.name()
         w.branch(w.op(f"icmp eq i32 {status}, 0"), write, failed)
         w.label(failed)

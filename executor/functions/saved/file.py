@@ -21,8 +21,8 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.errors import FileError
 from ....dialect.ir.dtypes import dtype_of, dtype_of_mlir
-from ...compile.cache.entry import MAGIC, Entry
-from ...compile.cache.key import Key, describe, nearest
+from ...compile.cache.cache_key import Key, describe, nearest
+from ...compile.cache.entry import MAGIC, CacheEntry
 from ...compile.cache.profiles import is_profile
 from ...files import NotOurs, opened, replacing, who_else_writes
 
@@ -54,19 +54,19 @@ class SavedFile:
     path: str
     name: str
     graphs: tuple[StoredGraph, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[CacheEntry, ...]
     others_write: bool = False
 
     @cached_property
-    def _by_key(self) -> dict[str, Entry]:
+    def _by_key(self) -> dict[str, CacheEntry]:
         return {_digest(entry.key): entry for entry in self.entries}
 
-    def find(self, key: Key) -> Entry | None:
+    def find(self, key: Key) -> CacheEntry | None:
         """The entry of a key; a profile is also found if another installation has recorded it."""
         return self._by_key.get(_digest(key))
 
     def why_missed(self, key: Key) -> str:
-        """How the nearest entry of the same kind differs from a key, in words."""
+        """The difference of the nearest entry of the same kind from a key, in words."""
         alike = [e.key for e in self.entries if e.key.parts.keys() == key.parts.keys()]
         best = nearest(key, alike)
         if best is None:
@@ -85,7 +85,7 @@ class SavedFile:
         except OSError as error:
             raise FileError(f"cannot write {path}: {error.strerror or error}") from error
 
-    def _to_entry(self) -> Entry:
+    def _to_entry(self) -> CacheEntry:
         sections: dict[str, bytes] = {}
         for number, graph in enumerate(self.graphs):
             arrays = [[dtype_of(a.dtype).mlir, list(a.shape)] for a in graph.arrays]
@@ -96,29 +96,29 @@ class SavedFile:
                 sections[f"array:{number}:{index}"] = native.tobytes()
         for entry in self.entries:
             sections[f"entry:{entry.key.digest}"] = entry.to_bytes()
-        return Entry(Key({"saved": _FORMAT}), self.name, time.time(), sections)
+        return CacheEntry(Key({"saved": _FORMAT}), self.name, time.time(), sections)
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> SavedFile:
         """Read a file; raises FileError if it is damaged or has another format."""
         try:
             with _opened(path) as file:
-                whole = Entry.from_file(file)
+                whole = CacheEntry.from_file(file)
                 others = who_else_writes(os.fstat(file.fileno()))
             saved = whole.key.parts.get("saved")
             if saved != _FORMAT:
                 what = "a cache entry" if saved is None else f"of format {saved}, not {_FORMAT}"
                 raise FileError(f"{path} is {what}", hint="save the function anew")
-            return cls(str(path), whole.label, tuple(_graphs(whole.sections)),
-                       tuple(_entries(whole.sections)), bool(others))  # fmt: skip
+            return cls(
+                str(path), whole.label, tuple(_graphs(whole.sections)), tuple(_entries(whole.sections)), bool(others)
+            )
         except OSError as error:
             if isinstance(error, FileError):
                 raise
             raise FileError(f"cannot read {path}: {error.strerror or error}") from error
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise FileError(
-                f"{path} is damaged, or is no file that save() wrote: {error}",
-                hint="save the function anew",
+                f"{path} is damaged, or is no file that save() wrote: {error}", hint="save the function anew"
             ) from error
 
 
@@ -145,8 +145,7 @@ def _graphs(sections: dict[str, bytes]) -> Iterator[StoredGraph]:
     for number in range(sum(name.startswith("graph:") for name in sections)):
         data = json.loads(sections[f"graph:{number}"])
         arrays = [
-            _array(sections[f"array:{number}:{index}"], *described)
-            for index, described in enumerate(data["arrays"])
+            _array(sections[f"array:{number}:{index}"], *described) for index, described in enumerate(data["arrays"])
         ]
         yield StoredGraph(data["graph"], tuple(arrays))
 
@@ -155,10 +154,10 @@ def _array(raw: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
     return np.frombuffer(raw, dtype_of_mlir(dtype).numpy).reshape(shape).copy()
 
 
-def _entries(sections: dict[str, bytes]) -> Iterator[Entry]:
+def _entries(sections: dict[str, bytes]) -> Iterator[CacheEntry]:
     for name, raw in sections.items():
         if name.startswith("entry:"):
-            yield Entry.from_file(io.BytesIO(raw))
+            yield CacheEntry.from_file(io.BytesIO(raw))
 
 
 def _digest(key: Key) -> str:

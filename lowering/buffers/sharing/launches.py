@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ...emit.chunks import RUN
+from ...emit.chunk_calls import RUN
 from ...schedule.chunks import MOST
 from ...thread_pool import POOL, WORDS, WORK
 from ..signature import function_named
@@ -35,11 +35,11 @@ def add_launches(module: ir.Module, names: Sequence[str]) -> None:
 
 def _no_alias(types: Sequence[str]) -> list[ir.Attribute]:
     """Attributes of arguments: no two arrays overlap, and the second pointer of each is used."""
-    found = [ir.DictAttr.get({}) for _ in (*types, "begin", "end")]
+    attributes = [ir.DictAttr.get({}) for _ in (*types, "begin", "end")]
     for place in range(1, len(types)):
         if types[place - 1 : place + 2] == ["!llvm.ptr", "!llvm.ptr", "i64"]:
-            found[place] = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
-    return found
+            attributes[place] = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})
+    return attributes
 
 
 def _text(name: str, types: Sequence[str]) -> str:
@@ -47,23 +47,23 @@ def _text(name: str, types: Sequence[str]) -> str:
 
     ``types``: of the arguments of the loop's function, without those for the rounds.
     """
-    given = [f"%a{k}" for k in range(len(types))]
+    names = [f"%a{k}" for k in range(len(types))]
     packed = f"!llvm.struct<({', '.join(t.removeprefix('!llvm.') for t in types)})>"
-    called = ", ".join([*types, "i64", "i64"])
-    arguments = "".join(f"{a}: {t}, " for a, t in zip(given, types, strict=True))
+    signature = ", ".join([*types, "i64", "i64"])
+    arguments = "".join(f"{a}: {t}, " for a, t in zip(names, types, strict=True))
 
     def each(text: str) -> str:
         """A text for each argument: its number, and its type."""
         return "\n".join(text.format(k=k, t=t) for k, t in enumerate(types))
 
     def call(*of: str) -> str:
-        return f"llvm.call @{name}({', '.join([*given, *of])}) : ({called}) -> ()"
+        return f"llvm.call @{name}({', '.join([*names, *of])}) : ({signature}) -> ()"
 
     place = f"%p{{k}} = llvm.getelementptr %array[0, {{k}}] : (!llvm.ptr) -> !llvm.ptr, {packed}\n"
     return f"""
 llvm.mlir.global external @{POOL}() {{addr_space = 0 : i32}} : !llvm.array<{WORDS} x i64>
 llvm.func @{RUN}(!llvm.ptr, !llvm.ptr, i64, i64)
-llvm.func @{name}({called})
+llvm.func @{name}({signature})
 llvm.func internal @{name}_part(%array: !llvm.ptr, %begin: i64, %end: i64) {{
   {each(place + "%a{k} = llvm.load %p{k} : !llvm.ptr -> {t}")}
   {call("%begin", "%end")}

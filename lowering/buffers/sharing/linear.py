@@ -8,10 +8,7 @@ from mlir import ir
 
 from ....dialect.dataclass import dataclass
 
-_SUMS = {
-    "arith.addi": 1, "arith.subi": -1,
-    "llvm.intr.sadd.with.overflow": 1, "llvm.intr.ssub.with.overflow": -1,
-}  # fmt: skip
+_SUMS = {"arith.addi": 1, "arith.subi": -1, "llvm.intr.sadd.with.overflow": 1, "llvm.intr.ssub.with.overflow": -1}
 _PRODUCTS = ("arith.muli", "llvm.intr.smul.with.overflow")
 
 
@@ -51,14 +48,14 @@ def linear(value: ir.Value) -> Linear:
     if isinstance(value, ir.BlockArgument) or not _is_wide(value):
         return itself
     op = value.owner.operation
-    known = constant_of(value)
-    if known is not None:
-        return Linear({}, known)
+    constant = constant_of(value)
+    if constant is not None:
+        return Linear({}, constant)
     if op.name == "llvm.extractvalue":
         place = list(ir.DenseI64ArrayAttr(op.attributes["position"]))
-        made = op.operands[0]
-        if place == [0] and not isinstance(made, ir.BlockArgument):
-            return _of_operands(made.owner.operation) or itself
+        aggregate = op.operands[0]
+        if place == [0] and not isinstance(aggregate, ir.BlockArgument):
+            return _of_operands(aggregate.owner.operation) or itself
         return itself
     if op.name == "arith.index_cast" and _is_wide(op.operands[0]):
         return linear(op.operands[0])
@@ -78,9 +75,9 @@ def _of_operands(op: ir.Operation) -> Linear | None:
     if op.name in _PRODUCTS:
         a, b = op.operands
         for one, other in ((a, b), (b, a)):
-            known = constant_of(one)
-            if known is not None:
-                return Linear({}).plus(linear(other), known)
+            factor = constant_of(one)
+            if factor is not None:
+                return Linear({}).plus(linear(other), factor)
     return None
 
 
@@ -89,16 +86,16 @@ def _applied(op: ir.Operation) -> Linear | None:
     return _expression(map_.results[0], list(op.operands), map_.n_dims)
 
 
-def _expression(expr: ir.AffineExpr, given: Sequence[ir.Value], dims: int) -> Linear | None:
+def _expression(expr: ir.AffineExpr, operands: Sequence[ir.Value], dims: int) -> Linear | None:
     if isinstance(expr, ir.AffineConstantExpr):
         return Linear({}, expr.value)
     if isinstance(expr, ir.AffineDimExpr):
-        return linear(given[expr.position])
+        return linear(operands[expr.position])
     if isinstance(expr, ir.AffineSymbolExpr):
-        return linear(given[dims + expr.position])
+        return linear(operands[dims + expr.position])
     if not isinstance(expr, (ir.AffineAddExpr, ir.AffineMulExpr)):
         return None
-    a, b = (_expression(e, given, dims) for e in (expr.lhs, expr.rhs))
+    a, b = (_expression(e, operands, dims) for e in (expr.lhs, expr.rhs))
     if a is None or b is None:
         return None
     if isinstance(expr, ir.AffineAddExpr):

@@ -15,14 +15,11 @@ from .linear import constant_of
 
 _NE, _SLT, _SLE, _SGT, _SGE = 1, 2, 3, 4, 5  # of arith.cmpi
 _MIRRORED = {_SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
-_STEPS = {
-    "arith.addi": 1, "llvm.intr.sadd.with.overflow": 1,
-    "arith.subi": -1, "llvm.intr.ssub.with.overflow": -1,
-}  # fmt: skip
+_STEPS = {"arith.addi": 1, "llvm.intr.sadd.with.overflow": 1, "arith.subi": -1, "llvm.intr.ssub.with.overflow": -1}
 
 
 def ends_surely(loop: ir.Operation) -> bool:
-    """Whether an ``scf.while`` ends whatever its numbers are.
+    """True if an ``scf.while`` ends whatever its numbers are.
 
     It goes on only as long as a number that each round moves on by 1 has not reached a bound.
     """
@@ -78,19 +75,19 @@ def _step(value: ir.Value, after: ir.Block, handed: list[ir.Value], number: ir.V
     if op.name == "llvm.extractvalue":
         if list(ir.DenseI64ArrayAttr(op.attributes["position"])) != [0]:
             return None
-        made = op.operands[0]
-        if isinstance(made, ir.BlockArgument):
+        aggregate = op.operands[0]
+        if isinstance(aggregate, ir.BlockArgument):
             return None
-        op = made.owner.operation
+        op = aggregate.owner.operation
     if op.name not in _STEPS:
         return None
     a, b = op.operands
     if constant_of(a) is not None and _STEPS[op.name] == 1:
         a, b = b, a
-    known = constant_of(b)
-    if known is None or not _is_argument(a, after) or handed[a.arg_number] != number:
+    constant = constant_of(b)
+    if constant is None or not _is_argument(a, after) or handed[a.arg_number] != number:
         return None
-    return known * _STEPS[op.name]
+    return constant * _STEPS[op.name]
 
 
 def _is_argument(value: ir.Value, block: ir.Block) -> bool:

@@ -37,8 +37,8 @@ Place = tuple[Linear, ...]
 
 
 @dataclass(frozen=True)
-class Access:
-    """Where an operation reads or writes an array; ``place`` is None if that is not known."""
+class ArrayAccess:
+    """The place where an operation reads or writes an array; ``place`` is None if that is not known."""
 
     op: ir.Operation
     place: Place | None
@@ -85,18 +85,18 @@ def _mark(loop: ir.Operation) -> str:
 
 
 def what_rounds_share(loop: ir.Operation) -> str:
-    """What a round of a loop shares with another one; "" = nothing, they are independent."""
+    """Words for what a round of a loop shares with another one; "" = nothing, they are independent."""
     if loop.name == "scf.while":
         return "a while loop has no number of rounds"
     if loop.results:
         return "a round hands on a number to the next one"
-    accesses: dict[ir.Value, list[Access]] = {}
+    accesses: dict[ir.Value, list[ArrayAccess]] = {}
     may_end = False
     for op in walk(loop):
         if op.name in _ACCESSES:
             first = _ACCESSES[op.name]
             base, place = _place(op.operands[first], list(op.operands)[first + 1 :])
-            accesses.setdefault(base, []).append(Access(op, place))
+            accesses.setdefault(base, []).append(ArrayAccess(op, place))
         elif op.name.startswith(("func.call", "llvm.call")):
             return "a round calls a library"
         elif op.name == ASSERT:
@@ -106,8 +106,8 @@ def what_rounds_share(loop: ir.Operation) -> str:
     may_end = may_end or any(is_noted(base, loop) for base in accesses)
     if not all(map(_is_array, accesses)):
         return "a round takes one array or another"
-    for base, found in accesses.items():
-        if not any(a.writes for a in found):
+    for base, uses in accesses.items():
+        if not any(a.writes for a in uses):
             continue
         if is_inside(base, loop) or is_private(base, loop) or is_noted(base, loop):
             if may_end and not is_inside(base, loop) and base.owner.name == "memref.view":
@@ -115,9 +115,9 @@ def what_rounds_share(loop: ir.Operation) -> str:
             continue
         if not base_rank(base):
             return "a round hands on a number to the next one"
-        if not _are_apart(found, loop):
-            kept = "a temporary" if not isinstance(base, ir.BlockArgument) else "an array"
-            return f"rounds write {kept} at places that others read or write"
+        if not _are_apart(uses, loop):
+            kind = "a temporary" if not isinstance(base, ir.BlockArgument) else "an array"
+            return f"rounds write {kind} at places that others read or write"
     return ""
 
 
@@ -130,7 +130,7 @@ def base_rank(base: ir.Value) -> int:
 
 
 def _is_array(base: ir.Value) -> bool:
-    """Whether a value is an argument of the function, or memory that nothing else names."""
+    """True if a value is an argument of the function, or memory that nothing else names."""
     if isinstance(base, ir.BlockArgument):
         return base.owner.owner.operation.name == "func.func"
     return base.owner.name in _OWN
@@ -159,12 +159,12 @@ def _in_whole(op: ir.Operation, place: list[Linear]) -> list[Linear] | None:
     if ir.MemRefType(op.results[0].type).rank != ir.MemRefType(op.operands[0].type).rank:
         return None
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    given = iter(list(op.operands)[1:])
+    operands = iter(list(op.operands)[1:])
     open_ = ir.ShapedType.get_dynamic_size()
     offsets = [
-        linear(next(given)) if n == open_ else Linear({}, n)
+        linear(next(operands)) if n == open_ else Linear({}, n)
         for n in ir.DenseI64ArrayAttr(op.attributes["static_offsets"])
-    ]  # fmt: skip
+    ]
     if counts[3]:
         return None
     steps = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
@@ -172,7 +172,7 @@ def _in_whole(op: ir.Operation, place: list[Linear]) -> list[Linear] | None:
 
 
 def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
-    """Whether each round of a loop writes a number in memory before it reads it.
+    """True if each round of a loop writes a number in memory before it reads it.
 
     Its first use is a store, and all others follow in the same block or in blocks inside.
     """
@@ -189,23 +189,24 @@ def is_of_round(base: ir.Value, loop: ir.Operation) -> bool:
 
 
 def is_temporary(base: ir.Value, loop: ir.Operation) -> bool:
-    """Whether memory holds a temporary of a round of a loop, or of a loop inside."""
+    """True if memory holds a temporary of a round of a loop, or of a loop inside."""
     if isinstance(base, ir.BlockArgument) or LOOP not in base.owner.attributes:
         return False
     number = base.owner.attributes[LOOP]
     return any(
         LOOP in op.attributes and op.attributes[LOOP] == number
-        for op in (loop, *walk(loop)) if op.name in ("scf.for", "scf.while")
-    )  # fmt: skip
+        for op in (loop, *walk(loop))
+        if op.name in ("scf.for", "scf.while")
+    )
 
 
 def is_private(base: ir.Value, loop: ir.Operation) -> bool:
-    """Whether each chunk of the rounds of a loop may have memory of its own for this."""
+    """True if each chunk of the rounds of a loop may have memory of its own for this."""
     return is_of_round(base, loop) or is_temporary(base, loop)
 
 
 def is_noted(base: ir.Value, loop: ir.Operation) -> bool:
-    """Whether rounds do nothing with a byte in memory but note that something is forbidden."""
+    """True if rounds do nothing with a byte in memory but note that something is forbidden."""
     if isinstance(base, ir.BlockArgument) or NOTED not in base.owner.attributes:
         return False
     inside = [u for u in (use.owner.operation for use in base.uses) if encloses(loop, u)]
@@ -227,18 +228,20 @@ def _ancestor(op: ir.Operation, order: dict[ir.Operation, int]) -> ir.Operation:
     return op
 
 
-def _are_apart(found: list[Access], loop: ir.Operation) -> bool:
-    """Whether no two rounds access one place of an array that one of them writes."""
-    if len(found) > _MOST_ACCESSES:
+def _are_apart(uses: list[ArrayAccess], loop: ir.Operation) -> bool:
+    """True if no two rounds access one place of an array that one of them writes."""
+    if len(uses) > _MOST_ACCESSES:
         return False
     return all(
-        _apart(found[k].place, other.place, loop)
-        for k in range(len(found)) for other in found[k:] if found[k].writes or other.writes
-    )  # fmt: skip
+        _apart(uses[k].place, other.place, loop)
+        for k in range(len(uses))
+        for other in uses[k:]
+        if uses[k].writes or other.writes
+    )
 
 
 def _apart(a: Place | None, b: Place | None, loop: ir.Operation) -> bool:
-    """Whether accesses at two places, in different rounds, are of different elements."""
+    """True if accesses at two places, in different rounds, are of different elements."""
     if a is None or b is None:
         return False
     axes = range(len(a))
@@ -248,7 +251,7 @@ def _apart(a: Place | None, b: Place | None, loop: ir.Operation) -> bool:
 
 
 def _never_meet(a: Linear, b: Linear, loop: ir.Operation) -> bool:
-    """Whether an index of one round is no index of another one.
+    """True if an index of one round is no index of another one.
 
     Both step alike from round to round, and start at the same place, or between the steps.
     """
@@ -262,7 +265,7 @@ def _never_meet(a: Linear, b: Linear, loop: ir.Operation) -> bool:
 
 
 def _mirrored(a: Place, b: Place, p: int, q: int, loop: ir.Operation) -> bool:
-    """Whether a place is in one half of a square, and the other one is its mirror image.
+    """True if a place is in one half of a square, and the other one is its mirror image.
 
     As in ``d[i, j]`` and ``d[j, i]`` for all ``j`` above ``i``: if both were one element, each of
     two rounds would be above the other one.
@@ -291,7 +294,4 @@ def _side(other: Linear, index: ir.Value) -> int:
     return -1 if high.terms == itself and high.const <= 0 else 0
 
 
-__all__ = [
-    "INDEPENDENT", "ONE_THREAD", "base_of", "is_noted", "is_private", "mark_rounds",
-    "what_rounds_share",
-]  # fmt: skip
+__all__ = ["INDEPENDENT", "ONE_THREAD", "base_of", "is_noted", "is_private", "mark_rounds", "what_rounds_share"]

@@ -12,8 +12,8 @@ from mlir import ir
 
 from ....dialect.mlir.nesting import is_inside
 from ....dialect.mlir.rewrite import walk
-from ...emit.base import Ops
-from ...emit.chunks import add_run_chunks
+from ...emit.chunk_calls import add_run_chunks
+from ...emit.loop_ops import Ops
 from ...linalg.element import emit
 from ...linalg.loop_builder import ASSERT
 from ...thread_pool import CHUNK, POOL, WORK
@@ -34,18 +34,18 @@ def shared_loops(func: ir.Operation) -> list[ir.Operation]:
 
 
 def reasons_for_one_thread(func: ir.Operation) -> tuple[str, ...]:
-    """Why loops that may take long are not shared, nor any in them, each reason once."""
+    """The reasons for which loops that may take long are not shared, nor any in them, each reason once."""
     shared = shared_loops(func)
-    found = [
+    reasons = [
         ir.StringAttr(op.attributes[ONE_THREAD]).value
-        for op in walk(func) if ONE_THREAD in op.attributes and _is_long(op)
-        and not any(inner in shared for inner in walk(op))
-    ]  # fmt: skip
-    return tuple(dict.fromkeys(found))
+        for op in walk(func)
+        if ONE_THREAD in op.attributes and _is_long(op) and not any(inner in shared for inner in walk(op))
+    ]
+    return tuple(dict.fromkeys(reasons))
 
 
 def _is_long(loop: ir.Operation) -> bool:
-    """Whether a loop may take as long as two chunks.
+    """True if a loop may take as long as two chunks.
 
     A vector within the rounds of another loop is taken to be short.
     """
@@ -76,17 +76,12 @@ def share_rounds(module: ir.Module, func: ir.Operation, flag: ir.Value | None) -
     if loops:
         add_run_chunks(module)
     # What a loop uses alone is seen while there is no copy of it.
-    outlined = [
-        _Outlined(module, func, loop, f"{name}_rounds{k}", flag) for k, loop in enumerate(loops)
-    ]
+    outlined = [_Outlined(module, func, loop, f"{name}_rounds{k}", flag) for k, loop in enumerate(loops)]
     of_outer: dict[ir.Operation, list[ir.Operation]] = {}
     for loop in loops:
         if known_work(loop) is None:
             of_outer.setdefault(_outermost(loop), []).append(loop)
-    undecided = [
-        loop for outer, inner in of_outer.items()
-        if not _decide_before(outer, inner) for loop in inner
-    ]  # fmt: skip
+    undecided = [loop for outer, inner in of_outer.items() if not _decide_before(outer, inner) for loop in inner]
     for one in outlined:
         with one.loop.location:
             one.make(may_be_short=one.loop in undecided)
@@ -103,9 +98,8 @@ def _decide_before(outer: ir.Operation, loops: Sequence[ir.Operation]) -> bool:
     work = emit_most_work(loops, outer)
     with ir.InsertionPoint(outer), outer.location:
         branch = ir.Operation.create(
-            "scf.if", results=[r.type for r in outer.results], operands=[_is_enough(work)],
-            regions=2,
-        )  # fmt: skip
+            "scf.if", results=[r.type for r in outer.results], operands=[_is_enough(work)], regions=2
+        )
         for result, replaced in zip(outer.results, branch.results, strict=True):
             result.replace_all_uses_with(replaced)
         launched, alone = (region.blocks.append() for region in branch.regions)
@@ -118,7 +112,7 @@ def _decide_before(outer: ir.Operation, loops: Sequence[ir.Operation]) -> bool:
 
 
 def _is_enough(work: ir.Value) -> ir.Value:
-    """Whether work is enough for two chunks."""
+    """True where work is enough for two chunks."""
     ops = Ops()
     name = ir.FlatSymbolRefAttr.get(POOL)
     pool = ops.create("llvm.mlir.addressof", ops.pointer, global_name=name)
@@ -131,9 +125,8 @@ class _Outlined:
     """One loop on its way into a function."""
 
     def __init__(
-        self, module: ir.Module, func: ir.Operation, loop: ir.Operation, name: str,
-        flag: ir.Value | None,
-    ) -> None:  # fmt: skip
+        self, module: ir.Module, func: ir.Operation, loop: ir.Operation, name: str, flag: ir.Value | None
+    ) -> None:
         self.module, self.func, self.loop, self.name = module, func, loop, name
         outside = _used(loop)
         self.noted = [v for v in outside if is_noted(v, loop)]
@@ -141,10 +134,10 @@ class _Outlined:
         may_end = self.noted or any(op.name == ASSERT for op in walk(loop))
         self.flag = flag if may_end else None
         sizes = [v for p in self.private for v in list(p.owner.operands)[2:]]
-        needed = [v for v in (*outside, *sizes) if v not in (*self.noted, *self.private)]
+        values = [v for v in (*outside, *sizes) if v not in (*self.noted, *self.private)]
         first = [] if self.flag is None else [self.flag]
-        self.given = list(dict.fromkeys([*first, *(v for n in needed for v in _behind(n))]))
-        self.copied = [v for v in needed if _is_copied(v)]
+        self.given = list(dict.fromkeys([*first, *(v for n in values for v in _behind(n))]))
+        self.copied = [v for v in values if _is_copied(v)]
 
     def make(self, may_be_short: bool) -> None:
         """Put calls in the place of the loop; ``may_be_short``: it may not be worth a launch."""
@@ -175,21 +168,20 @@ class _Outlined:
         if self.flag is not None:
             ir.Operation.create("memref.store", operands=[_byte(0), self.flag])
         ir.Operation.create(
-            "func.call", operands=[*self.given, *operands],
-            attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
-        )  # fmt: skip
+            "func.call", operands=[*self.given, *operands], attributes={"callee": ir.FlatSymbolRefAttr.get(name)}
+        )
         if self.flag is not None:
             _end_unless_zero(self.flag)
 
     def _function(self, name: str, types: Sequence[ir.Type], declared: bool = False) -> ir.Block:
         with ir.InsertionPoint(self.module.body):
-            made = private_function(name, types)
-        return None if declared else made.regions[0].blocks.append(*types)
+            function = private_function(name, types)
+        return None if declared else function.regions[0].blocks.append(*types)
 
     def _fill(self, block: ir.Block) -> None:
         """Move the loop into its function, where it goes from round to round of a chunk."""
-        *given, begin, end = block.arguments
-        new = dict(zip(self.given, given, strict=True))
+        *arguments, begin, end = block.arguments
+        new = dict(zip(self.given, arguments, strict=True))
         with ir.InsertionPoint(block):
             if self.flag is not None:
                 _end_unless_zero(new[self.flag])  # nobody needs the rounds of a void run
@@ -203,10 +195,7 @@ class _Outlined:
                 self._watch(new[self.flag])
             low, high, step = (new[v] for v in list(self.loop.operands)[:3])
             index = ir.IndexType.get()
-            first, behind = (
-                emit("arith.addi", index, low, emit("arith.muli", index, n, step))
-                for n in (begin, end)
-            )
+            first, behind = (emit("arith.addi", index, low, emit("arith.muli", index, n, step)) for n in (begin, end))
             behind = emit("arith.minsi", index, behind, high)
             mark = ir.Operation.create("func.return")
         self.loop.move_before(mark)
@@ -225,10 +214,10 @@ class _Outlined:
 
     def _memory(self, memory: ir.Value, new: dict[ir.Value, ir.Value]) -> ir.Value:
         """Memory of a chunk in place of some on the stack, or of a part of the workspace."""
-        made = memory.owner.operation
-        if made.name == "memref.alloca":
-            return made.clone().results[0]
-        sizes = [new[v] for v in list(made.operands)[2:]]
+        op = memory.owner.operation
+        if op.name == "memref.alloca":
+            return op.clone().results[0]
+        sizes = [new[v] for v in list(op.operands)[2:]]
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
         return emit("memref.alloc", memory.type, *sizes, operandSegmentSizes=segments)
 
@@ -243,11 +232,8 @@ class _Outlined:
         for op in loops:
             with ir.InsertionPoint.at_block_begin(op.regions[0].blocks[0]):
                 monotonic = ir.IntegerAttr.get(ops.i64, 2)
-                found = emit(
-                    "llvm.load", ops.i8, pointer, ordering=monotonic,
-                    alignment=ir.IntegerAttr.get(ops.i64, 1),
-                )  # fmt: skip
-                _end_unless(ops.equal(found, _byte(0)))
+                byte = emit("llvm.load", ops.i8, pointer, ordering=monotonic, alignment=ir.IntegerAttr.get(ops.i64, 1))
+                _end_unless(ops.equal(byte, _byte(0)))
 
     def _copy(self, value: ir.Value, new: dict[ir.Value, ir.Value]) -> None:
         """Make a constant or a view anew in the function."""
@@ -257,10 +243,10 @@ class _Outlined:
         for operand in op.operands:
             if _is_copied(operand):
                 self._copy(operand, new)
-        made = op.clone()
+        clone = op.clone()
         for number, operand in enumerate(op.operands):
-            made.operands[number] = new[operand]
-        new[value] = made.results[0]
+            clone.operands[number] = new[operand]
+        new[value] = clone.results[0]
 
 
 def _used(loop: ir.Operation) -> list[ir.Value]:
@@ -270,14 +256,14 @@ def _used(loop: ir.Operation) -> list[ir.Value]:
 
 
 def _is_copied(value: ir.Value) -> bool:
-    """Whether functions make a value themselves, rather than get it as an argument."""
+    """True if functions make a value themselves, rather than get it as an argument."""
     if isinstance(value, ir.BlockArgument):
         return False
     return value.owner.name in ("arith.constant", *_VIEWS)
 
 
 def _behind(value: ir.Value) -> list[ir.Value]:
-    """What has to be given so that a value can be copied."""
+    """The values that must be given so that a value can be copied."""
     if not _is_copied(value):
         return [value]
     return [v for operand in value.owner.operands for v in _behind(operand)]
@@ -295,8 +281,8 @@ def _byte(value: int) -> ir.Value:
 
 def _end_unless_zero(flag: ir.Value) -> None:
     """End the run here if a byte in memory is not 0."""
-    found = emit("memref.load", ir.IntegerType.get_signless(8), flag)
-    _end_unless(Ops().equal(found, _byte(0)))
+    byte = emit("memref.load", ir.IntegerType.get_signless(8), flag)
+    _end_unless(Ops().equal(byte, _byte(0)))
 
 
 def _end_unless(holds: ir.Value) -> None:

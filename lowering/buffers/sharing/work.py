@@ -1,4 +1,4 @@
-"""How long all rounds of a loop are estimated to take, before its first round."""
+"""The time that all rounds of a loop are estimated to take, before its first round."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ _SCALAR = 150.0
 _MANY = 8.0  # rounds of an inner loop whose number data decide
 _FREE = ("scf.", "affine.", "memref.subview", "memref.cast", "memref.dim", "llvm.extractvalue")
 _BINARY = {
-    "arith.addi": "addf", "arith.subi": "subf", "arith.muli": "mulf",
-    "arith.maxsi": "maximumf", "arith.minsi": "minimumf",
-}  # fmt: skip
+    "arith.addi": "addf",
+    "arith.subi": "subf",
+    "arith.muli": "mulf",
+    "arith.maxsi": "maximumf",
+    "arith.minsi": "minimumf",
+}
 _FOLDS: dict[str, Callable[[float, float], float]] = {
-    "addf": lambda a, b: a + b, "subf": lambda a, b: a - b, "mulf": lambda a, b: a * b,
-    "divf": lambda a, b: a / b, "maximumf": max, "minimumf": min,
-}  # fmt: skip
+    "addf": lambda a, b: a + b,
+    "subf": lambda a, b: a - b,
+    "mulf": lambda a, b: a * b,
+    "divf": lambda a, b: a / b,
+    "maximumf": max,
+    "minimumf": min,
+}
 
 
 class _NotKnown(Exception):
@@ -39,11 +46,11 @@ class _NotKnown(Exception):
 def known_work(loop: ir.Operation) -> float | None:
     """The estimate for a loop in picoseconds; None = it depends on sizes of the call."""
     try:
-        found = _Estimate(loop, emits=False).of_loop(loop)
+        estimate = _Estimate(loop, emits=False).of_loop(loop)
     except _NotKnown:
         return None
-    assert isinstance(found, float)
-    return found
+    assert isinstance(estimate, float)
+    return estimate
 
 
 def emit_work(loop: ir.Operation) -> ir.Value:
@@ -96,7 +103,7 @@ class _Estimate:
         return _of("mulf", rounds, self._of_block(loop.regions[0].blocks[0], _cycle(loop)))
 
     def _rounds(self, loop: ir.Operation) -> Number:
-        """How many rounds a loop has; sets its index to that of the round in the middle."""
+        """The number of rounds that a loop has; sets its index to that of the round in the middle."""
         low, high, step = (self._before(v) for v in list(loop.operands)[:3])
         rounds: Number = _MANY
         middle = None
@@ -111,18 +118,18 @@ class _Estimate:
         for view in block.operations:
             op = view.operation
             if op.name == "scf.for":
-                found = self.of_loop(op)
+                estimate = self.of_loop(op)
             elif op.name in ("scf.while", "scf.if"):
-                found = 0.0
+                estimate = 0.0
                 for region in op.regions:
                     for inner in region.blocks:
-                        found = _of("addf", found, self._of_block(inner, cycle))
-                found = _of("mulf", found, _MANY if op.name == "scf.while" else 0.5)
+                        estimate = _of("addf", estimate, self._of_block(inner, cycle))
+                estimate = _of("mulf", estimate, _MANY if op.name == "scf.while" else 0.5)
             elif op.name.startswith(_FREE) or op.name == "arith.constant":
                 continue
             else:
-                found = cycle * (2 if op.name.startswith("memref.") else cost_of(op.name))
-            total = _of("addf", total, found)
+                estimate = cycle * (2 if op.name.startswith("memref.") else cost_of(op.name))
+            total = _of("addf", total, estimate)
         return total
 
     def _before(self, value: ir.Value) -> Number | None:
@@ -159,7 +166,7 @@ class _Estimate:
 
 
 def _cycle(loop: ir.Operation) -> float:
-    """What a unit of cost takes in the rounds of a loop, as far as they are not loops."""
+    """The time that a unit of cost takes in the rounds of a loop, as far as they are not loops."""
     scalar = ("scf.for", "scf.while", "scf.if", ASSERT)
     index = loop.regions[0].blocks[0].arguments[0]
     for op in walk(loop):

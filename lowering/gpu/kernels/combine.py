@@ -10,15 +10,19 @@ from collections.abc import Sequence
 
 from mlir import ir
 
-from ...emit.reduce import Carried
+from ...emit.reduction_loops import Carried
 from ...schedule.graph import Combiner, Compute
 from .kernel import Kernel
 from .ops import WARP, GpuOps, is_float
 
 _NEUTRAL_FLOAT = {
-    "arith.addf": -0.0, "arith.mulf": 1.0, "arith.maximumf": -math.inf,
-    "arith.minimumf": math.inf, "arith.maxnumf": -math.inf, "arith.minnumf": math.inf,
-}  # fmt: skip
+    "arith.addf": -0.0,
+    "arith.mulf": 1.0,
+    "arith.maximumf": -math.inf,
+    "arith.minimumf": math.inf,
+    "arith.maxnumf": -math.inf,
+    "arith.minnumf": math.inf,
+}
 
 
 def is_combinable(op: Compute) -> bool:
@@ -37,9 +41,12 @@ def neutral(ops: GpuOps, combiner: Combiner, type_: ir.Type) -> ir.Value:
         return ops.float_constant(_NEUTRAL_FLOAT[combiner.op], type_)
     width = ir.IntegerType(type_).width
     value = {
-        "arith.muli": 1, "arith.andi": -1, "arith.maxsi": -(1 << (width - 1)),
-        "arith.minsi": (1 << (width - 1)) - 1, "arith.minui": -1,
-    }.get(combiner.op, 0)  # fmt: skip
+        "arith.muli": 1,
+        "arith.andi": -1,
+        "arith.maxsi": -(1 << (width - 1)),
+        "arith.minsi": (1 << (width - 1)) - 1,
+        "arith.minui": -1,
+    }.get(combiner.op, 0)
     return ops.constant(value, type_)
 
 
@@ -56,9 +63,7 @@ def in_warp(ops: GpuOps, combiner: Combiner, value: ir.Value, lanes: int = WARP)
     return value
 
 
-def in_block(
-    kernel: Kernel, combiners: Sequence[Combiner], values: Sequence[ir.Value], threads: int
-) -> list[ir.Value]:
+def in_block(kernel: Kernel, combiners: Sequence[Combiner], values: Sequence[ir.Value], threads: int) -> list[ir.Value]:
     """Combine several values of each thread along x; all threads get the results.
 
     ``threads`` is a power of two. If it is more than a warp, it must be the whole block, and all
@@ -73,9 +78,7 @@ def in_block(
     shared = [kernel.shared(warps, v.type) for v in values]
     thread = ops.position("thread_id", "x")
     lane = ops.create("arith.andi", ops.word, thread, ops.constant(WARP - 1))
-    choice = ir.Operation.create(
-        "scf.if", operands=[ops.equal(lane, ops.constant(0))], regions=2
-    )  # fmt: skip
+    choice = ir.Operation.create("scf.if", operands=[ops.equal(lane, ops.constant(0))], regions=2)
     with ir.InsertionPoint(choice.regions[0].blocks.append()):
         warp = ops.create("arith.shrui", ops.word, thread, ops.constant(WARP.bit_length() - 1))
         for memory, total in zip(shared, totals, strict=True):
@@ -83,6 +86,5 @@ def in_block(
         ir.Operation.create("scf.yield")
     ops.barrier()
     mine = ops.create("arith.andi", ops.word, lane, ops.constant(warps - 1))
-    parts = [ops.load(ops.offset(m, mine, v.type), v.type)
-             for m, v in zip(shared, values, strict=True)]  # fmt: skip
+    parts = [ops.load(ops.offset(m, mine, v.type), v.type) for m, v in zip(shared, values, strict=True)]
     return [in_warp(ops, c, v, warps) for c, v in zip(combiners, parts, strict=True)]

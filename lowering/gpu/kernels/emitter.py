@@ -16,20 +16,20 @@ from mlir import ir
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
 from ...emit.nest import NestEmitter
-from ...emit.reduce import Carried
-from ...schedule import index as ix
+from ...emit.reduction_loops import Carried
+from ...schedule import affine as ix
 from ...schedule.access import accesses
+from ...schedule.affine import AffineIndex, Atom
 from ...schedule.graph import Buffer, Compute, Tensor
 from ...schedule.groups import Loop, loop_index
-from ...schedule.index import Atom, Index
 from ...schedule.memory import buffer_of, buffer_or_none, strides_of
-from ...schedule.nests import Nest, Stage
+from ...schedule.nests import Nest, NestStage
 from .combine import combined, combiners_of, neutral
 from .kernel import VECTOR, Kernel, element_size
 
 
 @dataclass(frozen=True)
-class Lane:
+class ElementLane:
     """The element that is computed, among ``width`` neighbours; ``atom`` indexes the first one."""
 
     atom: Atom
@@ -37,8 +37,8 @@ class Lane:
     width: int
 
     @property
-    def index(self) -> Index:
-        return Index({self.atom: 1}, self.number)
+    def index(self) -> AffineIndex:
+        return AffineIndex({self.atom: 1}, self.number)
 
 
 class KernelEmitter(NestEmitter):
@@ -48,24 +48,22 @@ class KernelEmitter(NestEmitter):
     versions = False
 
     def __init__(self, kernel: Kernel, nest: Nest) -> None:
-        super().__init__(
-            kernel.ops, kernel.memory.graph, nest, kernel.block, kernel.pointers, kernel.names,
-        )  # fmt: skip
+        super().__init__(kernel.ops, kernel.memory.graph, nest, kernel.block, kernel.pointers, kernel.names)
         self.kernel = kernel
         self.gpu = kernel.ops
-        self.place: dict[Loop, Index] = {}
-        self.lane: Lane | None = None
+        self.place: dict[Loop, AffineIndex] = {}
+        self.lane: ElementLane | None = None
 
     # --- indices ---------------------------------------------------------------------------------
 
-    def own_loops(self, op: Compute) -> list[Index]:
+    def own_loops(self, op: Compute) -> list[AffineIndex]:
         return [self._placed(g) for g in self.nest.group.loops[op]]
 
-    def _placed(self, loop: Loop) -> Index:
-        found = self.place.get(loop)
-        return found if found is not None else loop_index(loop)
+    def _placed(self, loop: Loop) -> AffineIndex:
+        place = self.place.get(loop)
+        return place if place is not None else loop_index(loop)
 
-    def index_data(self, index: Index, type_: ir.Type) -> ir.Value:
+    def index_data(self, index: AffineIndex, type_: ir.Type) -> ir.Value:
         # Bodies compute with indices in 64 bits, even if words have 32 bits.
         if type_ == self.ops.index or self.ops.word == self.ops.i64:
             return super().index_data(index, type_)
@@ -80,17 +78,19 @@ class KernelEmitter(NestEmitter):
         return total
 
     def _wide(self, size: Dim) -> ir.Value:
+        if isinstance(size, int):  # any number of a body, which a word may be too narrow for
+            return self.ops.constant(size, self.ops.i64)
         return self.ops.cast_index(self.size(size), self.ops.i64)
 
-    def lanes(self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]]) -> Iterator[Lane]:
+    def lanes(self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]]) -> Iterator[ElementLane]:
         """Iterate over the neighbouring elements, and set `place` for each of them."""
         for number in range(width):
-            self.lane = Lane(atom, number, width)
+            self.lane = ElementLane(atom, number, width)
             self.place_spread(groups, self.lane.index)
             yield self.lane
         self.lane = None
 
-    def place_spread(self, groups: Sequence[Sequence[Loop]], linear: Index) -> None:
+    def place_spread(self, groups: Sequence[Sequence[Loop]], linear: AffineIndex) -> None:
         """Set `place` for groups of merged loops, from one index over all their iterations."""
         self.place.update(spread(groups, linear))
 
@@ -102,7 +102,7 @@ class KernelEmitter(NestEmitter):
             return True
         return super().is_inlined(op)
 
-    def load(self, buffer: Buffer, base: ir.Value, offset: Index) -> ir.Value:
+    def load(self, buffer: Buffer, base: ir.Value, offset: AffineIndex) -> ir.Value:
         if buffer.scalar:
             return self.pointers[buffer]
         width = self.width_at(buffer, offset)
@@ -120,7 +120,7 @@ class KernelEmitter(NestEmitter):
 
         return self.once(("load", buffer, offset), [offset], element)
 
-    def width_at(self, buffer: Buffer, offset: Index) -> int:
+    def width_at(self, buffer: Buffer, offset: AffineIndex) -> int:
         """Number of elements that one aligned access can cover at the current lane's offset."""
         lane = self.lane
         if lane is None or offset.coefficient(lane.atom) != 1:
@@ -138,13 +138,11 @@ class KernelEmitter(NestEmitter):
             return width
         return 1
 
-    def _is_fixed(self, atom: Atom, lane: Lane) -> bool:
+    def _is_fixed(self, atom: Atom, lane: ElementLane) -> bool:
         """True if an index is the same for all lanes of a vector."""
         inside = ix.atoms_of(ix.atom(atom))
         depth = self.atoms[lane.atom][1]
-        return lane.atom not in inside and all(
-            isinstance(a, (Loop, tuple)) or self.atoms[a][1] < depth for a in inside
-        )
+        return lane.atom not in inside and all(isinstance(a, (Loop, tuple)) or self.atoms[a][1] < depth for a in inside)
 
     # --- threads ---------------------------------------------------------------------------------
 
@@ -190,30 +188,31 @@ class KernelEmitter(NestEmitter):
 
     # --- stores ----------------------------------------------------------------------------------
 
-    def store_lanes(
-        self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]], stage: Stage
-    ) -> None:
+    def store_lanes(self, atom: Atom, width: int, groups: Sequence[Sequence[Loop]], stage: NestStage) -> None:
         """Evaluate and store the pointwise members of a stage at neighbouring elements."""
         with self.scope.point():
             for op in stage.maps:
                 for number, tensor in enumerate(op.outputs):
                     if tensor.buffer is not None:
-                        self._store(op, number, tensor, [
-                            (lane, *self._member(op, number, tensor))
-                            for lane in self.lanes(atom, width, groups)
-                        ])  # fmt: skip
+                        self._store(
+                            op,
+                            number,
+                            tensor,
+                            [(lane, *self._member(op, number, tensor)) for lane in self.lanes(atom, width, groups)],
+                        )
 
-    def _member(
-        self, op: Compute, number: int, tensor: Tensor
-    ) -> tuple[tuple[Index, ...], ir.Value]:
+    def _member(self, op: Compute, number: int, tensor: Tensor) -> tuple[tuple[AffineIndex, ...], ir.Value]:
         index = self.own_index(op, number)
         value = self.remembered((tensor, index))
         return index, value if value is not None else self.inline(op, tensor, index)
 
     def _store(
-        self, op: Compute, number: int, tensor: Tensor,
-        elements: list[tuple[Lane, tuple[Index, ...], ir.Value]],
-    ) -> None:  # fmt: skip
+        self,
+        op: Compute,
+        number: int,
+        tensor: Tensor,
+        elements: list[tuple[ElementLane, tuple[AffineIndex, ...], ir.Value]],
+    ) -> None:
         buffer = buffer_of(tensor)
         self.lane, index, _ = elements[0]
         width = self.width_at(buffer, ix.linear(index, strides_of(tensor)))
@@ -250,27 +249,27 @@ class Offsets:
         linear: True if the list is complete and nothing else depends on the loops.
     """
 
-    known: tuple[tuple[Tensor, Index], ...]
+    known: tuple[tuple[Tensor, AffineIndex], ...]
     linear: bool
 
 
 def offsets(nest: Nest) -> Offsets:
     """The offsets at which the members of a nest read and store."""
     group = nest.group
-    found: list[tuple[Tensor, Index]] = []
+    pairs: list[tuple[Tensor, AffineIndex]] = []
     linear = True
     for op in group.members:
         linear = linear and not _uses_indices(op)
         for access in accesses(op):
             if access.index is not None:
                 index = group.index_of(op, access.index)
-                found.append((access.tensor, ix.linear(index, strides_of(access.tensor))))
+                pairs.append((access.tensor, ix.linear(index, strides_of(access.tensor))))
             elif not access.reinterpreted:
                 linear = False
         for number, tensor in enumerate(op.outputs):
             loops = [loop_index(group.loops[op][k]) for k in op.axes[number]]
-            found.append((tensor, ix.linear(loops, strides_of(tensor))))
-    return Offsets(tuple(found), linear)
+            pairs.append((tensor, ix.linear(loops, strides_of(tensor))))
+    return Offsets(tuple(pairs), linear)
 
 
 def _uses_indices(op: Compute) -> bool:
@@ -303,12 +302,12 @@ def _merge(outer: Loop, inner: list[Loop], accessed: Offsets) -> bool:
     )
 
 
-def spread(groups: Sequence[Sequence[Loop]], linear: Index) -> dict[Loop, Index]:
+def spread(groups: Sequence[Sequence[Loop]], linear: AffineIndex) -> dict[Loop, AffineIndex]:
     """The index of each loop, from one index over all iterations of groups of merged loops.
 
     In a group, the last loop gets the index of the whole group, and all others get 0.
     """
-    place: dict[Loop, Index] = {}
+    place: dict[Loop, AffineIndex] = {}
     inner: Dim = 1
     for position, loops in reversed(list(enumerate(groups))):
         size = extent(loops)
@@ -334,7 +333,8 @@ def iterations(groups: Iterable[Sequence[Loop]]) -> Dim:
 def vector_width(nest: Nest, loop: Loop) -> int:
     """Number of elements per thread, so that the narrowest access along ``loop`` has 16 bytes."""
     sizes = [
-        element_size(tensor) for tensor, offset in offsets(nest).known
+        element_size(tensor)
+        for tensor, offset in offsets(nest).known
         if offset.coefficient(loop) == 1 and buffer_or_none(tensor) is not None
-    ]  # fmt: skip
+    ]
     return min(8, VECTOR // min(sizes)) if sizes else 1

@@ -11,11 +11,11 @@ from mlir import ir
 from ....dialect.dataclass import dataclass
 from ....dialect.errors import InternalError, LoweringError
 from ....dialect.ir.symbolic import Dim, Sym
-from ...emit.base import is_splat
+from ...emit.loop_ops import is_splat
+from ...schedule.affine import product
 from ...schedule.graph import Buffer, Element, Graph
-from ...schedule.index import product
 from ...schedule.memory import element_bytes
-from ..abi import Argument, Condition, Launch
+from ..launch_plan import Argument, Condition, Launch
 from .ops import PRIVATE, SHARED, GpuOps
 
 NARROW = 2**30  # below this, an offset plus a step past the end fits into 32 bits
@@ -23,11 +23,11 @@ VECTOR = 16  # bytes of the widest load and store
 
 
 @dataclass(frozen=True)
-class Memory:
+class KernelMemory:
     """State that all kernels of a function share.
 
     Attributes:
-        block: the block of the ``gpu.module``.
+        block: the block of the ``gpu.gpu_module``.
         graph: the function.
         offsets: workspace buffer -> byte offset.
     """
@@ -39,7 +39,7 @@ class Memory:
 
 @dataclass(eq=False)
 class Temporary:
-    """An array in the workspace that one nest needs; `schedule.plan` sets its buffer."""
+    """An array in the workspace that one nest needs; `schedule.scheduling` sets its buffer."""
 
     element: Element
     dims: tuple[Dim, ...]
@@ -59,9 +59,8 @@ class Kernel:
     """
 
     def __init__(
-        self, memory: Memory, name: str, buffers: Sequence[Buffer], block: tuple[int, int, int],
-        fast: bool,
-    ) -> None:  # fmt: skip
+        self, memory: KernelMemory, name: str, buffers: Sequence[Buffer], block: tuple[int, int, int], fast: bool
+    ) -> None:
         self.memory, self.name, self.fast = memory, name, fast
         self.block_size = block
         self.conditions: dict[Condition, None] = {}
@@ -74,11 +73,8 @@ class Kernel:
         self._types: list[ir.Type] = []
         with ir.InsertionPoint(memory.block), ir.Location.unknown():
             self.function = ir.Operation.create(
-                "gpu.func", regions=1,
-                attributes={
-                    "sym_name": ir.StringAttr.get(name), "gpu.kernel": ir.UnitAttr.get(),
-                },
-            )  # fmt: skip
+                "gpu.func", regions=1, attributes={"sym_name": ir.StringAttr.get(name), "gpu.kernel": ir.UnitAttr.get()}
+            )
             self.block = self.function.regions[0].blocks.append()
         with ir.InsertionPoint(self.block), ir.Location.unknown():
             self._parameters(buffers)
@@ -128,8 +124,8 @@ class Kernel:
         name = f"{self.memory.graph.name}_{buffer.name}"
         count = product(buffer.dims)
         type_ = ir.Type.parse(f"memref<{count}x{buffer.element}>")
-        known = [op.operation.attributes for op in self.memory.block.operations]
-        if not any(ir.StringAttr(a["sym_name"]).value == name for a in known):
+        tables = [op.operation.attributes for op in self.memory.block.operations]
+        if not any(ir.StringAttr(a["sym_name"]).value == name for a in tables):
             flat = np.array(ir.DenseElementsAttr(buffer.value)).reshape(-1)
             values = ir.DenseElementsAttr.get(flat, type=buffer.element)
             with ir.InsertionPoint.at_block_begin(self.memory.block):
@@ -145,9 +141,8 @@ class Kernel:
                     },
                 )
         return ir.Operation.create(
-            "memref.get_global", results=[type_],
-            attributes={"name": ir.FlatSymbolRefAttr.get(name)},
-        ).results[0]  # fmt: skip
+            "memref.get_global", results=[type_], attributes={"name": ir.FlatSymbolRefAttr.get(name)}
+        ).results[0]
 
     # --- memory of blocks and threads ------------------------------------------------------------
 
@@ -220,9 +215,12 @@ class Kernel:
         x, y, z = (str(size) for size in grid)
         threads = self.block_size
         return Launch(
-            self.name, (x, y, z), (str(threads[0]), str(threads[1]), str(threads[2])),
-            tuple(self.arguments), str(self.dynamic),
-        )  # fmt: skip
+            self.name,
+            (x, y, z),
+            (str(threads[0]), str(threads[1]), str(threads[2])),
+            tuple(self.arguments),
+            str(self.dynamic),
+        )
 
 
 def element_size(buffer: Any) -> int:

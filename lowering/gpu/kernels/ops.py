@@ -8,7 +8,7 @@ from typing import Any
 from mlir import ir
 
 from ....dialect.dataclass import dataclass
-from ...emit.base import Ops
+from ...emit.loop_ops import Ops
 from ...schedule.memory import element_bytes
 
 SHARED = "#gpu.address_space<workgroup>"
@@ -40,9 +40,7 @@ class GpuOps(Ops):
         type_ = base.type
         zero, one = self.constant(0, type_), self.constant(1, type_)
         types = [type_] * 3  # result so far, power of the base, remaining exponent bits
-        loop = ir.Operation.create(
-            "scf.while", results=types, operands=[one, base, exponent], regions=2
-        )
+        loop = ir.Operation.create("scf.while", results=types, operands=[one, base, exponent], regions=2)
         locations = [ir.Location.current] * 3
         before, after = (r.blocks.append(*types, arg_locs=locations) for r in loop.regions)
         with ir.InsertionPoint(before):
@@ -50,16 +48,11 @@ class GpuOps(Ops):
             more = self.create("arith.xori", self.i1, is_done, self.constant(1, self.i1))
             ir.Operation.create("scf.condition", operands=[more, *before.arguments])
         with ir.InsertionPoint(after):
-            result, power, left = after.arguments
-            is_odd = self.equal(self.create("arith.andi", type_, left, one), one)
-            result = self.select(
-                is_odd, self.create("arith.muli", type_, result, power), result
-            )  # fmt: skip
+            result, power, bits = after.arguments
+            is_odd = self.equal(self.create("arith.andi", type_, bits, one), one)
+            result = self.select(is_odd, self.create("arith.muli", type_, result, power), result)
             squared = self.create("arith.muli", type_, power, power)
-            ir.Operation.create(
-                "scf.yield",
-                operands=[result, squared, self.create("arith.shrui", type_, left, one)],
-            )
+            ir.Operation.create("scf.yield", operands=[result, squared, self.create("arith.shrui", type_, bits, one)])
         return loop.results[0]
 
     # --- memory ----------------------------------------------------------------------------------
@@ -75,15 +68,12 @@ class GpuOps(Ops):
         return [at.memory, self.cast_index(index, self.index)]
 
     def load(self, pointer: Any, element: ir.Type) -> ir.Value:
-        return self.create(
-            "memref.load", element, *self._place(pointer), alignment=self._natural(element)
-        )
+        return self.create("memref.load", element, *self._place(pointer), alignment=self._natural(element))
 
     def store(self, value: ir.Value, pointer: Any) -> None:
         ir.Operation.create(
-            "memref.store", operands=[value, *self._place(pointer)],
-            attributes={"alignment": self._natural(value.type)},
-        )  # fmt: skip
+            "memref.store", operands=[value, *self._place(pointer)], attributes={"alignment": self._natural(value.type)}
+        )
 
     def _natural(self, element: ir.Type) -> ir.Attribute:
         # Without a data layout, LLVM would assume that an i64 is aligned to 4 bytes only.
@@ -100,9 +90,10 @@ class GpuOps(Ops):
         type_ = ir.VectorType.get([len(values)], values[0].type)
         vector = self.create("vector.from_elements", type_, *values)
         ir.Operation.create(
-            "vector.store", operands=[vector, *self._place(pointer)],
+            "vector.store",
+            operands=[vector, *self._place(pointer)],
             attributes={"alignment": ir.IntegerAttr.get(self.i64, len(values) * bytes_)},
-        )  # fmt: skip
+        )
 
     def lane_of(self, vector: ir.Value, number: int) -> ir.Value:
         """One element of a vector."""
@@ -125,9 +116,7 @@ class GpuOps(Ops):
     def position(self, what: str, axis: str) -> ir.Value:
         """``gpu.<what>`` (``"thread_id"``, ``"block_id"``, ``"grid_dim"`` …) as a word."""
         dimension = ir.Attribute.parse(f"#gpu<dim {axis}>")
-        return self.cast_index(
-            self.create(f"gpu.{what}", self.index, dimension=dimension), self.word
-        )
+        return self.cast_index(self.create(f"gpu.{what}", self.index, dimension=dimension), self.word)
 
     def barrier(self) -> None:
         """Wait for all threads of the block."""
@@ -142,13 +131,15 @@ class GpuOps(Ops):
         if width < 32:
             value = self.create("arith.extui", self.i32, value)
         mask, lanes = (self.constant(n, self.i32) for n in (distance, WARP))
-        found = ir.Operation.create(
-            "gpu.shuffle", results=[value.type, self.i1], operands=[value, mask, lanes],
+        result = ir.Operation.create(
+            "gpu.shuffle",
+            results=[value.type, self.i1],
+            operands=[value, mask, lanes],
             attributes={"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>")},
-        ).results[0]  # fmt: skip
+        ).results[0]
         if width < 32:
-            found = self.create("arith.trunci", ir.IntegerType.get_signless(width), found)
-        return found if found.type == narrow else self.create("arith.bitcast", narrow, found)
+            result = self.create("arith.trunci", ir.IntegerType.get_signless(width), result)
+        return result if result.type == narrow else self.create("arith.bitcast", narrow, result)
 
 
 def is_float(type_: ir.Type) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from ....dialect.ir.size_algebra import sym_min
 from ....dialect.ir.symbolic import Dim
 from ...emit.steps import buffers_of
-from ...schedule import index as ix
+from ...schedule import affine as ix
 from ...schedule.groups import Loop
-from ...schedule.nests import Nest, Stage
-from ..abi import Launch
+from ...schedule.nests import Nest, NestStage
+from ..launch_plan import Launch
 from .emitter import KernelEmitter, extent, iterations, merged, vector_width
-from .kernel import Kernel, Memory
+from .kernel import Kernel, KernelMemory
 
 THREADS = 256
 BLOCKS = 1 << 16  # largest number of blocks along x; a grid-stride loop does the rest
@@ -31,9 +31,9 @@ def is_pointwise(nest: Nest) -> bool:
     return not nest.tail or all(g.extent != 0 for s in nest.stages for g in s.parallel)
 
 
-def pointwise(memory: Memory, name: str, nest: Nest, fast: bool) -> tuple[Kernel, Launch]:
+def pointwise(memory: KernelMemory, name: str, nest: Nest, fast: bool) -> tuple[Kernel, Launch]:
     """The kernel of a pointwise nest."""
-    stage = nest.stages[0] if nest.stages else Stage([], maps=list(nest.group.members))
+    stage = nest.stages[0] if nest.stages else NestStage([], maps=list(nest.group.members))
     groups = merged(nest, [*nest.outer, *stage.parallel]) or [[]]
     inner, outer = groups[-1], groups[:-1]
     size, rows = extent(inner), iterations(outer)
@@ -68,9 +68,8 @@ def _threads(size: Dim, width: int) -> int:
 
 class _Pointwise(KernelEmitter):
     def __init__(
-        self, kernel: Kernel, nest: Nest, stage: Stage, inner: list[Loop],
-        outer: list[list[Loop]], width: int,
-    ) -> None:  # fmt: skip
+        self, kernel: Kernel, nest: Nest, stage: NestStage, inner: list[Loop], outer: list[list[Loop]], width: int
+    ) -> None:
         super().__init__(kernel, nest)
         self.stage_, self.inner, self.outer_groups = stage, inner, outer
         self.width = width if kernel.fast else 1

@@ -14,14 +14,14 @@ from ....dialect.ir.size_algebra import sym_min
 from ....dialect.ir.symbolic import Dim
 from ...emit.nest import NestEmitter
 from ...emit.steps import buffers_of
-from ...schedule import index as ix
+from ...schedule import affine as ix
+from ...schedule.affine import AffineIndex
 from ...schedule.graph import Compute, Tensor
 from ...schedule.groups import Loop
-from ...schedule.index import Index
 from ...schedule.nests import TILE, Nest, Scratch
-from ..abi import Launch
+from ..launch_plan import Launch
 from .emitter import KernelEmitter, extent
-from .kernel import Kernel, Memory, Temporary
+from .kernel import Kernel, KernelMemory, Temporary
 
 THREADS = 128
 BLOCKS = 4096
@@ -54,7 +54,7 @@ class Serial:
         }
         return list(self.scratch.values())
 
-    def kernels(self, memory: Memory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
+    def kernels(self, memory: KernelMemory, name: str, fast: bool) -> list[tuple[Kernel, Launch]]:
         buffers = dict.fromkeys(buffers_of(self.nest))
         buffers.update((t.buffer, None) for t in self.scratch.values() if t.buffer is not None)
         kernel = Kernel(memory, name, list(buffers), (THREADS, 1, 1), fast)
@@ -111,7 +111,7 @@ class _Serial(KernelEmitter):
     def is_inlined(self, op: Compute) -> bool:
         return NestEmitter.is_inlined(self, op)
 
-    def _scratch_offset(self, scratch: Scratch, index: tuple[Index, ...]) -> Index:
+    def _scratch_offset(self, scratch: Scratch, index: tuple[AffineIndex, ...]) -> AffineIndex:
         offset = super()._scratch_offset(scratch, index)
         size = ix.product(scratch.dims)
         if self.nest.tile is not None:

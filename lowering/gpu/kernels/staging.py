@@ -14,14 +14,14 @@ from mlir import ir
 
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.symbolic import Dim
-from ...emit.base import is_splat
-from ...emit.values import Position
-from ...schedule import index as ix
+from ...emit.loop_ops import is_splat
+from ...emit.value_emitter import Position
+from ...schedule import affine as ix
+from ...schedule.affine import AffineIndex, Atom
 from ...schedule.graph import Compute, Tensor, read_at, viewed
 from ...schedule.groups import Loop, loop_index
-from ...schedule.index import Atom, Index
 from ...schedule.memory import buffer_or_none, strides_of
-from ...schedule.nests import Nest, Stage
+from ...schedule.nests import Nest, NestStage
 from .emitter import KernelEmitter, spread
 from .kernel import VECTOR, element_size
 from .ops import Address, is_float
@@ -64,10 +64,10 @@ class Staged:
     atom: Atom
     slot: Slot
 
-    def key(self, lane: Index) -> Element:
+    def key(self, lane: AffineIndex) -> Element:
         """The element at another index of the row."""
 
-        def moved(atom: Atom) -> Index:
+        def moved(atom: Atom) -> AffineIndex:
             return lane if atom == self.atom else ix.atom(atom)
 
         return self.tensor, ix.substituted(self.index, moved)
@@ -88,7 +88,7 @@ class Staging:
     bytes_: Dim = 0
 
 
-def staging(nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> Staging:
+def staging(nest: Nest, outer: dict[Loop, AffineIndex], rows: RowLoops) -> Staging:
     """Choose the elements to keep.
 
     Args:
@@ -114,25 +114,23 @@ def staging(nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> Staging:
 
 
 def _placed(uses: dict[Element, list[int]], rows: RowLoops) -> Staging:
-    found = Staging()
+    plan = Staging()
     slots: list[Slot] = []
     for (tensor, index), stages in sorted(uses.items(), key=lambda item: item[1][0]):
         atom, groups = rows[stages[0]]
         size = ix.product(loop.extent for group in groups for loop in group)
         bytes_ = element_size(tensor)
-        slot = next(
-            (s for s in slots if s.free <= stages[0] and (s.size, s.bytes_) == (size, bytes_)), None
-        )
+        slot = next((s for s in slots if s.free <= stages[0] and (s.size, s.bytes_) == (size, bytes_)), None)
         if slot is None:
-            slot = Slot(size, bytes_, found.bytes_, 0)
+            slot = Slot(size, bytes_, plan.bytes_, 0)
             slots.append(slot)
-            found.bytes_ = found.bytes_ + _aligned(size * bytes_)
+            plan.bytes_ = plan.bytes_ + _aligned(size * bytes_)
         slot.free = stages[-1]
         one = Staged(tensor, index, atom, slot)
-        found.stored.setdefault(stages[0], []).append(one)
+        plan.stored.setdefault(stages[0], []).append(one)
         for number in stages[1:]:
-            found.loaded.setdefault(number, []).append(one)
-    return found
+            plan.loaded.setdefault(number, []).append(one)
+    return plan
 
 
 def _aligned(bytes_: Dim) -> Dim:
@@ -143,9 +141,12 @@ def _is_costly(nest: Nest, tensor: Tensor) -> bool:
     """True if a tensor is the result of an anchor of the nest, and its elements can be stored."""
     op, element = tensor.producer, tensor.element
     return (
-        isinstance(op, Compute) and op.anchor and not op.is_reduction and op in nest.group.loops
+        isinstance(op, Compute)
+        and op.anchor
+        and not op.is_reduction
+        and op in nest.group.loops
         and (is_float(element) or ir.IntegerType(element).width >= 8)
-    )  # fmt: skip
+    )
 
 
 def _is_loaded(nest: Nest, tensor: Tensor) -> bool:
@@ -157,7 +158,7 @@ def _is_loaded(nest: Nest, tensor: Tensor) -> bool:
 class _Needs:
     """The elements that stages need at one index of their rows."""
 
-    def __init__(self, nest: Nest, outer: dict[Loop, Index], rows: RowLoops) -> None:
+    def __init__(self, nest: Nest, outer: dict[Loop, AffineIndex], rows: RowLoops) -> None:
         self.nest, self.outer, self.rows = nest, outer, rows
 
     def of(self, number: int, known: set[Element]) -> Iterator[Element]:
@@ -183,7 +184,7 @@ class _Needs:
             elif _is_memory(tensor) and atom in _moving(tensor, index):
                 yield element
 
-    def _roots(self, stage: Stage, place: dict[Loop, Index]) -> Iterator[Element]:
+    def _roots(self, stage: NestStage, place: dict[Loop, AffineIndex]) -> Iterator[Element]:
         for op in stage.members:
             loops = [place.get(loop, loop_index(loop)) for loop in self.nest.group.loops[op]]
             if op.is_reduction:
@@ -194,12 +195,12 @@ class _Needs:
                     yield tensor, tuple(loops[k] for k in axes)
 
 
-def _read(op: Compute, loops: Sequence[Index | None]) -> list[Element]:
-    known = [i if i is not None else ix.constant(0) for i in loops]
+def _read(op: Compute, loops: Sequence[AffineIndex | None]) -> list[Element]:
+    indices = [i if i is not None else ix.constant(0) for i in loops]
     numbers = op.body.direct if op.body.view is None else (op.body.view,)
     # A reduction does not read its accumulator from memory.
     inputs = [n for n in numbers if n < len(op.reads) or not op.is_reduction]
-    return [viewed(*read_at(op, number, known)) for number in inputs]
+    return [viewed(*read_at(op, number, indices)) for number in inputs]
 
 
 def _is_memory(tensor: Tensor) -> bool:
@@ -244,7 +245,7 @@ class RowMemory:
                     vector = self.gpu.load_vector(place, element, count, one.slot.bytes_)
                     values = [self.gpu.lane_of(vector, number) for number in range(count)]
                 for number, value in enumerate(values, first):
-                    key = one.key(Index({one.atom: 1}, number))
+                    key = one.key(AffineIndex({one.atom: 1}, number))
                     self.emitter.scope.memo[key] = value
 
     def leave(self, stage: int, groups: Sequence[Sequence[Loop]]) -> None:
@@ -274,9 +275,7 @@ class RowMemory:
         vectors = self.width // self._count(one)
         index = self.emitter.index_value(ix.atom(one.atom))
         if vectors > 1:
-            index = gpu.create(
-                "arith.shrui", gpu.word, index, gpu.constant(vectors.bit_length() - 1)
-            )  # fmt: skip
+            index = gpu.create("arith.shrui", gpu.word, index, gpu.constant(vectors.bit_length() - 1))
         if first:
             index = gpu.add(index, self.emitter.size(slot.size // self.width * first))
         return gpu.offset(self._view(one), index, one.tensor.element)

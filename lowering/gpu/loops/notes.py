@@ -1,4 +1,4 @@
-"""Where a run is void: a thread that finds so ends, whichever way the function notes it.
+"""The notes by which a run is void: a thread that finds so ends, whichever way the function notes it.
 
 Loops that CPUs run as vectors have no way out: they note in a byte what is forbidden, and the byte
 is tested behind them. A thread that computes one round has nothing to gain from that.

@@ -1,4 +1,4 @@
-"""What one thread of a kernel runs: a copy of operations of a bufferised function.
+"""The operations that one thread of a kernel runs: a copy of operations of a bufferised function.
 
 Copies have nothing of LLVM's dialect, no views and no complex numbers: an access is one of bare
 memory, at an index that is computed from the place in the view and in the array.
@@ -20,10 +20,10 @@ from ....dialect.mlir.rewrite import walk
 from ...buffers.sharing.rounds import base_of, is_private
 from ...buffers.sharing.work import emit_count
 from ...linalg.loop_builder import ASSERT
-from ...schedule import index as ix
-from ..abi import Launch
-from .kernel import Kernel, Pair
-from .steps import PLACES, VIEWS, Rounds, Step
+from ...schedule import affine as ix
+from ..launch_plan import Launch
+from .loop_kernel import LoopKernel, PairInMemory
+from .loop_steps import PLACES, VIEWS, Rounds, Step
 
 THREADS = 128
 BLOCKS = 1 << 16  # a loop over the grid does the rest
@@ -39,7 +39,7 @@ class Thread:
     ``pure``: values of the function's own block that each kernel may compute for itself.
     """
 
-    def __init__(self, kernel: Kernel, pure: Collection[ir.Value]) -> None:
+    def __init__(self, kernel: LoopKernel, pure: Collection[ir.Value]) -> None:
         self.kernel, self.ops, self.pure = kernel, kernel.ops, pure
         self.values: dict[ir.Value, Any] = {}  # of the function -> what they are in the kernel
 
@@ -59,8 +59,8 @@ class Thread:
     def _rounds(self, loops: Sequence[ir.Operation]) -> Dim:
         """Emit a loop over the grid; returns how many blocks that is."""
         ops, outermost = self.ops, loops[0]
-        used = (v for op in walk(outermost) for v in op.operands if _is_array(v))
-        own = [a for a in dict.fromkeys(map(base_of, used)) if is_private(a, outermost)]
+        arrays = (v for op in walk(outermost) for v in op.operands if _is_array(v))
+        own = [a for a in dict.fromkeys(map(base_of, arrays)) if is_private(a, outermost)]
         large = [a for a in own if a.owner.name == "memref.view"]
         for array in (a for a in own if a not in large):
             self.kernel.own(array)
@@ -68,14 +68,12 @@ class Thread:
         with ir.InsertionPoint(self.kernel.body), outermost.location:
             self._prepare(outermost)
             bounds = [[self._of(v) for v in list(loop.operands)[:3]] for loop in loops]
-            counts = [emit_count(*found) for found in bounds]
+            counts = [emit_count(*range_) for range_ in bounds]
             total = counts[0]
             for count in counts[1:]:
                 total = ops.mul(total, count)
             threads = ops.constant(THREADS)
-            first = ops.add(
-                ops.mul(ops.position("block_id", "x"), threads), ops.position("thread_id", "x")
-            )
+            first = ops.add(ops.mul(ops.position("block_id", "x"), threads), ops.position("thread_id", "x"))
             step = ops.mul(ops.position("grid_dim", "x"), threads)
             for array in large:
                 if rounds is None:
@@ -104,7 +102,7 @@ class Thread:
         return sym_min(ix.ceil_div(rounds, THREADS), BLOCKS)
 
     def _count(self, loops: Sequence[ir.Operation]) -> Dim | None:
-        """How many rounds nested loops have; None = only the kernel knows."""
+        """The number of rounds that nested loops have; None = only the kernel knows."""
         total: Dim = 1
         for loop in loops:
             low, high, step = (self.kernel.memory.dim(v) for v in list(loop.operands)[:3])
@@ -133,9 +131,7 @@ class Thread:
         if op.name in ("memref.alloca", "memref.view"):
             return
         if value not in self.pure:
-            raise LoweringError(
-                "on a GPU, a number is read of what a loop has computed", loc=loc_of(op.location)
-            )
+            raise LoweringError("on a GPU, a number is read of what a loop has computed", loc=loc_of(op.location))
         self._prepare(op)
         if op.name not in VIEWS:
             self._copy(op)
@@ -159,12 +155,12 @@ class Thread:
 
     def _number(self, op: ir.Operation) -> None:
         operands = [self._of(v) for v in op.operands]
-        if any(isinstance(v, Pair) for v in operands):
+        if any(isinstance(v, PairInMemory) for v in operands):
             if op.name != "arith.select":
                 raise LoweringError(f"{op.name} of complex numbers", loc=loc_of(op.location))
             condition, a, b = operands
             parts = (self.ops.select(condition, x, y) for x, y in zip(a, b, strict=True))
-            self.values[op.results[0]] = Pair(*parts)
+            self.values[op.results[0]] = PairInMemory(*parts)
             return
         if op.name.startswith("math."):
             value = self.ops.expand(op.name[5:], operands)
@@ -185,12 +181,10 @@ class Thread:
             raise LoweringError(f"on a GPU, a round has {op.name}", loc=loc_of(op.location))
         zero = ops.constant(0, type_)
         if name == "smul":
-            made = ir.Operation.create(
-                "arith.mulsi_extended", results=[type_, type_], operands=[a, b]
-            )
-            total, high = made.results
+            product = ir.Operation.create("arith.mulsi_extended", results=[type_, type_], operands=[a, b])
+            total, high = product.results
             sign = ops.create("arith.shrsi", type_, total, ops.constant(type_.width - 1, type_))
-            left = self._compared(_NOT_EQUAL, high, sign)
+            overflow = self._compared(_NOT_EQUAL, high, sign)
         else:
             total = ops.create(_OVERFLOWS[name], type_, a, b)
             # A sum leaves its type where it has the sign of neither operand, a difference where
@@ -198,8 +192,8 @@ class Thread:
             other = total if name == "sadd" else a
             one = ops.create("arith.xori", type_, a, total)
             two = ops.create("arith.xori", type_, b, other)
-            left = self._compared(_LESS, ops.create("arith.andi", type_, one, two), zero)
-        self.values[op.results[0]] = (total, left)
+            overflow = self._compared(_LESS, ops.create("arith.andi", type_, one, two), zero)
+        self.values[op.results[0]] = (total, overflow)
 
     def _compared(self, predicate: int, a: ir.Value, b: ir.Value) -> ir.Value:
         number = ir.IntegerAttr.get(self.ops.i64, predicate)
@@ -220,7 +214,7 @@ class Thread:
     # --- complex numbers -------------------------------------------------------------------------
 
     def _pair(self, op: ir.Operation) -> None:
-        self.values[op.results[0]] = Pair(*map(self._of, op.operands))
+        self.values[op.results[0]] = PairInMemory(*map(self._of, op.operands))
 
     def _part(self, op: ir.Operation) -> None:
         self.values[op.results[0]] = self._of(op.operands[0])[op.name == "complex.im"]
@@ -228,7 +222,7 @@ class Thread:
     def _constant(self, op: ir.Operation) -> None:
         part = op.results[0].type.element_type
         parts = ir.ArrayAttr(op.attributes["value"])
-        self.values[op.results[0]] = Pair(
+        self.values[op.results[0]] = PairInMemory(
             *(self.ops.create("arith.constant", part, value=value) for value in parts)
         )
 
@@ -263,8 +257,8 @@ class Thread:
         operands = list(op.operands)[1:]
         open_ = ir.ShapedType.get_dynamic_size()
 
-        def numbers(name: str, given: Sequence[ir.Value]) -> list[ir.Value]:
-            rest = iter(given)
+        def numbers(name: str, operands: Sequence[ir.Value]) -> list[ir.Value]:
+            rest = iter(operands)
             return [
                 self._of(next(rest)) if n == open_ else ops.constant(n)
                 for n in ir.DenseI64ArrayAttr(op.attributes[name])
@@ -275,8 +269,7 @@ class Thread:
         if len(indices) < len(offsets):
             raise LoweringError("on a GPU, a view leaves out axes", loc=loc_of(op.location))
         return [
-            ops.add(offset, ops.mul(index, step))
-            for offset, index, step in zip(offsets, indices, steps, strict=True)
+            ops.add(offset, ops.mul(index, step)) for offset, index, step in zip(offsets, indices, steps, strict=True)
         ]
 
     # --- control flow ----------------------------------------------------------------------------
@@ -285,24 +278,22 @@ class Thread:
         """A loop or a branch, in which complex numbers are two floats each."""
         operands = _parts(self._of(v) for v in op.operands)
         types = [t for result in op.results for t in _types(result.type)]
-        made = ir.Operation.create(
-            op.name, results=types, operands=operands, regions=len(op.regions)
-        )
-        for region, copy in zip(op.regions, made.regions, strict=True):
+        new_op = ir.Operation.create(op.name, results=types, operands=operands, regions=len(op.regions))
+        for region, copy in zip(op.regions, new_op.regions, strict=True):
             for block in region.blocks:
-                given = [t for a in block.arguments for t in _types(a.type)]
-                inner = copy.blocks.append(*given)
+                block_types = [t for a in block.arguments for t in _types(a.type)]
+                inner = copy.blocks.append(*block_types)
                 self._bind(block.arguments, inner.arguments)
                 with ir.InsertionPoint(inner):
                     for view in block.operations:
                         self._copy(view.operation)
-        self._bind(op.results, made.results)
+        self._bind(op.results, new_op.results)
 
     def _bind(self, old: Sequence[ir.Value], new: Sequence[ir.Value]) -> None:
         rest = iter(new)
         for value in old:
             parts = [next(rest) for _ in _types(value.type)]
-            self.values[value] = Pair(*parts) if len(parts) > 1 else parts[0]
+            self.values[value] = PairInMemory(*parts) if len(parts) > 1 else parts[0]
 
     def _terminate(self, op: ir.Operation) -> None:
         ir.Operation.create(op.name, operands=_parts(self._of(v) for v in op.operands))
@@ -332,7 +323,7 @@ def _is_array(value: ir.Value) -> bool:
 
 
 def _parts(values: Any) -> list[ir.Value]:
-    return [part for v in values for part in (v if isinstance(v, Pair) else (v,))]
+    return [part for v in values for part in (v if isinstance(v, PairInMemory) else (v,))]
 
 
 def _types(type_: ir.Type) -> list[ir.Type]:

@@ -110,12 +110,13 @@ CASES = {
     "qr, r": (lambda a: weighed(np.linalg.qr(a.T, mode="r")), A),
     "svd, values": (lambda a: weighed(np.linalg.svd(a, compute_uv=False)), A),
     "svd": (
-        lambda a: weighed(np.linalg.svd(a, full_matrices=False)[0] ** 2)
-        + weighed(np.linalg.svd(a, full_matrices=False)[2] ** 2), A,
+        lambda a: (
+            weighed(np.linalg.svd(a, full_matrices=False)[0] ** 2)
+            + weighed(np.linalg.svd(a, full_matrices=False)[2] ** 2)
+        ),
+        A,
     ),
-    "svd, tall": (
-        lambda a: all_weighed(*(x**2 for x in np.linalg.svd(a.T, full_matrices=False))), A,
-    ),
+    "svd, tall": (lambda a: all_weighed(*(x**2 for x in np.linalg.svd(a.T, full_matrices=False))), A),
     "svd, square": (lambda s: weighed(np.linalg.svd(s)[0] ** 2), S),
     "svdvals": (lambda a: weighed(np.linalg.svdvals(a)), A),
     "pinv": (lambda a: weighed(np.linalg.pinv(a)), A),
@@ -125,5 +126,5 @@ CASES = {
     "lstsq, what is left": (lambda a: np.linalg.lstsq(a.T, W)[1].sum(), A),
     "norm of 2": (lambda a: np.linalg.norm(a, 2) ** 2, A),
     "nuclear norm": (lambda s: np.linalg.norm(s, "nuc"), S),
-}  # fmt: skip
+}
 """By a name: the function of one array, and the array."""

@@ -128,10 +128,12 @@ def ways(made: Function) -> dict[str, Callable[[Arrays, Sequence[np.ndarray]], l
         leaves = [pf.array(a, requires_grad=True) for a in args]
         ys = fn(*leaves)
         pairs = [(y, g) for y, g in zip(ys, gs, strict=True) if y.requires_grad]
-        found = pf.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs],
-                             allow_unused=True) if pairs else [None] * len(leaves)  # fmt: skip
-        return [np.zeros_like(a) if g is None else np.asarray(g)
-                for a, g in zip(args, found, strict=True)]  # fmt: skip
+        found = (
+            pf.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+            if pairs
+            else [None] * len(leaves)
+        )
+        return [np.zeros_like(a) if g is None else np.asarray(g) for a, g in zip(args, found, strict=True)]
 
     def keyed(args: Arrays, gs: Sequence[np.ndarray]) -> list[np.ndarray]:
         with pf.knobs.override(profiling_mode=False):
@@ -207,9 +209,7 @@ def _worst(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
     return worst
 
 
-def _explained(
-    joint: Callable, args: Arrays, gs: Sequence[np.ndarray], want: Sequence[np.ndarray]
-) -> float:
+def _explained(joint: Callable, args: Arrays, gs: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> float:
     """How far arguments that are off in the last digits move the gradients."""
     rng = np.random.default_rng(0)
     moved = 0.0
@@ -220,9 +220,14 @@ def _explained(
 
 
 def _by_differences(
-    made: Function, number: int, call: int, args: Arrays, gs: Sequence[np.ndarray],
-    want: Sequence[np.ndarray], counts: Counter[str],
-) -> Iterator[Finding]:  # fmt: skip
+    made: Function,
+    number: int,
+    call: int,
+    args: Arrays,
+    gs: Sequence[np.ndarray],
+    want: Sequence[np.ndarray],
+    counts: Counter[str],
+) -> Iterator[Finding]:
     """Compare with central differences along one direction, unless a kink is near."""
     f = made.compiled()
     directions = [np.cos(np.arange(a.size) * 1.7 + 0.3).reshape(a.shape) for a in args]
@@ -244,9 +249,7 @@ def _by_differences(
 
 def main() -> int:
     """Command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
@@ -261,8 +264,7 @@ def main() -> int:
         for number in range(given.first, given.first + given.programs):
             for finding in check(given.seed, number, counts):
                 failed += 1
-                print(f"{given.seed}/{finding.number}, call {finding.call}: {finding.way}: "
-                      f"{finding.what}", flush=True)  # fmt: skip
+                print(f"{given.seed}/{finding.number}, call {finding.call}: {finding.way}: {finding.what}", flush=True)
             if counts["programs"] % 100 == 0:
                 print(f"{counts['programs']} programs", flush=True)
     minutes = (time.perf_counter() - start) / 60

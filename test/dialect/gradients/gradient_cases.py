@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from neural_calls import CALLS
 from numpy.lib.stride_tricks import sliding_window_view
-from profuse.dialect.importers.numpy.capture.api import op
+from profuse.dialect.importers.numpy.capture.user_functions import op
 
 RNG = np.random.default_rng(17)
 
@@ -52,20 +53,64 @@ PLACES = np.array([2, 0, 2, -1])
 PAIRS = np.array([[1, 1], [0, 3], [2, -1]])
 
 UNARY = {
-    "positive": X, "neg": X, "abs": M, "conj": X, "real": X, "imag": X, "exp": X, "exp2": X,
-    "expm1": X, "log": inside(3, 4), "log2": inside(3, 4), "log10": inside(3, 4),
-    "log1p": inside(3, 4), "sqrt": inside(3, 4), "square": X, "reciprocal": M, "sin": X, "cos": X,
-    "tan": inside(3, 4), "asin": inside(3, 4), "acos": inside(3, 4), "atan": X, "sinh": X,
-    "cosh": X, "tanh": X, "asinh": X, "acosh": inside(3, 4) + 1.2, "atanh": inside(3, 4),
-    "rsqrt": inside(3, 4), "erf": X, "sigmoid": X, "relu": M, "copy": X, "to_tensor": X,
-}  # fmt: skip
+    "positive": X,
+    "neg": X,
+    "abs": M,
+    "conj": X,
+    "real": X,
+    "imag": X,
+    "exp": X,
+    "exp2": X,
+    "expm1": X,
+    "log": inside(3, 4),
+    "log2": inside(3, 4),
+    "log10": inside(3, 4),
+    "log1p": inside(3, 4),
+    "sqrt": inside(3, 4),
+    "square": X,
+    "reciprocal": M,
+    "sin": X,
+    "cos": X,
+    "tan": inside(3, 4),
+    "asin": inside(3, 4),
+    "acos": inside(3, 4),
+    "atan": X,
+    "sinh": X,
+    "cosh": X,
+    "tanh": X,
+    "asinh": X,
+    "acosh": inside(3, 4) + 1.2,
+    "atanh": inside(3, 4),
+    "rsqrt": inside(3, 4),
+    "erf": X,
+    "sigmoid": X,
+    "relu": M,
+    "copy": X,
+    "to_tensor": X,
+}
 # Functions of Python's numbers -> an argument.
 MATH = {
-    "sqrt": 0.7, "exp": 0.7, "log": 0.7, "sin": 0.7, "cos": 0.7, "tan": 0.7, "sinh": 0.7,
-    "cosh": 0.7, "tanh": 0.7, "expm1": 0.7, "log2": 0.7, "log10": 0.7, "log1p": 0.7, "asin": 0.3,
-    "acos": 0.3, "atan": 0.3, "asinh": 0.3, "acosh": 1.7, "atanh": 0.3,
+    "sqrt": 0.7,
+    "exp": 0.7,
+    "log": 0.7,
+    "sin": 0.7,
+    "cos": 0.7,
+    "tan": 0.7,
+    "sinh": 0.7,
+    "cosh": 0.7,
+    "tanh": 0.7,
+    "expm1": 0.7,
+    "log2": 0.7,
+    "log10": 0.7,
+    "log1p": 0.7,
+    "asin": 0.3,
+    "acos": 0.3,
+    "atan": 0.3,
+    "asinh": 0.3,
+    "acosh": 1.7,
+    "atanh": 0.3,
     "erf": 0.7,
-}  # fmt: skip
+}
 CMATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 MATH_OF_TWO = ("atan2", "hypot", "copysign", "fmod", "pow")
 
@@ -79,9 +124,20 @@ def of_complex(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 BINARY = {
-    "add": X, "sub": X, "mul": X, "div": M, "maximum": M, "minimum": M, "atan2": M, "hypot": M,
-    "logaddexp": X, "copysign": M, "remainder": M, "fmod": M, "absorbing_mul": M,
-}  # fmt: skip
+    "add": X,
+    "sub": X,
+    "mul": X,
+    "div": M,
+    "maximum": M,
+    "minimum": M,
+    "atan2": M,
+    "hypot": M,
+    "logaddexp": X,
+    "copysign": M,
+    "remainder": M,
+    "fmod": M,
+    "absorbing_mul": M,
+}
 
 
 def _cases() -> list[Case]:
@@ -93,8 +149,11 @@ def _cases() -> list[Case]:
             made.append(Case(name, op(name), (x, small), label))
             made.append(Case(name, op(name), (small, x), f"{label}-first"))
         made.append(Case(name, partial(_with_number, op(name)), (x,), "number"))
-        made.append(Case(name, op(name), (x, x), "twice") if name in ("add", "mul", "sub") else
-                    Case(name, op(name), (x, np.float64(1.37)), "0-d"))  # fmt: skip
+        made.append(
+            Case(name, op(name), (x, x), "twice")
+            if name in ("add", "mul", "sub")
+            else Case(name, op(name), (x, np.float64(1.37)), "0-d")
+        )
     base = inside(3, 4)
     return [
         *made,
@@ -148,32 +207,44 @@ def _cases() -> list[Case]:
         Case("index", lambda x: x[np.array([0, 2, 2]), np.array([1, 1, 1])], (X,)),
         Case("index", lambda x: x[:, PLACES], (X,), "axis"),
         Case("index_add", lambda x, v: op("index_add")(x, v, PLACES, axes=(1,)), (X, normal(3, 4))),
-        *(Case(f"index_{name}", partial(_at_places, f"index_{name}"), (X, normal(3, 4)))
-          for name in ("put", "maximum", "minimum")),
+        *(
+            Case(f"index_{name}", partial(_at_places, f"index_{name}"), (X, normal(3, 4)))
+            for name in ("put", "maximum", "minimum")
+        ),
         Case("require", lambda x: op("require")(x, True, message="none"), (X,)),
-        Case("gather_add", lambda x, v: op("gather_add")(x, v, np.array([[1], [0], [1]]), axis=1),
-             (X, normal(3, 1))),
+        Case("gather_add", lambda x, v: op("gather_add")(x, v, np.array([[1], [0], [1]]), axis=1), (X, normal(3, 1))),
         Case("sum_to", lambda x: op("sum_to")(x, COLUMN), (X,)),
         Case("sum_to", lambda x: op("sum_to")(x, ROW), (WIDE,), "leading"),
-        *(Case(name, partial(getattr(np, name), axis=axis, keepdims=keep),
-               (M,), f"{axis}{'-keepdims' * keep}")
-          for name in ("sum", "mean", "prod", "max", "min", "var", "std")
-          for axis in (None, 0, (0, 1)) for keep in (False, True)),
+        *(
+            Case(name, partial(getattr(np, name), axis=axis, keepdims=keep), (M,), f"{axis}{'-keepdims' * keep}")
+            for name in ("sum", "mean", "prod", "max", "min", "var", "std")
+            for axis in (None, 0, (0, 1))
+            for keep in (False, True)
+        ),
         Case("var", lambda x: x.var(1, ddof=1), (M,), "ddof"),
-        Case("prod", lambda x: x.prod(1), (np.array([[1.0, 0, 3], [0, 0, 2], [4, 5, 6]]),), "zeros",
-             second=False),
+        Case("prod", lambda x: x.prod(1), (np.array([[1.0, 0, 3], [0, 0, 2], [4, 5, 6]]),), "zeros", second=False),
         Case("cumsum", lambda x: np.cumsum(x, 1), (X,)),
         Case("cumsum", lambda x: np.cumsum(x), (X,), "flat"),
         Case("cumprod", lambda x: np.cumprod(x, 0), (M,)),
-        Case("cumprod", lambda x: np.cumprod(x), (np.array([2.0, 0, 3, 0, 5]),), "zeros",
-             second=False),
-        *(Case("matmul", lambda a, c: a @ c, (normal(*a), normal(*c)), f"{a}x{c}")
-          for a, c in [((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)),
-                       ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
-                       ((2, 3, 4), (4,)), ((4,), (2, 4, 3))]),
+        Case("cumprod", lambda x: np.cumprod(x), (np.array([2.0, 0, 3, 0, 5]),), "zeros", second=False),
+        *(
+            Case("matmul", lambda a, c: a @ c, (normal(*a), normal(*c)), f"{a}x{c}")
+            for a, c in [
+                ((3, 4), (4, 5)),
+                ((4,), (4, 5)),
+                ((3, 4), (4,)),
+                ((4,), (4,)),
+                ((2, 3, 4), (4, 5)),
+                ((3, 4), (2, 4, 5)),
+                ((2, 1, 3, 4), (5, 4, 2)),
+                ((2, 3, 4), (4,)),
+                ((4,), (2, 4, 3)),
+            ]
+        ),
         Case("einsum", lambda a, c: np.einsum("ij,jk->ki", a, c), (X, normal(4, 5))),
         Case("softmax", _softmax, (X,)),
-    ]  # fmt: skip
+        *(Case(*call) for call in CALLS),
+    ]
 
 
 def _with_number(fn: Callable[..., Any], x: Any) -> Any:

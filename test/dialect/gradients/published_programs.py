@@ -41,8 +41,11 @@ def program(*args: Any) -> Callable[[Callable], Callable]:
 # --- networks ------------------------------------------------------------------------------------
 
 
-@program([[normal(2, 5), normal(5)], [normal(5, 5), normal(5)], [normal(5, 1), normal(1)]],
-         normal(7, 2), numpy.sign(normal(7)))  # fmt: skip
+@program(
+    [[normal(2, 5), normal(5)], [normal(5, 5), normal(5)], [normal(5, 1), normal(1)]],
+    normal(7, 2),
+    numpy.sign(normal(7)),
+)
 def lists_of_layers(np, control, layers, x, labels):
     """An MLP whose parameters are nested lists, with a hinge loss and weight decay."""
     for k, (w, b) in enumerate(layers):
@@ -54,8 +57,11 @@ def lists_of_layers(np, control, layers, x, labels):
     return losses.mean() + 1e-3 * decay
 
 
-@program({"Wxh": normal(6, 4), "Whh": normal(4, 4), "Why": normal(4, 6), "bh": normal(4),
-          "by": normal(6)}, [0, 3, 5, 2, 2], [3, 5, 2, 2, 1])  # fmt: skip
+@program(
+    {"Wxh": normal(6, 4), "Whh": normal(4, 4), "Why": normal(4, 6), "bh": normal(4), "by": normal(6)},
+    [0, 3, 5, 2, 2],
+    [3, 5, 2, 2, 1],
+)
 def character_rnn(np, control, p, inputs, targets):
     h = np.zeros(4)
     loss = 0.0
@@ -91,17 +97,21 @@ def lstm_by_split(np, control, params, xs):
 
 @program(
     {
-        "wte": normal(11, 8), "wpe": normal(6, 8),
-        "blocks": [{
-            "ln_1": {"g": 1 + normal(8), "b": normal(8)},
-            "ln_2": {"g": 1 + normal(8), "b": normal(8)},
-            "attn": {"c_attn": (normal(8, 24), normal(24)), "c_proj": (normal(8, 8), normal(8))},
-            "mlp": {"c_fc": (normal(8, 32), normal(32)), "c_proj": (normal(32, 8), normal(8))},
-        } for _ in range(2)],
+        "wte": normal(11, 8),
+        "wpe": normal(6, 8),
+        "blocks": [
+            {
+                "ln_1": {"g": 1 + normal(8), "b": normal(8)},
+                "ln_2": {"g": 1 + normal(8), "b": normal(8)},
+                "attn": {"c_attn": (normal(8, 24), normal(24)), "c_proj": (normal(8, 8), normal(8))},
+                "mlp": {"c_fc": (normal(8, 32), normal(32)), "c_proj": (normal(32, 8), normal(8))},
+            }
+            for _ in range(2)
+        ],
         "ln_f": {"g": 1 + normal(8), "b": normal(8)},
     },
     numpy.array([3, 1, 10, 4, 4, 0]),
-)  # fmt: skip
+)
 def picogpt(np, control, params, ids):
     """Names and structure of the well-known sixty lines of NumPy."""
 
@@ -143,18 +153,13 @@ def convolution_by_im2col(np, control, params, images, labels):
     w, b, v = params
     n, c, height, width = images.shape
     k = w.shape[2]
-    columns = [
-        images[:, :, i : i + height - k + 1, j : j + width - k + 1]
-        for i in range(k)
-        for j in range(k)
-    ]
+    columns = [images[:, :, i : i + height - k + 1, j : j + width - k + 1] for i in range(k) for j in range(k)]
     patches = np.stack(columns, axis=2).reshape(n, c * k * k, -1)
     y = np.maximum(w.reshape(w.shape[0], -1) @ patches + b[:, None], 0)
     y = y.reshape(n, -1, 2, 2, 2, 2).max(axis=(3, 5))
     logits = y.reshape(n, -1) @ v
     top = logits.max(axis=1)
-    return np.mean(np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top
-                   - logits[np.arange(n), labels])  # fmt: skip
+    return np.mean(np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top - logits[np.arange(n), labels])
 
 
 class Linear(NamedTuple):
@@ -162,9 +167,16 @@ class Linear(NamedTuple):
     bias: Any
 
 
-@program({"encoder": Linear(normal(5, 8), normal(8)), "mean": Linear(normal(8, 2), normal(2)),
-          "log_var": Linear(normal(8, 2), normal(2)), "decoder": Linear(normal(2, 5), normal(5))},
-         (RNG.random((6, 5)) > 0.5).astype(float), normal(6, 2, scale=1.0))  # fmt: skip
+@program(
+    {
+        "encoder": Linear(normal(5, 8), normal(8)),
+        "mean": Linear(normal(8, 2), normal(2)),
+        "log_var": Linear(normal(8, 2), normal(2)),
+        "decoder": Linear(normal(2, 5), normal(5)),
+    },
+    (RNG.random((6, 5)) > 0.5).astype(float),
+    normal(6, 2, scale=1.0),
+)
 def variational_autoencoder(np, control, p, x, noise):
     def layer(which, x):
         return x @ p[which].weight + p[which].bias
@@ -186,12 +198,10 @@ def style_transfer(np, control, image, content, style):
 
     small = np.concatenate([style, style[:1]])
     variation = np.sum(np.abs(np.diff(image, axis=1))) + np.sum(np.abs(np.diff(image, axis=2)))
-    return (np.sum((image - content) ** 2) + 10 * np.linalg.norm(gram(image) - gram(small)) ** 2
-            + 0.1 * variation)  # fmt: skip
+    return np.sum((image - content) ** 2) + 10 * np.linalg.norm(gram(image) - gram(small)) ** 2 + 0.1 * variation
 
 
-@program({"w1": normal(4, 6), "w2": normal(6, 3)}, normal(8, 4),
-         numpy.array([0, 2, 1, 1, 0, 2, 2, 1]), normal(8))  # fmt: skip
+@program({"w1": normal(4, 6), "w2": normal(6, 3)}, normal(8, 4), numpy.array([0, 2, 1, 1, 0, 2, 2, 1]), normal(8))
 def policy_gradient(np, control, policy, states, actions, rewards):
     returns = np.cumsum(rewards[::-1])[::-1]
     advantages = (returns - np.mean(returns)) / (np.std(returns) + 1e-8)
@@ -246,9 +256,11 @@ def linear_chain_crf(np, control, params, tags):
     moves, scores = params
     alpha = scores[0]
     for t in range(1, 6):
-        alpha = np.logaddexp.reduce(alpha[:, None] + moves, axis=0) + scores[t] if False else (
-            np.log(np.exp(alpha[:, None] + moves).sum(0)) + scores[t]
-        )  # fmt: skip
+        alpha = (
+            np.logaddexp.reduce(alpha[:, None] + moves, axis=0) + scores[t]
+            if False
+            else (np.log(np.exp(alpha[:, None] + moves).sum(0)) + scores[t])
+        )
     total = np.log(np.exp(alpha).sum())
     path = scores[np.arange(6), tags].sum() + moves[tags[:-1], tags[1:]].sum()
     return total - path
@@ -272,9 +284,7 @@ def kalman_filter(np, control, p, ys):
     return loss
 
 
-@program(
-    (normal(6, 3), normal(5, 3)), numpy.array([[0, 1], [5, 4], [2, 2], [0, 3], [0, 1]]), normal(5)
-)
+@program((normal(6, 3), normal(5, 3)), numpy.array([[0, 1], [5, 4], [2, 2], [0, 3], [0, 1]]), normal(5))
 def matrix_factorisation(np, control, factors, pairs, ratings):
     users, items = factors
     found = np.sum(users[pairs[:, 0]] * items[pairs[:, 1]], axis=1)

@@ -100,9 +100,17 @@ def in_a_branch(x):
 
 CANCEL = (softmax, cross_entropy, log_softmax, by_columns, smallest, weighted)
 STAY = (
-    numerator_alone, summed_along_the_other_axis, without_adding_back, added_back_twice,
-    other_rows, other_columns, returned, squared, rounded, in_a_branch,
-)  # fmt: skip
+    numerator_alone,
+    summed_along_the_other_axis,
+    without_adding_back,
+    added_back_twice,
+    other_rows,
+    other_columns,
+    returned,
+    squared,
+    rounded,
+    in_a_branch,
+)
 
 
 @pytest.mark.parametrize("f", (*CANCEL, *STAY), ids=lambda f: f.__name__)

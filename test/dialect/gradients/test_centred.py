@@ -88,8 +88,7 @@ def added_along_rows(x):
 
 
 ZERO = (layer_norm, batch_norm, with_new_axis, of_all, squares_alone, of_some_axes, twice)
-STAY = (weighted_along_the_axis, mean_of_another, along_the_other_axis, factors_of_columns,
-        of_size_one)  # fmt: skip
+STAY = (weighted_along_the_axis, mean_of_another, along_the_other_axis, factors_of_columns, of_size_one)
 
 
 @pytest.mark.parametrize("f", (*ZERO, *STAY, added_along_rows), ids=lambda f: f.__name__)

@@ -6,14 +6,16 @@ import pytest
 from gradient_cases import CASES, RNG
 
 INTERPRETED = {
-    ("item", "static"), ("item", "dynamic"),
+    ("item", "static"),
+    ("item", "dynamic"),
     ("split", "dynamic"),  # pieces of symbolic sizes may be empty, and are not joined by kernels
     ("slice_scatter", "dynamic"),  # a part of symbolic sizes may be empty
     ("slice", "dynamic"),
     ("reshape", "dynamic"),  # symbolic sizes fit some values only
+    ("conv2d", "dynamic"),  # channels of symbolic sizes may be no groups of those that a weight has
     ("gather", "dynamic"),  # kernels add to what `gather` picks by a few, known, indices per row
     ("gather_add", "dynamic"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +24,7 @@ def _quiet():
         yield
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("case", CASES[::3], ids=str)
 def test_kernels_compute_what_tier_0_does(case, strategy):
@@ -77,8 +80,7 @@ def test_forward_and_backward_are_one_kernel(f, dtype):
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 def test_operands_of_size_1_are_summed_to(strategy):
     """What was broadcast in one call, and not in the next, has gradients of its own shape."""
-    f = pf.grad(lambda x, y: (x * y).sum(), wrt=(0, 1), background=False,
-                strategy=[(strategy, 3)])  # fmt: skip
+    f = pf.grad(lambda x, y: (x * y).sum(), wrt=(0, 1), background=False, strategy=[(strategy, 3)])
     for _ in range(3):
         for a, b in [((4, 3), (4, 3)), ((4, 3), (1, 3)), ((1, 3), (4, 1)), ((1, 1), (5, 3))]:
             x, y = RNG.standard_normal(a), RNG.standard_normal(b)

@@ -153,9 +153,7 @@ def test_the_gradient_of_the_only_argument_may_stand_for_itself():
             return {"a": g * 20}
 
     np.testing.assert_array_equal(pf.grad(lambda x: tripled(x).sum())(X), np.full_like(X, 30))
-    np.testing.assert_array_equal(
-        pf.grad(lambda x: of_a_dict({"a": x}).sum())(X), np.full_like(X, 20)
-    )
+    np.testing.assert_array_equal(pf.grad(lambda x: of_a_dict({"a": x}).sum())(X), np.full_like(X, 20))
     for scope in (contextlib.nullcontext(), pf.compiled_autograd(lambda made: made.interpret)):
         x = pf.array(X, requires_grad=True)
         with scope:
@@ -182,9 +180,14 @@ def test_checkpoints_have_the_same_gradients_and_save_less():
     for fn in (block, again):
         result, pull = pf.vjp(fn, X, Y)
         np.testing.assert_allclose(pull(np.ones(3)), pf.grad(_summed(block), wrt=(0, 1))(X, Y))
-        saved.append(sum(np.size(c.cell_contents) for c in pull.__closure__
-                         if isinstance(c.cell_contents, list)
-                         for _ in c.cell_contents))  # fmt: skip
+        saved.append(
+            sum(
+                np.size(c.cell_contents)
+                for c in pull.__closure__
+                if isinstance(c.cell_contents, list)
+                for _ in c.cell_contents
+            )
+        )
         np.testing.assert_allclose(result, block(X, Y))
     assert saved[1] < saved[0]
     np.testing.assert_allclose(pf.jvp(again, (X, Y), (Y, X))[1], pf.jvp(block, (X, Y), (Y, X))[1])

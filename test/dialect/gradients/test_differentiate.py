@@ -11,7 +11,7 @@ from profuse.dialect.ir.program import Module
 from profuse.dialect.ir.types import ScalarType, TensorType
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.executor.interpret.evaluate import evaluate
 from random_functions import function
 
@@ -36,6 +36,7 @@ def seeds(results):
     return [rng.standard_normal(r.shape).astype(r.dtype) for r in floats]
 
 
+@pytest.mark.sampled(4)
 @EACH
 @pytest.mark.parametrize("known", [True, False], ids=["sizes", "ranks"])
 def test_joint_graphs_of_programs_give_what_vjp_gives(case, known):
@@ -118,8 +119,7 @@ def lowered(reverse):
 
 
 def test_the_program_stays_and_the_joint_graph_survives_a_round_trip_as_text():
-    program = typed(trace(lambda x: np.tanh(x) * x, (np.ones(3),)).module.main, [np.ones(3)],
-                    known=False)  # fmt: skip
+    program = typed(trace(lambda x: np.tanh(x) * x, (np.ones(3),)).module.main, [np.ones(3)], known=False)
     before = Module(program).to_mlir()
     joint = differentiate(program)
     assert Module(program).to_mlir() == before
@@ -133,8 +133,7 @@ def test_the_program_stays_and_the_joint_graph_survives_a_round_trip_as_text():
 
 
 def test_an_input_that_is_an_output_has_both_gradients():
-    program = typed(trace(lambda x: (x, x * 2), (np.ones(3),)).module.main, [np.ones(3)],
-                    known=True)  # fmt: skip
+    program = typed(trace(lambda x: (x, x * 2), (np.ones(3),)).module.main, [np.ones(3)], known=True)
     x, g, h = np.arange(3.0), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
     *_, found = evaluate(Module(differentiate(program)), [x, g, h])
     np.testing.assert_array_equal(found, g + 2 * h)
@@ -266,6 +265,7 @@ def test_one_value_returned_twice_has_both_gradients():
     np.testing.assert_allclose(both, 2 * X * (Y + Z))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_halves_of_random_functions_give_what_the_joint_graph_gives(seed):
     """R2.29, R2.30: with branches, loops and writes, whichever gradients are undefined."""

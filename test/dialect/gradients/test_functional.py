@@ -156,9 +156,7 @@ def test_assignment_in_arrays_made_by_the_function():
         moved[at] += step
         less = X.copy()
         less[at] -= step
-        np.testing.assert_allclose(
-            found[at], (f(moved) - f(less)) / (2 * step), rtol=1e-6, atol=1e-8
-        )
+        np.testing.assert_allclose(found[at], (f(moved) - f(less)) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
 def test_a_zero_gradient_stays_zero():
@@ -254,7 +252,7 @@ def test_saved_gradients_run_elsewhere(tmp_path):
         (lambda: pf.checkpoint(3), ArgumentError, "takes a function"),
         (lambda: pf.custom_vjp(3), ArgumentError, "takes a class"),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_to_write(call, error, text):
     with pytest.raises(error, match=text):
         call()
@@ -299,8 +297,13 @@ def test_trees_may_have_their_keys_in_another_order_and_none_for_zeros():
         return pf.vjp(f, p)[1]({"z": np.float64(2.0), "y": None})[0]["w"].sum()
 
     assert pf.jit(within)(at) == 4
-    for wrong in ({"w": None}, {"w": None, "b": None, "c": None}, [None, None],
-                  {"w": at["w"], "b": at["w"]}, {"w": {"x": at["w"]}, "b": None}):  # fmt: skip
+    for wrong in (
+        {"w": None},
+        {"w": None, "b": None, "c": None},
+        [None, None],
+        {"w": at["w"], "b": at["w"]},
+        {"w": {"x": at["w"]}, "b": None},
+    ):
         with pytest.raises(ArgumentError, match="another structure than its argument"):
             pf.jvp(f, (at,), (wrong,))
     with pytest.raises(ArgumentError, match="another structure than the result"):
@@ -323,11 +326,9 @@ def test_gradients_of_ones_own_may_have_another_order_of_keys():
 
 
 @pytest.mark.parametrize(
-    "step", [
-        lambda y, x: np.sin(y), lambda y, x: y * x, lambda y, x: y + x[:1] * y * 1e-3,
-        lambda y, x: y - y.mean(0) * 1e-3,
-    ],
-)  # fmt: skip
+    "step",
+    [lambda y, x: np.sin(y), lambda y, x: y * x, lambda y, x: y + x[:1] * y * 1e-3, lambda y, x: y - y.mean(0) * 1e-3],
+)
 def test_long_chains_need_no_recursion(step):
     def chain(x):
         y = x

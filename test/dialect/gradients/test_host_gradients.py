@@ -26,9 +26,7 @@ CASES = {
     "solve, one matrix for many": (lambda a: (np.linalg.solve(a, W) * W).sum(), A[0]),
     "det": (lambda a: (np.linalg.det(a) * V[:2]).sum(), A),
     "slogdet": (lambda a: (np.linalg.slogdet(a)[1] * V[:2]).sum(), A),
-    "cholesky": (
-        lambda a: (np.linalg.cholesky(symmetric(a) + 4 * np.eye(3)) * W).sum(), A,
-    ),
+    "cholesky": (lambda a: (np.linalg.cholesky(symmetric(a) + 4 * np.eye(3)) * W).sum(), A),
     "eigh, values": (lambda a: (np.linalg.eigh(symmetric(a))[0] * V[:3]).sum(), A),
     "eigh, vectors": (lambda a: (np.linalg.eigh(symmetric(a))[1] ** 2 * W).sum(), A),
     "eigvalsh": (lambda a: (np.linalg.eigvalsh(symmetric(a)) * V[:3]).sum(), A),
@@ -48,7 +46,7 @@ CASES = {
     "ifftn": (lambda a: (np.real(np.fft.ifftn(a, axes=(0, 1))) * W).sum(), A),
     "fftshift": (lambda v: (np.fft.fftshift(v) * V).sum() + (np.fft.ifftshift(v) ** 3).sum(), V),
     **COMPOSED,
-}  # fmt: skip
+}
 
 
 def differences(f, x, step=1e-6):
@@ -60,6 +58,7 @@ def differences(f, x, step=1e-6):
     return found
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_finite_differences(name):
     f, x = CASES[name]
@@ -78,6 +77,7 @@ def test_the_tape_has_the_same_gradients(name):
     np.testing.assert_allclose(np.asarray(a.grad), differences(f, x), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COMPOSED)
 def test_compositions_are_differentiated_forwards_twice_and_in_float32(name):
     f, x = COMPOSED[name]
@@ -93,6 +93,7 @@ def test_compositions_are_differentiated_forwards_twice_and_in_float32(name):
     np.testing.assert_allclose(single, found, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMPOSED)
 def test_gradients_of_the_tape_stay_as_they_are_however_often_they_run(name):
     f, x = COMPOSED[name]

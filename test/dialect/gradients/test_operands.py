@@ -42,9 +42,8 @@ def slopes(f, x, step=STEP):
 # --- dtypes and layouts --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("case", "dtype"), [(c, [*DTYPES][k % 3]) for k, c in enumerate(CASES)], ids=str
-)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("case", "dtype"), [(c, [*DTYPES][k % 3]) for k, c in enumerate(CASES)], ids=str)
 def test_narrow_floats(case, dtype):
     """Gradients have the dtype of their argument, and are those of float64 but for rounding."""
     kind = ml_dtypes.bfloat16 if dtype == "bf16" else dtype
@@ -60,11 +59,10 @@ def test_narrow_floats(case, dtype):
     for g, h, k in zip(f(*args), exact, places, strict=True):
         assert g.dtype == args[k].dtype
         off = DTYPES[dtype]
-        np.testing.assert_allclose(
-            g.astype("f8"), h, rtol=off, atol=off * np.abs(h).max(initial=1.0)
-        )
+        np.testing.assert_allclose(g.astype("f8"), h, rtol=off, atol=off * np.abs(h).max(initial=1.0))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", {case.op: case for case in CASES}.values(), ids=str)
 def test_float32_is_not_widened(case):
     """No step of a gradient in float32 is made in float64, which kernels would pay for."""
@@ -100,26 +98,37 @@ def strided(x, kind):
 def test_layouts(case, kind):
     places = floats(case)
     f = pf.grad(weighed(case.fn, np.asarray(case.fn(*case.args))), wrt=places, profiled_runs=9)
-    args = [
-        strided(x, kind) if k in places and np.ndim(x) else x for k, x in enumerate(case.args)
-    ]  # fmt: skip
+    args = [strided(x, kind) if k in places and np.ndim(x) else x for k, x in enumerate(case.args)]
     for g, h in zip(f(*args), f(*case.args), strict=True):
         np.testing.assert_allclose(g, h, rtol=1e-12, atol=1e-14)
 
 
 EMPTY = {
-    "sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std, "prod": np.prod,
-    "cumsum": np.cumsum, "cumprod": np.cumprod, "norm": np.linalg.norm, "sort of": np.flip,
-    "product": lambda x: x @ x.T, "einsum": lambda x: np.einsum("ij,ij->i", x, x),
-    "joined": lambda x: np.concatenate([x, x, x * 2]), "repeated": lambda x: np.repeat(x, 2, 1),
-    "tiled": lambda x: np.tile(x, (2, 3)), "padded": lambda x: np.pad(x, 1, constant_values=2.0),
-    "taken": lambda x: np.take(x, np.zeros(0, int)), "maximum": lambda x: np.maximum(x, 0.5),
-    "max": lambda x: x.max(1 if x.shape[1] else 0), "picked": lambda x: x[:, :1] * 2,
+    "sum": np.sum,
+    "mean": np.mean,
+    "var": np.var,
+    "std": np.std,
+    "prod": np.prod,
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "norm": np.linalg.norm,
+    "sort of": np.flip,
+    "product": lambda x: x @ x.T,
+    "einsum": lambda x: np.einsum("ij,ij->i", x, x),
+    "joined": lambda x: np.concatenate([x, x, x * 2]),
+    "repeated": lambda x: np.repeat(x, 2, 1),
+    "tiled": lambda x: np.tile(x, (2, 3)),
+    "padded": lambda x: np.pad(x, 1, constant_values=2.0),
+    "taken": lambda x: np.take(x, np.zeros(0, int)),
+    "maximum": lambda x: np.maximum(x, 0.5),
+    "max": lambda x: x.max(1 if x.shape[1] else 0),
+    "picked": lambda x: x[:, :1] * 2,
     "reshaped": lambda x: x.reshape(-1, 1, 1),
     "spread": lambda x: np.broadcast_to(x, (2, *x.shape)),
-}  # fmt: skip
+}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1), (1, 3)], ids=str)
 @pytest.mark.parametrize("name", EMPTY)
 def test_few_elements_or_none(name, shape):
@@ -165,26 +174,38 @@ def _warns(f, x):
 
 Z, W = np.array([1 + 2j, -1 + 0.5j]), np.array([0.7 - 0.3j, 0.2 + 1.2j])
 COMPLEX = {
-    "pow": lambda a, b: a**b, "pow of reals": lambda a, b: (np.abs(a) + 0.3) ** b,
+    "pow": lambda a, b: a**b,
+    "pow of reals": lambda a, b: (np.abs(a) + 0.3) ** b,
     "pow by numbers": lambda a, b: a ** (2 + 0j) + b**3 + a**2.5,
-    "base": lambda a, b: (1 + 2j) ** a, "negative base": lambda a, b: (-1.5) ** a * b,
+    "base": lambda a, b: (1 + 2j) ** a,
+    "negative base": lambda a, b: (-1.5) ** a * b,
     "div": lambda a, b: a / b - 1j / a,
-    "abs": lambda a, b: np.abs(a) * b, "angle": lambda a, b: np.angle(a) * b,
-    "exp": lambda a, b: np.exp(a) * np.log(b), "roots": lambda a, b: np.sqrt(a) / np.square(b),
+    "abs": lambda a, b: np.abs(a) * b,
+    "angle": lambda a, b: np.angle(a) * b,
+    "exp": lambda a, b: np.exp(a) * np.log(b),
+    "roots": lambda a, b: np.sqrt(a) / np.square(b),
     "sin": lambda a, b: np.sin(a) * np.cos(b) + np.tan(a) + np.tanh(b),
     "arcs": lambda a, b: np.arcsin(a) + np.arctan(b) + np.arccosh(a) + np.arctanh(b),
-    "prod": lambda a, b: np.prod(a) * b, "cumprod": lambda a, b: np.cumprod(a * b),
-    "cumsum": lambda a, b: np.cumsum(a * b), "var": lambda a, b: np.var(a) * b + np.std(b) * a,
-    "matmul": lambda a, b: np.outer(a, b) @ np.stack([a, b]), "vdot": np.vdot, "vecdot": np.vecdot,
-    "einsum": lambda a, b: np.einsum("i,j,i->ij", a, b, a), "tensordot": lambda a, b: np.kron(a, b),
-    "conj": lambda a, b: np.conj(a) * b.real + a.imag, "norm": lambda a, b: np.linalg.norm(a) * b,
+    "prod": lambda a, b: np.prod(a) * b,
+    "cumprod": lambda a, b: np.cumprod(a * b),
+    "cumsum": lambda a, b: np.cumsum(a * b),
+    "var": lambda a, b: np.var(a) * b + np.std(b) * a,
+    "matmul": lambda a, b: np.outer(a, b) @ np.stack([a, b]),
+    "vdot": np.vdot,
+    "vecdot": np.vecdot,
+    "einsum": lambda a, b: np.einsum("i,j,i->ij", a, b, a),
+    "tensordot": lambda a, b: np.kron(a, b),
+    "conj": lambda a, b: np.conj(a) * b.real + a.imag,
+    "norm": lambda a, b: np.linalg.norm(a) * b,
     "where": lambda a, b: np.where(np.array([True, False]), a, b.real),
     "maximum": lambda a, b: np.maximum(a.real, b.imag) * a,
     "pad": lambda a, b: np.pad(a, 1, constant_values=2) * 1j + b[0],
-    "taken": lambda a, b: a[np.array([0, 0, 1])] * b[1], "mean": lambda a, b: np.mean(a * b),
-}  # fmt: skip
+    "taken": lambda a, b: a[np.array([0, 0, 1])] * b[1],
+    "mean": lambda a, b: np.mean(a * b),
+}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wrt", [0, 1])
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_numbers(name, wrt):
@@ -231,6 +252,7 @@ def test_norms_of_zeros_have_the_gradient_0(ord):
     np.testing.assert_allclose(found[1:], slopes(lambda x: norm(x[0]), rows[1:]), rtol=1e-6)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mask", [*itertools.product([0, 1], repeat=4)], ids=str)
 @pytest.mark.parametrize("fn", [np.prod, np.cumprod], ids=["prod", "cumprod"])
 def test_products_with_zeros_twice(fn, mask):
@@ -269,11 +291,15 @@ def test_numbers_are_those_of_each_call(dtype):
     """No rule takes the value of a number, in the call that is traced, for a constant."""
     x = np.array([0.4, 1.3, 2.0], dtype)
     made = {
-        "div": lambda x, k: (x / k).sum(), "by": lambda x, k: (k / x).sum(),
-        "pow": lambda x, k: (x**k).sum(), "base": lambda x, k: (k**x).sum(),
-        "max": lambda x, k: np.maximum(x, k).sum(), "hypot": lambda x, k: np.hypot(x, k).sum(),
-        "both": lambda x, k: (x * k**k / (k + 1)).sum(), "mod": lambda x, k: (x % k).sum(),
-    }  # fmt: skip
+        "div": lambda x, k: (x / k).sum(),
+        "by": lambda x, k: (k / x).sum(),
+        "pow": lambda x, k: (x**k).sum(),
+        "base": lambda x, k: (k**x).sum(),
+        "max": lambda x, k: np.maximum(x, k).sum(),
+        "hypot": lambda x, k: np.hypot(x, k).sum(),
+        "both": lambda x, k: (x * k**k / (k + 1)).sum(),
+        "mod": lambda x, k: (x % k).sum(),
+    }
     for f in made.values():
 
         def along(x, k, f=f):
@@ -312,8 +338,7 @@ def test_powers_of_numbers_at_their_singular_points():
     np.testing.assert_allclose(pf.grad(lambda x: (2**x).sum())(x), np.log(2) * 2**x)
     assert pf.grad(lambda a, x: (x * a**0.5).sum())(0.0, x) == np.inf
     np.testing.assert_allclose(
-        pf.grad(lambda a, b: (a**b * x).sum(), wrt=(0, 1))(1.5, 2.5),
-        [2.5 * 1.5**1.5 * 3, 1.5**2.5 * np.log(1.5) * 3],
+        pf.grad(lambda a, b: (a**b * x).sum(), wrt=(0, 1))(1.5, 2.5), [2.5 * 1.5**1.5 * 3, 1.5**2.5 * np.log(1.5) * 3]
     )
 
 
@@ -331,8 +356,7 @@ def test_a_broadcast_to_more_axes_is_summed_over_them(strategy):
         "same": lambda x: np.broadcast_to(x, x.shape),
     }
     for spread in made.values():
-        f = pf.grad(lambda x, spread=spread: np.sin(spread(x) * 2).sum(), background=False,
-                    strategy=[(strategy, 2)])  # fmt: skip
+        f = pf.grad(lambda x, spread=spread: np.sin(spread(x) * 2).sum(), background=False, strategy=[(strategy, 2)])
         for _ in range(3):
             wanted = spread(x).size / x.size * 2 * np.cos(2 * x)
             np.testing.assert_allclose(f(x), wanted, rtol=1e-12)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.numpy.tracing.pytree import flatten, unflatten
+from profuse.dialect.trees.pytree import flatten, unflatten
 from published_programs import PROGRAMS
 from random_functions import Plain
 
@@ -23,10 +23,7 @@ def directions_of(tree, seed=1):
     """An array for each float array of a tree, None in the place of all other leaves."""
     rng = np.random.default_rng(seed)
     leaves, spec = flatten(tree)
-    drawn = [
-        rng.standard_normal(np.shape(x)) if np.asarray(x).dtype.kind == "f" else None
-        for x in leaves
-    ]  # fmt: skip
+    drawn = [rng.standard_normal(np.shape(x)) if np.asarray(x).dtype.kind == "f" else None for x in leaves]
     return drawn, unflatten(spec, drawn)
 
 
@@ -36,6 +33,7 @@ def moved(tree, directions, step):
     return unflatten(spec, [x if d is None else x + step * d for x, d in pairs])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_those_of_central_differences(name):
     program = PROGRAMS[name]
@@ -116,10 +114,7 @@ def test_hessian_vector_products_of_trees_in_both_ways():
 
     reverse = pf.grad(along)(at)
     for name in ("w", "b"):
-        ahead, behind = (
-            pf.grad(loss)(Weights(at.w + s * gradient.w, at.b + s * gradient.b))
-            for s in (STEP, -STEP)
-        )
+        ahead, behind = (pf.grad(loss)(Weights(at.w + s * gradient.w, at.b + s * gradient.b)) for s in (STEP, -STEP))
         wanted = (getattr(ahead, name) - getattr(behind, name)) / (2 * STEP)
         np.testing.assert_allclose(getattr(forward, name), wanted, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(getattr(reverse, name), wanted, rtol=1e-5, atol=1e-7)

@@ -8,8 +8,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from differential import CALLS, check, ways
+from every_case import spread
 from internals import executor_of
-from profuse.executor.settings.gradient_mode import subgraph_inlining
+from profuse.executor.settings.differentiation import subgraph_inlining
 from random_functions import Plain, function
 
 STEPS = (1e-6, 1e-5, 1e-7)
@@ -30,9 +31,7 @@ def _quiet():
 
 def slope(f, args, directions, step):
     """The derivative along directions by a central difference."""
-    ahead, behind = (
-        f(*(a + sign * step * d for a, d in zip(args, directions, strict=True))) for sign in (1, -1)
-    )
+    ahead, behind = (f(*(a + sign * step * d for a, d in zip(args, directions, strict=True))) for sign in (1, -1))
     return (ahead - behind) / (2 * step)
 
 
@@ -73,6 +72,7 @@ def test_gradients_are_those_of_central_differences(flow):
     assert compared > 50
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flow", [False, True], ids=["straight", "flow"])
 def test_forward_mode_and_second_derivatives(flow):
     for seed in range(300, 312):
@@ -91,11 +91,10 @@ def test_forward_mode_and_second_derivatives(flow):
         slopes = [slope(along, args, directions, step) for step in STEPS[:2]]
         if is_smooth(slopes):
             second = pf.grad(along, wrt=every, profiled_runs=9)(*args)
-            np.testing.assert_allclose(
-                total(second, directions), slopes[0], rtol=1e-4, atol=1e-4, err_msg=text
-            )
+            np.testing.assert_allclose(total(second, directions), slopes[0], rtol=1e-4, atol=1e-4, err_msg=text)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [400, 402])
 @pytest.mark.parametrize("mode", MODES)
 def test_tiers_agree_and_repeat_their_bits(mode, seed):
@@ -118,6 +117,7 @@ def test_tiers_agree_and_repeat_their_bits(mode, seed):
 NUMBERS = (0, 7, 14, 21, 4, 11, 12, 19, 2, 9, 16, 23)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_all_ways_give_the_same_gradients(number):
     """R1.31, R2.15, R2.30: of several results, with other sizes, budgets, segments and stress."""
@@ -151,13 +151,11 @@ TAPE_MODES = {
 def test_calls_on_the_tape_give_the_gradients_of_the_joint_graph(mode):
     """R1.31, R1.44, R2.15, R2.30: at every call, on the way to compiled halves and after it."""
     graphs = 0
-    for seed in range(100, 112):
+    for seed in spread(range(100, 112)):
         traced, _, args, _ = drawn(seed, bool(seed % 2))
         every = tuple(range(len(args)))
         want_value, want = pf.value_and_grad(traced, wrt=every, profiled_runs=9)(*args)
-        with pf.knobs.override(**TAPE_MODES[mode], background=False), (
-            subgraph_inlining(mode != "every subgraph")
-        ):  # fmt: skip
+        with pf.knobs.override(**TAPE_MODES[mode], background=False), subgraph_inlining(mode != "every subgraph"):
             f = pf.jit(traced)
             for call in range(5):
                 leaves = [pf.array(x, requires_grad=True) for x in args]

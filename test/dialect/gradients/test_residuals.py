@@ -10,20 +10,7 @@ from profuse.dialect.autodiff.pullback import Forward
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 
-from harness.kept import (
-    BLOCK,
-    BUDGETS,
-    TORCH_KEEPS,
-    Case,
-    block,
-    blocks,
-    gelu,
-    kept,
-    layer_norm,
-    mlp,
-    op_by_op,
-    peak,
-)
+from harness.kept import BLOCK, BUDGETS, TORCH_KEEPS, Case, block, blocks, gelu, kept, layer_norm, mlp, op_by_op, peak
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((6, 8))
@@ -81,9 +68,7 @@ def test_a_maximum_is_found_again(dtype):
     """The compared values fuse products with sums; computed again, they could differ."""
     a, b, c = (RNG.standard_normal((64, 33)).astype(dtype) for _ in range(3))
     for _ in range(4):
-        y, pull = pf.vjp(
-            lambda a, b, c: (a * b + c).max(axis=1) * np.exp(a * b).sum(axis=1), a, b, c
-        )
+        y, pull = pf.vjp(lambda a, b, c: (a * b + c).max(axis=1) * np.exp(a * b).sum(axis=1), a, b, c)
         assert np.all((pull(np.ones_like(y))[2] != 0).sum(axis=1) == 1)
 
 

@@ -98,9 +98,7 @@ def arguments(rounds, rows=2, width=3):
 
 
 def slope(f, args, directions):
-    ahead, behind = (
-        f(*(a + sign * STEP * d for a, d in zip(args, directions, strict=True))) for sign in (1, -1)
-    )
+    ahead, behind = (f(*(a + sign * STEP * d for a, d in zip(args, directions, strict=True))) for sign in (1, -1))
     return (ahead - behind) / (2 * STEP)
 
 
@@ -111,6 +109,7 @@ def total(grads, directions):
 ROUNDS = [(9, 9, 10, 16), (23, 23, 1, 8)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f, numbers, profiling", pairs(FUNCTIONS, ROUNDS, [True, False]))
 def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, profiling):
     """Joint and split, at numbers of rounds that are squares, one more, and few."""
@@ -129,6 +128,7 @@ def test_gradients_are_those_of_whole_loops_at_any_number_of_rounds(f, numbers, 
     assert made.state().counters["compile_failures"] == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiling", "keyed"])
 @pytest.mark.parametrize("f", [counted, until, results], ids=lambda f: f.__name__)
 def test_the_tape_gives_the_gradients_of_segments(f, profiling):
@@ -180,6 +180,7 @@ def peak(f, args, **knobs):
     return min(found), made
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [counted, until], ids=lambda f: f.__name__)
 def test_segments_take_memory_of_two_roots(f):
     args = arguments(400, 16, 32)

@@ -144,11 +144,7 @@ ARGUMENTS = {
     both: [lambda: (draw(1, 4) * 0.1,), lambda: (draw(1, 4) * 5,)],
     written: [lambda: (np.abs(draw(1, 4)),), lambda: (-np.abs(draw(1, 4)),)],
     called: [lambda: (draw(1, 4),), lambda: (-draw(1, 4),)],
-    first_above: [
-        lambda: (draw(1, 30), 1.5),
-        lambda: (draw(1, 30), 9.0),
-        lambda: (draw(1, 0), 1.0),
-    ],
+    first_above: [lambda: (draw(1, 30), 1.5), lambda: (draw(1, 30), 9.0), lambda: (draw(1, 0), 1.0)],
     determinant: [lambda: (draw(1, 5, 5),), lambda: (np.zeros((3, 3)),)],
     pair: [lambda: (draw(1, 20), 2.5), lambda: (draw(1, 20), 50.0)],
     is_prime: [lambda: (97,), lambda: (91,), lambda: (1,), lambda: (2,)],

@@ -59,7 +59,9 @@ CASES = {
     "numpy.fft.fftshift": lambda v: np.fft.fftshift(v),
     "numpy.fft.ifftshift": lambda v: np.fft.ifftshift(v, 0),
     "numpy.ndarray.__getitem__": lambda v: (
-        v[v > np.median(np.real(v))], m(v)[v > v.mean(), 1:], m(v)[np.isfinite(m(v))].sum(),
+        v[v > np.median(np.real(v))],
+        m(v)[v > v.mean(), 1:],
+        m(v)[np.isfinite(m(v))].sum(),
         m(v)[:, np.array([True, False] * 3)],
     ),
     "numpy.sort": lambda v: (np.sort(v), np.sort(m(v), 0), np.sort(m(v), None)),
@@ -68,11 +70,10 @@ CASES = {
     "numpy.argpartition": lambda v: v[np.argpartition(v, v.shape[0] // 2)[:1]],
     "numpy.sort_complex": lambda v: np.sort_complex(v),
     "numpy.lexsort": lambda v: (np.lexsort((v, v > v[0])), np.lexsort(m(v))),
-    "numpy.searchsorted": lambda v: (
-        np.searchsorted(np.sort(v), v), np.sort(v).searchsorted(v[0], side="right"),
-    ),
+    "numpy.searchsorted": lambda v: (np.searchsorted(np.sort(v), v), np.sort(v).searchsorted(v[0], side="right")),
     "numpy.unique": lambda v: (
-        np.unique(v), np.unique(np.real(v) > 0, return_counts=True),
+        np.unique(v),
+        np.unique(np.real(v) > 0, return_counts=True),
         np.unique(v, return_inverse=True, return_index=True),
     ),
     "numpy.unique_all": lambda v: np.unique_all(v),
@@ -100,13 +101,12 @@ CASES = {
     "numpy.histogram_bin_edges": lambda v: np.histogram_bin_edges(v, "auto"),
     "numpy.histogram2d": lambda v: np.histogram2d(v, v, bins=3),
     "numpy.histogramdd": lambda v: (
-        np.histogramdd(np.stack([v, v], 1), 2), np.histogramdd((v, v, v), bins=(2, 3, 2))[0],
+        np.histogramdd(np.stack([v, v], 1), 2),
+        np.histogramdd((v, v, v), bins=(2, 3, 2))[0],
     ),
     "numpy.bincount": lambda v: np.bincount(np.real(v).astype(np.int64) % 7, minlength=3),
     "numpy.digitize": lambda v: np.digitize(v, np.array([0.0, 1.0, 2.0])),
-    "numpy.interp": lambda v: (
-        np.interp(np.real(v), np.arange(6.0), v), np.interp(0.5, [0, 1], v[:2])
-    ),
+    "numpy.interp": lambda v: (np.interp(np.real(v), np.arange(6.0), v), np.interp(0.5, [0, 1], v[:2])),
     "numpy.convolve": lambda v: (np.convolve(v, v[:3]), np.convolve(v, v[:3], "valid")),
     "numpy.correlate": lambda v: (np.correlate(v, v[:2]), np.correlate(v, v, "full")),
     "numpy.cov": lambda v: (np.cov(v), np.cov(m(v)), np.cov(v, v), np.cov(m(v)[:1])),
@@ -172,4 +172,4 @@ CASES = {
     "numpy.nextafter": lambda v: np.nextafter(v, 10),
     "numpy.spacing": lambda v: np.spacing(v),
     "numpy.bitwise_count": lambda v: np.bitwise_count(v),
-}  # fmt: skip
+}

@@ -79,10 +79,14 @@ class Program:
     def number(self):
         one, two = self.element(), self.element()
         return self.pick(
-            f"{one} * 0.5 + {two} * 0.25", f"{one} - {two} * 0.5", f"abs({one}) * 0.5",
-            f"({one} if {self.condition()} else {two})", f"min({one}, {two})",
-            f"{one} * 0.25 + 1.0", f"{one} * 0.1 + {self.pick(*self.ints)} % 3",
-        )  # fmt: skip
+            f"{one} * 0.5 + {two} * 0.25",
+            f"{one} - {two} * 0.5",
+            f"abs({one}) * 0.5",
+            f"({one} if {self.condition()} else {two})",
+            f"min({one}, {two})",
+            f"{one} * 0.25 + 1.0",
+            f"{one} * 0.1 + {self.pick(*self.ints)} % 3",
+        )
 
     def vector(self):
         at = self.index()
@@ -91,25 +95,38 @@ class Program:
     def condition(self):
         name = self.pick(*self.ints)
         simple = (
-            f"{self.element()} > {self.element()}", f"{self.element()} < 0.5", f"{name} % 2 == 0",
-            f"{name} < n", "n > 2", f"x.sum() > {self.element()}", f"0 < {name} < m",
-        )  # fmt: skip
+            f"{self.element()} > {self.element()}",
+            f"{self.element()} < 0.5",
+            f"{name} % 2 == 0",
+            f"{name} < n",
+            "n > 2",
+            f"x.sum() > {self.element()}",
+            f"0 < {name} < m",
+        )
         one, two = self.pick(*simple), self.pick(*simple)
         return self.pick(one, one, f"({one} and {two})", f"({one} or {two})", f"not {one}")
 
     def bounds(self):
         name = self.pick(*self.ints)
         return self.pick(
-            "range(m)", "range(n)", "range(1, m)", "range(m - 1, -1, -1)", "range(0, m, 2)",
-            f"range({name} % 5)", f"range({name} % 3, n)", "range(3)", "range(20)", "range(len(y))",
-            "range(n, 0, -2)", "reversed(range(m))",
-        )  # fmt: skip
+            "range(m)",
+            "range(n)",
+            "range(1, m)",
+            "range(m - 1, -1, -1)",
+            "range(0, m, 2)",
+            f"range({name} % 5)",
+            f"range({name} % 3, n)",
+            "range(3)",
+            "range(20)",
+            "range(len(y))",
+            "range(n, 0, -2)",
+            "reversed(range(m))",
+        )
 
     # --- statements -----------------------------------------------------------------------------
 
     def element_(self, depth, loops, inside):
-        target = self.pick(f"x[{self.index()}]", f"z[{self.index()}]",
-                           f"a[{self.index()}, {self.index()}]")  # fmt: skip
+        target = self.pick(f"x[{self.index()}]", f"z[{self.index()}]", f"a[{self.index()}, {self.index()}]")
         self.add(depth, f"{target} {self.pick('=', '+=', '=')} {self.number()}")
 
     def scalar_(self, depth, loops, inside):
@@ -121,59 +138,110 @@ class Program:
 
     def slice_(self, depth, loops, inside):
         at = self.index()
-        self.add(depth, self.pick(
-            f"a[{at}] = {self.vector()} * 0.5", f"a[:, {at}] += {self.vector()} * 0.1",
-            "x[1:] = x[:-1] * 0.5 + z[1:] * 0.5", f"z[{at}:] *= 0.5", "y[::2] = z[::2]",
-            "a[1:, 1:] = a[:-1, :-1] * 0.5", f"x[:] = {self.vector()} * 0.5",
-        ))  # fmt: skip
+        self.add(
+            depth,
+            self.pick(
+                f"a[{at}] = {self.vector()} * 0.5",
+                f"a[:, {at}] += {self.vector()} * 0.1",
+                "x[1:] = x[:-1] * 0.5 + z[1:] * 0.5",
+                f"z[{at}:] *= 0.5",
+                "y[::2] = z[::2]",
+                "a[1:, 1:] = a[:-1, :-1] * 0.5",
+                f"x[:] = {self.vector()} * 0.5",
+            ),
+        )
 
     def array_(self, depth, loops, inside):
-        self.add(depth, self.pick(
-            f"z = {self.vector()} * 0.5 + {self.vector()} * 0.25", "y, z = z, y * 0.5",
-            f"z = np.maximum(y, {self.vector()})", f"x = x * 0.5 + {self.number()}",
-            f"s = ({self.vector()}).sum() * 0.25", "a = a * 0.5", "z = x.copy()",
-        ))  # fmt: skip
+        self.add(
+            depth,
+            self.pick(
+                f"z = {self.vector()} * 0.5 + {self.vector()} * 0.25",
+                "y, z = z, y * 0.5",
+                f"z = np.maximum(y, {self.vector()})",
+                f"x = x * 0.5 + {self.number()}",
+                f"s = ({self.vector()}).sum() * 0.25",
+                "a = a * 0.5",
+                "z = x.copy()",
+            ),
+        )
 
     def complex_(self, depth, loops, inside):
         name = self.pick(*self.ints)
-        self.add(depth, self.pick(
-            f"c = c * complex({self.element()}, {name}) * 0.1 + float({self.element()})",
-            f"c = (c - {name}) / (abs(c) + 2.5)", "c = c.conjugate() * (0.5 - 0.25j)",
-            f"s = {self.element()} * 0.5 + c.imag * 0.1", "c = cmath.exp(c * 0.1) - c**2 * 0.1",
-        ))  # fmt: skip
+        self.add(
+            depth,
+            self.pick(
+                f"c = c * complex({self.element()}, {name}) * 0.1 + float({self.element()})",
+                f"c = (c - {name}) / (abs(c) + 2.5)",
+                "c = c.conjugate() * (0.5 - 0.25j)",
+                f"s = {self.element()} * 0.5 + c.imag * 0.1",
+                "c = cmath.exp(c * 0.1) - c**2 * 0.1",
+            ),
+        )
 
     def append_(self, depth, loops, inside):
         value = self.pick(
-            self.number(), self.number(), self.pick(*self.ints), "c", "float(s)",
-            f"{self.vector()} * 0.5", "z", "x.copy()", f"{self.vector()}.sum()", "q[-1]", "len(p)",
-        )  # fmt: skip
+            self.number(),
+            self.number(),
+            self.pick(*self.ints),
+            "c",
+            "float(s)",
+            f"{self.vector()} * 0.5",
+            "z",
+            "x.copy()",
+            f"{self.vector()}.sum()",
+            "q[-1]",
+            "len(p)",
+        )
         self.add(depth, f"{self.pick('p', 'p', 'q')}.append({value})")
 
     def list_(self, depth, loops, inside):
         """Lists whose elements are of one kind, which rounds read."""
         name = self.pick(*self.ints)
-        self.add(depth, self.pick(
-            f"r.append(float({self.element()}))", f"r.append(float({self.element()}))",
-            "r.append(r[-1] * 0.5 + r[-2])", f"r.append(r[{name}] + 1.0)", "s = s * 0.5 + r[-1]",
-            f"w.append(({name}, float({self.element()})))", f"w.append(({name}, float(s)))",
-            "k = (k + len(r)) % 7", "t = (t + len(w)) * 0.5",
-        ))  # fmt: skip
+        self.add(
+            depth,
+            self.pick(
+                f"r.append(float({self.element()}))",
+                f"r.append(float({self.element()}))",
+                "r.append(r[-1] * 0.5 + r[-2])",
+                f"r.append(r[{name}] + 1.0)",
+                "s = s * 0.5 + r[-1]",
+                f"w.append(({name}, float({self.element()})))",
+                f"w.append(({name}, float(s)))",
+                "k = (k + len(r)) % 7",
+                "t = (t + len(w)) * 0.5",
+            ),
+        )
         if self.pick(True, False, False):
             condition = self.pick("len(r) < 4", "r[-1] > 0.5", "w and w[-1][1] > 0.5", "not w")
             self.add(depth, f"if {condition}:")
-            self.add(depth + 1, self.pick("r.append(s * 0.0 + 0.25)", "r.append(float(t))",
-                                          "w.append((k, float(t)))", "k = k + 1"))  # fmt: skip
+            self.add(
+                depth + 1,
+                self.pick("r.append(s * 0.0 + 0.25)", "r.append(float(t))", "w.append((k, float(t)))", "k = k + 1"),
+            )
 
     def place_(self, depth, loops, inside):
         """Attributes and items that rounds change."""
         at = self.index()
-        self.add(depth, self.pick(
-            f"o.s = o.s * 0.5 + {self.element()}", f"o.s = float({self.element()})",
-            f"o.k = (o.k + {self.pick(*self.ints)}) % 7", "o.k += 1", "o.v = o.v * 0.5 + x",
-            f"o.v[{at}] = {self.number()}", "o.v, d['z'] = d['z'], o.v * 0.5", "d['t'] *= 0.5",
-            f"d['t'] = {self.number()}", f"d['z'][{at}] += d['t']", "o.v = z", "z = o.v + d['z']",
-            f"s = o.s * 0.5 + o.v[{at}]", "t = d['t'] + o.k", "o.v *= 0.5",
-        ))  # fmt: skip
+        self.add(
+            depth,
+            self.pick(
+                f"o.s = o.s * 0.5 + {self.element()}",
+                f"o.s = float({self.element()})",
+                f"o.k = (o.k + {self.pick(*self.ints)}) % 7",
+                "o.k += 1",
+                "o.v = o.v * 0.5 + x",
+                f"o.v[{at}] = {self.number()}",
+                "o.v, d['z'] = d['z'], o.v * 0.5",
+                "d['t'] *= 0.5",
+                f"d['t'] = {self.number()}",
+                f"d['z'][{at}] += d['t']",
+                "o.v = z",
+                "z = o.v + d['z']",
+                f"s = o.s * 0.5 + o.v[{at}]",
+                "t = d['t'] + o.k",
+                "o.v *= 0.5",
+            ),
+        )
 
     def if_(self, depth, loops, inside):
         self.add(depth, f"if {self.condition()}:")
@@ -233,9 +301,8 @@ def _like(one, two):
         return list(one) == list(two) and _like([*one.values()], [*two.values()])
     if isinstance(two, list):
         return (
-            isinstance(one, list) and len(one) == len(two)
-            and all(_like(a, b) for a, b in zip(one, two, strict=True))
-        )  # fmt: skip
+            isinstance(one, list) and len(one) == len(two) and all(_like(a, b) for a, b in zip(one, two, strict=True))
+        )
     return np.shape(one) == np.shape(two) and np.allclose(one, two, 1e-9, 1e-9, equal_nan=True)
 
 
@@ -319,9 +386,11 @@ def compare_compiled(seed, calls=3):
 
 # Errors of graphs are of NumPy's kinds, under names of their own.
 _STANDS_FOR = {
-    "IndexError": ("BoundsError", "AxisError"), "ValueError": ("ShapeError",),
-    "OverflowError": ("RangeError",), "TypeError": ("DTypeError",),
-}  # fmt: skip
+    "IndexError": ("BoundsError", "AxisError"),
+    "ValueError": ("ShapeError",),
+    "OverflowError": ("RangeError",),
+    "TypeError": ("DTypeError",),
+}
 
 
 def main():
@@ -347,8 +416,10 @@ def main():
     if given.compiled:
         print(f"{count} programs, {wrong} wrong: {totals[0]} native, {totals[1]} in Python, too")
     else:
-        print(f"{count} programs, {wrong} wrong: {totals[0]} graphs, {totals[1]} refused calls, "
-              f"{totals[2]} recorded statements")  # fmt: skip
+        print(
+            f"{count} programs, {wrong} wrong: {totals[0]} graphs, {totals[1]} refused calls, "
+            f"{totals[2]} recorded statements"
+        )
     return wrong > 0
 
 

@@ -1,8 +1,9 @@
 """Helpers of the importer tests: trace a function, run its graph, compare with NumPy."""
 
 import numpy as np
-from profuse.dialect.importers.numpy.capture.tracer import Trace, trace
-from profuse.dialect.importers.numpy.tracing.pytree import flatten
+from profuse.dialect.importers.numpy.capture.trace import Trace
+from profuse.dialect.importers.numpy.capture.tracer import trace
+from profuse.dialect.trees.pytree import flatten
 from profuse.executor.interpret.evaluate import evaluate
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import profuse.dialect.ops  # noqa: F401  (fills OPS)
 from profuse.dialect.ir.dtypes import BOOL, DTYPES, DType
-from profuse.dialect.ir.op import OPS, Op
+from profuse.dialect.ir.op import OPS, Op, op_named
 
 Attrs = dict[str, Any]
 Generator = Callable[[DType, np.random.Generator], Iterable[tuple[Attrs, tuple]]]
@@ -54,8 +54,7 @@ class Case:
 
     def __str__(self) -> str:
         args = ", ".join(
-            f"{a.dtype}{list(a.shape)}" if isinstance(a, (np.ndarray, np.generic)) else repr(a)
-            for a in self.args
+            f"{a.dtype}{list(a.shape)}" if isinstance(a, (np.ndarray, np.generic)) else repr(a) for a in self.args
         )
         return f"{self.op.name}({args}){self.attrs or ''}"
 
@@ -100,11 +99,9 @@ def register(
     def decorate(generate: Generator) -> Generator:
         for name in names:
             full = name if "." in name else f"profuse.{name}"
-            assert full in OPS, f"no op is named {full}"
+            assert op_named(full)
             assert full not in SUITES, f"{full} has two suites"
-            SUITES[full] = Suite(
-                generate, reference, dtypes, tolerance, symbolic, complex_tolerance, added
-            )  # fmt: skip
+            SUITES[full] = Suite(generate, reference, dtypes, tolerance, symbolic, complex_tolerance, added)
         return generate
 
     return decorate
@@ -119,9 +116,7 @@ def load_suites() -> None:
         importlib.import_module(path.stem)
 
 
-def cases_of(
-    name: str, dtype: DType, keep: Callable[[int], bool] = lambda number: True
-) -> Iterator[Case]:
+def cases_of(name: str, dtype: DType, keep: Callable[[int], bool] = lambda number: True) -> Iterator[Case]:
     """Cases of one op for one dtype; always the same ones. ``keep``: which, by number."""
     load_suites()
     suite, op = SUITES[name], OPS[name]
@@ -220,9 +215,7 @@ def python_number(dtype: DType) -> Any:
 # --- comparison -------------------------------------------------------------------------------
 
 
-def difference(
-    actual: Any, expected: Any, tolerance: float = 0, added: np.ndarray | None = None
-) -> str | None:
+def difference(actual: Any, expected: Any, tolerance: float = 0, added: np.ndarray | None = None) -> str | None:
     """How ``actual`` differs from ``expected``: kind, dtype, shape, values; None = it does not.
 
     ``tolerance`` is in units in the last place of the expected value, for complex numbers of the

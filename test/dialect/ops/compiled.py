@@ -23,12 +23,12 @@ from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.program import Instr, Program
 from profuse.dialect.ir.types import ScalarType, TensorType, Type, type_of
 from profuse.executor.compile.proof.check import Budget, Difference, check_kernel
-from profuse.executor.compile.proof.verdict import CHECKED, PARTLY
+from profuse.executor.compile.proof.check_verdict import CHECKED, PARTLY
 from profuse.executor.cuda.nvidia.driver_api import DriverError
 from profuse.executor.plans.kernel_call import kernel_runner
 from profuse.executor.settings.events import Counters
 from profuse.lowering.abi import KernelArtifact
-from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.cpu.cpu_stages import compile_program
 from profuse.lowering.target import host_target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
@@ -186,9 +186,7 @@ def _never(*args: Any) -> Any:
     raise AssertionError("the kernel reports a violation")
 
 
-def run_batches(
-    calls: Sequence[Call], *, dynamic: bool, device: str = HOST, size: int = BATCH
-) -> list[str]:
+def run_batches(calls: Sequence[Call], *, dynamic: bool, device: str = HOST, size: int = BATCH) -> list[str]:
     """What is wrong with these calls compiled: errors of the compiler, and wrong results.
 
     ``device``: where the kernels run.
@@ -211,8 +209,7 @@ def run_batches(
 def describe(call: Call) -> str:
     """Op, operand types and attributes."""
     types = ", ".join(
-        repr(t.value) if isinstance(t, ScalarType) and t.value is not None else str(t)
-        for t in call.types
+        repr(t.value) if isinstance(t, ScalarType) and t.value is not None else str(t) for t in call.types
     )
     return f"{call.case.op.name}({types}){call.case.attrs or ''}"
 
@@ -234,16 +231,14 @@ def differences(case: Case, found: Sequence[Any]) -> Iterator[str]:
 def worst(found: np.ndarray, expected: np.ndarray) -> str:
     """The elements that are furthest off."""
     if expected.dtype.kind == "c":
-        found, expected = (np.ascontiguousarray(x)[..., None].view(x.real.dtype)
-                           for x in (found, expected))  # fmt: skip
+        found, expected = (np.ascontiguousarray(x)[..., None].view(x.real.dtype) for x in (found, expected))
     with silent():
         a, e = found.astype(np.float64), expected.astype(np.float64)
         gap = np.where((a == e) | (np.isnan(a) & np.isnan(e)), -1.0, abs(a - e) / (abs(e) + 1e-300))
     gap = np.where(np.isnan(gap), np.inf, gap).ravel()
     places = [k for k in np.argsort(-gap, kind="stable")[:WORST] if gap[k] >= 0]
     listed = (
-        f"{tuple(map(int, np.unravel_index(k, found.shape)))}: "
-        f"{found.flat[k]!r} for {expected.flat[k]!r}"
+        f"{tuple(map(int, np.unravel_index(k, found.shape)))}: {found.flat[k]!r} for {expected.flat[k]!r}"
         for k in places
     )
     return f"; worst {'; '.join(listed)}" if places else ""

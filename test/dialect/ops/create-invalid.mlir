@@ -7,8 +7,8 @@ func.func @constants() {
   %1 = "profuse.constant"() {value = 1.0 : f64} : () -> i64
   // expected-error@+1 {{'profuse.constant' result has type tensor<3xi64>, but its operands make it tensor<2xi64>}}
   %2 = "profuse.constant"() {value = dense<1> : tensor<2xi64>} : () -> tensor<3xi64>
-  // expected-error@+1 {{attribute 'value' must be of kind constant value, not "text"}}
-  %3 = "profuse.constant"() {value = "text"} : () -> i64
+  // expected-error@+1 {{attribute 'value' must be of kind constant value, not @text}}
+  %3 = "profuse.constant"() {value = @text} : () -> i64
   // expected-error@+1 {{attribute 'value' must be of kind constant value, not 1 : i32}}
   %4 = "profuse.constant"() {value = 1 : i32} : () -> i64
   // expected-error@+1 {{attribute 'value' must be of kind constant value, not 1.000000e+00 : f32}}

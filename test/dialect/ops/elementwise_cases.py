@@ -15,85 +15,123 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from cases import (
-    SUITES,
-    array,
-    edge_values,
-    laid_out,
-    python_number,
-    register,
-)
-from profuse.dialect.ir.dtypes import (
-    BOOL,
-    C64,
-    C128,
-    DTYPES,
-    F16,
-    F32,
-    F64,
-    I8,
-    I64,
-    U8,
-    U64,
-    DType,
-    dtype_of,
-)  # fmt: skip
+from cases import SUITES, array, edge_values, laid_out, python_number, register
+from profuse.dialect.ir.dtypes import BOOL, C64, C128, DTYPES, F16, F32, F64, I8, I64, U8, U64, DType, dtype_of
 from profuse.dialect.ir.op import OPS, Op
 from profuse.dialect.ops.elementwise.families import PYTHON_NUMBERS, Elementwise
 
 # What each op is in NumPy, where the names differ; not read from the op, so that it can fail.
 NUMPY: dict[str, Callable[..., Any]] = {
-    "neg": np.negative, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
-    "sub": np.subtract, "mul": np.multiply, "div": np.divide, "floor_div": np.floor_divide,
-    "pow": np.power, "bitwise_not": np.invert, "shift_left": np.left_shift,
-    "shift_right": np.right_shift, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "select": np.where,
-    "erf": scipy.special.erf, "sigmoid": scipy.special.expit,
+    "neg": np.negative,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "floor_div": np.floor_divide,
+    "pow": np.power,
+    "bitwise_not": np.invert,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "select": np.where,
+    "erf": scipy.special.erf,
+    "sigmoid": scipy.special.expit,
     "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
     "relu": lambda x: np.maximum(x, np.zeros_like(x)),
     "absorbing_mul": lambda a, b: _absorbing(a, b),
-    "stop_gradient": lambda x: x, "flat_at_zero": lambda x: x,
-}  # fmt: skip
+    "stop_gradient": lambda x: x,
+    "flat_at_zero": lambda x: x,
+}
 
 # What each op is on Python numbers alone, where that is Python's and not NumPy's business.
 PYTHON: dict[str, Callable[..., Any]] = {
-    "positive": lambda x: +x, "neg": lambda x: -x, "abs": abs, "real": lambda x: x.real,
-    "imag": lambda x: x.imag, "logical_not": lambda x: not x, "bitwise_not": lambda x: ~x,
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b, "floor_div": lambda a, b: a // b, "remainder": lambda a, b: a % b,
-    "pow": lambda a, b: a**b, "maximum": max, "minimum": min,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge,
-    "logical_and": lambda a, b: bool(a and b), "logical_or": lambda a, b: bool(a or b),
+    "positive": lambda x: +x,
+    "neg": lambda x: -x,
+    "abs": abs,
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "logical_not": lambda x: not x,
+    "bitwise_not": lambda x: ~x,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "floor_div": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "pow": lambda a, b: a**b,
+    "maximum": max,
+    "minimum": min,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "logical_and": lambda a, b: bool(a and b),
+    "logical_or": lambda a, b: bool(a or b),
     "logical_xor": lambda a, b: bool(a) != bool(b),
-    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
-    "shift_left": operator.lshift, "shift_right": operator.rshift,
-    "select": lambda c, a, b: a if c else b, "clip": lambda x, lo, hi: min(max(x, lo), hi),
-}  # fmt: skip
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+    "select": lambda c, a, b: a if c else b,
+    "clip": lambda x, lo, hi: min(max(x, lo), hi),
+}
 
 # Units in the last place that a kernel may be off by; the ops not listed are exact.
 TOLERANCE: dict[str, float] = {
     **dict.fromkeys(
         [
-            "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
-            "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid",
-            "pow", "atan2", "hypot", "logaddexp",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erf",
+            "sigmoid",
+            "pow",
+            "atan2",
+            "hypot",
+            "logaddexp",
         ],
         4,
     ),
     **dict.fromkeys(["maximum", "minimum", "clip", "relu"], 0.5),  # which zero wins is open
-}  # fmt: skip
+}
 
 # How large the terms are whose sum cancels, in NumPy as well.
 ADDED: dict[str, Callable[..., np.ndarray]] = {
-    "logaddexp": lambda a, b: np.maximum(np.abs(a), np.abs(b)),  # the larger one + log1p(…)
+    "logaddexp": lambda a, b: np.maximum(np.abs(a), np.abs(b))  # the larger one + log1p(…)
 }
 
 # Of complex numbers. NumPy itself fuses multiplications and additions of arrays, not of scalars.
-COMPLEX_TOLERANCE: dict[str, float] = {
-    "abs": 2, "mul": 4, "square": 4, "sqrt": 4, "tan": 8, "tanh": 8,
-}  # fmt: skip
+COMPLEX_TOLERANCE: dict[str, float] = {"abs": 2, "mul": 4, "square": 4, "sqrt": 4, "tan": 8, "tanh": 8}
 
 MIXED = (BOOL, I8, U8, I64, U64, F16, F32, F64, C64)
 
@@ -190,14 +228,21 @@ def _cast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, 
 register("cast", reference=lambda attrs, x: np.array(x).astype(attrs["dtype"].numpy))(_cast_cases)
 
 
+def _bitcast_cases(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
+    for to in DTYPES:
+        if to.bits == dtype.bits and not {to.kind, dtype.kind} & {"b", "c"}:
+            for (x,) in operands(OPS["profuse.bitcast"], dtype, rng):
+                if isinstance(x, np.ndarray):
+                    yield {"dtype": to}, (x,)
+
+
+register("bitcast", reference=lambda attrs, x: x.view(attrs["dtype"].numpy).copy())(_bitcast_cases)
+
+
 def _register_of_numbers(op: type[Elementwise]) -> None:
     """Suite of an op whose operands are Python numbers, of which Python's function is the model."""
     module, _, name = op.name.rpartition("_")
-    in_python = (
-        complex
-        if op.name == "to_complex"
-        else getattr({"math": math, "cmath": cmath}[module], name)
-    )
+    in_python = complex if op.name == "to_complex" else getattr({"math": math, "cmath": cmath}[module], name)
 
     def generate(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[dict, tuple]]:
         if dtype not in (BOOL, I64, F64, C128) or (dtype is C128) != (module == "cmath"):
@@ -213,10 +258,9 @@ def _register_of_numbers(op: type[Elementwise]) -> None:
             if any(dtype_of(type(a)) is dtype for a in args):
                 yield {}, args
 
-    register(
-        op.full_name(), reference=lambda attrs, *args: in_python(*args), tolerance=4,
-        complex_tolerance=8,
-    )(generate)  # fmt: skip
+    register(op.full_name(), reference=lambda attrs, *args: in_python(*args), tolerance=4, complex_tolerance=8)(
+        generate
+    )
 
 
 for _op in tuple(OPS.values()):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from profuse.dialect.ir.program import Program
 from profuse.executor.cuda.call import DeviceCall
+from profuse.executor.cuda.device_target import device_target
 from profuse.executor.cuda.exchange.arrays import DeviceArray
 from profuse.executor.cuda.exchange.libraries import NUMPY, OwnMemory
 from profuse.executor.cuda.launching.launch import GroupRunner
 from profuse.executor.cuda.nvidia.driver import driver
-from profuse.executor.cuda.target import device_target
 from profuse.executor.settings.events import Counters
-from profuse.lowering.gpu.stages import compile_image
+from profuse.lowering.gpu.gpu_stages import compile_image
 
 
 def run_on_device(program: Program, args: Sequence[Any], device: str) -> tuple:

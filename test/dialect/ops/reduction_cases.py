@@ -47,10 +47,7 @@ def axes_for(x: np.ndarray) -> Iterator[Attrs]:
 def numpy_axes(attrs: Attrs) -> Attrs:
     """Reduction attributes as NumPy's keywords."""
     axes = attrs.get("axes")
-    return {
-        "axis": None if axes is None else tuple(axes),
-        "keepdims": attrs.get("keepdims", False),
-    }
+    return {"axis": None if axes is None else tuple(axes), "keepdims": attrs.get("keepdims", False)}
 
 
 def rounded_once(name: str, halves: Sequence[DType] = HALF) -> Callable[[Attrs, Any], Any]:
@@ -125,9 +122,7 @@ def selections(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, 
 
 
 def arg_reference(name: str) -> Callable[[Attrs, Any], Any]:
-    return lambda attrs, x: getattr(np, name)(
-        x, attrs.get("axis"), keepdims=attrs.get("keepdims", False)
-    )
+    return lambda attrs, x: getattr(np, name)(x, attrs.get("axis"), keepdims=attrs.get("keepdims", False))
 
 
 @register("argmax", reference=arg_reference("argmax"))
@@ -154,11 +149,22 @@ def scans(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]
 @register("matmul", reference=lambda a, x, y: np.matmul(x, y), tolerance=64)
 def products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     pairs = [
-        ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((1, 1), (1, 1)),
-        ((2, 3), (5, 3, 4)), ((5, 2, 3), (3,)), ((5, 1, 2, 3), (4, 3, 2)), ((0, 3), (3, 4)),
-        ((2, 0), (0, 4)), ((2, 3), (4, 5)), ((3,), ()), ((), (3, 4)), ((2, 2, 3), (3, 3, 4)),
+        ((3,), (3,)),
+        ((3,), (3, 4)),
+        ((2, 3), (3,)),
+        ((2, 3), (3, 4)),
+        ((1, 1), (1, 1)),
+        ((2, 3), (5, 3, 4)),
+        ((5, 2, 3), (3,)),
+        ((5, 1, 2, 3), (4, 3, 2)),
+        ((0, 3), (3, 4)),
+        ((2, 0), (0, 4)),
+        ((2, 3), (4, 5)),
+        ((3,), ()),
+        ((), (3, 4)),
+        ((2, 2, 3), (3, 3, 4)),
         ((33, 70), (70, 65)),
-    ]  # fmt: skip
+    ]
     for a, b in pairs:
         yield {}, (positive(dtype, a, rng), positive(dtype, b, rng))
     yield {}, (laid_out("transposed", dtype, (3, 3), rng) * 0, positive(dtype, (3, 2), rng))
@@ -172,9 +178,7 @@ def scaled(factor: float, x: Any) -> Any:
 
 @register(
     "addmm",
-    reference=lambda at, c, a, b: (
-        scaled(at.get("beta", 1), c) + scaled(at.get("alpha", 1), np.matmul(a, b))
-    ),
+    reference=lambda at, c, a, b: scaled(at.get("beta", 1), c) + scaled(at.get("alpha", 1), np.matmul(a, b)),
     tolerance=64,
 )
 def biased_products(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
@@ -192,9 +196,7 @@ def summed_products(attrs: Attrs, *factors: np.ndarray) -> np.ndarray:
     half = len(factors) // 2
     flags = attrs.get("transposed") or (False,) * half
     stack: list[Any] = []
-    for a, b, flipped, adds in zip(
-        factors[:half], factors[half:], flags, attrs["adds"], strict=True
-    ):
+    for a, b, flipped, adds in zip(factors[:half], factors[half:], flags, attrs["adds"], strict=True):
         stack.append(np.matmul(a, b).T if flipped else np.matmul(a, b))
         for _ in range(adds):
             last = stack.pop()

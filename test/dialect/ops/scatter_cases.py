@@ -69,8 +69,7 @@ def slice_scatter(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attr
                     shape = slice_reference(attrs, x).shape
                     yield attrs, (x, array(dtype, shape, rng))
     x = laid_out("strided", dtype, (6, 5, 4), rng)
-    for attrs in ({"starts": (1, -3), "stops": (ABSENT, 5), "axes": (-1, 0)},
-                  {"starts": (), "stops": ()}):  # fmt: skip
+    for attrs in ({"starts": (1, -3), "stops": (ABSENT, 5), "axes": (-1, 0)}, {"starts": (), "stops": ()}):
         yield attrs, (x, array(dtype, slice_reference(attrs, x).shape, rng))
     attrs = {"starts": (DYNAMIC,), "stops": (ABSENT,), "steps": (DYNAMIC,)}
     shape = slice_reference(attrs, x, -1, -2).shape

@@ -51,9 +51,7 @@ def swapaxes(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Ar
         yield {"axis1": 0, "axis2": -1}, (x,)
 
 
-@register(
-    "moveaxis", reference=lambda a, x: np.moveaxis(x, a["source"], a["destination"]), dtypes=FEW
-)
+@register("moveaxis", reference=lambda a, x: np.moveaxis(x, a["source"], a["destination"]), dtypes=FEW)
 def moveaxis(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     x = array(dtype, (2, 3, 4, 5), rng)
     for source, destination in (((0,), (-1,)), ((3, 1), (0, 1)), ((0, 1), (2, 0)), ((), ())):
@@ -78,11 +76,7 @@ def expand_dims(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs,
         yield {"axes": ()}, (x,)
 
 
-@register(
-    "broadcast_to",
-    reference=lambda a, x, *d: np.broadcast_to(x, sizes(a["shape"], d)),
-    dtypes=FEW,
-)
+@register("broadcast_to", reference=lambda a, x, *d: np.broadcast_to(x, sizes(a["shape"], d)), dtypes=FEW)
 def broadcast_to(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     for x in shapes(dtype, rng):
         yield {"shape": x.shape}, (x,)
@@ -131,9 +125,7 @@ def slices(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args
 
 @register(
     "windows",
-    reference=lambda a, x, *d: np.lib.stride_tricks.sliding_window_view(
-        x, sizes(a["shape"], d), a["axes"]
-    ),
+    reference=lambda a, x, *d: np.lib.stride_tricks.sliding_window_view(x, sizes(a["shape"], d), a["axes"]),
     dtypes=FEW,
 )
 def windows(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
@@ -352,6 +344,11 @@ def iota(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]
 def queries(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
     for x in shapes(dtype, rng):
         yield {}, (x,)
+
+
+@register("dtype_constant", reference=lambda a: DTYPES.index(a["dtype"]))
+def dtypes(dtype: DType, rng: np.random.Generator) -> Iterator[tuple[Attrs, Args]]:
+    yield {"dtype": dtype}, ()
 
 
 @register("dim", reference=lambda a, x: x.shape[a["axis"]], dtypes=FEW)

@@ -31,22 +31,59 @@ each_op = pytest.mark.parametrize("name", NAMES, ids=lambda n: n.removeprefix("p
 # Dtype kinds for which some operands are refused, besides complex.
 REFUSED: dict[str, str] = {
     # Python or NumPy raises for some values, which a kernel cannot.
-    "shift_left": "b", "shift_right": "b",
+    "shift_left": "b",
+    "shift_right": "b",
     "reciprocal": "biu",
     # What they give decides on the control flow of Python code.
-    "item": "bfiu", "truth": "bfiu", "count": "i",
+    "item": "bfiu",
+    "truth": "bfiu",
+    "count": "i",
     # Left to `decompose`.
     "addmm": "bfiu",
-}  # fmt: skip
+}
 
 # Ops that take no complex operands at all.
 REFUSED_COMPLEX = {
-    "item", "truth", "max", "min", "argmax", "argmin", "sum_to", "absorbing_mul", "stop_gradient",
-    "flat_at_zero", "clip", "rsqrt", "erf", "relu", "sign", "exp2", "expm1", "log2", "log10",
-    "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh", "rint", "round", "index_add",
-    "gather_add", "matmul", "addmm", "mm_tree", "var", "std", "cumsum", "cumprod",
-    "index_put", "index_multiply",
-}  # fmt: skip
+    "item",
+    "truth",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "sum_to",
+    "absorbing_mul",
+    "stop_gradient",
+    "flat_at_zero",
+    "clip",
+    "rsqrt",
+    "erf",
+    "relu",
+    "sign",
+    "exp2",
+    "expm1",
+    "log2",
+    "log10",
+    "log1p",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "rint",
+    "round",
+    "index_add",
+    "gather_add",
+    "matmul",
+    "addmm",
+    "mm_tree",
+    "var",
+    "std",
+    "cumsum",
+    "cumprod",
+    "index_put",
+    "index_multiply",
+}
 # Ops that refuse some: Python numbers alone, for which Python may raise; complex numbers as real
 # ones, of which NumPy warns; powers but for a few.
 REFUSED_SOME_COMPLEX = {"pow", "select", "cast", "abs"}
@@ -59,18 +96,14 @@ for _name in NAMES:
 
 # The same for symbolic sizes that fit some values only.
 REFUSED_DYNAMIC: dict[str, str] = dict.fromkeys(
-    [
-        "reshape",
-        "squeeze",
-        "broadcast_to",
-        "full",
-        "split",
-        "chunk",
-        "slice_scatter",
-    ],
-    "bfiu",
+    ["reshape", "squeeze", "broadcast_to", "full", "split", "chunk", "slice_scatter"], "bfiu"
 )
 REFUSED_DYNAMIC["gather_add"] = "fiu"
+# The sizes of their attributes hold for literal sizes alone.
+REFUSED_DYNAMIC |= dict.fromkeys(
+    ["native_layer_norm", "native_layer_norm_backward", "native_group_norm", "sum_to_size"], "f"
+)
+REFUSED_DYNAMIC |= dict.fromkeys(["reshape_copy", "squeeze_copy", "broadcasting_chunk"], "fi")
 
 
 # Elementwise ops share all that reads and writes elements: of these every width meets every layout.
@@ -184,9 +217,16 @@ def layout(type_: Type) -> Hashable:
     return "number" if isinstance(type_, ScalarType) and type_.value is None else "constant"
 
 
+def each_way(name: str) -> Iterator[object]:
+    """An op with literal and with symbolic sizes: with these, by default, those of `ADDRESSING` and some others."""
+    short = name.removeprefix("profuse.")
+    yield pytest.param(name, False, id=f"{short}-static")
+    marks = [] if short in ADDRESSING else [pytest.mark.sampled(3)]
+    yield pytest.param(name, True, id=f"{short}-dynamic", marks=marks)
+
+
 @pytest.mark.parametrize("device", [HOST, pytest.param("cuda:0", marks=pytest.mark.cuda)])
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@each_op
+@pytest.mark.parametrize(("name", "dynamic"), [way for name in NAMES for way in each_way(name)])
 def test_kernels_conform(name: str, dynamic: bool, device: str) -> None:
     """A kernel returns what NumPy returns, and writes nothing else."""
     # LLVM's part is the same for sizes that are known and for others.

@@ -40,14 +40,49 @@ def operand(term, dtype=float):
 
 
 SUBSCRIPTS = [
-    "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij,kj->ik", "ji,jk->ik", "i,i->", "i,i", "i,j->ij",
-    "ij->ji", "ij->", "ij->j", "ii", "ii->i", "iij->j", "iji->ij", "ij,ij->ij", "ij,ij->",
+    "ij,jk->ik",
+    "ij,jk",
+    "ij,jk->ki",
+    "ij,kj->ik",
+    "ji,jk->ik",
+    "i,i->",
+    "i,i",
+    "i,j->ij",
+    "ij->ji",
+    "ij->",
+    "ij->j",
+    "ii",
+    "ii->i",
+    "iij->j",
+    "iji->ij",
+    "ij,ij->ij",
+    "ij,ij->",
     "ij,j->i",
-    "bij,bjk->bik", "bhqd,bhkd->bhqk", "bhqk,bhkd->bqhd", "bi,bi->b", "bij,bj->bi", "bij,bi->bj",
-    "ijk,jkl->il", "ijk,ljk->li", "ijkl,kl->ij", "ij,kl->ijkl", "ij,jk,kl->il", "i,j,k->ijk",
-    "ij,ij,ij->i", "ijk,k->", "...ij,jk->...ik", "...ij,...jk->...ik", "i...->...", "...",
-    "i...j->j...", "ij , jk -> ik", "ik,jk,lk->ijl", "bijk,bkl->bijl", "im,mi->", "imi->m",
-]  # fmt: skip
+    "bij,bjk->bik",
+    "bhqd,bhkd->bhqk",
+    "bhqk,bhkd->bqhd",
+    "bi,bi->b",
+    "bij,bj->bi",
+    "bij,bi->bj",
+    "ijk,jkl->il",
+    "ijk,ljk->li",
+    "ijkl,kl->ij",
+    "ij,kl->ijkl",
+    "ij,jk,kl->il",
+    "i,j,k->ijk",
+    "ij,ij,ij->i",
+    "ijk,k->",
+    "...ij,jk->...ik",
+    "...ij,...jk->...ik",
+    "i...->...",
+    "...",
+    "i...j->j...",
+    "ij , jk -> ik",
+    "ik,jk,lk->ijl",
+    "bijk,bkl->bijl",
+    "im,mi->",
+    "imi->m",
+]
 
 
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
@@ -69,9 +104,7 @@ def test_mixed_dtypes_do_not_overflow_before_promotion():
     np.testing.assert_array_equal(found, np.einsum("ij,k->k", a, b))
 
 
-@pytest.mark.parametrize(
-    ("subscripts", "shapes"), [("ij,jk", [(2, 1), (3, 4)]), ("ij,ij->i", [(1, 3), (2, 3)])]
-)
+@pytest.mark.parametrize(("subscripts", "shapes"), [("ij,jk", [(2, 1), (3, 4)]), ("ij,ij->i", [(1, 3), (2, 3)])])
 def test_size_one_broadcasts(subscripts, shapes):
     arrays = [RNG.standard_normal(s) for s in shapes]
     found = decompose_einsum(emit, subscripts, arrays)
@@ -86,11 +119,18 @@ def test_empty_sum_is_zero():
 @pytest.mark.parametrize(
     ("subscripts", "shapes"),
     [
-        ("ij,jk", [(2, 3), (4, 5)]), ("ij", [(2,)]), ("i", [(2, 3)]), ("i->ij", [(2,)]),
-        ("ij->ii", [(2, 3)]), ("i,j", [(2,)]), ("i", [(2,), (3,)]), ("i1", [(2, 3)]),
-        ("...i->i", [(2, 3)]), ("ii", [(2, 3)]),
+        ("ij,jk", [(2, 3), (4, 5)]),
+        ("ij", [(2,)]),
+        ("i", [(2, 3)]),
+        ("i->ij", [(2,)]),
+        ("ij->ii", [(2, 3)]),
+        ("i,j", [(2,)]),
+        ("i", [(2,), (3,)]),
+        ("i1", [(2, 3)]),
+        ("...i->i", [(2, 3)]),
+        ("ii", [(2, 3)]),
     ],
-)  # fmt: skip
+)
 def test_refused_like_numpy(subscripts, shapes):
     arrays = [np.ones(s) for s in shapes]
     with pytest.raises(ValueError):

@@ -9,15 +9,7 @@ from profuse.dialect.ir.dtypes import BOOL, C128, F16, F32, F64, I8, I64, U8, U6
 from profuse.dialect.ir.op import op_named
 from profuse.dialect.ir.size_algebra import sym_max
 from profuse.dialect.ir.symbolic import symbol
-from profuse.dialect.ir.types import (
-    BOOL_SCALAR,
-    FLOAT_SCALAR,
-    INT_SCALAR,
-    TENSOR,
-    ListType,
-    ScalarType,
-    TensorType,
-)
+from profuse.dialect.ir.types import BOOL_SCALAR, FLOAT_SCALAR, INT_SCALAR, TENSOR, ListType, ScalarType, TensorType
 from profuse.dialect.ops.broadcast import broadcast_shapes
 
 S, T = symbol("s0"), symbol("s1")

@@ -69,20 +69,17 @@ CASES = [
     ("full", {"shape": (2,)}, [z(3)], lambda v: np.full(2, v)),
     ("swapaxes", {"axis1": 0, "axis2": 2}, [z(2, 2)], lambda x: np.swapaxes(x, 0, 2)),
     ("moveaxis", {"source": (0,), "destination": ()}, [z(2)], lambda x: np.moveaxis(x, (0,), ())),
-    ("moveaxis", {"source": (0, 0), "destination": (0, 1)}, [z(2, 2)],
-     lambda x: np.moveaxis(x, (0, 0), (0, 1))),
+    ("moveaxis", {"source": (0, 0), "destination": (0, 1)}, [z(2, 2)], lambda x: np.moveaxis(x, (0, 0), (0, 1))),
     ("item", {}, [z(2)], lambda x: x.item()),
     ("truth", {}, [z(2)], bool),
     ("truth", {}, [z(0)], bool),
     # dtypes
     ("take", {}, [z(3), z(1)], np.take),
     ("index", {"axes": (0,)}, [z(3), z(1)], lambda x, i: x[i]),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "attrs", "args", "call"), CASES, ids=[f"{c[0]}-{k}" for k, c in enumerate(CASES)]
-)
+@pytest.mark.parametrize(("name", "attrs", "args", "call"), CASES, ids=[f"{c[0]}-{k}" for k, c in enumerate(CASES)])
 def test_refused_like_numpy(name, attrs, args, call):
     op = op_named(name)
     with pytest.raises((ValueError, TypeError, IndexError)) as refused:
@@ -109,17 +106,24 @@ EXACT = [
     ("sum", {"axes": (2,)}, [z(2, 3)], "axis 2 is out of bounds for array of dimension 2"),
     ("sum", {"axes": (1, -1)}, [z(2, 3)], "duplicate value in 'axis'"),
     ("reshape", {"shape": (4,)}, [z(2, 3)], "cannot reshape array of size 6 into shape (4,)"),
-    ("reshape", {"shape": (4, -1)}, [z(2, 3)],
-     "cannot reshape array of size 6 into shape (4,newaxis)"),
+    ("reshape", {"shape": (4, -1)}, [z(2, 3)], "cannot reshape array of size 6 into shape (4,newaxis)"),
     ("pick", {"index": 3}, [z(3)], "index 3 is out of bounds for axis 0 with size 3"),
-    ("matmul", {}, [z(2, 3), z(4, 5)],
-     "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-     "(n?,k),(k,m?)->(n?,m?) (size 4 is different from 3)"),
-    ("concatenate", {}, [z(2, 3), z(2, 2)],
-     "all the input array dimensions except for the concatenation axis must match exactly, but "
-     "along dimension 1, the array at index 0 has size 3 and the array at index 1 has size 2"),
+    (
+        "matmul",
+        {},
+        [z(2, 3), z(4, 5)],
+        "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+        "(n?,k),(k,m?)->(n?,m?) (size 4 is different from 3)",
+    ),
+    (
+        "concatenate",
+        {},
+        [z(2, 3), z(2, 2)],
+        "all the input array dimensions except for the concatenation axis must match exactly, but "
+        "along dimension 1, the array at index 0 has size 3 and the array at index 1 has size 2",
+    ),
     ("item", {}, [z(2)], "can only convert an array of size 1 to a Python scalar"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "attrs", "args", "text"), EXACT, ids=[c[0] for c in EXACT])

@@ -44,42 +44,90 @@ def specials(dtype: np.dtype) -> np.ndarray:
 UNARY: dict[str, Callable[..., Any]] = {
     name: getattr(np, name)
     for name in [
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
-        "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sqrt",
-        "reciprocal", "sign", "rint", "fix", "signbit", "fabs", "deg2rad", "rad2deg", "modf",
-        "nan_to_num", "sinc", "isposinf", "isneginf",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "sqrt",
+        "reciprocal",
+        "sign",
+        "rint",
+        "fix",
+        "signbit",
+        "fabs",
+        "deg2rad",
+        "rad2deg",
+        "modf",
+        "nan_to_num",
+        "sinc",
+        "isposinf",
+        "isneginf",
     ]
-}  # fmt: skip
+}
 UNARY |= {
-    "erf": pf.erf, "rsqrt": pf.rsqrt,
-    "round to 1": lambda x: np.round(x, 1), "round to -1": lambda x: np.round(x, -1),
-    "power 0": lambda x: x**0, "power -1": lambda x: x**-1, "power 1.5": lambda x: x**1.5,
-    "power 0.5": lambda x: x**0.5, "power -0.5": lambda x: x**-0.5,
-    "clip": lambda x: np.clip(x, -1, 2), "crossed clip": lambda x: np.clip(x, 2, -1),
+    "erf": pf.erf,
+    "rsqrt": pf.rsqrt,
+    "round to 1": lambda x: np.round(x, 1),
+    "round to -1": lambda x: np.round(x, -1),
+    "power 0": lambda x: x**0,
+    "power -1": lambda x: x**-1,
+    "power 1.5": lambda x: x**1.5,
+    "power 0.5": lambda x: x**0.5,
+    "power -0.5": lambda x: x**-0.5,
+    "clip": lambda x: np.clip(x, -1, 2),
+    "crossed clip": lambda x: np.clip(x, 2, -1),
     "clip to nan": lambda x: np.clip(x, np.nan, 1.0),
-    "as float16": lambda x: x.astype(np.float16), "as float32": lambda x: x.astype(np.float32),
+    "as float16": lambda x: x.astype(np.float16),
+    "as float32": lambda x: x.astype(np.float32),
     "as bool": lambda x: x.astype(bool),
-}  # fmt: skip
+}
 BINARY: dict[str, Callable[..., Any]] = {
     name: getattr(np, name)
     for name in [
-        "divide", "floor_divide", "remainder", "fmod", "divmod", "power", "float_power",
-        "arctan2", "hypot", "copysign", "logaddexp", "heaviside", "isclose", "left_shift",
+        "divide",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "divmod",
+        "power",
+        "float_power",
+        "arctan2",
+        "hypot",
+        "copysign",
+        "logaddexp",
+        "heaviside",
+        "isclose",
+        "left_shift",
         "right_shift",
     ]
-}  # fmt: skip
+}
 BINARY |= {
-    "clip": lambda x, y: np.clip(x, y, 2) + 0, "fmax": lambda x, y: np.fmax(x, y) + 0,
-    "fmin": lambda x, y: np.fmin(x, y) + 0, "heaviside of half": lambda x, y: np.heaviside(x, 0.5),
+    "clip": lambda x, y: np.clip(x, y, 2) + 0,
+    "fmax": lambda x, y: np.fmax(x, y) + 0,
+    "fmin": lambda x, y: np.fmin(x, y) + 0,
+    "heaviside of half": lambda x, y: np.heaviside(x, 0.5),
     "isclose of nan": lambda x, y: np.isclose(x, y, equal_nan=True),
-}  # fmt: skip
+}
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     f"{name} over {axis}": lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis) + 0
-    for name in [
-        "sum", "prod", "max", "min", "mean", "argmax", "argmin", "any", "all", "cumsum", "ptp",
-    ]
+    for name in ["sum", "prod", "max", "min", "mean", "argmax", "argmin", "any", "all", "cumsum", "ptp"]
     for axis in (0, 1)
-}  # fmt: skip
+}
 
 
 @silent()
@@ -118,9 +166,8 @@ def check(table: dict[str, Callable[..., Any]], kind: str, *args: np.ndarray) ->
             functions.append((name, function))
             expected.append(value)
         jitted = pf.jit(
-            lambda *xs: tuple(function(*xs) for _, function in functions),
-            background=False, strategy=[(kind, 1)],
-        )  # fmt: skip
+            lambda *xs: tuple(function(*xs) for _, function in functions), background=False, strategy=[(kind, 1)]
+        )
         interpreted = jitted(*args)
         jitted(*args)
         evaluated = jitted.state().counters["evaluated_ops"]
@@ -142,6 +189,7 @@ def described(value: Any) -> str:
     return value if isinstance(value, str) else np.dtype(value).name
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dtype", "kind"),
     [(np.float32, "dynamic"), (np.float64, "static"), (np.float16, "dynamic"), (BF16, "static")],
@@ -174,12 +222,7 @@ def test_reductions(dtype):
     nan, inf, largest = np.nan, np.inf, float(np.finfo(dtype).max)
     rows = [[1, 2, 3, 4], [nan, 1, 2, 3], [1, 2, 3, nan], [inf, -inf, 0, 1], [-inf, 1, 2, -inf]]
     rows += [[-0.0, -0.0, -0.0, -0.0], [0.0, -0.0, 0.0, -0.0], [largest, largest, 1, -largest]]
-    rows += [
-        [largest, largest, largest, largest],
-        [nan, inf, -inf, nan],
-        [0, 0, 0, 0],
-        [5, 5, 5, 5],
-    ]
+    rows += [[largest, largest, largest, largest], [nan, inf, -inf, nan], [0, 0, 0, 0], [5, 5, 5, 5]]
     table = REDUCTIONS
     if dtype is np.float16:  # whose running sums are float32 until they are stored
         table = {name: f for name, f in REDUCTIONS.items() if "cumsum" not in name}
@@ -192,9 +235,33 @@ def test_reductions_of_nothing():
     check(table, "static", np.zeros((0, 3), np.float32))
 
 
-TIES = np.array([65504, 65519.99, 65520, 65536, 2049, 2051, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25,
-                 2.0**-14 - 2.0**-25, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 1e-45, 3e38, np.inf, np.nan,
-                 257, 259, 3.39e38, 2.0**-133, 2.0**-134, 1.5 * 2.0**-134, 0.0])  # fmt: skip
+TIES = np.array(
+    [
+        65504,
+        65519.99,
+        65520,
+        65536,
+        2049,
+        2051,
+        2.0**-24,
+        2.0**-25,
+        1.5 * 2.0**-25,
+        2.0**-14 - 2.0**-25,
+        1 + 2.0**-11,
+        1 + 3 * 2.0**-11,
+        1e-45,
+        3e38,
+        np.inf,
+        np.nan,
+        257,
+        259,
+        3.39e38,
+        2.0**-133,
+        2.0**-134,
+        1.5 * 2.0**-134,
+        0.0,
+    ]
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=described)

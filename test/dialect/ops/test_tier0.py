@@ -44,9 +44,7 @@ def contradiction(type_: Type, value: Any) -> str | None:
     if type_.shape is None:
         return None
     shape = np.shape(value)
-    fits = len(shape) == len(type_.shape) and all(
-        a is None or a == b for a, b in zip(type_.shape, shape, strict=True)
-    )
+    fits = len(shape) == len(type_.shape) and all(a is None or a == b for a, b in zip(type_.shape, shape, strict=True))
     return None if fits else f"shape {type_.shape} was inferred, {shape} is right"
 
 

@@ -15,8 +15,8 @@ from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.backward.finishing import FinishingPass
 from profuse.dialect.passes.base import PASSES
 from profuse.dialect.passes.speculate.form_fusions import FormFusions
-from profuse.dialect.pipeline.run import PIPELINES, run_pipeline
-from profuse.executor.compile.request import optimizing_pipeline
+from profuse.dialect.pipeline.execution import PIPELINES, run_pipeline
+from profuse.dialect.pipeline.options import PipelineOptions
 from profuse.executor.settings.knobs import KNOBS
 from profuse.tools.opt import main
 
@@ -46,49 +46,112 @@ func.func @f(%inputs: !profuse.list, %sizes: !profuse.list, %scalars: !profuse.l
 
 # What the requirements list, in the names that our passes have.
 INLINE, CLEAR, GRAD = "inline-calls", "clear-profile-types", "lower-grad-blocks"
-UNDEFINED, EXPAND, CANON, DCE = (
-    "clear-undefinedness", "remove-expand", "canonicalize-profuse", "dce",
-)  # fmt: skip
+UNDEFINED, EXPAND, CANON, DCE = ("clear-undefinedness", "remove-expand", "canonicalize-profuse", "dce")
 DECOMPOSE, FOLD, CSE, POOL = "decompose", "fold", "cse-profuse", "pool-constants"
 PEEPHOLE, LISTS, CHECK = "peephole", "lower-lists", "in-place-check"
 ZERO, UNROLL, MUTATION = "specialize-autograd-zero", "unroll-loops", "remove-list-mutation"
 
 R1_24 = [
-    INLINE, CLEAR, GRAD, UNDEFINED, EXPAND, CANON, DCE,
-    DECOMPOSE, FOLD, DCE, CSE, POOL, PEEPHOLE, DCE, LISTS, CHECK,
-]  # fmt: skip
+    INLINE,
+    CLEAR,
+    GRAD,
+    UNDEFINED,
+    EXPAND,
+    CANON,
+    DCE,
+    DECOMPOSE,
+    FOLD,
+    DCE,
+    CSE,
+    POOL,
+    PEEPHOLE,
+    DCE,
+    LISTS,
+    CHECK,
+]
 R1_24_PLAIN = [CLEAR, GRAD, UNDEFINED, EXPAND, CANON, DCE]
 R1_25 = [INLINE, GRAD, EXPAND, CANON, DCE]
 R1_26 = [
-    GRAD, ZERO, EXPAND, CANON, DCE, PEEPHOLE, FOLD,
-    DCE, CSE, PEEPHOLE, FOLD, POOL, UNROLL, MUTATION, PEEPHOLE, FOLD, CSE, CHECK,
-]  # fmt: skip
+    GRAD,
+    ZERO,
+    EXPAND,
+    CANON,
+    DCE,
+    PEEPHOLE,
+    FOLD,
+    DCE,
+    CSE,
+    PEEPHOLE,
+    FOLD,
+    POOL,
+    UNROLL,
+    MUTATION,
+    PEEPHOLE,
+    FOLD,
+    CSE,
+    CHECK,
+]
 # `functionalize` is ours: in-place ops on a graph's own memory become fusible.
 # Loops become groups before that, and those that do not are unrolled then, as R1.47 has it.
 WRITTEN = ["specialize", "fuse-loops", UNROLL, "functionalize"]
 UNFUSED = ["specialize", UNROLL, "functionalize"]
 # `keep-layouts`, too: results lie in memory as NumPy's do.
-R1_36 = [
-    LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "keep-layouts", "erase-types",
-]  # fmt: skip
+R1_36 = [LISTS, *WRITTEN, "batch-matmul", "form-fusions", "insert-guards", "keep-layouts", "erase-types"]
 R1_36_NO_FUSER = [LISTS, *UNFUSED, "batch-matmul", "erase-types"]
 R1_27 = [*R1_26, *R1_36, DCE]
 # Halves are cleaned before their ops are counted, and have branches in place of gradient blocks.
 R1_34 = [
-    "form-diff-graphs", "guard-diff-graphs", "differentiate-diff-graphs", DCE,
-    "inline-diff-graphs", GRAD, "convert-fallbacks", "remove-profiling",
-]  # fmt: skip
+    "form-diff-graphs",
+    "guard-diff-graphs",
+    "differentiate-diff-graphs",
+    DCE,
+    "inline-diff-graphs",
+    GRAD,
+    "convert-fallbacks",
+    "remove-profiling",
+]
+R3_1 = [
+    "extract-constants",
+    "specialize",
+    "functionalize",
+    "split-linear",
+    "split-conv",
+    "views-to-copies",
+    "partition-device-groups",
+    "insert-device-guards",
+    "repair-batch-norm",
+    "remove-value-observers",
+    "drop-unprofiled-groups",
+    "dtype-only-results",
+    "join-views",
+    "copies-to-views",
+    "export-fallbacks",
+    CSE,
+    DCE,
+    "shape-peephole",
+    "erase-types",
+    "dedupe-device-groups",
+]
 PROPAGATE = [FOLD, "propagate-shapes", "propagate-requires-grad"]
 R2_9 = [ZERO, GRAD, EXPAND, CANON, DCE]
 R2_11 = [DCE, CSE, POOL, PEEPHOLE, FOLD, UNROLL, CSE, CHECK]
 R2_15 = [
-    *R2_9, *PROPAGATE, *R2_11, "functionalize", *PROPAGATE, "form-diff-graphs",
-    "differentiate-diff-graphs", DCE, "inline-diff-graphs", GRAD, DCE,
-]  # fmt: skip
+    *R2_9,
+    *PROPAGATE,
+    *R2_11,
+    "functionalize",
+    *PROPAGATE,
+    "form-diff-graphs",
+    "differentiate-diff-graphs",
+    DCE,
+    "inline-diff-graphs",
+    GRAD,
+    DCE,
+]
 R1_45 = ["convert-fallbacks", "if-then-else"]
 # Once more what needs types, in fusion functions: see "Departures" in docs/architecture.md.
 TYPED = [EXPAND, CANON, DECOMPOSE, PEEPHOLE]
-KERNELS = [*TYPED, "insert-casts", CANON, FOLD, CSE, DCE]
+KERNELS = ["free-group-sizes", *TYPED, "insert-casts", CANON, FOLD, CSE, DCE]
 
 
 def trace_of(pipeline: str) -> list[str]:
@@ -112,10 +175,12 @@ def trace_of(pipeline: str) -> list[str]:
         ("spec-driven-grad", R2_15),
         ("final", R1_45),
         ("prepare-kernels", KERNELS),
+        ("device-fuser", R3_1),
+        ("no-grad{leave=all post-fusion=device-fuser}", [*R1_36[:-1], *R3_1, "erase-types"]),
     ],
 )
 def test_traces_are_the_lists_of_the_requirements(pipeline, expected):
-    """R1.24, R1.25, R1.26, R1.27, R1.36, R1.45: order of passes, as they ran."""
+    """R1.24, R1.25, R1.26, R1.27, R1.36, R1.45, R3.1: order of passes, as they ran."""
     assert trace_of(pipeline) == expected
 
 
@@ -151,14 +216,37 @@ def test_every_pass_and_pipeline_runs_alone(name, tmp_path, capsys):
     assert printed.err.split() == expected
 
 
-@pytest.mark.parametrize(
-    ("behavior", "fuse"), [("static", True), ("dynamic", True), ("static", False)]
-)
+@pytest.mark.parametrize(("behavior", "fuse"), [("static", True), ("dynamic", True), ("static", False)])
 def test_the_engine_runs_the_named_pipelines(behavior, fuse):
     """R1.12: profile-insensitive, profile-driven, fallbacks converted, the final pass."""
-    text = optimizing_pipeline(behavior, 1, 128, 128, [8], fuse=fuse)
+    text = PipelineOptions(dynamic=behavior == "dynamic", stable_sizes=[8], fuse=fuse).optimizing()
     driven = R1_27 if fuse else [*R1_26, *R1_36_NO_FUSER, DCE]
     assert trace_of(text) == [*R1_24, *driven, *R1_45, *KERNELS]
+
+
+@pytest.mark.parametrize("leave", ["cuda", "all"])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_r3_1_the_fuser_of_device_groups_stands_after_fusion_before_users_passes(leave, fuse):
+    """R3.1, R3.2, A7: where it is switched on; what is in no group of it goes to the general fuser."""
+    text = PipelineOptions(leave=leave, fuse=fuse, after="cse").optimizing()
+    left = ["form-fusions", "insert-guards", "keep-layouts"] if fuse else []
+    ours = [*R3_1[:18], *left, *R3_1[18:]]
+    before = (R1_36 if fuse else R1_36_NO_FUSER)[:-1]
+    assert trace_of(text) == [*R1_24, *R1_26, *before, *ours, "cse", "erase-types", DCE, *R1_45, *KERNELS]
+    off = PipelineOptions(fuse=fuse, after="cse").optimizing()
+    assert not set(R3_1[3:15]) & set(trace_of(off))
+    assert PipelineOptions(leave=leave).keyed() == PipelineOptions().keyed()
+
+
+def test_options_of_the_fuser_of_device_groups_reach_its_pass():
+    text = PipelineOptions(leave="all", single=True, horizontal=False, max_values=7, chip="sm_90").optimizing()
+    assert "device-fuser{max-values=7 " in text
+    assert " host=true chip=sm_90 single=true horizontal=false " in text
+    for leave, groups in (("all", 1), ("cuda", 0)):
+        module = parse_module(TEXT.replace("tensor<4xf32>", 'tensor<4xf32, {device = "cpu"}>'))
+        run_pipeline(module, PipelineOptions(leave=leave).optimizing(), verify_each=True)
+        assert str(module).count('"profuse.cuda_group"') == groups
+        assert str(module).count('"profuse.fusion_group"') == 1 - groups
 
 
 def test_the_result_of_a_compile_has_the_trace():
@@ -189,7 +277,7 @@ def test_options_of_a_pipeline_reach_the_passes_that_have_them():
         ("profile-driven{pre-fusion=(nosuch)}", "unknown pass 'nosuch'"),
         ("profile-driven{pre-fusion=profile-driven}", "pipeline profile-driven contains itself"),
     ],
-)  # fmt: skip
+)
 def test_wrong_options_of_a_pipeline_are_named(text, message):
     with pytest.raises(PipelineError) as caught:
         run_pipeline(parse_module(TEXT), text, repro_dir="")
@@ -221,4 +309,4 @@ def test_r1_48_a_group_takes_and_gives_128_values_and_no_more(operands, groups):
     module = parse_module(f"func.func @f({arguments}) -> {kind} {{\n{body}\n{last}\n}}")
     run_pipeline(module, "form-fusions{min-size=1}")
     assert str(module).count('"profuse.fusion_group"') == groups
-    assert KNOBS["max_fusion_values"].default == FormFusions().max_values == 128
+    assert KNOBS["max_fusion_values"].default == FormFusions().max_values == PipelineOptions().max_values == 128

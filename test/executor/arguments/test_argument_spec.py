@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from profuse.dialect import ops  # noqa: F401
 from profuse.dialect.importers.numpy.capture.tracer import trace
-from profuse.dialect.importers.numpy.tracing.pytree import flatten
 from profuse.dialect.ir.dtypes import F32
 from profuse.dialect.ir.gradient_mode import gradient_mode, gradients
 from profuse.dialect.ir.op import Op, op_named
 from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, ListType, TensorType
+from profuse.dialect.trees.pytree import flatten
 from profuse.executor.arguments.argument_spec import (
     NESTING_LIMIT,
     UNDEFINED,
     ArgumentSpec,
-    Record,
-    Step,
+    RecipeStep,
+    TensorRecord,
     compile_recipe,
     record_of,
 )
-from profuse.executor.settings.gradient_mode import needs_gradient
+from profuse.executor.settings.differentiation import needs_gradient
 
 
 class Learnable(np.ndarray):
@@ -38,9 +38,7 @@ def program(*types, asked=()) -> Program:
     """A graph with inputs of these types, which asks whether some of them are defined."""
     made = Program("main")
     inputs = tuple(made.new_value(t) for t in types)
-    instrs = [
-        Instr(op_named("all_nonzero"), (inputs[k],), (made.new_value(BOOL_SCALAR),)) for k in asked
-    ]
+    instrs = [Instr(op_named("all_nonzero"), (inputs[k],), (made.new_value(BOOL_SCALAR),)) for k in asked]
     made.body = Block(inputs, instrs, inputs)
     return made
 
@@ -64,11 +62,9 @@ def test_sizes_and_strides_are_not_in_it():
 
 @pytest.mark.parametrize(
     "other",
-    [
-        np.zeros((2, 3, 1), np.float32), np.zeros((2, 3), np.float64), None, 1.5, learnable(2, 3),
-    ],
+    [np.zeros((2, 3, 1), np.float32), np.zeros((2, 3), np.float64), None, 1.5, learnable(2, 3)],
     ids=["rank", "dtype", "undefined", "number", "requires-grad"],
-)  # fmt: skip
+)
 def test_what_makes_another_spec(other):
     """R2.7: rank, dtype, definedness and requires_grad each do."""
     assert spec(other) != spec(f32(2, 3))
@@ -77,7 +73,7 @@ def test_what_makes_another_spec(other):
 def test_device_makes_another_spec():
     """R2.7: device type and index are compared."""
     cpu, gpu, second = (
-        ArgumentSpec((Record(np.dtype("f4"), 1, False, device, index),))
+        ArgumentSpec((TensorRecord(np.dtype("f4"), 1, False, device, index),))
         for device, index in (("cpu", -1), ("cuda", 0), ("cuda", 1))
     )
     assert len({cpu, gpu, second}) == 3
@@ -118,7 +114,7 @@ def test_recipe_skips_what_is_no_tensor():
     """R2.8: numbers and lists are passed over, neighbours as one skip."""
     types = [INT_SCALAR, ListType(), TensorType(), INT_SCALAR]
     recipe = compile_recipe(program(*types))
-    assert recipe.steps == (Step("skip", 2), Step("tensor"), Step("skip"))
+    assert recipe.steps == (RecipeStep("skip", 2), RecipeStep("tensor"), RecipeStep("skip"))
     made = recipe.spec([3, [f32(2)], f32(4), 5])
     assert made == recipe.spec([8, [], f32(6), 9])
     assert [t is None for t in recipe.types(made)] == [True, True, False, True]
@@ -127,7 +123,7 @@ def test_recipe_skips_what_is_no_tensor():
 def test_recipe_of_optional_tensors():
     """R2.8: what a graph asks for definedness is optional; absent, it is typed as undefined."""
     recipe = compile_recipe(program(TensorType(), TensorType(), asked=[1]))
-    assert recipe.steps == (Step("tensor"), Step("optional"))
+    assert recipe.steps == (RecipeStep("tensor"), RecipeStep("optional"))
     x, b = recipe.types(recipe.spec([f32(2, 3), None]))
     assert b == TensorType(defined=False)
     assert x == TensorType(F32, (None, None), None, "cpu", False, True)
@@ -159,7 +155,7 @@ def test_nesting_limit(depth, what):
 
     made = trace(fn, (nested(depth),))
     assert made.depths() == [depth]
-    assert compile_recipe(made.module.main, made.depths()).steps == (Step(what),)
+    assert compile_recipe(made.module.main, made.depths()).steps == (RecipeStep(what),)
 
 
 def test_depths_of_leaves():

@@ -22,12 +22,15 @@ def mode(request):
     pf.set_optimize(before[1])
 
 
-@pytest.mark.parametrize("fn, good, bad, error", [
-    (lambda x, k: x + k, (BYTES, 3), (BYTES, 300), OverflowError),
-    (lambda x, k: x * k, (BYTES, 3), (BYTES, -1), OverflowError),
-    (lambda x, k: x * (1 // k), (X, 3), (X, 0), ZeroDivisionError),
-    (lambda x, k: x * 10.0**k, (X, 3), (X, 400), OverflowError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fn, good, bad, error",
+    [
+        (lambda x, k: x + k, (BYTES, 3), (BYTES, 300), OverflowError),
+        (lambda x, k: x * k, (BYTES, 3), (BYTES, -1), OverflowError),
+        (lambda x, k: x * (1 // k), (X, 3), (X, 0), ZeroDivisionError),
+        (lambda x, k: x * 10.0**k, (X, 3), (X, 400), OverflowError),
+    ],
+)
 def test_what_python_numbers_cannot_do_names_the_line(mode, fn, good, bad, error):
     f = pf.jit(fn)
     for args in (bad, good, bad, good, bad):
@@ -54,9 +57,9 @@ async def _coroutine(x):
     return x
 
 
-@pytest.mark.parametrize("fn", [
-    _generator, lambda x: (v * 2 for v in x), lambda x: map(np.tanh, x), lambda x: [iter(x)],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fn", [_generator, lambda x: (v * 2 for v in x), lambda x: map(np.tanh, x), lambda x: [iter(x)]]
+)
 def test_results_that_are_not_there_yet_are_refused(fn):
     with pytest.raises(pf.ArgumentError, match="not there yet"):
         pf.jit(fn)(X)
@@ -83,11 +86,22 @@ def test_assigning_a_shape_is_refused_with_a_way_out():
         pf.jit(f)(X)
 
 
-@pytest.mark.parametrize("settings", [
-    {"profiled_runs": "2"}, {"profiled_runs": 1.5}, {"profiled_runs": True}, {"profiled_runs": -1},
-    {"name": 3}, {"device": "gpu"}, {"background": "yes"}, {"strategy": [("static", "1")]},
-    {"strategy": [("static", 1.5)]}, {"strategy": [("static", True)]}, {"strategy": 5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"profiled_runs": "2"},
+        {"profiled_runs": 1.5},
+        {"profiled_runs": True},
+        {"profiled_runs": -1},
+        {"name": 3},
+        {"device": "gpu"},
+        {"background": "yes"},
+        {"strategy": [("static", "1")]},
+        {"strategy": [("static", 1.5)]},
+        {"strategy": [("static", True)]},
+        {"strategy": 5},
+    ],
+)
 def test_bad_settings(settings):
     with pytest.raises(pf.KnobError):
         pf.jit(np.tanh, **settings)

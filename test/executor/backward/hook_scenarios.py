@@ -34,9 +34,11 @@ def grads(*leaves):
     """Copies of gradients, and whether two of them are in the same memory."""
     found = [x.grad for x in leaves]
     shared = [
-        (i, k) for i, a in enumerate(found) for k, b in enumerate(found[:i])
+        (i, k)
+        for i, a in enumerate(found)
+        for k, b in enumerate(found[:i])
         if a is not None and b is not None and np.shares_memory(a, b)
-    ]  # fmt: skip
+    ]
     return [None if g is None else np.array(g) for g in found], shared
 
 
@@ -393,9 +395,7 @@ def hooks_look_at_the_gradients_of_other_leaves(log):
     a, b, c = leaf(3), leaf(3, seed=1), leaf(3, seed=2)
     for x in (a, b, c):
         others = [y for y in (a, b, c) if y is not x]
-        x.register_post_accumulate_grad_hook(
-            lambda x, others=others: log.append([y.grad is None for y in others])
-        )
+        x.register_post_accumulate_grad_hook(lambda x, others=others: log.append([y.grad is None for y in others]))
     a.register_hook(lambda g: log.append([y.grad is None for y in (a, b, c)]))
 
     def step(k, run):
@@ -451,9 +451,14 @@ def scopes_and_runs_in_hooks(log):
 def hooks_return_other_dtypes_shapes_and_kinds(log):
     a = leaf(3)
     returns = [
-        lambda g: g.astype(np.float32), lambda g: g[:2], lambda g: list(g), lambda g: g[::-1],
-        lambda g: pf.array(g), lambda g: g[...], lambda g: np.broadcast_to(1.5, (3,)),
-    ]  # fmt: skip
+        lambda g: g.astype(np.float32),
+        lambda g: g[:2],
+        lambda g: list(g),
+        lambda g: g[::-1],
+        lambda g: pf.array(g),
+        lambda g: g[...],
+        lambda g: np.broadcast_to(1.5, (3,)),
+    ]
 
     def step(k, run):
         fresh(a)

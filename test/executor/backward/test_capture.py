@@ -50,14 +50,13 @@ def test_r4_17_nodes_in_the_order_of_the_engine():
     x = leaf(4)
     with captured():
         (np.tanh(x) * np.exp(x)).sum().backward()
-    calls = [
-        line
-        for line in head(pf.compiled_autograd.state().runs[-1].ir("captured"))
-        if "call_gradient" in line
-    ]
+    calls = [line for line in head(pf.compiled_autograd.state().runs[-1].ir("captured")) if "call_gradient" in line]
     assert [line.split("callee = @")[1].split(",")[0] for line in calls] == [
-        "SumBackward0", "MulBackward0", "ExpBackward0", "TanhBackward0",
-    ]  # fmt: skip
+        "SumBackward0",
+        "MulBackward0",
+        "ExpBackward0",
+        "TanhBackward0",
+    ]
     assert "(NodeCall 0)" in calls[0]
 
 

@@ -171,9 +171,7 @@ def test_gradients_are_arrays_of_their_own():
     assert state().emitted
     for found, (a, b) in kept:
         np.testing.assert_allclose(found[1], np.tanh(a) + 1 / (np.abs(a) + 1) / 12)
-        np.testing.assert_allclose(
-            found[0], b / np.cosh(a) ** 2 - np.sign(a) * b / (np.abs(a) + 1) ** 2 / 12
-        )
+        np.testing.assert_allclose(found[0], b / np.cosh(a) ** 2 - np.sign(a) * b / (np.abs(a) + 1) ** 2 / 12)
 
 
 def test_saved_arrays_are_freed_by_the_run():

@@ -10,6 +10,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from captured_programs import captured
+from profuse.dialect.ir.op import OPS, Op
+from profuse.dialect.ops.nn.composite import Composite
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "dialect" / "gradients")]
 
@@ -26,14 +28,12 @@ def _quiet():
 
 
 def gradients(fn, args):
-    leaves = [
-        pf.array(x, requires_grad=True) if np.asarray(x).dtype.kind in "fc" else x for x in args
-    ]
+    leaves = [pf.array(x, requires_grad=True) if np.asarray(x).dtype.kind in "fc" else x for x in args]
     value = fn(*leaves)
     return pf.gradients(value, [x for x in leaves if type(x) is pf.Array], allow_unused=True)
 
 
-def check(fn, args):
+def check(fn, args, tolerance=0):
     wanted = gradients(fn, args)
     for _ in range(2):
         with captured():
@@ -43,14 +43,16 @@ def check(fn, args):
                 assert a is None
             else:
                 assert a.dtype == b.dtype
-                np.testing.assert_array_equal(a, b)
+                np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("case", TAPED, ids=str)
 def test_every_op(case):
     rng = np.random.default_rng(3)
     weights = rng.standard_normal(np.shape(case.fn(*case.args)))
-    check(lambda *args: (case.fn(*args) * weights).sum(), case.args)
+    # Gradients of compositions are added up in another order, where they cancel in part.
+    tolerance = 1e-11 if issubclass(OPS.get(f"profuse.{case.op}", Op), Composite) else 0
+    check(lambda *args: (case.fn(*args) * weights).sum(), case.args, tolerance)
 
 
 def test_nearly_every_op_is_recorded_by_its_rule():

@@ -6,11 +6,11 @@ import numpy as np
 import profuse as pf
 import pytest
 from captured_programs import WEIGHTS
-from profuse.executor.backward import run as running
+from profuse.executor.backward import captured_run as running
 from profuse.executor.backward.beside import BESIDE
-from profuse.executor.backward.outline import Outline, Stand, outlined
 from profuse.executor.backward.snapshot import reached, taken
 from profuse.executor.backward.walk import Walk, pattern_of
+from profuse.executor.backward.walk_outline import Outline, Stand, outlined
 
 
 @pytest.fixture(autouse=True)
@@ -162,8 +162,6 @@ def keys(hooked):
 
 def told(saved):
     return {
-        node: [
-            [(x.dtype, x.shape) if type(x) is Stand else repr(x) for x in group] for group in groups
-        ]
+        node: [[(x.dtype, x.shape) if type(x) is Stand else repr(x) for x in group] for group in groups]
         for node, groups in saved.items()
     }

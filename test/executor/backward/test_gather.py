@@ -7,7 +7,7 @@ import profuse as pf
 import pytest
 from captured_programs import WEIGHTS, captured, compiled
 from profuse.dialect.errors import GradientError
-from profuse.executor.backward import key, run
+from profuse.executor.backward import captured_run, key
 from profuse.executor.tape.node import WRITES
 
 RNG = np.random.default_rng(4)
@@ -25,13 +25,13 @@ def leaf(*shape):
 
 def walks(monkeypatch):
     """A list that grows with each walk that is not a generated one."""
-    made, walk = [], run.Walk
+    made, walk = [], captured_run.Walk
 
     def counted(*args, **how):
         made.append(args)
         return walk(*args, **how)
 
-    monkeypatch.setattr(run, "Walk", counted)
+    monkeypatch.setattr(captured_run, "Walk", counted)
     return made
 
 

@@ -76,10 +76,7 @@ def test_r4_9_sizes_that_were_equal_and_are_no_longer_are_told_apart():
 
     assert captures(program(4, 4), program(5, 5), program(6, 6)) == [1, 2, 2]
     assert captures(program(6, 7), program(8, 9), program(3, 3)) == [3, 3, 3]
-    assert any(
-        "equals others no longer" in reason
-        for reason in pf.compiled_autograd.state().runs[-1].reasons
-    )
+    assert any("equals others no longer" in reason for reason in pf.compiled_autograd.state().runs[-1].reasons)
 
 
 def test_sizes_that_become_1_give_the_gradients_of_the_eager_tape():
@@ -107,9 +104,8 @@ class TestR48:
     def test_r4_8_ops_and_their_order_are(self):
         x = leaf(3)
         assert captures(
-            lambda: np.tanh(np.exp(x)).sum(), lambda: np.exp(np.tanh(x)).sum(),
-            lambda: np.tanh(np.exp(x)).sum(),
-        ) == [1, 2, 2]  # fmt: skip
+            lambda: np.tanh(np.exp(x)).sum(), lambda: np.exp(np.tanh(x)).sum(), lambda: np.tanh(np.exp(x)).sum()
+        ) == [1, 2, 2]
 
     def test_r4_8_exponents_are(self):
         x = leaf(3)
@@ -132,23 +128,21 @@ class TestR48:
                 return g * saved[1], None
 
         assert captures(
-            lambda: scaled(x, 2.0).sum(), lambda: scaled(x, np.full(3, 2.0)).sum(),
-            lambda: (np.tanh(x) / y).sum(), lambda: (np.tanh(x) / y.data).sum(),
-        ) == [1, 2, 3, 4]  # fmt: skip
+            lambda: scaled(x, 2.0).sum(),
+            lambda: scaled(x, np.full(3, 2.0)).sum(),
+            lambda: (np.tanh(x) / y).sum(),
+            lambda: (np.tanh(x) / y.data).sum(),
+        ) == [1, 2, 3, 4]
 
     def test_r4_8_dtypes_are(self):
-        assert captures(
-            *[lambda d=d: np.tanh(leaf(3, dtype=d)).sum() for d in (np.float64, np.float32)]
-        ) == [1, 2]
+        assert captures(*[lambda d=d: np.tanh(leaf(3, dtype=d)).sum() for d in (np.float64, np.float32)]) == [1, 2]
 
     def test_r4_8_ranks_are(self):
         assert captures(*[lambda s=s: np.tanh(leaf(*s)).sum() for s in ((3,), (3, 3))]) == [1, 2]
 
     def test_r4_8_which_operands_require_gradients_is(self):
         x, y, z = leaf(3), leaf(3), np.ones(3)
-        assert captures(
-            lambda: (x * y).sum(), lambda: (x * z).sum(), lambda: (x * y).sum()
-        ) == [1, 2, 2]  # fmt: skip
+        assert captures(lambda: (x * y).sum(), lambda: (x * z).sum(), lambda: (x * y).sum()) == [1, 2, 2]
 
     def test_r4_8_what_is_shared_is(self):
         x, y = leaf(3), leaf(3)
@@ -166,9 +160,7 @@ class TestR48:
             return run
 
         # Each registers functions of its own.
-        assert captures(program(0), program(1), program(1), program(2), program(1, "y")) == [
-            1, 2, 2, 3, 4,
-        ]  # fmt: skip
+        assert captures(program(0), program(1), program(1), program(2), program(1, "y")) == [1, 2, 2, 3, 4]
 
     @pytest.mark.parametrize("kind", ["tensor", "pre", "post", "accumulated"])
     def test_r4_8_hooks_of_each_kind_are_by_their_number(self, kind):
@@ -214,9 +206,12 @@ class TestR48:
     def test_r4_8_axes_and_other_attributes_are(self):
         x = leaf(3, 3)
         assert captures(
-            lambda: (x.sum(0) ** 2).sum(), lambda: (x.sum(1) ** 2).sum(), lambda: x[1:].sum(),
-            lambda: x[2:].sum(), lambda: x[1:].sum(),
-        ) == [1, 2, 3, 4, 4]  # fmt: skip
+            lambda: (x.sum(0) ** 2).sum(),
+            lambda: (x.sum(1) ** 2).sum(),
+            lambda: x[1:].sum(),
+            lambda: x[2:].sum(),
+            lambda: x[1:].sum(),
+        ) == [1, 2, 3, 4, 4]
 
     def test_r4_8_which_gradients_are_wanted_is(self):
         x, y = leaf(3), leaf(3)
@@ -312,7 +307,7 @@ def test_leaves_that_are_gone_do_not_count():
 
 
 def test_exponents_that_change_in_each_step_do_not_capture_forever(monkeypatch):
-    monkeypatch.setattr("profuse.executor.backward.run._MOST", 5)
+    monkeypatch.setattr("profuse.executor.backward.captured_run._MOST", 5)
     x = leaf(3)
     found = captures(*[lambda k=k: (x ** (2.0 + k)).sum() for k in range(9)])
     assert found == [1, 2, 3, 4, 5, 5, 5, 5, 5]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from profuse.dialect.ir.op import OPS
 from profuse.dialect.ops.elementwise.binary import Hypot, Pow
 from profuse.dialect.ops.elementwise.families import Elementwise
-from profuse.executor.backward import run
+from profuse.executor.backward import captured_run
 from profuse.executor.tape import plans
 
 RNG = np.random.default_rng(8)
@@ -76,8 +76,8 @@ def test_with_dynamic_it_is_captured_once():
 
 
 def test_runs_that_hit_are_not_walked(monkeypatch):
-    x, walks, walk = leaf(3), [], run.Walk
-    monkeypatch.setattr(run, "Walk", lambda *args: walks.append(1) or walk(*args))
+    x, walks, walk = leaf(3), [], captured_run.Walk
+    monkeypatch.setattr(captured_run, "Walk", lambda *args: walks.append(1) or walk(*args))
     assert same(lambda k: ((np.tanh(x) * k) / (k + 1)).sum(), RATES, [x]) == [1] + [2] * 7
     assert len(walks) == 2
 
@@ -106,9 +106,7 @@ def test_each_number_is_a_constant_until_it_changes():
 
 def test_types_of_numbers_are_part_of_the_key():
     x = leaf(3, dtype=np.float32)
-    assert same(lambda k: (np.sin(x) * k).sum(), [2, 2.0, 3, 3.0, 4.0, 5], [x]) == [
-        1, 2, 3, 4, 4, 4,
-    ]  # fmt: skip
+    assert same(lambda k: (np.sin(x) * k).sum(), [2, 2.0, 3, 3.0, 4.0, 5], [x]) == [1, 2, 3, 4, 4, 4]
 
 
 def test_what_does_not_compare_or_fit_like_other_numbers_is_kept_as_a_constant():
@@ -179,10 +177,15 @@ def test_floats_that_a_jitted_function_was_given():
 
 
 ELEMENTWISE = [
-    op for op in OPS.values()
-    if issubclass(op, Elementwise) and not issubclass(op, Pow) and op.partials is not None
-    and len(op.operands) == 2 and isinstance(op.numpy, np.ufunc) and not op.of_numbers
-]  # fmt: skip
+    op
+    for op in OPS.values()
+    if issubclass(op, Elementwise)
+    and not issubclass(op, Pow)
+    and op.partials is not None
+    and len(op.operands) == 2
+    and isinstance(op.numpy, np.ufunc)
+    and not op.of_numbers
+]
 VALUES = [0.3, 1.0, -2.0, 7.0, 0.0, -1.0, 1e-3, 3.0, 1e30, -0.0, 0.7, float("inf"), 1e-310]
 
 
@@ -211,11 +214,11 @@ def test_every_elementwise_op_has_the_bits_of_the_eager_tape(op, dtype):
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(*[st.sampled_from([0.5, 2.0, -1.0, 0.0, 3, 1.25]) for _ in range(3)],
-                  st.sampled_from([3, 3, 4])),
-        min_size=2, max_size=8,
+        st.tuples(*[st.sampled_from([0.5, 2.0, -1.0, 0.0, 3, 1.25]) for _ in range(3)], st.sampled_from([3, 3, 4])),
+        min_size=2,
+        max_size=8,
     )
-)  # fmt: skip
+)
 def test_random_numbers_and_sizes_in_turn(runs):
     w = pf.array(np.array([0.1, -0.7], np.float32), requires_grad=True)
 
@@ -311,7 +314,7 @@ def test_numbers_of_one_plan_that_do_not_change_are_compared_without_a_walk(shar
         return (np.tanh(shared * c) * shared).sum()
 
     same(program, [100.1], [shared])
-    monkeypatch.setattr(run, "Walk", None)
+    monkeypatch.setattr(captured_run, "Walk", None)
     found = gradients(program, [100.1, 100.1], [shared], captured)
     monkeypatch.undo()
     assert found == gradients(program, [100.1] * 2, [shared], contextlib.nullcontext)

@@ -15,11 +15,16 @@ from profuse.dialect.errors import GradientError
 STEPS = 8
 WAYS = ("interpreted", "at once", "background", "dynamic")
 QUICK = (
-    "gradients_of_leaves_are_scaled_in_place", "a_hook_in_the_middle_returns_its_own_buffer",
-    "hooks_write_to_what_they_are_given", "hooks_keep_what_they_are_given",
-    "an_optimizer_in_hooks_behind_jitted_layers", "a_hook_writes_to_what_a_later_node_needs",
-    "a_rule_returns_none", "hooks_remove_hooks", "scopes_and_runs_in_hooks",
-)  # fmt: skip
+    "gradients_of_leaves_are_scaled_in_place",
+    "a_hook_in_the_middle_returns_its_own_buffer",
+    "hooks_write_to_what_they_are_given",
+    "hooks_keep_what_they_are_given",
+    "an_optimizer_in_hooks_behind_jitted_layers",
+    "a_hook_writes_to_what_a_later_node_needs",
+    "a_rule_returns_none",
+    "hooks_remove_hooks",
+    "scopes_and_runs_in_hooks",
+)
 
 
 def cases():
@@ -111,9 +116,7 @@ def test_retained_gradients_are_no_others_array():
     np.testing.assert_array_equal(z.grad, wanted)
 
 
-SCOPES = pytest.mark.parametrize(
-    "scope", [contextlib.nullcontext, lambda: pf.compiled_autograd(INTERPRETED)]
-)
+SCOPES = pytest.mark.parametrize("scope", [contextlib.nullcontext, lambda: pf.compiled_autograd(INTERPRETED)])
 
 
 @SCOPES

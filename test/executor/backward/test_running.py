@@ -89,9 +89,7 @@ def test_r4_29_the_steps_run_in_the_order_of_the_requirement(monkeypatch):
     """How many ops each has moved or removed is told with the graph."""
     ran = []
     for name, step in dict(STEPS).items():
-        monkeypatch.setitem(
-            STEPS, name, lambda p, keep, name=name, step=step: (ran.append(name), step(p, keep))[1]
-        )
+        monkeypatch.setitem(STEPS, name, lambda p, keep, name=name, step=step: (ran.append(name), step(p, keep))[1])
     events.clear()
     x, y = leaf(4), leaf(4)
     x.register_hook(lambda g: None)
@@ -100,10 +98,16 @@ def test_r4_29_the_steps_run_in_the_order_of_the_requirement(monkeypatch):
         pf.gradients(z.sum() * 1.0, [y])
         (np.tanh(x) * 2.0).sum().backward()
     order = [
-        "fold-validation", "move-unpack-hooks", "move-tensor-pre-hooks", "move-pre-hooks",
-        "move-accumulations", "move-pre-hooks-late", "move-post-accumulate-hooks",
-        "move-post-hooks", "remove-unused-gradients",
-    ]  # fmt: skip
+        "fold-validation",
+        "move-unpack-hooks",
+        "move-tensor-pre-hooks",
+        "move-pre-hooks",
+        "move-accumulations",
+        "move-pre-hooks-late",
+        "move-post-accumulate-hooks",
+        "move-post-hooks",
+        "remove-unused-gradients",
+    ]
     assert ran == order * 2
     told = [e.details["changed"] for e in pf.events() if e.kind == "backward-graph"]
     assert told == [made.changed for made in pf.compiled_autograd.state().runs]
@@ -263,10 +267,7 @@ print(c["profiled_runs"], c["disk_hits"], c["disk_misses"])
 def test_a_second_process_is_warm(tmp_path, monkeypatch):
     monkeypatch.setenv("PROFUSE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PROFUSE_CACHE", "on")
-    found = [
-        subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True)
-        for _ in range(2)
-    ]
+    found = [subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=True) for _ in range(2)]
     assert [f.stdout.split() for f in found] == [["1", "0", "1"], ["0", "1", "0"]]
 
 

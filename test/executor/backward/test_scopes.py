@@ -10,7 +10,7 @@ import pytest
 from captured_programs import INTERPRETED, captured
 from profuse.dialect.errors import ArgumentError, GradientError, ProfuseError
 from profuse.dialect.ir.op import OPS
-from profuse.executor.backward.state import STATE
+from profuse.executor.backward.capture_state import STATE
 from profuse.executor.tape.node import TAPE
 
 
@@ -83,14 +83,9 @@ def test_r4_5_after_a_reset_numbers_start_at_0():
         with captured():
             captures_of_a_step()
             (pf.array(1.0, requires_grad=True) * 3.0).backward()
-        assert [made.name for made in pf.compiled_autograd.state().runs] == [
-            "CompiledAutograd0",
-            "CompiledAutograd1",
-        ]
+        assert [made.name for made in pf.compiled_autograd.state().runs] == ["CompiledAutograd0", "CompiledAutograd1"]
         pf.compiled_autograd.reset()
-        assert (
-            pf.compiled_autograd.state().runs == () and pf.compiled_autograd.state().captures == 0
-        )
+        assert pf.compiled_autograd.state().runs == () and pf.compiled_autograd.state().captures == 0
 
 
 def test_r4_5_a_reset_in_a_hook_raises():
@@ -182,12 +177,7 @@ def test_r4_41_runs_in_hooks_are_eager_and_nothing_stays_set_after_an_exception(
             z = pf.array([1.0], requires_grad=True)
             (z * 2.0).sum().backward()
             seen.append(
-                (
-                    pf.compiled_autograd.state().captures
-                    + pf.compiled_autograd.state().hits
-                    - before,
-                    STATE.running,
-                )
+                (pf.compiled_autograd.state().captures + pf.compiled_autograd.state().hits - before, STATE.running)
             )
 
     x, y = loss()

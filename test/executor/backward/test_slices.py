@@ -82,6 +82,7 @@ def batches(sizes):
     return [RNG.standard_normal((n, 3)) for n in sizes]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("compiles", [False, True], ids=["interpreted", "compiled"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_bounds_that_the_batch_decides_are_captured_like_its_size(program, compiles):
@@ -116,7 +117,7 @@ def test_bounds_that_never_change_stay_attributes():
         [1, 4, -1, 0, -5],
     ],
     ids=["forward", "backward", "strided", "index"],
-)  # fmt: skip
+)
 def test_bounds_are_those_of_the_run_whatever_their_signs(bounds):
     """They are clamped, or count from the end, as at the first run."""
     x = RNG.standard_normal((5, 3))
@@ -126,9 +127,7 @@ def test_bounds_are_those_of_the_run_whatever_their_signs(bounds):
         def program(x, w, key=key):
             return (hidden(x, w)[key] ** 2).sum()
 
-        np.testing.assert_allclose(
-            gradient(program, x, captured), gradient(program, x), rtol=1e-13, err_msg=str(key)
-        )
+        np.testing.assert_allclose(gradient(program, x, captured), gradient(program, x), rtol=1e-13, err_msg=str(key))
     state = pf.compiled_autograd.state()
     # Sizes of what is taken change with some of the bounds.
     assert state.captures <= 5 and state.captures + state.hits == 2 * len(bounds)
@@ -148,16 +147,14 @@ def test_steps_and_bounds_that_are_left_out_are_part_of_the_key():
 
 def test_runs_are_gathered_without_a_walk(monkeypatch):
     captures_of(two_halves, batches(SIZES))
-    from profuse.executor.backward import run
+    from profuse.executor.backward import captured_run as run
 
     def walked(*_):
         raise AssertionError("a run that was met before is walked")
 
     monkeypatch.setattr(run, "Walk", walked)
     for x in batches(SIZES):
-        np.testing.assert_allclose(
-            gradient(two_halves, x, captured), gradient(two_halves, x), rtol=1e-12
-        )
+        np.testing.assert_allclose(gradient(two_halves, x, captured), gradient(two_halves, x), rtol=1e-12)
 
 
 def test_dynamic_scopes_have_bounds_as_constants_until_they_change():
@@ -201,6 +198,4 @@ def test_bounds_and_attributes():
     assert with_bounds(Slice, attrs, [False] * 3) is attrs
     assert bounds_of(Slice, changed) == ()
     assert bounds_of(Pick, {"axis": 1, "index": -1}) == (-1,)
-    assert with_bounds(Pick, {"axis": 1, "index": -1}, [True]) == {
-        "axis": 1, "index": DYNAMIC,
-    }  # fmt: skip
+    assert with_bounds(Pick, {"axis": 1, "index": -1}, [True]) == {"axis": 1, "index": DYNAMIC}

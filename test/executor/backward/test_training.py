@@ -58,9 +58,8 @@ def trained(chars, steps, scope):
         rate = 6e-3 * (k + 1) / steps
         with pf.no_grad():
             changes, trainer.first, trainer.second = chars.adam(
-                [x.grad for x in parameters], trainer.first, trainer.second, rate,
-                float(trainer.count),
-            )  # fmt: skip
+                [x.grad for x in parameters], trainer.first, trainer.second, rate, float(trainer.count)
+            )
             for x, change in zip(parameters, changes, strict=True):
                 x -= change
                 x.grad = None

@@ -111,15 +111,11 @@ print(repr(np.asarray(x.grad).sum()))
 """
 
 
-def test_r4_25_a_reverse_half_from_the_disk_is_pasted_as_one_that_was_just_made(
-    tmp_path, monkeypatch
-):
+def test_r4_25_a_reverse_half_from_the_disk_is_pasted_as_one_that_was_just_made(tmp_path, monkeypatch):
     monkeypatch.setenv("PROFUSE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PROFUSE_CACHE", "on")
     (cold, cold_sum), (warm, warm_sum) = (
-        subprocess.run(
-            [sys.executable, "-c", HALVES], capture_output=True, text=True, check=True
-        ).stdout.splitlines()
+        subprocess.run([sys.executable, "-c", HALVES], capture_output=True, text=True, check=True).stdout.splitlines()
         for _ in range(2)
     )
     runs, opaque, muls = cold.split()

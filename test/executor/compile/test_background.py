@@ -319,9 +319,7 @@ def test_the_knob_sends_waiting_compiles_to_workers(tmp_path):
         "assert 'mlir' not in sys.modules\n"
     )
     env = {**os.environ, "PROFUSE_WORKERS": "1", "PYTHONPATH": str(Path(pf.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -71,10 +71,7 @@ def test_a_hit_on_disk_needs_neither_worker_nor_mlir(tmp_path):
         "c, p = pf.counters(), shared_pool().counts\n"
         "print(c['disk_hits'], c['disk_misses'], p.started, p.from_disk)\n"
     )
-    said = [
-        output_of(start(program, tmp_path, environment={"PROFUSE_BACKGROUND": "on"}))
-        for _ in range(2)
-    ]
+    said = [output_of(start(program, tmp_path, environment={"PROFUSE_BACKGROUND": "on"})) for _ in range(2)]
     assert said == ["0 1 1 0\n", "1 0 0 0\n"]
 
 

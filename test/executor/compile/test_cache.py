@@ -7,22 +7,12 @@ from dataclasses import replace
 import numpy as np
 import profuse as pf
 import pytest
-from cached_graphs import (
-    IR,
-    Asked,
-    copy_of,
-    never,
-    only_file,
-    output_of,
-    request,
-    result,
-    start,
-)
+from cached_graphs import IR, Asked, copy_of, never, only_file, output_of, request, result, start
 from profuse.dialect.errors import Loc
 from profuse.dialect.reasons import Effect, Kind, Reason
 from profuse.executor.compile import compiler as compile_module
-from profuse.executor.compile.cache.key import key_of
-from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.cache.cache_key import key_of
+from profuse.executor.compile.cache.source_locations import SourceLocations
 from profuse.executor.settings.knobs import knobs
 from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
@@ -157,18 +147,13 @@ def test_a_new_process_runs_native_code_without_mlir(tmp_path, profiling, calls)
 
 # --- places in the user's source ------------------------------------------------------------------
 
-MOVED = IR.replace('"user.py":3', '"cell \\"2\\"\\0A é":33').replace(
-    '"user.py":4:0', '"b\\\\c.py":44:5'
-)
+MOVED = IR.replace('"user.py":3', '"cell \\"2\\"\\0A é":33').replace('"user.py":4:0', '"b\\\\c.py":44:5')
 
 
 def test_moved_code_is_found_and_told_at_its_new_place(folder):
     """As when a line is added above it, or in a notebook, where files are named by process."""
-    here, there = (
-        [Loc("user.py", 3), Loc("user.py", 4)],
-        [Loc('cell "2"\n é', 33), Loc("b\\c.py", 44, 5)],
-    )
-    assert [Places.of(text).listed for text in (IR, MOVED)] == [tuple(here), tuple(there)]
+    here, there = ([Loc("user.py", 3), Loc("user.py", 4)], [Loc('cell "2"\n é', 33), Loc("b\\c.py", 44, 5)])
+    assert [SourceLocations.of(text).listed for text in (IR, MOVED)] == [tuple(here), tuple(there)]
     made = copy_of(request())
     unfused = Reason(Kind.NEVER_FUSED, "sort", effect=Effect.NOT_FUSED)
     elsewhere = Loc("user.py", 41)
@@ -208,7 +193,4 @@ def test_the_function_of_a_moved_file_is_native_on_its_second_call(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.py").write_text(above + source)
     runs = [output_of(start(program, tmp_path / "cache", cwd=tmp_path / d)) for d in ("one", "two")]
-    assert [run.split() for run in runs] == [
-        ["0", "True", "True", "False"],
-        ["1", "False", "False", "True"],
-    ]
+    assert [run.split() for run in runs] == [["0", "True", "True", "False"], ["1", "False", "False", "True"]]

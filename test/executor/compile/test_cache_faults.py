@@ -12,32 +12,22 @@ from pathlib import Path
 
 import profuse as pf
 import pytest
-from cached_graphs import (
-    IR,
-    Asked,
-    caching_in,
-    copy_of,
-    leftovers,
-    never,
-    numbered,
-    only_file,
-    request,
-)
+from cached_graphs import IR, Asked, caching_in, copy_of, leftovers, never, numbered, only_file, request
+from profuse.executor.compile.cache.cache_key import key_of
 from profuse.executor.compile.cache.codec import from_sections, to_sections
 from profuse.executor.compile.cache.disk import DiskCache
-from profuse.executor.compile.cache.entry import CorruptEntry, Entry, read_header
-from profuse.executor.compile.cache.key import key_of
-from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.cache.entry import CacheEntry, CorruptEntry, read_header
+from profuse.executor.compile.cache.source_locations import SourceLocations
 from profuse.executor.compile.cache.store import Store
 from small_disks import small_disk
 
-PLACES = Places.of(IR).listed
+PLACES = SourceLocations.of(IR).listed
 
 
-def entry(number: int = 0, **changes) -> Entry:
+def entry(number: int = 0, **changes) -> CacheEntry:
     given = numbered(number)
     fields = {"sections": to_sections(copy_of(given), PLACES)} | changes
-    return Entry(key_of(given), "f", 1.0, **fields)
+    return CacheEntry(key_of(given), "f", 1.0, **fields)
 
 
 def check_repaired(store: Store, why: str) -> None:
@@ -79,8 +69,7 @@ def test_longer_entries_are_made_anew(folder):
 
 
 @pytest.mark.parametrize(
-    ("place", "why"),
-    [(3, "begins with"), (20, "header"), (40, "header"), (500, "header"), (-100, "checksum")],
+    ("place", "why"), [(3, "begins with"), (20, "header"), (40, "header"), (500, "header"), (-100, "checksum")]
 )
 def test_a_flipped_bit_is_repaired(folder, place, why):
     Asked(request())
@@ -93,14 +82,14 @@ def test_a_flipped_bit_is_repaired(folder, place, why):
 
 def test_no_flipped_bit_and_no_cut_goes_unnoticed():
     data = entry().to_bytes()
-    assert Entry.from_file(io.BytesIO(data)) == entry()
+    assert CacheEntry.from_file(io.BytesIO(data)) == entry()
     for place in range(0, len(data), 7):
         changed = bytearray(data)
         changed[place] ^= 1 << place % 8
         with pytest.raises(CorruptEntry):
-            Entry.from_file(io.BytesIO(changed))
+            CacheEntry.from_file(io.BytesIO(changed))
         with pytest.raises(CorruptEntry):
-            Entry.from_file(io.BytesIO(data[:place]))
+            CacheEntry.from_file(io.BytesIO(data[:place]))
 
 
 def test_a_header_of_absurd_length_is_not_read():
@@ -131,7 +120,7 @@ def test_the_entry_of_another_key_is_not_used(folder):
 def test_nonsense_with_the_right_checksums_is_made_anew(folder, section, content, why):
     """Say, of a version that wrote something else under the same name."""
     sections = to_sections(copy_of(request()), PLACES) | {section: content}
-    folder.put(Entry(key_of(request()), "f", 1.0, sections), 1 << 30)
+    folder.put(CacheEntry(key_of(request()), "f", 1.0, sections), 1 << 30)
     check_repaired(folder, why)
 
 
@@ -238,7 +227,7 @@ def test_an_unreadable_entry_is_told_once(folder, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Entry, "from_file", refuse)
+    monkeypatch.setattr(CacheEntry, "from_file", refuse)
     asked = [Asked(request()) for _ in range(2)]
     assert [a.kinds for a in asked] == [["disk-off", "disk-miss"], ["disk-miss"]]
 
@@ -312,7 +301,7 @@ def test_what_a_writer_could_not_finish_is_never_seen(folder, monkeypatch):
         raise OSError(errno.EIO, "gone")
 
     monkeypatch.setattr(Path, "write_bytes", half)
-    made = Entry(key_of(request()), "g", 2.0, to_sections(copy_of(request()), PLACES))
+    made = CacheEntry(key_of(request()), "g", 2.0, to_sections(copy_of(request()), PLACES))
     with pytest.raises(OSError, match="gone"):
         folder.put(made, 1 << 30)
     assert only_file(folder).path.read_bytes() == before

@@ -16,32 +16,23 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from cached_graphs import (
-    IR,
-    Asked,
-    caching_in,
-    copy_of,
-    never,
-    output_of,
-    request,
-    start,
-)
+from cached_graphs import IR, Asked, caching_in, copy_of, never, output_of, request, start
 from internals import NAMED_DISTRIBUTIONS, no_installed_folders, version_of
 from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
-from profuse.dialect.pipeline import run as pipelines
+from profuse.dialect.pipeline import execution as pipelines
 from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile import user_extensions as users_own
-from profuse.executor.compile.cache import key
-from profuse.executor.compile.cache.entry import Entry
-from profuse.executor.compile.cache.key import Key, describe, key_of, nearest
+from profuse.executor.compile.cache import cache_key as key
+from profuse.executor.compile.cache.cache_key import Key, describe, key_of, nearest
+from profuse.executor.compile.cache.entry import CacheEntry
 from profuse.executor.compile.cache.profiles import key_of_graph
 from profuse.executor.compile.pending import make_request
 from profuse.executor.compile.request import CompileRequest
 from profuse.executor.functions.saved.file import SavedFile
-from profuse.executor.plans.options import Options
+from profuse.executor.plans.plan_options import Options
 from profuse.executor.settings import fingerprint
 from profuse.executor.settings.knobs import knobs
 from profuse.lowering.target import Target, host_target
@@ -53,10 +44,7 @@ TARGET = request().target
 
 # Every field of a request: what changes it and with it the key, and the part that a miss names…
 RELEVANT: dict[str, list[tuple[str, Any]]] = {
-    "ir": [
-        ("ir", IR.replace("tanh", "sin")),
-        ("locations", IR.replace('"user.py":4', '"user.py":3')),
-    ],
+    "ir": [("ir", IR.replace("tanh", "sin")), ("locations", IR.replace('"user.py":4', '"user.py":3'))],
     "pipeline": [("pipeline", "required")],
     "target": [
         ("triple", replace(TARGET, triple="other-triple")),
@@ -77,10 +65,7 @@ IRRELEVANT: dict[str, tuple[Any, str]] = {
     "repro_dir": ("elsewhere", "where a failing pipeline writes: what fails is not kept"),
     "dump": ("stderr", "such requests are not looked up: `obstacle`"),
     "name": ("g", "what dumps and messages call the graph"),
-    "pinned": (
-        (("fusion_0", "lost"),),
-        "what lacks a kernel is not kept, and a whole result serves",
-    ),
+    "pinned": ((("fusion_0", "lost"),), "what lacks a kernel is not kept, and a whole result serves"),
     "check_ms": (40, "how far a check went is noted in the entry"),
     "check_bytes": (1 << 20, "how far a check went is noted in the entry"),
 }
@@ -96,8 +81,7 @@ def test_every_field_of_a_request_is_in_the_key_or_has_a_reason_not_to_be():
 
 
 @pytest.mark.parametrize(
-    ("part", "changes"),
-    [(part, {name: value}) for name, listed in RELEVANT.items() for part, value in listed],
+    ("part", "changes"), [(part, {name: value}) for name, listed in RELEVANT.items() for part, value in listed]
 )
 def test_a_miss_names_the_part_that_differs(folder, part, changes):
     Asked(request())
@@ -172,10 +156,12 @@ def test_every_part_of_a_profiles_key(folder):
     given = {"text": IR, "history": (), "runs": 1, "device": "cpu", "arguments": "f32 rank 2"}
     assert inspect.signature(key_of_graph).parameters.keys() == given.keys()
     others = {
-        "text": IR.replace("tanh", "sin"), "runs": 2, "device": "cuda:0",
+        "text": IR.replace("tanh", "sin"),
+        "runs": 2,
+        "device": "cuda:0",
         "arguments": "f32 rank 1",
         "history": ((TensorType(dtype_named("f32"), (4, 8)),),),
-    }  # fmt: skip
+    }
     names = ("profile", "history", "profiled_runs", "device", "arguments")
     parts = dict(zip(given, names, strict=True))
     key = key_of_graph(**given)
@@ -183,8 +169,8 @@ def test_every_part_of_a_profiles_key(folder):
     for name, value in others.items():
         assert key.differing(key_of_graph(**{**given, name: value})) == [parts[name]]
     # In a file that another installation has written, all but the installation counts.
-    entry = Entry(key, "f", 0.0, {})
-    foreign = Entry(Key({**key.parts, "sources": "others", "numpy": "9"}), "f", 0.0, {})
+    entry = CacheEntry(key, "f", 0.0, {})
+    foreign = CacheEntry(Key({**key.parts, "sources": "others", "numpy": "9"}), "f", 0.0, {})
     for held in (entry, foreign):
         saved = SavedFile("file", "f", (), (held,))
         assert saved.find(key) is held
@@ -193,9 +179,7 @@ def test_every_part_of_a_profiles_key(folder):
 
 
 # The compiler asks nothing but its request: what else it would read has to be in the key, too.
-READS = {
-    "lowering/gpu/ptxas.py": "finds the assembler: one major version, and no other code",
-}
+READS = {"lowering/gpu/ptxas.py": "finds the assembler: one major version, and no other code"}
 
 
 def test_the_compiler_reads_no_settings():
@@ -210,9 +194,7 @@ def test_the_compiler_reads_no_settings():
     names = {
         name
         for file in ("request.py", "compiler.py")
-        for name in re.findall(
-            r"\bknobs\.(\w+)", code_of((root / "executor/compile" / file).read_text())
-        )
+        for name in re.findall(r"\bknobs\.(\w+)", code_of((root / "executor/compile" / file).read_text()))
     }
     assert names == {"cache"}, "and whether it is asked at all"
 
@@ -282,17 +264,31 @@ def test_all_of_the_compiler_is_among_the_sources():
     loaded = json.loads(output_of(start(program, Path(os.devnull))))
     # Settings, events, logs, dumps, locks: they are asked about the compile, and make no code.
     aside = {
-        "", ".compile", ".compile.compiler", ".compile.request", ".compile.ir_dump",
-        ".compile.timings", ".interpret", ".memory",
-        ".settings", ".settings.digest", ".settings.events", ".settings.event_log",
+        "",
+        ".compile",
+        ".compile.compiler",
+        ".compile.request",
+        ".compile.ir_dump",
+        ".compile.timings",
+        ".interpret",
+        ".memory",
+        ".settings",
+        ".settings.digest",
+        ".settings.events",
+        ".settings.event_log",
         ".settings.fingerprint",
-        ".settings.fork_lock", ".settings.knobs", ".settings.stress",
-    }  # fmt: skip
+        ".settings.fork_lock",
+        ".settings.knobs",
+        ".settings.stress",
+    }
     digested = (
-            "profuse.executor.compile.cache", "profuse.executor.interpret.",
-            "profuse.executor.compile.proof", "profuse.dialect", "profuse.lowering",
-            "profuse.executor.memory.liveness",
-        )  # fmt: skip
+        "profuse.executor.compile.cache",
+        "profuse.executor.interpret.",
+        "profuse.executor.compile.proof",
+        "profuse.dialect",
+        "profuse.lowering",
+        "profuse.executor.memory.overwrites",
+    )
     others = [m for m in loaded if not m.startswith(digested)]
     assert {m.removeprefix("profuse.executor") for m in others} <= aside
 
@@ -332,7 +328,7 @@ def test_failed_compiles_are_not_kept(folder):
 
 def test_errors_of_the_compiler_make_a_result_faulty(monkeypatch):
     """A missing lowering does not: it will be missing again."""
-    from profuse.lowering.cpu import stages
+    from profuse.lowering.cpu import cpu_stages
 
     def results():
         for error in (pf.LoweringError("none"), pf.InternalError("broken")):
@@ -340,7 +336,7 @@ def test_errors_of_the_compiler_make_a_result_faulty(monkeypatch):
             def fail(*_args, error=error, **_options):
                 raise error
 
-            monkeypatch.setattr(stages, "compile_program", fail)
+            monkeypatch.setattr(cpu_stages, "compile_program", fail)
             yield compile_module.compile_graph(request())
 
     assert [bool(r.failures) for r in results()] == [True, True]
@@ -379,9 +375,7 @@ def test_nothing_is_read_or_written_while_it_is_off(tmp_path):
 
 @pytest.mark.parametrize("profiling", [True, False])
 @pytest.mark.parametrize(("name", "text"), [("cache", "of"), ("cache_bytes", "1G")])
-def test_a_bad_setting_is_an_error_and_no_reason_to_run_slowly(
-    folder, monkeypatch, profiling, name, text
-):
+def test_a_bad_setting_is_an_error_and_no_reason_to_run_slowly(folder, monkeypatch, profiling, name, text):
     monkeypatch.delitem(knobs.__dict__["_values"], name, raising=False)
     monkeypatch.setenv(f"PROFUSE_{name.upper()}", text)
     with knobs.override(profiling_mode=profiling):

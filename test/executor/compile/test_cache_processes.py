@@ -11,15 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cached_graphs import (
-    Asked,
-    leftovers,
-    never,
-    numbered,
-    output_of,
-    request,
-    start,
-)
+from cached_graphs import Asked, leftovers, never, numbered, output_of, request, start
 from profuse.executor.compile.cache.codec import check_entry
 from profuse.executor.compile.cache.profiles import is_profile
 from profuse.executor.compile.cache.store import Store
@@ -109,12 +101,7 @@ def test_processes_that_compile_the_same_publish_one_entry_each(tmp_path):
         assert (wrong, hits + misses) == (0, 2)
         assert 4 <= launches <= 6, "three of a graph whose profile was there"
     store = Store(tmp_path)
-    assert sorted(is_profile(entry.key) for entry in map(store.check, store.files())) == [
-        0,
-        0,
-        1,
-        1,
-    ]
+    assert sorted(is_profile(entry.key) for entry in map(store.check, store.files())) == [0, 0, 1, 1]
     for file in store.files():
         check_entry(store.check(file))
     wrong, hits, misses, _, _ = json.loads(output_of(start(program, tmp_path)))
@@ -127,13 +114,13 @@ sys.path.insert(0, {tests!r})
 from pathlib import Path
 from profuse.executor.compile.cache.profiles import is_profile
 from profuse.executor.compile.cache.store import Store
-from profuse.executor.compile.cache.entry import Entry
-from profuse.executor.compile.cache.key import Key
+from profuse.executor.compile.cache.entry import CacheEntry
+from profuse.executor.compile.cache.cache_key import Key
 store = Store(Path(os.environ["PROFUSE_CACHE_DIR"]))
 print("ready", flush=True)
 for k in range(10**9):
-    store.put(Entry(Key({{"ir": str(k % 5)}}), "f", 1.0, {{"ir": bytes([k % 256]) * 300000}}), 1 << 30)
-"""  # noqa: E501
+    store.put(CacheEntry(Key({{"ir": str(k % 5)}}), "f", 1.0, {{"ir": bytes([k % 256]) * 300000}}), 1 << 30)
+"""
 
 
 def test_a_writer_that_is_killed_leaves_no_torn_entry(tmp_path):

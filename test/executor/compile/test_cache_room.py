@@ -8,13 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cached_graphs import (
-    Asked,
-    leftovers,
-    never,
-    numbered,
-    request,
-)
+from cached_graphs import Asked, leftovers, never, numbered, request
 from profuse.dialect.ir import serialize
 from profuse.executor.compile.cache import codec, store
 from profuse.executor.compile.cache.entry import Header

@@ -16,34 +16,26 @@ from typing import Any
 import numpy as np
 import profuse as pf
 import pytest
-from cached_graphs import (
-    IR,
-    Asked,
-    caching_in,
-    copy_of,
-    never,
-    only_file,
-    request,
-    result,
-)
-from profuse.executor.compile.cache import facts
+from cached_graphs import IR, Asked, caching_in, copy_of, never, only_file, request, result
+from profuse.dialect.pipeline.options import PipelineOptions
 from profuse.executor.compile.cache import folder as folders
+from profuse.executor.compile.cache import installation
+from profuse.executor.compile.cache.cache_key import key_of
 from profuse.executor.compile.cache.codec import to_sections
 from profuse.executor.compile.cache.disk import disk_cache
-from profuse.executor.compile.cache.entry import Entry
-from profuse.executor.compile.cache.key import key_of
-from profuse.executor.compile.cache.source_locations import Places
+from profuse.executor.compile.cache.entry import CacheEntry
+from profuse.executor.compile.cache.source_locations import SourceLocations
 from profuse.executor.compile.cache.store import Store
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.proof import prove
-from profuse.executor.compile.proof.check import Check
-from profuse.executor.compile.request import CompileResult, optimizing_pipeline
+from profuse.executor.compile.proof.check import KernelCheck
+from profuse.executor.compile.request import CompileResult
 from profuse.executor.settings.knobs import knobs
 from profuse.tools.cache import main as cache_tool
 from users import ALICE, MALLORY, SHARED, as_user, common_folder, needs_root
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
-PLACES = Places.of(IR).listed
+PLACES = SourceLocations.of(IR).listed
 
 
 @pytest.fixture
@@ -80,14 +72,14 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def wrong_entry(**changes: Any) -> Entry:
+def wrong_entry(**changes: Any) -> CacheEntry:
     """An entry of `request(**changes)`, whole, but with the machine code of another kernel."""
     other = compile_graph(request(ir=IR.replace("profuse.exp", "profuse.sin"))).kernels
     ((name, kernel),) = result().kernels.items()
     ((_, planted),) = other.items()
     kernels = {name: replace(kernel, object=planted.object, entry=planted.entry)}
     sections = to_sections(replace(result(), kernels=kernels), PLACES)
-    return Entry(key_of(request(**changes)), "f", 1.0, sections)
+    return CacheEntry(key_of(request(**changes)), "f", 1.0, sections)
 
 
 def check_refused(asked: Asked, why: str) -> None:
@@ -167,7 +159,7 @@ def test_folders_are_made_for_this_user_alone(tmp_path, lax):
     with caching_in(tmp_path / "a" / "b" / "cache") as store:
         os.umask(0)
         Asked(request())
-        facts._known("x", lambda: "seen", lambda: "found")
+        installation._known("x", lambda: "seen", lambda: "found")
         for place in (store.folder, *store.folder.parents[:3]):
             assert mode(place) == 0o700, place
         assert {mode(path) for path in store.folder.iterdir()} == {0o644}
@@ -222,9 +214,7 @@ def test_a_parent_may_be_written_by_a_group_of_one(tmp_path, monkeypatch):
     me = SimpleNamespace(pw_name="me", pw_uid=1000, pw_gid=1000)
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: replace_of(me, uid))
     monkeypatch.setattr(pwd, "getpwall", lambda: [me, *others])
-    monkeypatch.setattr(
-        grp, "getgrgid", lambda gid: SimpleNamespace(gr_name="me", gr_mem=list(members))
-    )
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name="me", gr_mem=list(members)))
 
     def replace_of(user, uid):
         return SimpleNamespace(**{**vars(user), "pw_uid": uid})
@@ -270,9 +260,7 @@ def test_an_entry_of_another_user_is_made_anew(folder):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "link"])
-def test_what_is_no_regular_file_is_no_entry_and_nobody_waits_for_it(
-    folder, tmp_path, kind, in_time, capsys
-):
+def test_what_is_no_regular_file_is_no_entry_and_nobody_waits_for_it(folder, tmp_path, kind, in_time, capsys):
     Asked(request())
     path = only_file(folder).path
     path.rename(tmp_path / "whole")
@@ -304,7 +292,7 @@ def test_machine_code_of_another_user_does_not_run():
     """Mallory plants an entry in a folder that Alice shares with a group; nothing is left of it."""
     planted = wrong_entry()
     Asked(request())  # imports what Alice needs
-    facts.sources()
+    installation.sources()
     with common_folder() as common:
         store = Store(common / "alice")
         store.root.mkdir()
@@ -334,7 +322,7 @@ def test_machine_code_of_another_user_does_not_run():
 
 def test_facts_that_others_could_have_written_are_found_out_anew(folder):
     def known(value):
-        return facts._known("x", lambda: "seen", lambda: value)
+        return installation._known("x", lambda: "seen", lambda: value)
 
     assert (known("one"), known("two")) == ("one", "one")
     (path,) = folder.folder.glob("*.fact")
@@ -367,8 +355,8 @@ def test_kernels_of_the_default_folder_are_not_checked_again(default, monkeypatc
 
 
 def test_others_are_checked_once_a_process_unless_checks_are_off(tmp_path, monkeypatch):
-    run, runs = Check.run, []
-    monkeypatch.setattr(Check, "run", lambda *given: runs.append(1) or run(*given))
+    run, runs = KernelCheck.run, []
+    monkeypatch.setattr(KernelCheck, "run", lambda *given: runs.append(1) or run(*given))
     with caching_in(tmp_path / "once"):
         for number, checks in (("other", 1), ("other", 1), ("another", 2)):
             given = request(ir=f"{IR}// {number}\n", check="sampled")
@@ -382,15 +370,13 @@ def test_others_are_checked_once_a_process_unless_checks_are_off(tmp_path, monke
 
 
 def test_they_are_checked_on_the_sizes_of_their_profile(folder, monkeypatch):
-    dynamic = request(pipeline=optimizing_pipeline("dynamic", 1, 128, 128), check="sampled")
+    dynamic = request(pipeline=PipelineOptions(dynamic=True).optimizing(), check="sampled")
     made = compile_graph(replace(dynamic, check="off"))
     ((name, sizes),) = made.sizes.items()
     assert sorted(sizes.values()) == [4, 8]
     met = []
-    one = Check.one
-    monkeypatch.setattr(
-        Check, "one", lambda self, setting: met.append(setting.sizes) or one(self, setting)
-    )
+    one = KernelCheck.one
+    monkeypatch.setattr(KernelCheck, "one", lambda self, setting: met.append(setting.sizes) or one(self, setting))
     Asked(dynamic, lambda _: made)
     assert Asked(dynamic, never).result.sizes == {name: sizes}
     assert sizes in met

@@ -13,8 +13,8 @@ import pytest
 from internals import chunk_work, slow_kernels
 from profuse.executor.compile.cache.codec import from_sections, to_sections
 from profuse.executor.compile.compiler import compile_graph
+from profuse.executor.compile.proof.check_verdict import Times
 from profuse.executor.compile.proof.measure import LEAST, compared
-from profuse.executor.compile.proof.verdict import Times
 from profuse.executor.compile.worker import Pool
 from profuse.executor.interpret.loop_limit import Limit, TooLong
 from profuse.executor.plans.demote import demote

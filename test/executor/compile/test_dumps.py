@@ -17,11 +17,7 @@ X = np.ones((4, 8), np.float32)
 
 
 def titles(text: str) -> list[str]:
-    return [
-        line.removeprefix("// ----- ")
-        for line in text.splitlines()
-        if line.startswith("// ----- ")
-    ]  # fmt: skip
+    return [line.removeprefix("// ----- ") for line in text.splitlines() if line.startswith("// ----- ")]
 
 
 def scaled_tanh(x):
@@ -64,10 +60,7 @@ def test_no_opt_and_simple_graphs_are_dumped_once(capsys):
             f(X), f(X)
         g = pf.jit(scaled_tanh, strategy=[])
         g(X), g(X)
-    assert titles(capsys.readouterr().err) == [
-        "no-opt: scaled_tanh",
-        "simple executor: scaled_tanh",
-    ]
+    assert titles(capsys.readouterr().err) == ["no-opt: scaled_tanh", "simple executor: scaled_tanh"]
 
 
 def test_dumps_are_files_of_a_folder(tmp_path):

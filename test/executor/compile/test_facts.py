@@ -6,7 +6,7 @@ import json
 
 import profuse as pf
 import pytest
-from profuse.executor.compile.cache import facts
+from profuse.executor.compile.cache import installation
 from profuse.executor.compile.cache.store import Store
 from profuse.executor.settings import fingerprint
 from profuse.lowering import target
@@ -21,7 +21,7 @@ def folder(tmp_path):
 def fact(seen, value):
     """What `_known` says, and whether it had to find it out."""
     found = []
-    text = facts._known("x", lambda: seen, lambda: found.append(1) or value)
+    text = installation._known("x", lambda: seen, lambda: found.append(1) or value)
     return text, bool(found)
 
 
@@ -59,13 +59,13 @@ def test_without_a_cache_nothing_is_kept(tmp_path):
 
 def test_the_host_and_our_sources(folder):
     for _ in range(2):  # the second time from disk
-        assert facts.host_target.__wrapped__() == target.host_target()
-        assert facts.sources.__wrapped__() == fingerprint.sources()
+        assert installation.host_target.__wrapped__() == target.host_target()
+        assert installation.sources.__wrapped__() == fingerprint.sources()
     for file in folder.iterdir():
         kept = json.loads(file.read_text())
         file.write_text(json.dumps({**kept, "fact": 3 if "host" in file.name else ["x"]}))
-    assert facts.host_target.__wrapped__() == target.host_target()
-    assert facts.sources.__wrapped__() == fingerprint.sources()
+    assert installation.host_target.__wrapped__() == target.host_target()
+    assert installation.sources.__wrapped__() == fingerprint.sources()
 
 
 def test_what_is_seen_of_sources_changes_with_each_file(tmp_path, monkeypatch):
@@ -88,11 +88,11 @@ def test_what_is_seen_of_sources_changes_with_each_file(tmp_path, monkeypatch):
 
 def test_clearing_the_cache_forgets_the_facts(tmp_path):
     with pf.knobs.override(cache=True, cache_dir=str(tmp_path)):
-        facts.sources.cache_clear()
-        known = facts.sources()
+        installation.sources.cache_clear()
+        known = installation.sources()
         store = Store(tmp_path)
         assert list(store.folder.glob("*.fact"))
         store.clear()
         assert not list(store.folder.iterdir())
-        facts.sources.cache_clear()
-        assert facts.sources() == known
+        installation.sources.cache_clear()
+        assert installation.sources() == known

@@ -17,17 +17,17 @@ from profuse.dialect.ir.op import op_named
 from profuse.dialect.reasons import Kind
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.proof import inputs
-from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
-from profuse.executor.compile.proof.compare import Result
+from profuse.executor.compile.proof.check import Budget, Difference, KernelCheck, check_kernel
+from profuse.executor.compile.proof.check_verdict import CheckVerdict, summary
+from profuse.executor.compile.proof.comparison import Result
 from profuse.executor.compile.proof.prove import prove
 from profuse.executor.compile.proof.reference import Reference, nudge
-from profuse.executor.compile.proof.replay import replay
-from profuse.executor.compile.proof.verdict import Verdict, summary
+from profuse.executor.compile.proof.repeat import replay
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE
 from profuse.executor.settings.knobs import knobs
-from profuse.lowering.cpu.stages import compile_program
-from profuse.lowering.linalg.builder import Builder
+from profuse.lowering.cpu.cpu_stages import compile_program
+from profuse.lowering.linalg.tensor_builder import Builder
 from profuse.lowering.target import host_target
 from profuse.tools.cache import main as cache_tool
 from worker_requests import request_for
@@ -101,7 +101,7 @@ def _forgotten(slots):
     ],
 )
 def test_memory_that_is_not_the_kernels(right, fault, said):
-    check = Check(*right, ALL)
+    check = KernelCheck(*right, ALL)
     break_kernel(check, lambda address: fault((ctypes.c_uint64 * 4).from_address(address)))
     with pytest.raises(Difference, match=said):
         check.run()
@@ -121,8 +121,10 @@ def test_workspace_starts_as_a_pattern_and_ends_where_it_ends():
 
 
 def indexed():
-    g = Graph(tensor("s0", 3), tensor("s1", dtype=op_named("argmax").infer([tensor(2)], {
-        "axis": 0, "keepdims": False})[0].dtype))  # fmt: skip
+    g = Graph(
+        tensor("s0", 3),
+        tensor("s1", dtype=op_named("argmax").infer([tensor(2)], {"axis": 0, "keepdims": False})[0].dtype),
+    )
     x, i = g.inputs
     return g.returning(g.take(x, i, axis=0))
 
@@ -290,7 +292,7 @@ def test_what_cannot_be_run_here_is_unchecked(right):
     narrow = replace(request, target=host_target(256))
     assert prove(artifact, program, narrow).outcome != "unchecked", "it runs here all the same"
     assert str(prove(object(), program, request)).startswith("unchecked: it is for a GPU")
-    assert summary([Verdict("checked"), Verdict("unchecked"), Verdict("checked")]) == (
+    assert summary([CheckVerdict("checked"), CheckVerdict("unchecked"), CheckVerdict("checked")]) == (
         "2 checked, 1 unchecked"
     )
 
@@ -342,8 +344,9 @@ def test_a_wrong_kernel_never_serves(folder, monkeypatch):
         (reason,) = f.state().reasons
         assert "its kernel is wrong: result 0: element" in reason
         assert "failed: result 0" in f.state().specializations[0].checked
-        assert not [e for e in pf.events() if e.kind == "disk-store" and e.function == f.__name__
-                    and e.details["bytes"] > 3000], "only the profile is stored"  # fmt: skip
+        assert not [
+            e for e in pf.events() if e.kind == "disk-store" and e.function == f.__name__ and e.details["bytes"] > 3000
+        ], "only the profile is stored"
         path = re.search(r"python -m profuse\.executor\.compile\.proof (\S+)", reason)[1]
         assert replay(path).outcome == "failed"
     about = json.loads(Path(path).read_text().splitlines()[0].removeprefix("// profuse-proof: "))

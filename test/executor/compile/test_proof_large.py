@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from internals import break_kernel
 from profuse.executor.compile.proof import check as module
-from profuse.executor.compile.proof.check import Budget, Check, Difference, check_kernel
+from profuse.executor.compile.proof.check import Budget, Difference, KernelCheck, check_kernel
 from profuse.executor.compile.proof.reference import Reference
-from profuse.executor.compile.proof.rows import rows_of
-from profuse.lowering.cpu.stages import compile_program
+from profuse.executor.compile.proof.sampled_rows import rows_of
+from profuse.lowering.cpu.cpu_stages import compile_program
 from profuse.lowering.target import host_target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))
@@ -86,7 +86,7 @@ def test_a_wrong_row_is_told_by_its_number():
     artifact = compiled(right)
     with pytest.raises(Difference, match=r"element \[0, 0\] is .* of \d{4} wrong"):
         check_kernel(affine(2.001, 400, 300), artifact, Budget(seconds=5.0))
-    check = Check(right, artifact, Budget(seconds=5.0))
+    check = KernelCheck(right, artifact, Budget(seconds=5.0))
 
     def fault(address):
         slots = (ctypes.c_uint64 * 2).from_address(address)

@@ -9,9 +9,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.compile.proof.check import Budget, check_kernel
-from profuse.executor.compile.proof.compare import Result
+from profuse.executor.compile.proof.comparison import Result
 from profuse.executor.compile.proof.reference import Reference
-from profuse.lowering.cpu.stages import compile_program
+from profuse.lowering.cpu.cpu_stages import compile_program
 from profuse.lowering.target import host_target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "lowering"))

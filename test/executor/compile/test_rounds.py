@@ -3,15 +3,9 @@
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.compile.proof.rounds import may_not_end
+from profuse.executor.compile.proof.loop_rounding import may_not_end
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.executor.interpret.loop_limit import (
-    LIMITS,
-    Limit,
-    TooLong,
-    has_rounds,
-    within,
-)
+from profuse.executor.interpret.loop_limit import LIMITS, Limit, TooLong, has_rounds, within
 
 
 def graph(fn, *args):
@@ -52,10 +46,16 @@ def until(x):
 X, STARTS = np.linspace(1, 9, 40), np.array([0, 3, 9, 40])
 
 
-@pytest.mark.parametrize("fn, args, ends", [
-    (by_size, (X,), True), (by_contents, (X, STARTS), False), (by_argument, (X, 30), False),
-    (until, (X,), False), (lambda x: x * 2, (X,), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fn, args, ends",
+    [
+        (by_size, (X,), True),
+        (by_contents, (X, STARTS), False),
+        (by_argument, (X, 30), False),
+        (until, (X,), False),
+        (lambda x: x * 2, (X,), True),
+    ],
+)
 def test_whose_inputs_decide_how_long_they_run(fn, args, ends):
     assert may_not_end(graph(fn, *args).main) is not ends
 

@@ -17,7 +17,7 @@ from profuse.dialect.ir.program import Module, Program
 from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileResult
 from profuse.executor.compile.timings import grouped, pass_seconds, sentence
-from profuse.lowering.cpu.stages import compile_text
+from profuse.lowering.cpu.cpu_stages import compile_text
 
 X = np.ones((4, 8), np.float32)
 STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "check", "load", "link"]
@@ -38,9 +38,7 @@ def test_groups():
     found = result(["cse", "dce"], parse=1.0, cse=2.0, dce=3.0, object=4.0, optimise=5.0, odd=6.0)
     assert grouped(found) == {"parse": 1.0, "passes": 5.0, "LLVM": 9.0, "other": 6.0}
     assert list(pass_seconds(found)) == ["dce", "cse"]
-    assert sentence(result(["cse"], parse=0.001, cse=0.0204)) == (
-        "parse 1.0 ms, passes 20.4 ms (cse 20.4)"
-    )
+    assert sentence(result(["cse"], parse=0.001, cse=0.0204)) == ("parse 1.0 ms, passes 20.4 ms (cse 20.4)")
     assert sentence(result([])) == ""
 
 
@@ -132,9 +130,12 @@ for background in (True, False):
 def test_stages_of_the_first_compiles_of_a_process_add_up():
     """In a worker that has to start, which is most of it, and in the process itself."""
     done = subprocess.run(
-        [sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=120,
+        [sys.executable, "-c", FIRST],
+        capture_output=True,
+        text=True,
+        timeout=120,
         env={**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     (waiting, first), (loading, second) = map(ast.literal_eval, done.stdout.splitlines())
     adds_up(waiting, first)

@@ -23,19 +23,7 @@ from profuse.executor.compile.worker.faults import VARIABLE
 from worker_requests import request_for
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
-FAULTS = [
-    "segv",
-    "abort",
-    "kill",
-    "exit",
-    "hang",
-    "hog",
-    "noise",
-    "wrong",
-    "close",
-    "slow",
-    "raise",
-]
+FAULTS = ["segv", "abort", "kill", "exit", "hang", "hog", "noise", "wrong", "close", "slow", "raise"]
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +51,7 @@ def test_a_worker_makes_what_this_process_would(pool, request_f):
     assert made.ir == here.ir
     assert made.module == here.module
     assert made.trace == here.trace
-    assert {n: k.object for n, k in made.kernels.items()} == {
-        n: k.object for n, k in here.kernels.items()
-    }
+    assert {n: k.object for n, k in made.kernels.items()} == {n: k.object for n, k in here.kernels.items()}
     assert pool.counts.started == 1
 
 

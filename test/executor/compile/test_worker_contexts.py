@@ -61,9 +61,14 @@ def start(tmp_path, request_file):
         env |= options.pop("env", {})
         options.setdefault("stdin", subprocess.DEVNULL)
         process = subprocess.Popen(
-            [sys.executable, str(script)], env=env, cwd=tmp_path, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
-        )  # fmt: skip
+            [sys.executable, str(script)],
+            env=env,
+            cwd=tmp_path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,
+        )
         started.append(process)
         return process
 
@@ -82,13 +87,16 @@ def words_of(process, timeout=30) -> list[str]:
 
 def test_a_script_without_a_main_guard_ends_and_so_does_its_worker(start):
     """Also: a file named like the compiler, another folder by then, and warnings as errors."""
-    process = start("""
+    process = start(
+        """
         with open("mlir.py", "w") as file: file.write("1 / 0")
         check("f")
         os.chdir("/")
         check("g")
         say(pid())
-    """, env={"PYTHONWARNINGS": "error"})  # fmt: skip
+    """,
+        env={"PYTHONWARNINGS": "error"},
+    )
     begun = time.monotonic()
     (worker,) = words_of(process)
     assert is_gone(int(worker), 1)
@@ -243,7 +251,8 @@ def test_in_a_daemon_with_no_streams_and_other_signals(start, tmp_path):
 
 
 def test_ctrl_c_is_not_for_workers(start):
-    process = start("""
+    process = start(
+        """
         check()
         first = pid()
         try:
@@ -253,7 +262,9 @@ def test_ctrl_c_is_not_for_workers(start):
         check("g")
         assert pid() == first
         say("done")
-    """, start_new_session=True)  # fmt: skip
+    """,
+        start_new_session=True,
+    )
     process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)
     assert words_of(process) == ["done"]
@@ -261,7 +272,8 @@ def test_ctrl_c_is_not_for_workers(start):
 
 def test_ctrl_c_is_not_for_workers_that_are_starting(start):
     """It comes before the worker, which has to load the compiler, can say that it ignores it."""
-    process = start("""
+    process = start(
+        """
         ticket = shared_pool().submit(request)
         def children():
             tasks = os.listdir("/proc/self/task")
@@ -273,7 +285,9 @@ def test_ctrl_c_is_not_for_workers_that_are_starting(start):
         except KeyboardInterrupt: pass
         assert ticket.result().kernels
         say(shared_pool().counts.lost)
-    """, start_new_session=True)  # fmt: skip
+    """,
+        start_new_session=True,
+    )
     process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)
     assert words_of(process) == ["0"]

@@ -78,10 +78,13 @@ def test_workers_killed_at_random_cost_no_result_no_entry_and_no_orphan(tmp_path
     program = tmp_path / "storm.py"
     program.write_text(PROGRAM)
     processes = [
-        start(f"import sys, runpy; sys.argv[1:] = ['{k}', '{count}']; "
-              f"runpy.run_path({str(program)!r})", folder, environment=environment)
+        start(
+            f"import sys, runpy; sys.argv[1:] = ['{k}', '{count}']; runpy.run_path({str(program)!r})",
+            folder,
+            environment=environment,
+        )
         for k in range(PROCESSES)
-    ]  # fmt: skip
+    ]
     said = [json.loads(output_of(process, 120 + 5 * COMPILES)) for process in processes]
     pids = {pid for one in said for pid in one["pids"]}
     deadline = time.monotonic() + 5

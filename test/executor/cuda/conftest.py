@@ -19,6 +19,13 @@ from profuse.executor.cuda.nvidia.driver import using  # noqa: E402
 from profuse.executor.functions import device_arguments as foreign  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def general_fuser_alone():
+    """Tests of the fuser of device groups switch it on; the others tell of the general fuser."""
+    with pf.knobs.override(device_fusion="off"):
+        yield
+
+
 @pytest.fixture
 def device():
     """An emulated driver, with one device."""

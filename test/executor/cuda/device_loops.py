@@ -9,7 +9,7 @@ import fakelib as xp
 import numpy as np
 import profuse as pf
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "loops"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "functions" / "loops"))
 import shared_programs
 
 SIZES = (6, 7, 8, 9)  # after which kernels serve all sizes
@@ -56,9 +56,7 @@ def native(function, *several, ulps=0):
     launches = counters["kernel_launches"]
     check(jitted, function, several[-1], ulps=ulps)
     counters = jitted.state().counters
-    assert [
-        counters[n] for n in ("evaluated_ops", "voided_launches", "device_fallbacks")
-    ] == before, jitted.explain()
+    assert [counters[n] for n in ("evaluated_ops", "voided_launches", "device_fallbacks")] == before, jitted.explain()
     assert counters["kernel_launches"] > launches, jitted.explain()
     return jitted
 

@@ -29,14 +29,21 @@ class Api:
         self.context = 11  # somebody else's
         self.fails = {}
         self.gives = {
-            "cuDeviceGetCount": (2,), "cuDeviceGet": (0,), "cuDevicePrimaryCtxRetain": (77,),
-            "cuDeviceGetDefaultMemPool": ("pool",), "cuMemAllocAsync": (4096,),
-            "cuModuleLoadData": ("module",), "cuModuleGetFunction": ("function",),
-            "cuEventCreate": ("event",), "cuGraphCreate": ("graph",),
-            "cuGraphAddKernelNode": ("node",), "cuGraphInstantiate": ("executable",),
-            "cuDeviceGetAttribute": (9,), "cuPointerGetAttribute": (1,),
+            "cuDeviceGetCount": (2,),
+            "cuDeviceGet": (0,),
+            "cuDevicePrimaryCtxRetain": (77,),
+            "cuDeviceGetDefaultMemPool": ("pool",),
+            "cuMemAllocAsync": (4096,),
+            "cuModuleLoadData": ("module",),
+            "cuModuleGetFunction": ("function",),
+            "cuEventCreate": ("event",),
+            "cuGraphCreate": ("graph",),
+            "cuGraphAddKernelNode": ("node",),
+            "cuGraphInstantiate": ("executable",),
+            "cuDeviceGetAttribute": (9,),
+            "cuPointerGetAttribute": (1,),
             "cuFuncGetAttribute": (0,),
-        }  # fmt: skip
+        }
 
     cuuint64_t = int
 

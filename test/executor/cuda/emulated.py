@@ -19,17 +19,21 @@ import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
 from profuse.executor.cuda.launching.argument_block import ArgumentBlock, bits_float
-from profuse.executor.cuda.launching.products import Gemm
-from profuse.executor.cuda.nvidia.driver_api import Direct, DriverError, Node
+from profuse.executor.cuda.nvidia.driver_api import Direct, DriverError, LaunchNode
+from profuse.executor.cuda.nvidia.gemm import Gemm
 from simt import parse, programs, run_kernel, types
 from simt.memory import Buffer, MemRef
 
 ALIGNMENT = 256
 CONTEXT = 0xC0DE
 _LAUNCH = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_size_t, *[ctypes.c_uint] * 7, ctypes.c_size_t,
-    ctypes.POINTER(ctypes.c_size_t), ctypes.c_void_p,
-)  # fmt: skip
+    ctypes.c_int,
+    ctypes.c_size_t,
+    *[ctypes.c_uint] * 7,
+    ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.c_void_p,
+)
 _CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_size_t))
 
 
@@ -148,9 +152,7 @@ class EmulatedDriver:
         start = self._starts[place] if place >= 0 else 0
         buffer, device = self._buffers.get(start, (None, 0))
         if buffer is None or pointer - start > buffer.slot_bytes:
-            raise DriverError(
-                f"{pointer:#x} is no address", "CUDA_ERROR_ILLEGAL_ADDRESS", sticky=True
-            )
+            raise DriverError(f"{pointer:#x} is no address", "CUDA_ERROR_ILLEGAL_ADDRESS", sticky=True)
         return buffer, pointer - start, device
 
     @_alone
@@ -189,7 +191,7 @@ class EmulatedDriver:
         return Function(module[1][name], module[0])
 
     @_alone
-    def launch(self, device: int, node: Node, stream: int) -> None:
+    def launch(self, device: int, node: LaunchNode, stream: int) -> None:
         self._count("launch")
         self.run_node(node, stream)
 
@@ -224,13 +226,13 @@ class EmulatedDriver:
         grid, block = tuple(shape[:3]), tuple(shape[3:])
         self.calls["launched directly"] += 1
         try:
-            self.launch(0, Node(function, grid, block, shared, ArgumentBlock(values), []), stream)
+            self.launch(0, LaunchNode(function, grid, block, shared, ArgumentBlock(values), []), stream)
         except Exception as error:  # C code gets a status; whoever asks again gets the reason
             self.failures.append(error)
             return 719
         return 0
 
-    def run_node(self, node: Node, stream: int) -> None:
+    def run_node(self, node: LaunchNode, stream: int) -> None:
         program = node.function.program
         given = zip(node.arguments.values, program.argument_types, strict=False)
         args = [self._argument(value, type_) for value, type_ in given]
@@ -273,9 +275,7 @@ class EmulatedDriver:
             p = product
             a = self._matrix(p.a, p.lda, p.stride_a * k, (p.m, p.k), p.trans_a, dtype)
             b = self._matrix(p.b, p.ldb, p.stride_b * k, (p.k, p.n), p.trans_b, dtype)
-            places, view, buffer = self._places(
-                p.c, p.ldc, p.stride_c * k, (p.m, p.n), False, output
-            )
+            places, view, buffer = self._places(p.c, p.ldc, p.stride_c * k, (p.m, p.n), False, output)
             found = a.astype(wide) @ b.astype(wide)
             if p.bias:
                 bias = self._matrix(p.bias, p.m, 0, (p.m, 1), False, output)
@@ -288,9 +288,8 @@ class EmulatedDriver:
         self.log.append(("product", stream))
 
     def _matrix(
-        self, pointer: int, step: int, skip: int, dims: tuple[int, int], swapped: bool,
-        dtype: np.dtype,
-    ) -> np.ndarray:  # fmt: skip
+        self, pointer: int, step: int, skip: int, dims: tuple[int, int], swapped: bool, dtype: np.dtype
+    ) -> np.ndarray:
         if 0 in dims:
             return np.empty(dims, dtype)  # wherever the pointer points
         places, view, buffer = self._places(pointer, step, skip, dims, swapped, dtype)
@@ -298,9 +297,8 @@ class EmulatedDriver:
         return view[places]
 
     def _places(
-        self, pointer: int, step: int, skip: int, dims: tuple[int, int], swapped: bool,
-        dtype: np.dtype,
-    ) -> tuple[np.ndarray, np.ndarray, Buffer]:  # fmt: skip
+        self, pointer: int, step: int, skip: int, dims: tuple[int, int], swapped: bool, dtype: np.dtype
+    ) -> tuple[np.ndarray, np.ndarray, Buffer]:
         """Where the elements of a matrix are that is stored column by column."""
         rows, columns = dims
         assert step >= max(columns if swapped else rows, 1), "columns overlap"
@@ -313,24 +311,24 @@ class EmulatedDriver:
         return places, buffer.raw.view(dtype), buffer
 
     @_alone
-    def graph(self, device: int, nodes: Sequence[Node]) -> list[Node]:
+    def graph(self, device: int, nodes: Sequence[LaunchNode]) -> list[LaunchNode]:
         self._count("graph")
         return [self._copied(node) for node in nodes]
 
     @_alone
-    def update(self, graph: list[Node], index: int, node: Node) -> None:
+    def update(self, graph: list[LaunchNode], index: int, node: LaunchNode) -> None:
         self._count("update")
         graph[index] = self._copied(node)
 
     @_alone
-    def replay(self, device: int, graph: list[Node], stream: int) -> None:
+    def replay(self, device: int, graph: list[LaunchNode], stream: int) -> None:
         self._count("replay")
         for node in graph:
             self.run_node(node, stream)
 
-    def drop(self, graph: list[Node]) -> None:
+    def drop(self, graph: list[LaunchNode]) -> None:
         self._count("drop")
 
     @staticmethod
-    def _copied(node: Node) -> Node:
+    def _copied(node: LaunchNode) -> LaunchNode:
         return replace(node, arguments=ArgumentBlock(node.arguments.values), free=[])

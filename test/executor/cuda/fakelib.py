@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 import numpy as np
-from profuse.executor.cuda.exchange.dlpack import read, row_major, take
 from profuse.executor.cuda.nvidia.driver import driver
+from profuse.executor.exchange.dlpack import read, row_major, take
 
 STREAM = 7
 """The stream that arrays are made on."""
@@ -17,18 +17,27 @@ class Array:
     """A device array; ``stream``: where its content is made, None = it does not say."""
 
     def __init__(
-        self, pointer: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...],
-        owner: Any, stream: int | None = STREAM,
-    ) -> None:  # fmt: skip
+        self,
+        pointer: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: tuple[int, ...],
+        owner: Any,
+        stream: int | None = STREAM,
+    ) -> None:
         self.pointer, self.shape, self.dtype, self.strides = pointer, shape, dtype, strides
         self.owner, self.stream = owner, stream
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {
-            "shape": self.shape, "typestr": self.dtype.str, "data": (self.pointer, False),
-            "strides": self.strides, "version": 3, "stream": self.stream,
-        }  # fmt: skip
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, False),
+            "strides": self.strides,
+            "version": 3,
+            "stream": self.stream,
+        }
 
     def __array_namespace__(self) -> Any:
         return sys.modules[__name__]
@@ -36,18 +45,20 @@ class Array:
     @property
     def T(self) -> Array:
         """The transpose, a view."""
-        return Array(
-            self.pointer, self.shape[::-1], self.dtype, self.strides[::-1], self.owner, self.stream
-        )
+        return Array(self.pointer, self.shape[::-1], self.dtype, self.strides[::-1], self.owner, self.stream)
 
     def __getitem__(self, rows: slice) -> Array:
         """Some rows, a view."""
         start, stop, step = rows.indices(self.shape[0])
         count = max(0, -(-(stop - start) // step))
         return Array(
-            self.pointer + start * self.strides[0], (count, *self.shape[1:]), self.dtype,
-            (self.strides[0] * step, *self.strides[1:]), self.owner, self.stream,
-        )  # fmt: skip
+            self.pointer + start * self.strides[0],
+            (count, *self.shape[1:]),
+            self.dtype,
+            (self.strides[0] * step, *self.strides[1:]),
+            self.owner,
+            self.stream,
+        )
 
     def get(self) -> np.ndarray:
         """A copy on the host."""

@@ -42,9 +42,7 @@ def _empty(shape: Any, dtype: np.dtype, index: int = 0) -> Array:
 class Tensor:
     """A torch tensor."""
 
-    def __init__(
-        self, held: Any, *, cuda: bool = True, requires_grad: bool = False, index: int = 0
-    ) -> None:
+    def __init__(self, held: Any, *, cuda: bool = True, requires_grad: bool = False, index: int = 0) -> None:
         self.held, self.is_cuda, self.requires_grad = held, cuda, requires_grad
         self.device = SimpleNamespace(index=index if cuda else None, type="cuda" if cuda else "cpu")
 
@@ -130,14 +128,9 @@ def _torch_empty(shape: Any, dtype: _TorchDtype, device: str) -> Tensor:
 
 
 def _empty_strided(shape: Any, strides: Any, dtype: _TorchDtype, device: str) -> Tensor:
-    dense = _torch_empty(
-        (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)),), dtype, device
-    )
+    dense = _torch_empty((1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)),), dtype, device)
     step = dense.held.dtype.itemsize
-    held = Array(
-        dense.held.pointer, tuple(shape), dense.held.dtype, tuple(s * step for s in strides),
-        dense.held.owner,
-    )  # fmt: skip
+    held = Array(dense.held.pointer, tuple(shape), dense.held.dtype, tuple(s * step for s in strides), dense.held.owner)
     return Tensor(held, index=dense.device.index)
 
 
@@ -152,17 +145,7 @@ torch = SimpleNamespace(
     cuda=SimpleNamespace(current_stream=lambda index: SimpleNamespace(cuda_stream=STREAM)),
     **{
         name: _TorchDtype(name)
-        for name in (
-            "float32",
-            "float64",
-            "float16",
-            "bfloat16",
-            "int64",
-            "int32",
-            "int16",
-            "uint8",
-            "bool",
-        )
+        for name in ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "uint8", "bool")
     },
 )
 Tensor.__dlpack_c_exchange_api__ = exchange_api.capsule(Tensor.described, lambda: STREAM)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from driver_api import Status
 from profuse.executor.cuda.launching.argument_block import ArgumentBlock
-from profuse.executor.cuda.launching.products import Gemm
 from profuse.executor.cuda.nvidia import bindings, cublas
-from profuse.executor.cuda.nvidia.driver_api import DriverError, Node
+from profuse.executor.cuda.nvidia.driver_api import DriverError, LaunchNode
+from profuse.executor.cuda.nvidia.gemm import Gemm
 
 
 def node(**changes):
     block = ArgumentBlock([1, 2])
     fields = {"function": "f", "grid": (4, 1, 1), "block": (32, 2, 1), "shared": 0}
-    return Node(**fields | changes, arguments=block, free=[])
+    return LaunchNode(**fields | changes, arguments=block, free=[])
 
 
 def test_devices(driver, api):
@@ -41,9 +41,7 @@ def test_much_shared_memory_is_asked_for(driver, api):
     assert not any(name.startswith("cuFunc") for name in api.names())
     driver.launch(0, node(shared=100_000), 7)
     *_, (name, args, _), (last, _, _) = api.calls
-    assert (name, args[0], args[2], last) == (
-        "cuFuncSetAttribute", "f", 100_000, "cuLaunchKernel",
-    )  # fmt: skip
+    assert (name, args[0], args[2], last) == ("cuFuncSetAttribute", "f", 100_000, "cuLaunchKernel")
 
 
 def test_allowed_shared_memory_never_shrinks(driver, api):
@@ -54,8 +52,11 @@ def test_allowed_shared_memory_never_shrinks(driver, api):
     assert "cuFuncSetAttribute" not in api.names()
     driver.graph(0, [node(shared=100_001)])
     assert api.names()[-4:] == [
-        "cuFuncGetAttribute", "cuFuncSetAttribute", "cuGraphAddKernelNode", "cuGraphInstantiate",
-    ]  # fmt: skip
+        "cuFuncGetAttribute",
+        "cuFuncSetAttribute",
+        "cuGraphAddKernelNode",
+        "cuGraphInstantiate",
+    ]
 
 
 def test_code_ends_in_a_zero(driver, api):
@@ -87,9 +88,11 @@ def test_order_between_streams(driver, api):
     driver.wait(0, 7, 8)
     found = [(name, args) for name, args, _ in api.calls if "Event" in name]
     assert found == [
-        ("cuEventCreate", (2,)), ("cuEventRecord", ("event", 8)),
-        ("cuStreamWaitEvent", (7, "event", 0)), ("cuEventDestroy", ("event",)),
-    ]  # fmt: skip
+        ("cuEventCreate", (2,)),
+        ("cuEventRecord", ("event", 8)),
+        ("cuStreamWaitEvent", (7, "event", 0)),
+        ("cuEventDestroy", ("event",)),
+    ]
     event = driver.mark(0, 7)
     api.fails["cuEventQuery"] = Status.CUDA_ERROR_NOT_READY
     assert not driver.reached(event)
@@ -173,12 +176,8 @@ def library(monkeypatch):
 
 
 def product(**changes):
-    fields = dict(
-        zip(("m", "n", "k", "a", "lda", "b", "ldb", "c", "ldc"), range(2, 11), strict=True)
-    )
-    return Gemm(
-        **{"dtype": "f32", "output": "f32", "trans_a": True, "trans_b": False} | fields | changes
-    )
+    fields = dict(zip(("m", "n", "k", "a", "lda", "b", "ldb", "c", "ldc"), range(2, 11), strict=True))
+    return Gemm(**{"dtype": "f32", "output": "f32", "trans_a": True, "trans_b": False} | fields | changes)
 
 
 def test_products(driver, library, api):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from driver_api import Status
 from internals import few_product_plans
-from profuse.executor.cuda.launching.products import Gemm
 from profuse.executor.cuda.nvidia import cublaslt as lt
 from profuse.executor.cuda.nvidia.cublas import load
 from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
+from profuse.executor.cuda.nvidia.gemm import Gemm
 
 
 class Library:
@@ -70,9 +70,21 @@ def library(monkeypatch):
 
 def product(**changes):
     fields = {
-        "dtype": "f32", "output": "f32", "trans_a": False, "trans_b": True, "m": 8, "n": 6, "k": 4,
-        "a": 0x1000, "lda": 9, "b": 0x2000, "ldb": 7, "c": 0x4000, "ldc": 8, "bias": 0x8000,
-    }  # fmt: skip
+        "dtype": "f32",
+        "output": "f32",
+        "trans_a": False,
+        "trans_b": True,
+        "m": 8,
+        "n": 6,
+        "k": 4,
+        "a": 0x1000,
+        "lda": 9,
+        "b": 0x2000,
+        "ldb": 7,
+        "c": 0x4000,
+        "ldc": 8,
+        "bias": 0x8000,
+    }
     return Gemm(**fields | changes)
 
 
@@ -111,9 +123,11 @@ def test_descriptors(library, dtype, output, computed, scaled, types):
     assert layouts == [(types[0], 8, 4, 9), (types[1], 6, 4, 7), (types[2], 8, 6, 8)]
     values = {a: v for (d, a), v in library.values.items() if d == found.operation.value}
     assert values == {
-        lt.MATMUL_DESC_TRANSA: 0, lt.MATMUL_DESC_TRANSB: 1,
-        lt.MATMUL_DESC_EPILOGUE: lt.EPILOGUE_BIAS, lt.MATMUL_DESC_BIAS_POINTER: 0x8000,
-    }  # fmt: skip
+        lt.MATMUL_DESC_TRANSA: 0,
+        lt.MATMUL_DESC_TRANSB: 1,
+        lt.MATMUL_DESC_EPILOGUE: lt.EPILOGUE_BIAS,
+        lt.MATMUL_DESC_BIAS_POINTER: 0x8000,
+    }
     assert len(library.names("Destroy")) == 5
 
 
@@ -149,8 +163,9 @@ def test_workspace_is_the_streams(driver, library, api):
     library.workspace = 1 << 20
     driver.product(0, product(), 7)
     assert [(name, args) for name, args, _ in api.calls if name.endswith("Async")] == [
-        ("cuMemAllocAsync", (1 << 20, 7)), ("cuMemFreeAsync", (4096, 7)),
-    ]  # fmt: skip
+        ("cuMemAllocAsync", (1 << 20, 7)),
+        ("cuMemFreeAsync", (4096, 7)),
+    ]
     assert library.given("cublasLtMatmul")[13:] == (4096, 1 << 20, 7)
     library.statuses["cublasLtMatmul"] = 13
     with pytest.raises(DriverError):
@@ -283,9 +298,7 @@ def header(installed):
 
 
 def test_values_are_those_of_the_header(header):
-    names = [
-        name for name in vars(lt) if re.fullmatch(r"(MATRIX|MATMUL|REDUCTION|EPILOGUE)_\w+", name)
-    ]
+    names = [name for name in vars(lt) if re.fullmatch(r"(MATRIX|MATMUL|REDUCTION|EPILOGUE)_\w+", name)]
     assert len(names) == 14
     for name in names:
         (value,) = re.findall(rf"^  CUBLASLT_{name} = (\w+),", header, re.MULTILINE)
@@ -294,12 +307,19 @@ def test_values_are_those_of_the_header(header):
 
 def test_signatures_are_those_of_the_header(header):
     kinds = {
-        "size_t": ctypes.c_size_t, "int": ctypes.c_int, "uint64_t": ctypes.c_uint64,
-        "int64_t": ctypes.c_int64, "cudaDataType": ctypes.c_int, "cudaDataType_t": ctypes.c_int,
-        "cublasComputeType_t": ctypes.c_int, "cublasLtHandle_t": ctypes.c_void_p,
-        "cublasLtMatmulDesc_t": ctypes.c_void_p, "cublasLtMatrixLayout_t": ctypes.c_void_p,
-        "cublasLtMatmulPreference_t": ctypes.c_void_p, "cudaStream_t": ctypes.c_void_p,
-    }  # fmt: skip
+        "size_t": ctypes.c_size_t,
+        "int": ctypes.c_int,
+        "uint64_t": ctypes.c_uint64,
+        "int64_t": ctypes.c_int64,
+        "cudaDataType": ctypes.c_int,
+        "cudaDataType_t": ctypes.c_int,
+        "cublasComputeType_t": ctypes.c_int,
+        "cublasLtHandle_t": ctypes.c_void_p,
+        "cublasLtMatmulDesc_t": ctypes.c_void_p,
+        "cublasLtMatrixLayout_t": ctypes.c_void_p,
+        "cublasLtMatmulPreference_t": ctypes.c_void_p,
+        "cudaStream_t": ctypes.c_void_p,
+    }
 
     def kind(parameter):
         type_, _ = parameter.replace("const ", "").strip().rsplit(" ", 1)
@@ -308,9 +328,7 @@ def test_signatures_are_those_of_the_header(header):
         return ctypes.c_int if type_.endswith(("Attribute_t", "Attributes_t")) else kinds[type_]
 
     for name, types in lt.SIGNATURES.items():
-        (listed,) = re.findall(
-            rf"^cublasStatus_t CUBLASWINAPI {name}\(([^;]*)\);", header, re.MULTILINE
-        )
+        (listed,) = re.findall(rf"^cublasStatus_t CUBLASWINAPI {name}\(([^;]*)\);", header, re.MULTILINE)
         plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", listed)
         assert tuple(kind(" ".join(p.split())) for p in plain.split(",")) == types, name
     (members,) = re.findall(r"typedef struct \{([^}]*)\} cublasLtMatmulHeuristicResult_t;", header)
@@ -321,12 +339,18 @@ def test_signatures_are_those_of_the_header(header):
 
 READ = {
     "MatmulDesc": {
-        0: ctypes.c_int32, 1: ctypes.c_int32, lt.MATMUL_DESC_TRANSA: ctypes.c_int32,
-        lt.MATMUL_DESC_TRANSB: ctypes.c_int32, lt.MATMUL_DESC_EPILOGUE: ctypes.c_uint32,
+        0: ctypes.c_int32,
+        1: ctypes.c_int32,
+        lt.MATMUL_DESC_TRANSA: ctypes.c_int32,
+        lt.MATMUL_DESC_TRANSB: ctypes.c_int32,
+        lt.MATMUL_DESC_EPILOGUE: ctypes.c_uint32,
         lt.MATMUL_DESC_BIAS_POINTER: ctypes.c_void_p,
     },
     "MatrixLayout": {
-        0: ctypes.c_uint32, 2: ctypes.c_uint64, 3: ctypes.c_uint64, 4: ctypes.c_int64,
+        0: ctypes.c_uint32,
+        2: ctypes.c_uint64,
+        3: ctypes.c_uint64,
+        4: ctypes.c_int64,
         lt.MATRIX_LAYOUT_BATCH_COUNT: ctypes.c_int32,
         lt.MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: ctypes.c_int64,
     },
@@ -336,7 +360,7 @@ READ = {
         lt.MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: ctypes.c_uint32,
         lt.MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: ctypes.c_uint32,
     },
-}  # fmt: skip
+}
 
 
 def test_the_library_takes_the_descriptors(installed):
@@ -347,9 +371,8 @@ def test_the_library_takes_the_descriptors(installed):
         for attribute, type_ in READ[kind].items():
             value, written = type_(), ctypes.c_size_t()
             status = getattr(installed, f"cublasLt{kind}GetAttribute")(
-                descriptor, attribute, ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value)),
-                ctypes.byref(written),
-            )  # fmt: skip
+                descriptor, attribute, ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value)), ctypes.byref(written)
+            )
             assert (status, written.value) == (0, ctypes.sizeof(value))
             found.append(value.value)
         return found
@@ -359,8 +382,10 @@ def test_the_library_takes_the_descriptors(installed):
         found = lt.CublasLt().describe(made, whole)
         assert read("MatmulDesc", found.operation) == [68, 0, 0, 1, lt.EPILOGUE_BIAS, 0x8000]
         assert [read("MatrixLayout", x) for x in (found.a, found.b, found.c)] == [
-            [14, 8, 4, 9, 5, 48], [14, 6, 4, 7, 5, 28], [0, 8, 6, 8, 5, 48],
-        ]  # fmt: skip
+            [14, 8, 4, 9, 5, 48],
+            [14, 6, 4, 7, 5, 28],
+            [0, 8, 6, 8, 5, 48],
+        ]
         assert read("MatmulPreference", found.preference) == [32 << 20, 2, 32, 64]
 
 

@@ -8,8 +8,9 @@ import profuse as pf
 import pytest
 from emulated import Fault
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.launching.products import Gemm, spread_bias
+from profuse.executor.cuda.launching.library_products import spread_bias
 from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
+from profuse.executor.cuda.nvidia.gemm import Gemm
 from support import counts, host, warmed
 
 
@@ -79,16 +80,7 @@ def test_values(device, name, strategy, refused):
         (linear, bfloat16, bfloat16, 1),  # of the bias, to f32
         (linear, np.float16, np.float16, 1),  # of the sum: NumPy rounds the product first
     ],
-    ids=[
-        "f32",
-        "f64",
-        "bf16 with f32",
-        "f16 with f32",
-        "bf16 rounded",
-        "f16 rounded",
-        "bf16",
-        "f16",
-    ],
+    ids=["f32", "f64", "bf16 with f32", "f16 with f32", "bf16 rounded", "f16 rounded", "bf16", "f16"],
 )
 def test_dtypes(device, fn, dtype, bias, launches, refused):
     if refused:

@@ -12,13 +12,13 @@ from cached_graphs import caching_in
 from graphs import Graph, tensor
 from internals import executor_of
 from profuse.dialect.errors import LoweringError
+from profuse.executor.compile.cache.cache_key import key_of
 from profuse.executor.compile.cache.codec import from_sections, to_sections
-from profuse.executor.compile.cache.key import key_of
 from profuse.executor.compile.compiler import compile_graph
-from profuse.executor.cuda.target import device_target
+from profuse.executor.cuda.device_target import device_target
 from profuse.lowering.gpu.artifact import GpuArtifact
+from profuse.lowering.gpu.gpu_stages import compile_image
 from profuse.lowering.gpu.ptxas import find_ptxas
-from profuse.lowering.gpu.stages import compile_image
 from profuse.lowering.placement import compile_for
 from profuse.lowering.target import host_target
 from support import counts, host
@@ -117,7 +117,7 @@ def test_without_an_assembler_kernels_stay_ptx(device, monkeypatch):
     def missing():
         raise LoweringError("there is no ptxas")
 
-    monkeypatch.setattr("profuse.executor.cuda.target.find_ptxas", missing)
+    monkeypatch.setattr("profuse.executor.cuda.device_target.find_ptxas", missing)
     device.image = "cubin"
     target = device_target("cuda:0")
     assert target.gpu_image == "ptx"

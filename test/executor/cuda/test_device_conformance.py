@@ -12,6 +12,7 @@ from test_compiled import is_complex, selected
 MOST = 24  # calls per op; kernels themselves have tests of their own
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", ["exp", "clip", "transpose", "slice", "sum", "matmul", "take"])
 def test_kernels_conform(device, name, dynamic):

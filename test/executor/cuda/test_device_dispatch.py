@@ -20,12 +20,12 @@ from profuse.dialect.ir.gradient_mode import gradients
 from profuse.dialect.ir.types import type_of
 from profuse.executor.cuda.exchange import libraries
 from profuse.executor.cuda.exchange.arrays import as_leaf
-from profuse.executor.cuda.launching import launches
+from profuse.executor.cuda.launching import device_plans
 from profuse.executor.cuda.nvidia.driver_api import DriverError, NoEpilogueError
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.conditions.guards import guard_tests
-from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import Leaf
+from profuse.executor.dispatch.loaded_dispatcher import make_entry
 from profuse.executor.settings.knobs import knobs
 from support import counts, host, modulus
 from test_device_calls import CASES
@@ -38,6 +38,7 @@ from torch_calls import get, tensor, warmed
 pytestmark = pytest.mark.usefixtures("torch")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_counts_are_those_of_python(device, name, strategy):
@@ -137,6 +138,7 @@ def test_kernels_are_chosen_by_alignment(device):
     assert not device.failures
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", ["static", "dynamic"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_started_by_python(device, name, strategy):
@@ -210,7 +212,7 @@ def test_kernels_hand_each_other_memory_that_is_let_go(device):
 
 
 def test_many_launches_stay_a_graph(device, monkeypatch):
-    monkeypatch.setattr(launches, "MOST_LAUNCHES", 1)
+    monkeypatch.setattr(device_plans, "MOST_LAUNCHES", 1)
     x = tensor(host(LONG))
     f = pf.jit(normalised)
     for _ in range(4):
@@ -220,12 +222,7 @@ def test_many_launches_stay_a_graph(device, monkeypatch):
     assert counts(f, "graph_replays") == [2]
 
 
-@pytest.mark.parametrize(
-    ("fn", "shapes", "reason"),
-    [
-        (lambda a: modulus(a * 2) + 1, [(3, 9)], "runs in Python"),
-    ],
-)
+@pytest.mark.parametrize(("fn", "shapes", "reason"), [(lambda a: modulus(a * 2) + 1, [(3, 9)], "runs in Python")])
 def test_what_python_does_says_why(device, fn, shapes, reason):
     args = [host(*shape) for shape in shapes]
     f = pf.jit(fn)
@@ -290,9 +287,7 @@ def test_a_launch_that_fails_is_pythons(device):
     x = host(4, 8)
     f = warmed(lambda x: x * 2 + 1, tensor(x))
     device.faults["launch"] = Fault(
-        DriverError("cuLaunchKernel fails", "CUDA_ERROR_INVALID_VALUE"),
-        device.calls["launch"] + 1,
-        2,
+        DriverError("cuLaunchKernel fails", "CUDA_ERROR_INVALID_VALUE"), device.calls["launch"] + 1, 2
     )
     np.testing.assert_allclose(get(f(tensor(x))), x * 2 + 1, rtol=1e-6)
     assert len(device.failures) == 1

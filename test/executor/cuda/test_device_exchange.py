@@ -8,7 +8,7 @@ import profuse as pf
 import pytest
 import stand_ins
 from profuse.executor.cuda.exchange import dlpack_exchange as exchange
-from profuse.executor.memory.placement import Refused
+from profuse.executor.memory.offsets import Refused
 from support import counts, host
 from torch_calls import get, tensor
 
@@ -36,18 +36,12 @@ def reversed_strides(t):
             lambda: exchange_api.capsule(stand_ins.Tensor.described, lambda: 5, version=2),
             "__dlpack_c_exchange_api__ of torch is of version 2, not 1",
         ),
-        (
-            lambda: exchange_api.capsule(shifted, lambda: 5),
-            "torch describes an array in C otherwise than in Python",
-        ),
+        (lambda: exchange_api.capsule(shifted, lambda: 5), "torch describes an array in C otherwise than in Python"),
         (
             lambda: exchange_api.capsule(reversed_strides, lambda: 5),
             "torch describes an array in C otherwise than in Python",
         ),
-        (
-            lambda: exchange_api.capsule(lambda t: 1 / 0, lambda: 5),
-            "an array of torch is not described as expected",
-        ),
+        (lambda: exchange_api.capsule(lambda t: 1 / 0, lambda: 5), "an array of torch is not described as expected"),
     ],
 )
 def test_a_library_that_is_not_as_expected_is_read_by_python(torch, monkeypatch, make, reason):

@@ -129,9 +129,8 @@ def test_a_lost_device_takes_its_arrays_along_but_not_the_process(device):
     g = warmed(scaled, x, device="cuda")
     given = xp.array(x)
     illegal = DriverError(
-        "cuLaunchKernel fails with CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_ADDRESS",
-        sticky=True,
-    )  # fmt: skip
+        "cuLaunchKernel fails with CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_ILLEGAL_ADDRESS", sticky=True
+    )
     device.faults["launch"] = Fault(illegal)
     with pytest.raises(pf.DeviceError, match="ILLEGAL_ADDRESS") as caught:
         f(given)
@@ -149,12 +148,12 @@ def test_a_lost_device_takes_its_arrays_along_but_not_the_process(device):
 
 def test_a_compiler_that_fails_leaves_tier_0(device, monkeypatch):
     from profuse.dialect.errors import LoweringError
-    from profuse.lowering.gpu import stages
+    from profuse.lowering.gpu import gpu_stages
 
     def refuse(*args, **options):
         raise LoweringError("there is no ptxas", hint="install profuse[cuda]")
 
-    monkeypatch.setattr(stages, "compile_gpu", refuse)
+    monkeypatch.setattr(gpu_stages, "compile_gpu", refuse)
     x = host(4, 8)
     f = pf.jit(scaled)
     for _ in range(3):

@@ -75,10 +75,11 @@ class Joint:
         rng = np.random.default_rng([n, m])  # the same in any order of tests
         shapes = {"matrix": (n, m), "row": (m,), "square": (m, m)}
         return [
-            rng.integers(0, m, n) if word == "labels" else
-            (rng.standard_normal(shapes[word]) / (m**0.5 if word == "square" else 1)).astype(dtype)
+            rng.integers(0, m, n)
+            if word == "labels"
+            else (rng.standard_normal(shapes[word]) / (m**0.5 if word == "square" else 1)).astype(dtype)
             for word in self.shapes.split()
-        ]  # fmt: skip
+        ]
 
     def both(self, **options):
         return pf.value_and_grad(self.fn, wrt=tuple(range(self.wrt)), **options)
@@ -137,6 +138,7 @@ def optimised(loss, args, strategy, calls=3, **options):
     return f, leaves(out)
 
 
+@pytest.mark.sampled(2)
 @strategies
 @losses
 def test_forward_and_backward_run_as_kernels_alone(device, name, strategy):
@@ -163,6 +165,7 @@ def test_forward_and_backward_run_as_kernels_alone(device, name, strategy):
 SIZES = [(5, 1024), (33, 63), (2, 20_000), (1, 5000), (300, 5), (2048, 8), (1, 1), (0, 8)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name, sizes, strategy", spread(pairs(list(LOSSES), SIZES, STRATEGIES)))
 def test_sizes(device, name, sizes, strategy):
     rows, columns = sizes
@@ -176,6 +179,7 @@ def test_sizes(device, name, sizes, strategy):
     check(found, args, loss, "f4")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name, dtype, strategy", pairs(list(LOSSES), ["f2", "f8"], STRATEGIES))
 def test_other_floats(device, name, dtype, strategy):
     loss = LOSSES[name]
@@ -184,6 +188,7 @@ def test_other_floats(device, name, dtype, strategy):
     check(found, args, loss, dtype)
 
 
+@pytest.mark.sampled(2)
 @losses
 def test_one_plan_serves_all_sizes(device, name):
     loss = LOSSES[name]
@@ -244,6 +249,7 @@ def test_additions_at_indices(device, count):
 CHIPS = [("sm_80", "f4"), ("sm_90", "f2"), ("sm_90", "f4")]
 
 
+@pytest.mark.sampled(3)
 @needs_ptxas
 @pytest.mark.parametrize("name, made_for, strategy", pairs(list(LOSSES), CHIPS, STRATEGIES))
 def test_ptxas_assembles_them_without_spills(device, name, made_for, strategy):

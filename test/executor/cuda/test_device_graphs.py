@@ -9,8 +9,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.cuda.launching.argument_block import ArgumentBlock
-from profuse.executor.cuda.launching.graphs import launch_all
-from profuse.executor.cuda.nvidia.driver_api import Node
+from profuse.executor.cuda.launching.cuda_graphs import launch_all
+from profuse.executor.cuda.nvidia.driver_api import LaunchNode
 from profuse.executor.settings.events import Counters
 from support import counts, host, modulus, warmed
 
@@ -105,7 +105,7 @@ def test_graphs_hold_on_to_their_kernels(device):
         pass
 
     function = Function()
-    nodes = [Node(function, (1, 1, 1), (32, 1, 1), 0, ArgumentBlock([]), []) for _ in range(2)]
+    nodes = [LaunchNode(function, (1, 1, 1), (32, 1, 1), 0, ArgumentBlock([]), []) for _ in range(2)]
     device.run_node = lambda node, stream: None
     launch_all(0, nodes, 7, Counters())
     known = weakref.ref(function)

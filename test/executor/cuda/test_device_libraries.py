@@ -12,8 +12,8 @@ import stand_ins
 from internals import forget_libraries
 from profuse.executor.cuda.exchange import dlpack_exchange as exchange
 from profuse.executor.cuda.exchange import libraries
-from profuse.executor.cuda.exchange.dlpack import Loan, Tensor, data_type, read, take
 from profuse.executor.cuda.nvidia.driver import using
+from profuse.executor.exchange.dlpack import DLTensor, Loan, data_type, read, take
 from support import counts, host, modulus
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -105,9 +105,7 @@ def test_no_memory_in_torch(device, monkeypatch):
         out = f(stand_ins.Tensor(xp.array(x)))
         np.testing.assert_allclose(stand_ins.download(out.held), x * 2 + 1)
     assert counts(f, "device_fallbacks", "kernel_launches") == [1, 2]
-    assert f.state().reasons == (
-        "not on the device: torch fails: CUDA out of memory. Tried to allocate 2.00 GiB",
-    )
+    assert f.state().reasons == ("not on the device: torch fails: CUDA out of memory. Tried to allocate 2.00 GiB",)
 
 
 def test_tensors_of_torch_without_a_driver_of_ours(monkeypatch):
@@ -201,9 +199,7 @@ def test_arrays_that_speak_only_dlpack(device):
 
         def __dlpack__(self, *, stream=None, **_):
             held = self.held
-            return Loan(
-                0, held.pointer, held.shape, held.dtype, held, lambda other: None
-            ).__dlpack__(stream=stream)
+            return Loan(0, held.pointer, held.shape, held.dtype, held, lambda other: None).__dlpack__(stream=stream)
 
         def __array_namespace__(self):
             return xp
@@ -237,7 +233,7 @@ def test_torch_lends_what_is_expected():
     base = torch.arange(24.0).reshape(2, 3, 4)
     for t in (base, base.mT, base[:, ::2], base[0, 0, 0], base[:0], base.expand(5, 2, 3, 4)):
         for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool):
-            given, tensor = t.to(dtype), Tensor()
+            given, tensor = t.to(dtype), DLTensor()
             assert call(given, ctypes.addressof(tensor)) == 0
             assert (tensor.data or 0) + tensor.byte_offset == given.data_ptr()
             assert tuple(tensor.shape[: tensor.ndim]) == tuple(given.shape)
@@ -246,4 +242,4 @@ def test_torch_lends_what_is_expected():
             numpy = BF16 if name == "bfloat16" else name
             assert bytes(tensor.dtype) == bytes(data_type(np.dtype(numpy)))
     with pytest.raises(RuntimeError):
-        call(base.to("meta"), ctypes.addressof(Tensor()))
+        call(base.to("meta"), ctypes.addressof(DLTensor()))

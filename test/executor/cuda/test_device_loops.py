@@ -15,6 +15,7 @@ ARGUMENTS = shared_programs.ARGUMENTS
 INEXACT = {"softmax": 16, "every_second": 4, "upwards": 4, "branching": 4}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [n for n in ARGUMENTS if n not in ("over_time", "unending")])
 def test_programs_with_independent_rounds(gpu, name):
     function = getattr(shared_programs, name)

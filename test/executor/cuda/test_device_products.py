@@ -5,9 +5,9 @@ import numpy as np
 import profuse as pf
 import pytest
 from ml_dtypes import bfloat16
-from profuse.executor.cuda.launching.products import gemm_of
+from profuse.executor.cuda.launching.library_products import gemm_of
 from profuse.executor.cuda.nvidia.driver_api import DriverError
-from profuse.lowering.gpu.abi import LibraryProduct, Matrix
+from profuse.lowering.gpu.launch_plan import LibraryProduct, Matrix
 from support import counts, host, warmed
 
 PRODUCTS = {
@@ -74,9 +74,7 @@ def test_halves_are_multiplied_as_they_are(device, dtype):
 
 def product(left, right=None, **options):
     whole = Matrix(("input", 0), "0", ("4", "4"), ("4", "1"))
-    return LibraryProduct(
-        "matmul", options.pop("dtype", "f32"), left, right or whole, whole, **options
-    )
+    return LibraryProduct("matmul", options.pop("dtype", "f32"), left, right or whole, whole, **options)
 
 
 def test_layouts_without_a_dense_axis_are_refused():

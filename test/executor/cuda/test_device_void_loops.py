@@ -9,7 +9,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from device_loops import SIZES, check, native, shared_programs
-from profuse.lowering.gpu.loops import steps
+from profuse.lowering.gpu.loops import loop_steps
 
 
 def picked(x, where):
@@ -186,7 +186,7 @@ def long_rounds_of_elements(x):
 @pytest.mark.parametrize("function, kept", [(long_rounds, 1), (long_rounds_of_elements, 0)])
 def test_a_few_long_rounds_of_arrays_stay_in_the_plan(gpu, monkeypatch, function, kept):
     """Rounds of single elements do not: nothing else would run them on the device."""
-    monkeypatch.setattr(steps, "_LONG", 1e3)  # rounds that take long there do so in Python, too
+    monkeypatch.setattr(loop_steps, "_LONG", 1e3)  # rounds that take long there do so in Python, too
     x = np.random.default_rng(1).random(30)
     jitted = pf.jit(function)
     with pf.knobs.override(cache=False, workers=0):

@@ -15,21 +15,16 @@ from dispatched import X, Y, hits, is_native, outcome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import entry_of, taken_for_pure
-from profuse.dialect.importers.numpy.tracing.trace_guards import (
-    Computed,
-    Passed,
-    TraceGuard,
-    evaluate,
-)
+from profuse.dialect.importers.numpy.tracing.trace_guards import Computed, PassedNumber, TraceGuard, evaluate
 from profuse.dialect.ir.size_algebra import OPERATORS
 from profuse.dialect.ir.symbolic import Dimension, Integer, symbol
 from profuse.executor.dispatch import attach
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.conditions.baked import baked_tests
-from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import Leaf
+from profuse.executor.dispatch.loaded_dispatcher import make_entry
 from profuse.executor.memory import output_pool
-from profuse.executor.memory.placement import Refused
+from profuse.executor.memory.offsets import Refused
 from profuse.executor.settings.knobs import knobs
 from test_dispatch_guards import plain_settings
 
@@ -216,15 +211,7 @@ def test_what_a_class_raises_is_raised(error):
     Picky.errors.put(error)
     with pytest.raises(type(error)):
         f(X)
-    assert (
-        Picky.made.qsize() - made,
-        hits(f) - before,
-        f.state().counters["guard_hits"] - counted,
-    ) == (
-        1,
-        1,
-        1,
-    )
+    assert (Picky.made.qsize() - made, hits(f) - before, f.state().counters["guard_hits"] - counted) == (1, 1, 1)
 
 
 MARK = "half full"
@@ -267,12 +254,7 @@ def test_what_python_takes_apart_says_so():
 
 def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():
     for told, fn in (
-        (
-            "scf.while",
-            lambda x: pf.while_loop(
-                lambda s: s[0] < 3, lambda s: (s[0] + 1, np.sort(s[1])), (0, x)
-            ),
-        ),
+        ("scf.while", lambda x: pf.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, np.sort(s[1])), (0, x))),
         ("scf.if", lambda x: pf.cond(x.sum() > 0, lambda: np.tanh(x), lambda: x * 2)),
         ("profuse.asin", lambda x: np.arcsin(np.tanh(x) * 1j)),
     ):
@@ -408,21 +390,20 @@ def combined(operator, a, b):
 _exprs = st.recursive(
     st.one_of(
         st.builds(lambda axis: symbol(Dimension(0, axis)), st.integers(0, 1)),
-        st.just(symbol(Integer(1))), st.integers(-4, 9),
+        st.just(symbol(Integer(1))),
+        st.integers(-4, 9),
     ),
-    lambda inner: st.builds(
-        combined, st.sampled_from(sorted(OPERATORS)), inner, inner
-    ),
+    lambda inner: st.builds(combined, st.sampled_from(sorted(OPERATORS)), inner, inner),
     max_leaves=5,
-)  # fmt: skip
+)
 _guards = st.one_of(
     _exprs,
     st.builds(
-        lambda op, a, b: Computed(op, (a, b)),
-        st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"]), _exprs, _exprs,
+        lambda op, a, b: Computed(op, (a, b)), st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"]), _exprs, _exprs
     ),
-    st.just(Passed(2)), st.just(Passed(3)),
-)  # fmt: skip
+    st.just(PassedNumber(2)),
+    st.just(PassedNumber(3)),
+)
 
 
 # Each example is a compile; under a checking interpreter a few do.

@@ -19,10 +19,10 @@ from profuse.dialect.ir.types import TensorType, type_of
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.counter_table import Settings
-from profuse.executor.dispatch.entry import make_entry
 from profuse.executor.dispatch.leaf_spec import Leaf
+from profuse.executor.dispatch.loaded_dispatcher import make_entry
 from profuse.executor.memory import output_pool, thread_block
-from profuse.executor.memory.placement import Refused
+from profuse.executor.memory.offsets import Refused
 from profuse.executor.plans.guard import quick_check, sure_miss
 from profuse.executor.plans.last_executed import LAST
 
@@ -99,10 +99,7 @@ def entry_for(types: tuple[TensorType, ...], tests_of=guard_tests):
 
 def plain_settings(recent: np.ndarray) -> Settings:
     """``recent``: three numbers that outlive the dispatcher."""
-    return Settings(
-        64, 10_000, recent.ctypes.data, LAST, output_pool.empty, output_pool.workspace,
-        thread_block.take,
-    )  # fmt: skip
+    return Settings(64, 10_000, recent.ctypes.data, LAST, output_pool.empty, output_pool.workspace, thread_block.take)
 
 
 def answers(seed: int) -> Counter:
@@ -206,6 +203,7 @@ def columns(x, y):
     return [(x * y).sum(axis=0) + x]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("fn", [mixed, columns])
 def test_random_calls(fn, seed):

@@ -9,7 +9,11 @@ import profuse as pf
 import pytest
 from dispatched import described, hits, is_native
 from internals import same
+from profuse.dialect.ir.dtypes import F32
+from profuse.dialect.ir.types import TensorType
 from profuse.dialect.ops import host_call
+from profuse.executor.dispatch.host_calls import expect
+from profuse.executor.memory.offsets import Refused
 from profuse.executor.settings.knobs import knobs
 
 
@@ -138,9 +142,7 @@ def test_other_sizes_and_kinds_of_what_is_given_are_left_to_python():
 def test_leaves_that_give_up_are_not_tried_for_ever(monkeypatch):
     """The function runs twice in a call that is given up."""
     met = []
-    monkeypatch.setattr(
-        host_call, "_called", lambda *names: lambda args: met.append(args) or np.unique(*args)
-    )
+    monkeypatch.setattr(host_call, "_called", lambda *names: lambda args: met.append(args) or np.unique(*args))
 
     def fn(x):
         return np.unique(x * 2 + 1) * 2 + 1
@@ -205,3 +207,8 @@ def test_into_and_donated_arguments_stay_in_python():
     for _ in range(6):
         np.testing.assert_allclose(f.into(out, A, B), inverse(A, B))
     assert described(lambda: f(A, B[:2])) == described(lambda: pf.jit(inverse)(A, B[:2]))
+
+
+def test_guards_on_values_that_emitted_code_does_not_hold_are_refused():
+    with pytest.raises(Refused, match="a guard checks what emitted code does not hold"):
+        expect([TensorType(F32, (3,))], [7], {})

@@ -19,7 +19,7 @@ from internals import (
     other_python_functions,
 )
 from profuse.executor.dispatch import attach, layout
-from profuse.executor.dispatch.layout import LAYOUT, Layout, Unknown
+from profuse.executor.dispatch.layout import LAYOUT, StructLayout, Unknown
 
 X = np.ones((4, 4), np.float32)
 
@@ -28,7 +28,7 @@ def test_this_process_is_known():
     assert layout.refusal() is None
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Layout)])
+@pytest.mark.parametrize("name", [f.name for f in fields(StructLayout)])
 @pytest.mark.parametrize("by", [-8, 8, 16])
 def test_wrong_offsets_are_refused(name, by):
     moved = replace(LAYOUT, **{name: getattr(LAYOUT, name) + by})
@@ -56,9 +56,7 @@ def _refused(monkeypatch) -> str:
 
 def test_free_threaded_builds_are_refused(monkeypatch):
     read = sysconfig.get_config_var
-    monkeypatch.setattr(
-        sysconfig, "get_config_var", lambda n: 1 if n == "Py_GIL_DISABLED" else read(n)
-    )
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda n: 1 if n == "Py_GIL_DISABLED" else read(n))
     assert "free-threaded" in _refused(monkeypatch)
 
 

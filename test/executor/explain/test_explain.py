@@ -36,11 +36,9 @@ def test_slow_calls_say_which_work_they_did():
         f(np.ones((n, 3), F32))
     slow = [milliseconds(line) for line in lines_of(f) if line.startswith("Call ")]
     assert slow == [
-        "Call 2 was slow by T ms because it compiled a static specialisation with 1 kernel for f "
-        "(T ms).",
+        "Call 2 was slow by T ms because it compiled a static specialisation with 1 kernel for f (T ms).",
         "Call 4 was slow by T ms because it ran f/fallback_0 op by op to record types (T ms).",
-        "Call 5 was slow by T ms because it compiled a static specialisation with 1 kernel for "
-        "f/fallback_0 (T ms).",
+        "Call 5 was slow by T ms because it compiled a static specialisation with 1 kernel for f/fallback_0 (T ms).",
     ]
 
 
@@ -49,8 +47,7 @@ def test_the_first_call_traces_and_profiles():
     f(np.ones(3))
     (slow,) = [milliseconds(line) for line in lines_of(f) if line.startswith("Call ")]
     assert slow == (
-        "Call 1 was slow by T ms because it traced the function (T ms) and ran f op by op to "
-        "record types (T ms)."
+        "Call 1 was slow by T ms because it traced the function (T ms) and ran f op by op to record types (T ms)."
     )
 
 
@@ -67,15 +64,15 @@ first("f"), first("g")
 
 def test_what_the_first_call_of_a_process_loads_is_told(tmp_path):
     """Once: of a second function it takes next to nothing, unless the machine is very busy."""
-    settings = {
-        "PROFUSE_CACHE": "on",
-        "PROFUSE_CACHE_DIR": str(tmp_path),
-        "PROFUSE_BACKGROUND": "on",
-    }
+    settings = {"PROFUSE_CACHE": "on", "PROFUSE_CACHE_DIR": str(tmp_path), "PROFUSE_BACKGROUND": "on"}
     ran = subprocess.run(
-        [sys.executable, "-c", FIRST_CALLS], env=os.environ | settings, capture_output=True,
-        text=True, check=True, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-c", FIRST_CALLS],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     first, second = ran.stdout.splitlines()
     seconds, told = first.split(maxsplit=1)
     for work in ("looked for stored profiles of f", "loaded what compiles in the background"):
@@ -114,8 +111,7 @@ def test_the_nearest_specialisation_is_chosen_from_the_whole_chain():
         f(np.ones(shape, F32))
     found = lines_of(f)
     start = found.index(
-        "The latest miss differs from the nearest, the static specialisation for "
-        "f32[8, 9] contiguous, in:"
+        "The latest miss differs from the nearest, the static specialisation for f32[8, 9] contiguous, in:"
     )
     assert found[start + 1] == "x: size of dimension 1 is 5, specialised for 9"
     assert found[start + 2] == (
@@ -140,10 +136,7 @@ def test_sizes_that_were_equal_while_profiling():
     f(np.ones(4), np.ones(5))
     found = lines_of(f)
     assert "y: size of dimension 0 is 5, must equal dimension 0 of x, which is 4" in found
-    assert (
-        "To fix it, profile calls in which these sizes differ, e.g. pf.jit(profiled_runs=2)."
-        in found
-    )
+    assert "To fix it, profile calls in which these sizes differ, e.g. pf.jit(profiled_runs=2)." in found
 
 
 def test_dtypes_and_ranks_of_a_loaded_graph(tmp_path):
@@ -171,10 +164,8 @@ def test_no_depth_left():
     f = pf.jit(lambda x: np.exp(x) + 1, strategy=[], name="f")
     f(np.ones(3))
     assert lines_of(f)[:2] == [
-        "f does not run as native code: it runs op by op in NumPy, unguarded, because no depth is "
-        "left.",
-        "To fix it, give the strategy depth, "
-        'e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)]).',
+        "f does not run as native code: it runs op by op in NumPy, unguarded, because no depth is left.",
+        'To fix it, give the strategy depth, e.g. pf.jit(strategy=[("static", 2), ("dynamic", 10)]).',
     ]
 
 
@@ -186,15 +177,12 @@ def test_profiled_and_switched_off():
         "NumPy and records types."
     )
     f(np.ones(3))
-    assert lines_of(f)[0] == (
-        "f does not run as native code yet: it has been profiled, the next call compiles it."
-    )
+    assert lines_of(f)[0] == ("f does not run as native code yet: it has been profiled, the next call compiles it.")
     g = pf.jit(lambda x: np.exp(x) + 1, name="g")
     with pf.knobs.override(optimize=False):
         g(np.ones(3))
     assert lines_of(g)[:2] == [
-        "g does not run as native code: it runs op by op in NumPy, because optimisation or "
-        "profiling is switched off.",
+        "g does not run as native code: it runs op by op in NumPy, because optimisation or profiling is switched off.",
         "To fix it, call pf.set_optimize(True) and pf.set_profiling_mode(True).",
     ]
 
@@ -209,8 +197,7 @@ def test_a_graph_that_could_not_be_compiled(monkeypatch):
         np.testing.assert_array_equal(f(np.ones(3)), np.exp(np.ones(3)) + 1)
     found = lines_of(f)
     assert found[0] == (
-        "f does not run as native code: it runs op by op in NumPy, unguarded, because it could not "
-        "be compiled."
+        "f does not run as native code: it runs op by op in NumPy, unguarded, because it could not be compiled."
     )
     assert "not compiled: this pass gave up." in found
     slow = [milliseconds(line) for line in found if line.startswith("Call ")]
@@ -268,9 +255,7 @@ def test_what_is_native_and_what_is_not_comes_first():
         f"Native code of {__file__}:{first + 1}-{first + 2} has run 2 times.",
     ]
     assert "x: size of dimension 0 is 3, specialised for 4" in lines
-    assert [line.split(": ")[1].split(" at ")[0] for line in lines if "Not fused" in line] == [
-        "asin", "atan"
-    ]  # fmt: skip
+    assert [line.split(": ")[1].split(" at ")[0] for line in lines if "Not fused" in line] == ["asin", "atan"]
     for word in ("depth 12", "@fusion_0", "profiled", "checked", "compiled 2 kernels"):
         assert word not in told.replace("profiles f/", "").replace("pf.jit(profiled", ""), word
     for word in ("Tier: optimized, depth 12 left", "Guard of @fusion_0", "2 hits, 1 miss"):
@@ -314,9 +299,8 @@ def arrays(shape, dtype, layout):
 
 SHAPES = st.lists(st.sampled_from([0, 1, 2, 3]), min_size=2, max_size=2).map(tuple)
 ARRAYS = st.builds(
-    arrays, SHAPES, st.sampled_from([np.float32, np.int64]),
-    st.sampled_from(["c", "fortran", "reversed"]),
-)  # fmt: skip
+    arrays, SHAPES, st.sampled_from([np.float32, np.int64]), st.sampled_from(["c", "fortran", "reversed"])
+)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

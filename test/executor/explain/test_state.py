@@ -98,9 +98,12 @@ def test_events_agree_with_counters():
     assert sum(e.details["kernels"] for e in mine if e.kind == "compile") == 2
     # R1.42: a fallback has its first plan before the plan around it is installed.
     assert [(e.function, e.details["tier"]) for e in mine if e.kind == "tier"] == [
-        ("told", "profiling"), ("told/fallback_0", "profiling"), ("told", "optimized"),
-        ("told/fallback_0/fallback_1", "simple"), ("told/fallback_0", "optimized"),
-    ]  # fmt: skip
+        ("told", "profiling"),
+        ("told/fallback_0", "profiling"),
+        ("told", "optimized"),
+        ("told/fallback_0/fallback_1", "simple"),
+        ("told/fallback_0", "optimized"),
+    ]
 
 
 def test_last_executed_graph():

@@ -138,15 +138,12 @@ PROGRAMS = [
     (trains, lambda: (Layer(np.eye(3), np.ones(3)), X)),
     (slots, lambda: (Slotted(np.ones(3), 2.0), X)),
     (swaps, lambda: ([X + 1, X + 2, X + 3], 1, X)),
-    (below, lambda: (
-        {"layers": [{"w": X}, {"w": X * 3}], "last": None, "state": types.SimpleNamespace(x=0.0)},
-        X,
-    )),
+    (below, lambda: ({"layers": [{"w": X}, {"w": X * 3}], "last": None, "state": types.SimpleNamespace(x=0.0)}, X)),
     (grows, lambda: ([X + 1], {"a": 1}, X)),
     (shrinks, lambda: ([X + 1, X + 2], {"a": 1.5, "b": X, "c": 3}, X)),
     (rebinds_what_it_keeps, lambda: ({"old": X, "x": X + 1, "y": X + 2}, X * 2)),
     (adds_up, lambda: (OrderedDict(sum=X * 0, n=0), X)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("function", "make"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
@@ -329,9 +326,10 @@ def test_other_kinds_of_containers_are_left_to_python():
         return x
 
     cases = [
-        (by_attribute, lambda: Named(w=X)), (by_item, lambda: defaultdict(list, w=X)),
+        (by_attribute, lambda: Named(w=X)),
+        (by_item, lambda: defaultdict(list, w=X)),
         (deletes, lambda: types.SimpleNamespace(w=X, b=1)),
-    ]  # fmt: skip
+    ]
     for function, make in cases:
         jitted = pf.jit(function)
         for _ in range(3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 
 import numpy as np
@@ -56,9 +57,7 @@ def test_outputs_are_fresh():
 
 def test_outputs_of_interpreted_groups_are_fresh(monkeypatch):
     """Op by op, a group gives views of its operands out, which a kernel never does."""
-    monkeypatch.setattr(
-        "profuse.executor.plans.processor.Processor.runner", lambda *given: given[-1]
-    )
+    monkeypatch.setattr("profuse.executor.plans.processor.Processor.runner", lambda *given: given[-1])
     f = pf.jit(lambda x: (x.T, x.T * 2 + 1), background=False)
     x = np.arange(6.0).reshape(2, 3)
     for view, _ in thrice(f, x):
@@ -97,11 +96,17 @@ def test_results_of_one_call_survive_the_next():
 @pytest.mark.parametrize(
     "layout",
     [
-        lambda x: x, lambda x: x.T, lambda x: x[::2], lambda x: x[:, ::-1],
-        lambda x: np.broadcast_to(x[:1], x.shape), lambda x: np.asfortranarray(x), lambda x: x[:0],
-        lambda x: x[:1, :1], lambda x: x[..., None][:, :, 0],
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: x[::2],
+        lambda x: x[:, ::-1],
+        lambda x: np.broadcast_to(x[:1], x.shape),
+        lambda x: np.asfortranarray(x),
+        lambda x: x[:0],
+        lambda x: x[:1, :1],
+        lambda x: x[..., None][:, :, 0],
     ],
-)  # fmt: skip
+)
 def test_layouts_are_read_in_place(layout):
     f = pf.jit(lambda x: np.tanh(x) + x.sum(axis=0), strategy=[("static", 1), ("dynamic", 1)])
     base = np.linspace(-2, 2, 48, dtype=np.float32).reshape(6, 8)
@@ -271,3 +276,35 @@ def test_functions_of_any_name_compile(name):
         np.testing.assert_allclose(result, np.tanh(x) * 2, rtol=1e-6)
     assert f.state().reasons == ()
     assert f.state().counters["kernel_launches"] == 2
+
+
+def loaded(tmp_path, function=lambda x, y: np.tanh(x) + y):
+    """A graph of MLIR text, as `pf.load` gives it."""
+    f, x = pf.jit(function), np.linspace(0, 1, 8, dtype=np.float32)
+    f(x, x)
+    path = tmp_path / "graph.mlir"
+    path.write_text(f.ir("graph"))
+    return pf.load(path), x
+
+
+def test_graphs_of_text_are_dispatched_in_emitted_code(tmp_path):
+    f, x = loaded(tmp_path)
+    for _ in range(4):
+        np.testing.assert_allclose(f(x, x), np.tanh(x) + x, rtol=1e-6)
+    assert f.state().emitted and f.state().tier == "optimized"
+    long = np.linspace(0, 1, 9)
+    for _ in range(3):
+        np.testing.assert_allclose(f(long, long), np.tanh(long) + long)
+    assert len(f._executors()) == 1 and f.state().counters["calls"] == 7
+    out = np.empty_like(x)
+    assert f.into(out, x, x) is out and out[0] == 0
+
+
+def test_graphs_of_text_say_what_they_take(tmp_path):
+    f, x = loaded(tmp_path)
+    assert list(inspect.signature(f).parameters) == ["arg0", "arg1"]
+    assert f.__doc__.startswith(f"The graph @{f.__name__}: it takes (")
+    with pytest.raises(pf.ArgumentError, match=r"takes 2 arguments \(arg0: .*\), 1 given: \(f32\[\?\]\)"):
+        f(x)
+    with pytest.raises(pf.ArgumentError, match=r"takes positional arguments only \(arg0: .*\), not y"):
+        f(x, y=x)

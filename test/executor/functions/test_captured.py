@@ -73,9 +73,7 @@ def misaligned_empty():
 
 
 COPIED = (misaligned, packed, swapped_field, big_endian, swapped_rank_zero)
-LAYOUTS = (
-    *COPIED, read_only, broadcast, reversed_rows, columns, rank_zero, empty, misaligned_empty,
-)  # fmt: skip
+LAYOUTS = (*COPIED, read_only, broadcast, reversed_rows, columns, rank_zero, empty, misaligned_empty)
 STRATEGIES = {"static": [("static", 2)], "dynamic": [("dynamic", 2)], "keyed": None}
 
 
@@ -83,6 +81,7 @@ def mixed(x, w):
     return np.tanh(x) * w + 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("make", LAYOUTS, ids=lambda make: make.__name__)
 def test_r1_39_layouts_and_in_place_changes(make, strategy, request):

@@ -111,31 +111,30 @@ CASES = {
     "dataclass, cached": (scaled, lambda p: p.doubled + p.w, True),
     "dataclass, as result": (scaled, lambda p: p, True),
     "dataclass, made": (lambda: W, lambda x: Scaled(x, 4.0), False),
-    "dataclass, made of traced arrays": (
-        lambda: W, lambda x: Nested(x * 2, ["n"], {"twice": x + x}), True,
-    ),
+    "dataclass, made of traced arrays": (lambda: W, lambda x: Nested(x * 2, ["n"], {"twice": x + x}), True),
     "frozen": (lambda: Frozen(W), lambda p: Frozen(p.w * 2, p.name + "!"), True),
     "nested": (
         lambda: Nested(Frozen(W), ["a", "b"], {"k": [1, 2]}),
-        lambda p: p.layer.w * len(p.names) + p.options["k"][1], True,
+        lambda p: p.layer.w * len(p.names) + p.options["k"][1],
+        True,
     ),
     "namespace": (lambda: SimpleNamespace(w=W, n=3), lambda s: s.w * s.n, True),
     "namespace, made": (lambda: W, lambda x: SimpleNamespace(w=x + 1, text="x"), True),
     "dict that is its attributes": (
-        lambda: AttributeDict(w=W, n=2), lambda d: (d.w * d["n"], AttributeDict(w=d.w)), True,
+        lambda: AttributeDict(w=W, n=2),
+        lambda d: (d.w * d["n"], AttributeDict(w=d.w)),
+        True,
     ),
     "dict of a class": (config, lambda d: (d.w * d.scale, list(d), d), True),
     "dict that is a dataclass": (table, lambda d: (d.scale * d["b"], d), True),
     "counter": (lambda: Counter(a=2, b=3), lambda c: W * c["a"] + c["missing"], True),
     "defaultdict": (counts, lambda d: (d["w"] + d["more"][0], d), True),
     "defaultdict, written": (counts, lambda d: d["new"] + [d["w"] * 2], False),
-    "defaultdict, function": (
-        lambda: defaultdict(lambda: 1.0, w=W), lambda d: d["w"] * d["n"], False,
-    ),
+    "defaultdict, function": (lambda: defaultdict(lambda: 1.0, w=W), lambda d: d["w"] * d["n"], False),
     "attribute assigned": (scaled, lambda p: setattr(p, "w", p.w * 2), True),
     "item assigned": (config, lambda d: d.update(w=d["w"] * 2), False),
     "ordered": (lambda: OrderedDict(w=W, b=W), lambda d: OrderedDict(x=d["w"] + d["b"]), True),
-}  # fmt: skip
+}
 
 
 def same(a, b):
@@ -229,9 +228,7 @@ def test_registered_classes_are_containers():
     f = pf.jit(lambda m: Matrix(m.columns * 2, m.rows + 1, m.name))
     plain = f(Matrix(W, W + 1))  # an object, of which the attributes are read
     same((plain.rows, plain.columns, plain.name), ((W + 1) * 2, W + 1, "m"))
-    pf.register_pytree(
-        Matrix, lambda m: ((m.rows, m.columns), m.name), lambda name, parts: Matrix(*parts, name)
-    )
+    pf.register_pytree(Matrix, lambda m: ((m.rows, m.columns), m.name), lambda name, parts: Matrix(*parts, name))
     f = pf.jit(lambda m: Matrix(m.columns * 2, m.rows + 1, m.name))
     for name in ("m", "n", "m", "n", "m"):
         found = f(Matrix(W, W + 1, name))
@@ -245,12 +242,15 @@ def test_registered_classes_are_containers():
         pf.register_pytree(Matrix, lambda m: ((), None), lambda s, parts: None)
 
 
-@pytest.mark.parametrize("cls, flatten, said", [
-    (3, len, "3 is no class"),
-    (dict, len, "dict has a meaning of its own here"),
-    (np.ndarray, len, "ndarray has a meaning of its own here"),
-    (Frozen, None, "None cannot be called"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cls, flatten, said",
+    [
+        (3, len, "3 is no class"),
+        (dict, len, "dict has a meaning of its own here"),
+        (np.ndarray, len, "ndarray has a meaning of its own here"),
+        (Frozen, None, "None cannot be called"),
+    ],
+)
 def test_what_cannot_be_registered(cls, flatten, said):
     with pytest.raises(ArgumentError, match=said):
         pf.register_pytree(cls, flatten, len)

@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.functions import gradients
+from profuse.executor.functions import grad
 
 X, T = np.linspace(0.1, 1.0, 5), np.linspace(1.0, 2.0, 5)
 
@@ -57,11 +57,11 @@ def test_other_arguments_of_a_gradient_are_another_derivative():
 
 
 def test_gradients_with_options_are_not_taken_for_others():
-    plain = gradients._jitted(gradients.Jvp, pf.grad(quartic))
-    assert gradients._jitted(gradients.Jvp, pf.grad(quartic)) is plain
-    assert gradients._jitted(gradients.Jvp, pf.grad(quartic, name="named")) is not plain
-    assert gradients._jitted(gradients.Jvp, pf.value_and_grad(quartic)) is not plain
-    assert gradients._jitted(gradients.Jvp, pf.grad(pf.grad(quartic))) is not plain
+    plain = grad._jitted(grad.Jvp, pf.grad(quartic))
+    assert grad._jitted(grad.Jvp, pf.grad(quartic)) is plain
+    assert grad._jitted(grad.Jvp, pf.grad(quartic, name="named")) is not plain
+    assert grad._jitted(grad.Jvp, pf.value_and_grad(quartic)) is not plain
+    assert grad._jitted(grad.Jvp, pf.grad(pf.grad(quartic))) is not plain
 
 
 def told():

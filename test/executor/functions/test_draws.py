@@ -80,6 +80,7 @@ _METHODS = [  # no dict: no line of one could be compiled alone
 METHODS = dict(_METHODS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("background", [False, True])
 def test_methods(name, background):
@@ -362,9 +363,11 @@ def test_calls_that_raise_leave_what_numpy_leaves(unsupported):
 
 
 def assert_same_nearly(found, expected):
-    for a, b in zip(np.atleast_1d(found) if not isinstance(found, tuple) else found,
-                    np.atleast_1d(expected) if not isinstance(expected, tuple) else expected,
-                    strict=True):  # fmt: skip
+    for a, b in zip(
+        np.atleast_1d(found) if not isinstance(found, tuple) else found,
+        np.atleast_1d(expected) if not isinstance(expected, tuple) else expected,
+        strict=True,
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
@@ -430,16 +433,23 @@ def test_graphs_are_made_where_others_would_raise():
         assert same_state(ours, theirs)
 
 
-def test_gradients_refuse_draws():
+def test_gradients_of_what_is_drawn():
+    """A function that is differentiated runs once for each call, and so draws once."""
     (ours, theirs), x = pair(), np.ones(3)
-    with pytest.raises(TraceError, match=r"Generator\.random .*differentiated"):
-        pf.grad(lambda x, g: (x * g.random(x.shape)).sum())(x, ours)
-    with pytest.raises(TraceError, match=r"Generator\.random .*differentiated"):
-        pf.grad(lambda x: (x * ours.random(x.shape)).sum())(x)
-    with pytest.raises(ProfuseError):
-        pf.jit(lambda g, x: pf.grad(lambda y: (y * g.random(3)).sum())(x), unsupported="raise")(
-            ours, x
-        )
+    of_argument = pf.grad(lambda x, g: (x * g.random(x.shape)).sum(), background=False)
+    of_name = pf.grad(lambda x: (x * ours.random(x.shape)).sum(), background=False)
+    inside = pf.jit(lambda g, x: pf.grad(lambda y: (y * g.random(3)).sum())(x), unsupported="raise", background=False)
+    for _ in range(4):
+        for grad, args in ((of_argument, (x, ours)), (of_name, (x,)), (inside, (ours, x))):
+            np.testing.assert_array_equal(grad(*args), theirs.random(3))
+            assert same_state(ours, theirs)
+
+
+def test_what_checkpoint_would_draw_again_is_refused():
+    (ours, theirs), x = pair(), np.ones(3)
+    for fn in (lambda x, g: (x * g.random(x.shape)).sum(), lambda x, g: (np.sin(x) * ours.random(3)).sum()):
+        with pytest.raises(ProfuseError):
+            pf.grad(pf.checkpoint(fn))(x, ours)
     assert same_state(ours, theirs)
 
 

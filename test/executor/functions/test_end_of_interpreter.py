@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import numpy as np, profuse as pf, sys
-from profuse.executor.functions.base import GraphFunction
+from profuse.executor.functions.function import GraphFunction
 
 class Late:
     def __init__(self, name, f, *args):
@@ -51,14 +51,25 @@ late.append(Late("gradient", gradient, x))
 
 def test_first_calls_compute_what_python_does(tmp_path):
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM], text=True, capture_output=True, cwd=tmp_path,
-        env=os.environ | {"PROFUSE_CACHE": "off", "PROFUSE_UNSUPPORTED": "python"}, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", PROGRAM],
+        text=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env=os.environ | {"PROFUSE_CACHE": "off", "PROFUSE_UNSUPPORTED": "python"},
+        timeout=120,
+    )
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr, ended.stderr
     lines = sorted(ended.stdout.splitlines())
     names = [
-        *(f"called{k}" for k in range(5)), "raises", "background", "into", "saved", "saved-into",
-        "graph.mlir", "graph.mlir-into", "gradient",
-    ]  # fmt: skip
+        *(f"called{k}" for k in range(5)),
+        "raises",
+        "background",
+        "into",
+        "saved",
+        "saved-into",
+        "graph.mlir",
+        "graph.mlir-into",
+        "gradient",
+    ]
     assert lines == sorted(f"{name} True True [1.0, 3.0]" for name in names)

@@ -58,9 +58,7 @@ def test_numbers_that_sizes_follow_from():
         return np.ones((n + 1, m * 2)) * scale
 
     for args in ((3, 4, 1), (3, 4, 2), (5, 4, 2), (3, 4, 3)):
-        np.testing.assert_array_equal(
-            settled(grid, *args), np.ones((args[0] + 1, args[1] * 2)) * args[2]
-        )
+        np.testing.assert_array_equal(settled(grid, *args), np.ones((args[0] + 1, args[1] * 2)) * args[2])
     assert grid.state().counters["traces"] == 2
 
 

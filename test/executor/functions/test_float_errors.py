@@ -172,9 +172,7 @@ def asking(x):
     return x * 2 if np.geterr()["divide"] == "ignore" else x * 3
 
 
-@pytest.mark.parametrize("function", [
-    decorated, in_an_exit_stack, in_a_manager, unpacked, helper, counting, asking,
-])  # fmt: skip
+@pytest.mark.parametrize("function", [decorated, in_an_exit_stack, in_a_manager, unpacked, helper, counting, asking])
 def test_functions_that_ask_themselves_are_pythons(function):
     jitted = pf.jit(function, unsupported="python")
     for x in (ONES, ONES, ZEROS, ONES):

@@ -23,12 +23,7 @@ import profuse as pf
 import pytest
 
 X = np.arange(4.0)
-QUEUE, EVENT, NUMBERS, BYTES = (
-    queue.Queue(),
-    threading.Event(),
-    array.array("d", [1.0]),
-    bytearray(1),
-)
+QUEUE, EVENT, NUMBERS, BYTES = (queue.Queue(), threading.Event(), array.array("d", [1.0]), bytearray(1))
 VARIABLE, TEXT, CONFIG = contextvars.ContextVar("v", default=1), io.StringIO(), ConfigParser()
 FIELD = (ctypes.c_double * 3)(1.0, 2.0, 3.0)
 NUMBER, SHARED = ctypes.c_double(1.0), multiprocessing.Value("d", 1.0)
@@ -113,10 +108,9 @@ CASES = {
 
 
 # What Python code computes is compared by what it reads, with its lines seen to run.
-COMPARED = frozenset({
-    "length", "contains", "method", "method of an attribute", "configuration", "environment",
-    "getenv", "event",
-})  # fmt: skip
+COMPARED = frozenset(
+    {"length", "contains", "method", "method of an attribute", "configuration", "environment", "getenv", "event"}
+)
 
 
 @pytest.mark.parametrize("case", CASES)

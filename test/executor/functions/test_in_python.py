@@ -11,8 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import KnobError, ShapeError, TraceError
-from profuse.executor.functions import graphs as graphs_module
-from profuse.executor.functions import jit as jit_module
+from profuse.executor.functions import numpy_source
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +40,12 @@ def test_the_default_is_python_in_a_new_process():
         "print(pf.knobs.unsupported, float(pf.jit(f)(x)), x.tolist())\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PROFUSE_CACHE": "off", "PATH": ""},
-    )  # fmt: skip
+    )
     assert ran.stdout == "python 9.0 [7.0, 1.0, 1.0]\n"
 
 
@@ -143,8 +145,8 @@ def test_an_exception_of_the_function_itself_leaves_its_effects():
 
 def test_what_the_trace_alone_raises_is_told_and_not_tried_again(monkeypatch):
     tries = []
-    trace = graphs_module.trace
-    monkeypatch.setattr(graphs_module, "trace", lambda *a, **k: tries.append(a) or trace(*a, **k))
+    trace = numpy_source.trace
+    monkeypatch.setattr(numpy_source, "trace", lambda *a, **k: tries.append(a) or trace(*a, **k))
 
     def f(x):
         if builtins.type(x) is not np.ndarray:
@@ -157,8 +159,7 @@ def test_what_the_trace_alone_raises_is_told_and_not_tried_again(monkeypatch):
     assert len(tries) == 1
     assert counts(jitted, "python_calls", "traces") == (4, 0)
     assert any(
-        "the trace raised TypeError (no array), and Python did not" in reason
-        for reason in jitted.state().reasons
+        "the trace raised TypeError (no array), and Python did not" in reason for reason in jitted.state().reasons
     )
 
 
@@ -305,20 +306,13 @@ def by_first(pair, scale=1.0):
 def flattened(monkeypatch):
     """How many calls have been flattened."""
     met = []
-    flatten = jit_module.flatten_call
-    monkeypatch.setattr(
-        jit_module, "flatten_call", lambda *a, **k: met.append(a) or flatten(*a, **k)
-    )
+    flatten = numpy_source.flatten_call
+    monkeypatch.setattr(numpy_source, "flatten_call", lambda *a, **k: met.append(a) or flatten(*a, **k))
     return met
 
 
 @pytest.mark.parametrize(
-    "args",
-    [
-        ((np.ones(2), np.ones(3)),),
-        ([np.ones(2), np.ones(3)], 2.0),
-        ((np.ones(2), np.ones(3)), np.float64(2)),
-    ],
+    "args", [((np.ones(2), np.ones(3)),), ([np.ones(2), np.ones(3)], 2.0), ((np.ones(2), np.ones(3)), np.float64(2))]
 )
 def test_calls_that_are_pythons_are_told_without_flattening(flattened, args):
     f = pf.jit(by_first)

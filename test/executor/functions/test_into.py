@@ -75,10 +75,11 @@ def test_the_array_given_is_returned_and_holds_the_result(f):
 def test_arrays_that_kernels_cannot_write_are_filled_by_a_copy(f):
     wide = np.zeros((64, 96))
     given = {
-        "strided": wide[:, ::2], "transposed": np.zeros((48, 64)).T,
+        "strided": wide[:, ::2],
+        "transposed": np.zeros((48, 64)).T,
         "reversed": np.zeros_like(X)[::-1],
         "misaligned": np.zeros(X.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(X.shape),
-    }  # fmt: skip
+    }
     for name, out in given.items():
         before = f.state().counters["output_copies"]
         assert f.into(out, X, Y) is out

@@ -28,9 +28,8 @@ class Record:
 def reset():
     vars(T).clear()
     vars(T).update(
-        d={}, counts=Counter(), lists=defaultdict(list), ordered=OrderedDict(), queue=deque(),
-        s=set(), items=[], n=0,
-    )  # fmt: skip
+        d={}, counts=Counter(), lists=defaultdict(list), ordered=OrderedDict(), queue=deque(), s=set(), items=[], n=0
+    )
 
 
 def key(x):
@@ -111,8 +110,22 @@ def again_at_the_end(x):
     return list(T.d), x
 
 
-FUNCTIONS = (key, key_of_a_shape, setdefault, update, pop, nested, counter, lists, in_a_set,
-             in_objects, results, to_the_end, least_recently_used, again_at_the_end)  # fmt: skip
+FUNCTIONS = (
+    key,
+    key_of_a_shape,
+    setdefault,
+    update,
+    pop,
+    nested,
+    counter,
+    lists,
+    in_a_set,
+    in_objects,
+    results,
+    to_the_end,
+    least_recently_used,
+    again_at_the_end,
+)
 
 
 def played(function):

@@ -83,15 +83,23 @@ def of_attribute(made):
 
 # What has an attribute ``gain`` of its own.
 HOLDERS = {
-    "instance": Plain, "slots": Slotted, "list": lambda: Rows([1.0]),
-    "slots of a list": lambda: Marked([1.0]), "dict": lambda: Table(a=1.0),
-    "ordered dict": lambda: Ordered(a=1.0), "C's ordered dict": lambda: OrderedDict(a=1.0),
-    "counter": lambda: Counter("ab"), "set": lambda: Names("ab"), "deque": lambda: Queue([1.0]),
-    "tuple": lambda: Pair([1.0]), "array": lambda: np.ones(4).view(Array),
-    "exception": lambda: Failure(1.0), "namespace": types.SimpleNamespace,
+    "instance": Plain,
+    "slots": Slotted,
+    "list": lambda: Rows([1.0]),
+    "slots of a list": lambda: Marked([1.0]),
+    "dict": lambda: Table(a=1.0),
+    "ordered dict": lambda: Ordered(a=1.0),
+    "C's ordered dict": lambda: OrderedDict(a=1.0),
+    "counter": lambda: Counter("ab"),
+    "set": lambda: Names("ab"),
+    "deque": lambda: Queue([1.0]),
+    "tuple": lambda: Pair([1.0]),
+    "array": lambda: np.ones(4).view(Array),
+    "exception": lambda: Failure(1.0),
+    "namespace": types.SimpleNamespace,
     "partial": lambda: functools.partial(operator.mul, 2.0),
     "function": lambda: types.FunctionType(function.__code__, globals()),
-}  # fmt: skip
+}
 
 
 def results(f, change):
@@ -172,13 +180,12 @@ def record():
 @pytest.mark.parametrize("where", ["global", "list", "attribute"])
 def test_records_are_compared(where):
     held = record()
-    holder = {
-        "global": held, "list": [held], "attribute": types.SimpleNamespace(held=held),
-    }[where]  # fmt: skip
+    holder = {"global": held, "list": [held], "attribute": types.SimpleNamespace(held=held)}[where]
     reads = {
-        "global": lambda x: x * holder["gain"], "list": lambda x: x * holder[0]["gain"],
+        "global": lambda x: x * holder["gain"],
+        "list": lambda x: x * holder[0]["gain"],
         "attribute": lambda x: x * holder.held["gain"],
-    }[where]  # fmt: skip
+    }[where]
 
     def change(number):
         held["gain"] = 3.0 + number

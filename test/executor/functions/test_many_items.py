@@ -26,7 +26,7 @@ def traces(f):
         (lambda items: sum(items.values()), lambda n: {k: float(k) for k in range(n)}),
         (lambda items: max(x + y for x, y in items), lambda n: tuple((k, k) for k in range(n))),
     ],
-)  # fmt: skip
+)
 def test_long_containers_of_numbers(function, make):
     f = pf.jit(function)
     for n in (300, 300, 301, 5000):

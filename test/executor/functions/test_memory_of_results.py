@@ -115,6 +115,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_those_of_python(name, layout):
@@ -129,10 +130,29 @@ def test_results_are_those_of_python(name, layout):
 
 # Functions with a graph, which serves arrays in C order however they are stored otherwise.
 NATIVE = (
-    "product", "columns", "row", "mirrored", "repeated", "windows", "array and rows", "copies",
-    "parts that overlap", "diagonal", "diag", "products", "casts", "with a row", "joined", "scans",
-    "picked rows", "row at the maximum", "raveled", "contiguous", "in Fortran order", "trimmed",
-)  # fmt: skip
+    "product",
+    "columns",
+    "row",
+    "mirrored",
+    "repeated",
+    "windows",
+    "array and rows",
+    "copies",
+    "parts that overlap",
+    "diagonal",
+    "diag",
+    "products",
+    "casts",
+    "with a row",
+    "joined",
+    "scans",
+    "picked rows",
+    "row at the maximum",
+    "raveled",
+    "contiguous",
+    "in Fortran order",
+    "trimmed",
+)
 # A copy is computed that only some layouts need, by an op that runs in Python.
 IN_PYTHON = ("raveled", "contiguous", "in Fortran order", "trimmed", "row at the maximum")
 

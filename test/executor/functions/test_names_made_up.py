@@ -54,9 +54,17 @@ class Model:
 
 
 WAYS = (
-    "formatted", "listed", "variables", "dictionary", "values", "as_dict", "getter", "default",
-    "compared", "written",
-)  # fmt: skip
+    "formatted",
+    "listed",
+    "variables",
+    "dictionary",
+    "values",
+    "as_dict",
+    "getter",
+    "default",
+    "compared",
+    "written",
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -71,9 +71,7 @@ print(layer.state().counters["compiles"], again.__wrapped__.__globals__["again"]
 
 def run(*command, folder):
     env = {**os.environ, "PYTHONPATH": f"{PARENT}:{FOLDER}"}
-    done = subprocess.run(
-        [sys.executable, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run([sys.executable, *command], env=env, cwd=folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -425,12 +425,14 @@ def test_the_variable_switches_a_process_off():
         "print(sorted(m for m in sys.modules if 'mlir' in m.partition('.')[0]))\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"PROFUSE_DISABLE": "1", "PROFUSE_CACHE": "off", "PATH": ""},
-    )  # fmt: skip
+    )
     assert ran.stdout == (
-        "called\n" * 3 + "[True, True, True] 0 told is switched off: each call is that of the "
-        "function.\n[]\n"
+        "called\n" * 3 + "[True, True, True] 0 told is switched off: each call is that of the function.\n[]\n"
     )
 
 

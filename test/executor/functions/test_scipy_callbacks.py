@@ -142,7 +142,8 @@ CALLBACKS = {
     "Nelder-Mead": ((bowl,), minimised("Nelder-Mead", options={"maxiter": 60}), 1e-6),
     "least_squares": (
         (lambda p: decay(TIMES, *p) - CURVE,),
-        lambda f: optimize.least_squares(f, [1.0, 1.0, 0.0]).x, 1e-6,
+        lambda f: optimize.least_squares(f, [1.0, 1.0, 0.0]).x,
+        1e-6,
     ),
     "curve_fit": ((decay,), lambda f: optimize.curve_fit(f, TIMES, CURVE)[0], 1e-6),
     "root": ((system,), lambda f: optimize.root(f, [1.0, 1.0]).x, 1e-9),
@@ -150,30 +151,22 @@ CALLBACKS = {
     "roots of one number": ((cubic,), roots, 1e-12),
     "differential_evolution": (
         (bowl,),
-        lambda f: optimize.differential_evolution(
-            f, [(-5, 5)] * 2, seed=1, maxiter=5, popsize=6, polish=False
-        ).x, 1e-9,
+        lambda f: optimize.differential_evolution(f, [(-5, 5)] * 2, seed=1, maxiter=5, popsize=6, polish=False).x,
+        1e-9,
     ),
     "solve_ivp": ((lorenz,), steps, 1e-7),
-    "odeint": (
-        (pendulum,),
-        lambda f: integrate.odeint(f, [3.0, 0.0], np.linspace(0, 3, 21), args=(0.25, 5.0)), 1e-7,
-    ),
+    "odeint": ((pendulum,), lambda f: integrate.odeint(f, [3.0, 0.0], np.linspace(0, 3, 21), args=(0.25, 5.0)), 1e-7),
     "quad": ((bell, bell_of_math), quadratures, 1e-12),
     "quad of a branch": ((kinked,), lambda f: integrate.quad(f, 0, 1, points=[0.3]), 1e-12),
     "dblquad": ((product,), lambda f: integrate.dblquad(f, 0, 2, 0, 1), 1e-12),
     "generic_filter": ((spread,), lambda f: ndimage.generic_filter(IMAGE, f, size=3), 1e-12),
-    "geometric_transform": (
-        (halved,), lambda f: ndimage.geometric_transform(IMAGE, f), 1e-12,
-    ),
+    "geometric_transform": ((halved,), lambda f: ndimage.geometric_transform(IMAGE, f), 1e-12),
     "cdist": ((distance,), lambda f: cdist(IMAGE, IMAGE[:5], lambda u, v: f(u, v)), 1e-12),
     "LinearOperator": ((times_matrix,), solved, 1e-9),
     "vectorize": ((affine,), vectorized, 1e-12),
     "apply_along_axis": ((centred,), lambda f: np.apply_along_axis(f, 0, IMAGE), 1e-12),
-    "partial": (
-        (decay,), lambda f: integrate.quad(functools.partial(f, a=1.0, b=2.0, c=0.0), 0, 1), 1e-12,
-    ),
-}  # fmt: skip
+    "partial": ((decay,), lambda f: integrate.quad(functools.partial(f, a=1.0, b=2.0, c=0.0), 0, 1), 1e-12),
+}
 
 
 def assert_same(got, wanted, rtol):
@@ -189,6 +182,7 @@ def assert_same(got, wanted, rtol):
         assert got == wanted
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_callbacks_give_what_the_functions_give(name, background):
@@ -221,11 +215,8 @@ def several(a, b):
 
 @pytest.mark.parametrize(
     ("function", "args"),
-    [
-        (cubic, (0.5,)), (product, (0.5, 2.0)), (halved, ((1.0, 2.0),)), (bell, (0.5, 2.0)),
-        (several, (1.5, 7)),
-    ],
-)  # fmt: skip
+    [(cubic, (0.5,)), (product, (0.5, 2.0)), (halved, ((1.0, 2.0),)), (bell, (0.5, 2.0)), (several, (1.5, 7))],
+)
 def test_emitted_code_returns_numbers(function, args):
     f = pf.jit(function, background=False)
     for _ in range(4):
@@ -364,11 +355,13 @@ def test_scikit_learn():
         near = KNeighborsClassifier(3, metric=distance).fit(IMAGE, sums > 0)
         return (
             FunctionTransformer(logs, validate=True).fit_transform(IMAGE),
-            machine.predict(IMAGE), machine.decision_function(IMAGE),
-            near.predict(IMAGE), near.kneighbors(IMAGE),
+            machine.predict(IMAGE),
+            machine.decision_function(IMAGE),
+            near.predict(IMAGE),
+            near.kneighbors(IMAGE),
             cross_val_score(Ridge(), IMAGE, sums, scoring=make_scorer(score), cv=3),
             predicted(IMAGE),
-        )  # fmt: skip
+        )
 
     functions = logs, kernel, distance, score, predicted
     wanted, jitted = run(*functions), [pf.jit(f, background=False) for f in functions]

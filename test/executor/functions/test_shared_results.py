@@ -84,9 +84,14 @@ def test_an_array_from_outside_is_itself():
 def test_what_numpy_copies_is_not_shared():
     x = np.arange(6.0).reshape(2, 3)
     copies = (
-        lambda x: x.copy(), lambda x: x.flatten(), lambda x: np.array(x), lambda x: x[[0, 1]],
-        lambda x: x.astype(float), lambda x: +x, lambda x: np.concatenate([x]),
-    )  # fmt: skip
+        lambda x: x.copy(),
+        lambda x: x.flatten(),
+        lambda x: np.array(x),
+        lambda x: x[[0, 1]],
+        lambda x: x.astype(float),
+        lambda x: +x,
+        lambda x: np.concatenate([x]),
+    )
     for function in copies:
         for result in calls(function, x)[1]:
             assert not np.shares_memory(result, x)

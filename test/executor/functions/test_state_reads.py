@@ -7,7 +7,7 @@ import types
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.numpy.capture import state
+from profuse.dialect.importers.numpy.capture import outer_state
 from profuse.dialect.importers.numpy.capture.tracer import trace
 
 SCALE = 2.0
@@ -295,7 +295,7 @@ def test_objects_replaced_again_and_again_are_told():
 
 
 def test_more_reads_than_calls_can_compare(monkeypatch):
-    monkeypatch.setattr(state, "MOST_READS", 10)
+    monkeypatch.setattr(outer_state, "MOST_READS", 10)
     with pytest.raises(pf.TraceError, match="more than 10 values"):
         trace(lambda x: x + sum(TABLE["inner"]) + len(numbers), (np.ones(2),))
     assert pf.jit(lambda x: x * SCALE)(np.ones(1)) == 2.0

@@ -107,9 +107,19 @@ def bump(self, by):
 
 Model.bump = bump
 FUNCTIONS = [
-    assigns, counts, writes, fills, swaps, items, below, through_views, new_names,
-    returns_what_it_keeps, keeps_what_was, methods,
-]  # fmt: skip
+    assigns,
+    counts,
+    writes,
+    fills,
+    swaps,
+    items,
+    below,
+    through_views,
+    new_names,
+    returns_what_it_keeps,
+    keeps_what_was,
+    methods,
+]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -327,9 +337,7 @@ def test_other_threads_never_see_a_traced_value():
 
     def look():
         while not done.is_set():
-            seen.extend(
-                v for v in (m.x, m.t, m.w, m.cache["k"]) if type(v) not in (np.ndarray, int)
-            )
+            seen.extend(v for v in (m.x, m.t, m.w, m.cache["k"]) if type(v) not in (np.ndarray, int))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -364,8 +372,9 @@ def test_classes_of_code_that_runs_in_globals_without_a_name():
     scope = {"np": np}
     exec(
         "class State:\n    pass\nS = State()\nS.w, S.n = np.ones(3), 0\n"
-        "def f(x):\n    S.w = S.w + x\n    S.n += 1\n    return x * 2\n", scope,
-    )  # fmt: skip
+        "def f(x):\n    S.w = S.w + x\n    S.n += 1\n    return x * 2\n",
+        scope,
+    )
     f, state = pf.jit(scope["f"]), scope["S"]
     assert type(state).__module__ == "builtins"
     for k in range(1, 5):

@@ -116,10 +116,16 @@ def seen(x):
     return repr(x) if not isinstance(x, tuple) else tuple(map(seen, x))
 
 
-@pytest.mark.parametrize(("form", "value"), [
-    (form, value) for form in (*OF_NUMBERS, *OF_INTS) for value in VALUES
-    if form in OF_NUMBERS or value not in ("float", "half", "bool")
-])  # fmt: skip
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [
+        (form, value)
+        for form in (*OF_NUMBERS, *OF_INTS)
+        for value in VALUES
+        if form in OF_NUMBERS or value not in ("float", "half", "bool")
+    ],
+)
 def test_texts_of_numbers(form, value):
     made, of = (OF_NUMBERS | OF_INTS)[form], VALUES[value]
 
@@ -195,13 +201,16 @@ def test_what_a_library_catches_refuses_the_trace():
         jitted(np.ones(3))
 
 
-@pytest.mark.parametrize("question", [
-    lambda x: [hasattr(x, k) for k in ("__len__", "__iter__", "is_integer", "shape", "rec")],
-    lambda x: [isinstance(x, cls) for cls in (collections.abc.Sized, collections.abc.Iterable)],
-    lambda x: isinstance(x, float | collections.abc.Sized),
-    lambda x: isinstance(x, (tuple, (collections.abc.Container, str))),
-    lambda x: getattr(x, "storage", None) is None and getattr(x, "shape", None) is not None,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda x: [hasattr(x, k) for k in ("__len__", "__iter__", "is_integer", "shape", "rec")],
+        lambda x: [isinstance(x, cls) for cls in (collections.abc.Sized, collections.abc.Iterable)],
+        lambda x: isinstance(x, float | collections.abc.Sized),
+        lambda x: isinstance(x, (tuple, (collections.abc.Container, str))),
+        lambda x: getattr(x, "storage", None) is None and getattr(x, "shape", None) is not None,
+    ],
+)
 def test_questions_about_classes(question):
     def f(a):
         return [question(x) for x in (a, a.sum(), a[0], np.argmax(a), a[1:], a.max() > 1)], a + 1

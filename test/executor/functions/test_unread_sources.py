@@ -126,8 +126,12 @@ def test_the_command_line():
         "print(f.explain())\n"
     )
     made = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=120,
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
         env={**os.environ, "PROFUSE_UNSUPPORTED": "python"},
-    )  # fmt: skip
+    )
     expected = sys.version_info < (3, 13)  # which keeps the text of `-c`
     assert ("the source of <lambda> (<string>:2) cannot be read" in made.stdout) is expected

@@ -291,9 +291,7 @@ def test_code_that_python_calls(name):
 
 def test_text_that_stands_beside_others():
     """Functions whose text does not parse by itself, or is nowhere."""
-    table = {
-        "sum": lambda x: x + CODE.gain + CODE[1],
-    }
+    table = {"sum": lambda x: x + CODE.gain + CODE[1]}
     one, two = (lambda x: x * CODE.total()), (lambda x: x * CODE.total() + 1)
     space = {"np": np, "code": CODE}
     exec("def made(x):\n    return code.total() * x + np.ones(3)\n", space)
@@ -457,10 +455,21 @@ def called_back(jit):
     return calls(jit(f)), log
 
 
-@pytest.mark.parametrize("program", [
-    restored, counted, counted_by_an_operator, counted_by_a_class, counted_by_a_closure,
-    written_and_read, set_by_a_property, finalized, default_made, called_back,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        restored,
+        counted,
+        counted_by_an_operator,
+        counted_by_a_class,
+        counted_by_a_closure,
+        written_and_read,
+        set_by_a_property,
+        finalized,
+        default_made,
+        called_back,
+    ],
+)
 def test_effects_of_code_that_python_calls(program):
     check(program)
 
@@ -548,10 +557,21 @@ def called_by_an_argument(jit):
     return [f(X, seen.append) for _ in range(6)], seen
 
 
-@pytest.mark.parametrize("program", [
-    held_append, held_getter, held_item, held_contains, held_sum, held_fill, held_pop, held_update,
-    mapped_append, called_by_an_argument,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        held_append,
+        held_getter,
+        held_item,
+        held_contains,
+        held_sum,
+        held_fill,
+        held_pop,
+        held_update,
+        mapped_append,
+        called_by_an_argument,
+    ],
+)
 def test_methods_that_are_held(program):
     check(program)
 
@@ -672,10 +692,25 @@ def bytes_of_others(jit):
     return calls(jit(lambda x: x * held[0] + view[0]), lambda: held.__setitem__(0, 5))
 
 
-@pytest.mark.parametrize("program", [
-    file_of_text, file_of_numbers, file_of_an_array, file_that_exists, database, stream, digest,
-    decimals, environment, numbers_drawn, iterators, queues, weak_references, bytes_of_others,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        file_of_text,
+        file_of_numbers,
+        file_of_an_array,
+        file_that_exists,
+        database,
+        stream,
+        digest,
+        decimals,
+        environment,
+        numbers_drawn,
+        iterators,
+        queues,
+        weak_references,
+        bytes_of_others,
+    ],
+)
 def test_the_outside_is_asked_at_each_call(program):
     check(program)
 
@@ -696,10 +731,9 @@ def test_locks_are_held():
         add(warm, one)
     for total, each in ((Total(), 250), (warm, 249)):
         threads = [
-            threading.Thread(target=lambda total=total, each=each: [
-                add(total, one) for _ in range(each)
-            ]) for _ in range(8)
-        ]  # fmt: skip
+            threading.Thread(target=lambda total=total, each=each: [add(total, one) for _ in range(each)])
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -812,18 +846,28 @@ def attribute_that_comes_later(jit):
 
 def name_that_comes_later(jit):
     space = {}
-    exec(
-        "def f(x):\n    try: return x * LATE\n    except NameError: return x * 0\n",
-        space,
-    )
+    exec("def f(x):\n    try: return x * LATE\n    except NameError: return x * 0\n", space)
     return calls(jit(space["f"]), lambda: space.update(LATE=5.0))
 
 
-@pytest.mark.parametrize("program", [
-    bound_ufunc, bound_dtype, bound_builtin, bound_class, code_in_place, own_code_in_place,
-    code_of_a_property, property_of_a_class, static_method, defaults_in_place,
-    keywords_of_a_partial, attribute_that_comes_later, name_that_comes_later,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        bound_ufunc,
+        bound_dtype,
+        bound_builtin,
+        bound_class,
+        code_in_place,
+        own_code_in_place,
+        code_of_a_property,
+        property_of_a_class,
+        static_method,
+        defaults_in_place,
+        keywords_of_a_partial,
+        attribute_that_comes_later,
+        name_that_comes_later,
+    ],
+)
 def test_bindings(program):
     check(program)
 

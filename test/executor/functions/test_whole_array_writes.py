@@ -127,6 +127,7 @@ def _views():
 LAYOUTS = {"a is b": _one_array(1), "a is c": _one_array(2), "parts": _overlapping, "views": _views}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("function", [*HERE, exchanged, mirrored], ids=lambda f: f.__name__)
 def test_arrays_that_overlap_and_views_are_as_in_python(function, layout):

@@ -282,8 +282,7 @@ def test_a_view_or_a_copy_as_the_layout_decides(function, shape, layout):
     with pf.knobs.override(unsupported="python"):
         f = pf.jit(function)
         for kind in ("c", layout, layout, "c"):
-            ours, theirs = (LAYOUTS[kind](np.arange(np.prod(shape) * 1.0).reshape(shape))
-                            for _ in range(2))  # fmt: skip
+            ours, theirs = (LAYOUTS[kind](np.arange(np.prod(shape) * 1.0).reshape(shape)) for _ in range(2))
             np.testing.assert_array_equal(f(ours), function(theirs))
             f.wait()
             np.testing.assert_array_equal(ours, theirs)

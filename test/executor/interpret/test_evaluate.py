@@ -41,9 +41,7 @@ def test_of_an_array_whose_sizes_are_read_the_shape_stays():
         (out, size, rows),
     )
     given, taken = np.linspace(-1, 1, 1 << 17).reshape(2, -1), []
-    run = Evaluator(
-        program, Module(program), on_op=lambda: taken.append(tracemalloc.get_traced_memory()[0])
-    )
+    run = Evaluator(program, Module(program), on_op=lambda: taken.append(tracemalloc.get_traced_memory()[0]))
     tracemalloc.start()
     try:
         found = run([given])

@@ -11,7 +11,7 @@ from profuse.dialect.ir.dtypes import F32
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.profiling.observers import instrument
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.executor.interpret.record import Frame, Observations, Record
+from profuse.executor.interpret.record import Observations, Record, RunRecord
 from small_graphs import add_graph, loop_graph
 
 VIEW = np.ones((4, 6), np.float32)[:, ::2]
@@ -20,7 +20,7 @@ VIEW = np.ones((4, 6), np.float32)[:, ::2]
 def recorded(graph, *calls):
     record = Record(instrument(graph), len(calls))
     for inputs in calls:
-        frame = Frame()
+        frame = RunRecord()
         Evaluator(record.module.main, record.module, frame)(inputs)
         record.finish(frame)
     assert record.ready

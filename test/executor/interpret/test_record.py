@@ -15,16 +15,16 @@ from profuse.dialect.ir.program import Block, Instr, Module, Program
 from profuse.dialect.ir.symbolic import Sym
 from profuse.dialect.ir.types import BOOL_SCALAR, INT_SCALAR, TensorType
 from profuse.dialect.mlir.parse import parse_module
-from profuse.dialect.pipeline.run import run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.dialect.profiling.observers import instrument
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.executor.interpret.record import UNDEFINED, Frame, Record, SeenValue, merge_frames
+from profuse.executor.interpret.record import UNDEFINED, Record, RunRecord, SeenValue, merge_frames
 from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph, loop_graph
 
 
 def run_once(record: Record, inputs: list) -> bool:
-    frame = Frame()
+    frame = RunRecord()
     Evaluator(record.module.main, record.module, frame)(inputs)
     return record.finish(frame)
 
@@ -37,11 +37,7 @@ def record_runs(module: Module, *calls: list, runs: int | None = None) -> Record
 
 
 def profiled(record: Record) -> list[TensorType | None]:
-    return [
-        i.attrs.get("profiled_type")
-        for i in record.module.main.body.walk()
-        if i.op.name == "profile"
-    ]
+    return [i.attrs.get("profiled_type") for i in record.module.main.body.walk() if i.op.name == "profile"]
 
 
 # --- what is recorded --------------------------------------------------------------------------
@@ -84,7 +80,7 @@ def test_one_run_records_dtype_sizes_strides_device():
 
 def test_undefined_tensors_replace_what_was_seen():
     """R1.18: None is the undefined tensor; anything else that is no tensor is ignored."""
-    frame = Frame()
+    frame = RunRecord()
     frame.observe_type(0, np.ones(3))
     frame.observe_type(0, None)
     assert frame.types == {0: UNDEFINED}
@@ -101,7 +97,7 @@ def test_observers_are_identities():
     x, y = main.new_value(), main.new_value()
     main.body = Block((x,), [Instr(op_named("profile"), (x,), (y,), {"site": 0})], (y,))
     for value in (np.ones(3), None, 2.5):
-        frame = Frame()
+        frame = RunRecord()
         assert Evaluator(main, None, frame)([value])[0] is value
 
 
@@ -157,10 +153,7 @@ def test_runs_share_symbols():
 def test_pairs_of_sizes_that_differ_get_symbols_of_their_own():
     """R1.21: (2 -> 5) and (2 -> 6) are two symbols, and an unknown size is a fresh one each."""
     unknown = TensorType(F32, (None, None))
-    frames = [
-        {0: TensorType(F32, (2, 2)), 1: unknown},
-        {0: TensorType(F32, (5, 6)), 1: unknown},
-    ]
+    frames = [{0: TensorType(F32, (2, 2)), 1: unknown}, {0: TensorType(F32, (5, 6)), 1: unknown}]
     merged = merge_frames(frames)
     sizes = [*(merged[0].shape or ()), *(merged[1].shape or ())]
     assert all(isinstance(s, Sym) for s in sizes)
@@ -202,7 +195,7 @@ def test_two_profiled_runs_through_the_executor():
 def test_not_ready_without_a_hit():
     """R1.20: if no observer recorded anything, the last decrement does not happen."""
     record = Record(instrument(add_graph()), 1)
-    assert not record.finish(Frame())
+    assert not record.finish(RunRecord())
     assert not record.ready
     assert run_once(record, [np.ones(2), np.ones(2)])
     assert record.ready
@@ -256,7 +249,7 @@ def test_runs_of_racing_threads_are_counted_once_each():
 def test_a_long_loop_holds_one_entry_per_observer():
     """R1.18: 20 000 trips of a loop are one frame."""
     record = Record(instrument(loop_graph()), 2)
-    frame = Frame()
+    frame = RunRecord()
     run = Evaluator(record.module.main, record.module, frame)
     run([np.ones((0, 2)), 20_000])
     observers = len(profiled(record))
@@ -362,12 +355,16 @@ def test_gradient_ops_are_observed_and_still_run():
     x, zero, total, some, out = (program.new_value() for _ in range(5))
     program.types[some] = BOOL_SCALAR
     there = Block((), [Instr(op_named("exp"), (total,), (e := program.new_value(),))], (e,))
-    program.body = Block((x,), [
-        Instr(op_named("autograd_zero"), (), (zero,)),
-        Instr(op_named("autograd_add"), (zero, x), (total,)),
-        Instr(op_named("any_nonzero"), (zero, total), (some,)),
-        Instr(op_named("scf.if"), (some,), (out,), {}, (there, Block((), [], (zero,)))),
-    ], (out,))  # fmt: skip
+    program.body = Block(
+        (x,),
+        [
+            Instr(op_named("autograd_zero"), (), (zero,)),
+            Instr(op_named("autograd_add"), (zero, x), (total,)),
+            Instr(op_named("any_nonzero"), (zero, total), (some,)),
+            Instr(op_named("scf.if"), (some,), (out,), {}, (there, Block((), [], (zero,)))),
+        ],
+        (out,),
+    )
     executor = Executor(Module(program), Options())
     value = np.ones((2, 3), np.float32)
     for _ in range(3):

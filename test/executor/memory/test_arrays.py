@@ -37,7 +37,7 @@ def test_memory_is_reused_only_after_every_reference_is_gone():
 
 
 def test_a_returned_block_is_lent_once():
-    pool = output_pool.Pool()
+    pool = output_pool.BlockPool()
     pool.lend(1 << 16)  # back at once: nobody holds it
     live = [pool.lend(1 << 16) for _ in range(3)]
     assert len({ctypes.addressof(x) for x in live}) == 3

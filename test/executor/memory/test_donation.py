@@ -114,11 +114,15 @@ def test_only_plain_memory_that_nobody_else_has_is_overwritten(native):
     frozen.flags.writeable = False
     wide = np.repeat(X, 2, axis=1)
     given = {
-        "view": (whole[:N], W), "read-only": (frozen, W), "strided": (wide[:, ::2], W),
-        "transposed": (X.copy().T, W), "reversed": (X.copy()[::-1], W),
-        "both arguments": (W, W), "part of the other": (whole[: 2 * N][N:], whole[:N]),
+        "view": (whole[:N], W),
+        "read-only": (frozen, W),
+        "strided": (wide[:, ::2], W),
+        "transposed": (X.copy().T, W),
+        "reversed": (X.copy()[::-1], W),
+        "both arguments": (W, W),
+        "part of the other": (whole[: 2 * N][N:], whole[:N]),
         "other dtype": (X.astype(np.float32), W.astype(np.float32)),
-    }  # fmt: skip
+    }
     for name, (x, w) in given.items():
         before = x.copy(), w.copy(), donated(f)
         got = f(x, w)
@@ -233,9 +237,8 @@ def test_loops_written_in_place_are_declared_independent():
 
 
 @pytest.mark.parametrize(
-    "fn", [lambda x, w: w @ x.T, lambda x, w: x.T @ w, lambda x, w: w @ w + x[0]],
-    ids=["right", "left", "bias"],
-)  # fmt: skip
+    "fn", [lambda x, w: w @ x.T, lambda x, w: x.T @ w, lambda x, w: w @ w + x[0]], ids=["right", "left", "bias"]
+)
 def test_products_do_not_overwrite_what_they_read_a_view_of(fn):
     f = ready(fn, X, W)
     np.testing.assert_allclose(f(X.copy(), W), fn(X, W), rtol=1e-9, atol=1e-12)
@@ -244,17 +247,26 @@ def test_products_do_not_overwrite_what_they_read_a_view_of(fn):
 
 def _grown(data, x, w):
     """A random expression of the two arrays, as a function of them."""
-    unary = [np.tanh, lambda a: a * 0.5 + 1, lambda a: a[::-1], lambda a: a.T, lambda a: a - a[0],
-             lambda a: a - a.mean(axis=1, keepdims=True), lambda a: a.sum(axis=0) + a,
-             lambda a: np.where(a > 0, a, -a)]  # fmt: skip
+    unary = [
+        np.tanh,
+        lambda a: a * 0.5 + 1,
+        lambda a: a[::-1],
+        lambda a: a.T,
+        lambda a: a - a[0],
+        lambda a: a - a.mean(axis=1, keepdims=True),
+        lambda a: a.sum(axis=0) + a,
+        lambda a: np.where(a > 0, a, -a),
+    ]
     binary = [np.add, np.multiply, np.matmul, np.maximum, lambda a, b: a * b[0] + b]
     plan = []
     for k in range(data.draw(st.integers(1, 5))):
         two = data.draw(st.booleans())
-        plan.append((
-            data.draw(st.sampled_from(binary if two else unary)),
-            [data.draw(st.integers(0, k + 1)) for _ in range(1 + two)],
-        ))  # fmt: skip
+        plan.append(
+            (
+                data.draw(st.sampled_from(binary if two else unary)),
+                [data.draw(st.integers(0, k + 1)) for _ in range(1 + two)],
+            )
+        )
 
     def fn(x, w):
         known = [x, w]
@@ -308,10 +320,7 @@ def test_arrays_that_cannot_be_given_miss_no_guard():
     counted = {}
     for native in (True, False):
         with knobs.override(native_dispatch=native, cache=False, check="off"):
-            f = pf.jit(
-                lambda x, y: x * 2 + y, donate="x", background=False,
-                strategy=[("static", 1), ("dynamic", 2)],
-            )  # fmt: skip
+            f = pf.jit(lambda x, y: x * 2 + y, donate="x", background=False, strategy=[("static", 1), ("dynamic", 2)])
             for k in range(30):
                 n = (8, 8, 8, 16, 8, 16)[k % 6]
                 memory = np.ones((n, n), np.float32)

@@ -7,9 +7,8 @@ from profuse.dialect.ir.op import OPS
 from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.ops.speculation import CallFallback, FusionGroup, Guard
-from profuse.executor.interpret.size_history import guarded_types
-from profuse.executor.memory.donation import _readers
-from profuse.executor.memory.liveness import Liveness
+from profuse.executor.plans.plan_steps import plan_steps
+from profuse.lowering.abi import KernelABI, TensorSpec
 
 GUARDS = sorted(cls.name for cls in OPS.values() if issubclass(cls, Guard))
 KNOWN = {"type_check": "tensor<4x8xf32>", "dynamic_guard": "tensor<4x8xf32>"}
@@ -40,9 +39,17 @@ def test_guards_make_no_memory_and_say_what_they_are_for(name: str):
     text = TEXT.replace("GUARD", name).replace("KNOWN", known)
     module = decode_module(parse_module(text, verify=False))
     guard, branch = module.main.body.instrs
-    assert Liveness(module.main).dead_after(guard) == ()
-    assert [t.shape for t in guarded_types(module)["b"][0]] == [(4, 8)]
-    names, used = _readers(module.main, [0])[0]
-    assert names == {guard.operands[0], guard.results[0]}
-    assert [i.op for i in used] == [guard.op, FusionGroup, CallFallback]
+    array = TensorSpec("tensor", "f32", ("4", "8"))
+    abi = KernelABI((array,), (array,), {}, (), "0", in_place=((0, 0),))
+    steps = plan_steps(module.main, {"k": abi}, [0])
+    test, chosen = steps.body.steps
+    assert test.dead == [] and steps.body.arrays == list(branch.results)
+    assert test.guard is chosen.guard is steps.guards[0]
+    assert (test.guard.callee, test.guard.fallback) == ("k", "b")
+    assert [t.shape for t in test.guard.types] == [(4, 8)]
+    assert [side.steps[0].instr.op for side in chosen.blocks] == [FusionGroup, CallFallback]
+    assert {step.operands for side in chosen.blocks for step in side.steps} == {guard.operands}
+    # The group is the last to read the input, since the fallback runs in its stead.
+    assert steps.donations == ((0, 0),)
+    assert plan_steps(module.main, {}, [0]).donations == ()
     assert branch.results == module.main.outputs

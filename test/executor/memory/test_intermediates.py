@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("small_groups_in_python")
 @pytest.mark.parametrize("way", WAYS)
 def test_places_are_used_again(way, frames):
     f = ready(chain, X, W, way=way)
-    inner = plan_of(f).intermediates
+    inner = plan_of(f).steps.intermediates
     groups = f.state().counters["kernels_compiled"]
     assert len(inner.index) == groups - 1 >= 6
     assert len(inner.placement.rooms) <= 4
@@ -52,7 +52,7 @@ def test_a_call_takes_only_its_result_from_the_pool(way, monkeypatch):
 
 def test_explain_tells_what_is_placed():
     f = ready(chain, X, W)
-    inner = plan_of(f).intermediates
+    inner = plan_of(f).steps.intermediates
     told = f"{len(inner.index)} arrays between kernels, placed in a block of "
     assert f"{told}{inner.placement.total} bytes" in f.explain()
     assert f"{told}a size that the arguments decide" in ready(chain, X, W, way="keyed").explain()
@@ -61,7 +61,7 @@ def test_explain_tells_what_is_placed():
 
 def test_little_arrays_cost_less_from_malloc():
     f = ready(chain, X[:8, :8].copy(), W[:8, :8].copy())
-    assert plan_of(f).intermediates is None
+    assert plan_of(f).steps.intermediates is None
     assert thread_block.held() == 0
 
 
@@ -134,7 +134,7 @@ def test_loops(way, frames):
         return y
 
     f = ready(fn, X, W, 3, way=way)
-    inner, main = plan_of(f).intermediates, plan_of(f).graph.main
+    inner, main = plan_of(f).steps.intermediates, plan_of(f).graph.main
     loops = [i for i in main.body.walk() if i.op.full_name() == "scf.for"]
     made = {r for loop in loops for i in loop.blocks[0].walk() for r in i.results}
     assert made & set(inner.index)
@@ -156,7 +156,7 @@ def test_results_are_never_placed(frames):
         return a, np.cos(c * w), b
 
     f = ready(fn, X, W)
-    assert len(plan_of(f).intermediates.index) == 1
+    assert len(plan_of(f).steps.intermediates.index) == 1
     got = f(X, W)
     kept = [r.copy() for r in got]
     for k in range(3):
@@ -177,7 +177,7 @@ def test_what_evaluated_ops_read_is_not_placed(frames):
 
     f = ready(fn, X, W)
     made = {r for i in plan_of(f).graph.main.body.walk() for r in i.results}
-    inner = plan_of(f).intermediates
+    inner = plan_of(f).steps.intermediates
     evaluated = [
         i
         for i in plan_of(f).graph.main.body.walk()
@@ -220,7 +220,7 @@ def test_operands_of_groups_that_may_be_interpreted(frames):
             outputs = made.kernels[instr.attrs["callee"]].kernel[0].abi.outputs
             read |= {o for o in instr.operands if any(s.kind == "violation" for s in outputs)}
     assert read
-    assert not read & made.intermediates.shared
+    assert not read & made.steps.intermediates.shared
     errors = []
     for _ in range(20):
         with pytest.raises(IndexError) as error:

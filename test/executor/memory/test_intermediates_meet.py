@@ -124,6 +124,7 @@ def test_a_fork_between_kernels(frames, monkeypatch):
     assert exits == [0]
 
 
+@pytest.mark.optimised  # five kernels a call: unoptimised code would run for half a minute
 @pytest.mark.parametrize("way", WAYS)
 def test_ten_thousand_calls_leave_nothing(way):
     x, w = X[:64, :64].copy(), W[:64, :64].copy()
@@ -148,12 +149,12 @@ def test_ten_thousand_calls_leave_nothing(way):
 
 
 @settings(
-    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "8")), deadline=None,
-    derandomize=True, suppress_health_check=list(HealthCheck),
-)  # fmt: skip
-@given(
-    graphs(most=15), st.integers(2, 4), st.sampled_from(["static", "dynamic"]), st.booleans()
-)  # fmt: skip
+    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "8")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(graphs(most=15), st.integers(2, 4), st.sampled_from(["static", "dynamic"]), st.booleans())
 def test_random_graphs_agree_without_the_block_and_in_emitted_code(graph, ops, behavior, in_a_loop):
     """Each value, and each count; whatever is read after its end is poison."""
     steps, outputs = graph

@@ -8,7 +8,7 @@ from profuse.dialect.ops.indexing.additions import IndexAdd
 from profuse.dialect.ops.indexing.scatter import PickScatter, SliceScatter
 from profuse.dialect.passes.speculate import fusion_types
 from profuse.executor.interpret import evaluate
-from profuse.executor.plans import plan
+from profuse.executor.plans import python_source
 
 RNG = np.random.default_rng(7)
 pytestmark = pytest.mark.usefixtures("loops_in_plans")
@@ -38,7 +38,7 @@ def copied(monkeypatch):
     monkeypatch.setattr(fusion_types, "_SMALL", 0)
     for op in (PickScatter, SliceScatter, IndexAdd):
         monkeypatch.setattr(op, "evaluate", counting(op.evaluate))
-    for module in (evaluate, plan):
+    for module in (evaluate, python_source):
         monkeypatch.setattr(module, "own_copy", counting(module.own_copy))
     return sizes
 
@@ -73,6 +73,7 @@ LOOPS = (carried, over_rows, over_rows_twice, over_slices)
 TIERS = {"kernels": [("static", 2)], "symbols": [("dynamic", 2)], "op by op": []}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("make", LOOPS, ids=lambda f: f.__name__)
 def test_elements_copied_do_not_grow_with_the_square_of_the_rounds(make, tier, copied):
@@ -246,12 +247,28 @@ def no_rounds(x):
 
 
 CASES = (
-    argument, argument_too, made, two_of_one, equal_starts, old_and_new, swapped,
-    swapped_and_written, read_afterwards, row_afterwards, row_carried, made_of_itself,
-    twice_in_a_round, first_again, from_outside, in_a_branch, additions, no_rounds,
-)  # fmt: skip
+    argument,
+    argument_too,
+    made,
+    two_of_one,
+    equal_starts,
+    old_and_new,
+    swapped,
+    swapped_and_written,
+    read_afterwards,
+    row_afterwards,
+    row_carried,
+    made_of_itself,
+    twice_in_a_round,
+    first_again,
+    from_outside,
+    in_a_branch,
+    additions,
+    no_rounds,
+)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
 def test_no_array_changes_that_something_else_reads(f, tier):
@@ -262,9 +279,7 @@ def test_no_array_changes_that_something_else_reads(f, tier):
     results = [jitted(x) for _ in range(4)]
     np.testing.assert_array_equal(x, before)
     for found in results:
-        pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [
-            (found, expected)
-        ]  # fmt: skip
+        pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
         for a, b in pairs:
             np.testing.assert_allclose(a, b, rtol=1e-14)
             assert not np.may_share_memory(a, x)

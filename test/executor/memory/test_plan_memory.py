@@ -15,8 +15,8 @@ import pytest
 from dispatched import hits, outcome, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.executor.dispatch.leaf_spec import MadeValue, Step
-from profuse.executor.dispatch.leaves.memory import lay_out
+from profuse.executor.dispatch.leaf_spec import KernelStep, MadeValue
+from profuse.executor.dispatch.leaves.leaf import places_of
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.settings.knobs import knobs
 
@@ -52,7 +52,7 @@ def test_peak_of_a_long_chain(memory, monkeypatch):
     assert f.state().counters["kernels_compiled"] >= 9
     assert f.state().emitted == native
     np.testing.assert_allclose(f(X, W), chain(X, W), rtol=1e-5)
-    monkeypatch.setattr(output_pool, "pool", output_pool.Pool())
+    monkeypatch.setattr(output_pool, "pool", output_pool.BlockPool())
     thread_block.release()
     gc.collect()
     tracemalloc.start()
@@ -248,16 +248,16 @@ def test_places_of_live_arrays_never_overlap(data):
     """Programs of random kernels: nothing is written where something is read later."""
     count = data.draw(st.integers(1, 12))
     values: dict = {}
-    steps: list[Step] = []
+    steps: list[KernelStep] = []
     for _ in range(count):
         known = list(values)
         operands = tuple(data.draw(st.lists(st.sampled_from(known), max_size=3)) if known else ())
         results = tuple(len(values) + k for k in range(data.draw(st.integers(1, 2))))
         for r in results:
             values[r] = MadeValue(np.dtype(np.uint8), (data.draw(st.integers(0, 500)),))
-        steps.append(Step(None, operands, results, None))  # type: ignore[arg-type]
+        steps.append(KernelStep(None, operands, results, None))  # type: ignore[arg-type]
     outputs = data.draw(st.lists(st.sampled_from(list(values)), min_size=1, max_size=2))
-    made = lay_out(steps, values, outputs)
+    made = places_of(steps, values, outputs)
     starts = list(itertools.accumulate(made.rooms, initial=0))
     offsets = {v: starts[place] for v, place in made.where.items()}
     assert set(offsets) == set(values) - set(outputs)

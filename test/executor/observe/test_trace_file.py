@@ -14,9 +14,8 @@ import numpy as np
 import profuse as pf
 import pytest
 from internals import stop_telling
-from profuse.executor.functions.graph_function import LoadedFunction
-from profuse.executor.functions.jit import JitFunction
-from profuse.executor.observe import registry, timeline
+from profuse.executor.functions.function import GraphFunction
+from profuse.executor.observe import live_functions, timeline
 from profuse.executor.observe.perfetto import as_json
 from profuse.executor.observe.timeline import Timeline
 from profuse.executor.settings.events import Event
@@ -53,9 +52,7 @@ def test_a_trace(tmp_path):
     first, second, third = spans(found, "calls")
     assert [s["name"] for s in (first, second, third)] == ["traced"] * 3
     assert first["args"] == {"tier": "profiling", "profiled_runs": 1, "evaluated_ops": 2}
-    assert second["args"] == {
-        "tier": "optimized", "compiles": 1, "guard_hits": 1, "kernel_launches": 1
-    }  # fmt: skip
+    assert second["args"] == {"tier": "optimized", "compiles": 1, "guard_hits": 1, "kernel_launches": 1}
     assert third["args"]["guard_misses"] == third["args"]["fallback_calls"] == 1
     assert second["ts"] >= first["ts"] + first["dur"]
 
@@ -86,9 +83,10 @@ def test_compiles_that_overlap_have_rows_of_their_own():
     assert nested(found)
     rows = {e["tid"]: e["args"]["name"] for e in found["traceEvents"] if e["name"] == "thread_name"}
     assert {e["name"]: rows[e["tid"]] for e in spans(found, "compiles") if "f" in e["name"]} == {
-        "compile f3": "compiles · pool", "compile f4": "compiles 2 · pool",
+        "compile f3": "compiles · pool",
+        "compile f4": "compiles 2 · pool",
         "trace f5": "compiles · pool",
-    }  # fmt: skip
+    }
     # Whatever a compile had to wait for comes before its stages.
     parse, llvm = [e for e in spans(found, "compiles") if e["name"] in stages][:2]
     assert (parse["ts"], parse["dur"], llvm["ts"]) == (1.5e6, 0.5e6, 2e6)
@@ -129,18 +127,18 @@ def test_errors_and_threads(tmp_path):
 
 def test_calls_are_as_ever_when_nobody_records():
     """There is no branch for it: the method itself is put in and taken out."""
-    plain = JitFunction.__call__, LoadedFunction.__call__
+    plain = GraphFunction.__call__, GraphFunction.into
     seen = []
     timeline.when_switched(seen.append)
     with pf.trace() as outer:
         with pf.trace() as inner:
-            assert JitFunction.__call__ is not plain[0]
+            assert GraphFunction.__call__ is not plain[0]
             pf.jit(np.tanh)(X)
         pf.jit(np.tanh)(X)
         assert seen == [True]
     stop_telling(seen.append)
     assert seen == [True, False]
-    assert (JitFunction.__call__, LoadedFunction.__call__) == plain
+    assert (GraphFunction.__call__, GraphFunction.into) == plain
     assert timeline.recording() == ()
     assert (len(inner.calls), len(outer.calls)) == (1, 2)
 
@@ -163,12 +161,12 @@ def test_a_trace_is_bounded():
 
 def test_functions_are_kept_for_as_long_as_the_timeline():
     with pf.trace() as recorded:
-        number = registry.number_of(pf.jit(np.tanh))
-    assert [registry.number_of(f) for f in recorded.functions] == [number]
-    assert number in map(registry.number_of, registry.functions())
+        number = live_functions.number_of(pf.jit(np.tanh))
+    assert [live_functions.number_of(f) for f in recorded.functions] == [number]
+    assert number in map(live_functions.number_of, live_functions.functions())
     del recorded
     gc.collect()
-    assert number not in map(registry.number_of, registry.functions())
+    assert number not in map(live_functions.number_of, live_functions.functions())
 
 
 def test_a_path_that_cannot_be_written_is_told_before_the_work(tmp_path):
@@ -233,12 +231,14 @@ def test_a_process_and_its_children_write_traces_of_their_own(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, "utf-8")
     subprocess.run(
-        [sys.executable, str(script)], check=True, timeout=120, cwd=tmp_path,
+        [sys.executable, str(script)],
+        check=True,
+        timeout=120,
+        cwd=tmp_path,
         env=os.environ | {"PROFUSE_TRACE": "trace.json"},
-    )  # fmt: skip
+    )
     calls = {
-        path.name: len(spans(json.loads(path.read_text("utf-8")), "calls"))
-        for path in tmp_path.glob("trace*.json")
+        path.name: len(spans(json.loads(path.read_text("utf-8")), "calls")) for path in tmp_path.glob("trace*.json")
     }
     assert calls.pop("trace.json") == 4
     assert sorted(calls.values()) == [1, 2, 2]
@@ -269,8 +269,11 @@ def test_a_bad_path_in_the_environment_costs_one_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "import numpy, profuse as pf\nprint(pf.jit(numpy.tanh)(0.0))"],
         env=os.environ | {"PROFUSE_TRACE": str(tmp_path / "no" / "t.json")},
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stdout == "0.0\n"
     assert done.stderr.startswith("profuse: the trace is lost, ")
     assert len(done.stderr.splitlines()) == 1
@@ -278,9 +281,7 @@ def test_a_bad_path_in_the_environment_costs_one_line(tmp_path):
 
 def test_a_function_costs_no_import_of_what_records():
     code = "import sys, profuse as pf\npf.jit(abs)\nprint(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     names = ("perfetto", "timeline", "files")
     assert not {f"profuse.executor.observe.{n}" for n in names} & set(done.stdout.split())
 

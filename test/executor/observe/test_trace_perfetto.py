@@ -16,7 +16,7 @@ import profuse as pf
 import pytest
 from internals import save_trace
 from profuse.executor.observe import perfetto
-from profuse.executor.observe.timeline import Call, Timeline
+from profuse.executor.observe.timeline import TimedCall, Timeline
 from profuse.executor.settings.events import Event
 
 pytestmark = pytest.mark.compiles
@@ -35,9 +35,7 @@ def engine(request, tmp_path_factory):
     cache = getattr(request.config, "cache", None)
     name = "trace_processor"
     try:
-        return trace_processor.load_engine(
-            cache.mkdir(name) if cache else tmp_path_factory.mktemp(name)
-        )
+        return trace_processor.load_engine(cache.mkdir(name) if cache else tmp_path_factory.mktemp(name))
     except trace_processor.WasmtimeError as error:
         pytest.skip(f"Perfetto's engine cannot be compiled here: {error}")
 
@@ -58,9 +56,7 @@ def read(engine):
 
 def complaints(reader: Reader) -> list[tuple]:
     """What Perfetto has counted of events that it could not use."""
-    return reader.rows(
-        "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value != 0"
-    )
+    return reader.rows("SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value != 0")
 
 
 def slices(reader: Reader) -> list[tuple]:
@@ -80,10 +76,10 @@ def check_read(reader: Reader, written: dict) -> None:
     events = written["traceEvents"]
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert slices(reader) == sorted(
-        (round(e["ts"] * 1e3), round(e.get("dur", 0) * 1e3), e["name"], e["cat"], e["tid"],
-         names[e["tid"]])
-        for e in events if e["ph"] in "Xi"
-    )  # fmt: skip
+        (round(e["ts"] * 1e3), round(e.get("dur", 0) * 1e3), e["name"], e["cat"], e["tid"], names[e["tid"]])
+        for e in events
+        if e["ph"] in "Xi"
+    )
     (pid,) = {e["pid"] for e in events}
     assert reader.rows("SELECT name FROM process WHERE pid != 0") == [("profuse",)]
     assert reader.rows("SELECT pid FROM process WHERE pid != 0") == [(pid,)]
@@ -103,9 +99,7 @@ def test_calls_compiles_and_their_stages(read, tmp_path):
             extract_arg(arg_set_id, 'args.guard_misses')
         FROM slice WHERE category = 'calls' AND dur > 0 ORDER BY ts
     """)
-    assert calls == [
-        (0, "profiling", None, None), (0, "optimized", 1, None), (0, "optimized", None, 1)
-    ]  # fmt: skip
+    assert calls == [(0, "profiling", None, None), (0, "optimized", 1, None), (0, "optimized", None, 1)]
     stages = reader.rows("""
         SELECT stage.name, stage.depth, whole.name AS whole FROM slice AS stage
         JOIN slice AS whole ON stage.parent_id = whole.id
@@ -155,9 +149,12 @@ def test_threads_overlapping_compiles_and_children(read, tmp_path):
     """`PROFUSE_TRACE`, default settings otherwise: worker processes, and a disk cache."""
     settings = {"TRACE": "trace.json", "BACKGROUND": "on", "CACHE": "on", "CACHE_DIR": "cache"}
     subprocess.run(
-        [sys.executable, "-c", PROGRAM], check=True, timeout=120, cwd=tmp_path,
+        [sys.executable, "-c", PROGRAM],
+        check=True,
+        timeout=120,
+        cwd=tmp_path,
         env=os.environ | {f"PROFUSE_{name}": value for name, value in settings.items()},
-    )  # fmt: skip
+    )
     traces = sorted(tmp_path.glob("trace*.json"))
     assert len(traces) == 2, "the parent's and the child's"
     for path in traces:
@@ -183,7 +180,7 @@ def test_times_are_exact_and_any_text_is_read(read, tmp_path):
         length = rng.randrange(1, 10 ** rng.randrange(1, 10))
         name = names[k % len(names)]
         if k % 3:
-            recorded.calls.append(Call(0, name, now, length, 7, "optimized", {"guard_hits": k}))
+            recorded.calls.append(TimedCall(0, name, now, length, 7, "optimized", {"guard_hits": k}))
         else:
             parts = {"parse": length / 3e9, "LLVM": length / 2e9}
             event = Event("compile", name, "", length / 1e9, {"stages": parts}, 0.0, 7)
@@ -197,8 +194,12 @@ def test_times_are_exact_and_any_text_is_read(read, tmp_path):
         event["name"] = event["name"].replace("\\", r"\\").replace("\ud800", r"\ud800")
     check_read(reader, written)
     assert {name.removeprefix("compile ") for _, _, name, *_ in slices(reader)} == {
-        *names[:-2], r"\ud800", r"a\\ ", "parse", "LLVM"
-    }  # fmt: skip
+        *names[:-2],
+        r"\ud800",
+        r"a\\ ",
+        "parse",
+        "LLVM",
+    }
 
 
 def test_what_perfetto_cannot_use_is_noticed(read, tmp_path):

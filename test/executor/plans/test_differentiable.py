@@ -19,11 +19,7 @@ from profuse.dialect.ir.program import Instr
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.ops.speculation import DiffGraph, Gradient
 from profuse.executor.plans.differentiable import DiffNode
-from profuse.executor.settings.gradient_mode import (
-    inlines_subgraphs,
-    subgraph_inlining,
-    was_differentiated,
-)
+from profuse.executor.settings.differentiation import inlines_subgraphs, subgraph_inlining, was_differentiated
 
 PARENT = str(Path(pf.__file__).parents[1])
 RNG = np.random.default_rng(0)
@@ -56,9 +52,7 @@ def step(f, *, x=X, y=Y, w=W, b=B):
 def check(found, x=X, y=Y, w=W, b=B):
     value, grads = pf.value_and_grad(loss, wrt=(0, 1))(w, b, x, y)
     for got, want in zip(found, (value, *grads), strict=True):
-        np.testing.assert_allclose(
-            got.data if type(got) is pf.Array else got, want, rtol=1e-12, atol=1e-14
-        )
+        np.testing.assert_allclose(got.data if type(got) is pf.Array else got, want, rtol=1e-12, atol=1e-14)
 
 
 def on_tape(f):
@@ -700,8 +694,9 @@ def test_flush_state_explain_and_the_tree_of_executors_include_halves():
         check(step(f))
     names = [e.options.name for e in executor_of(f).chain()]
     assert [n for n in names if "diff" in n and "fallback" not in n] == [
-        "loss/gradients/diff_0_forward", "loss/gradients/diff_0_reverse"
-    ]  # fmt: skip
+        "loss/gradients/diff_0_forward",
+        "loss/gradients/diff_0_reverse",
+    ]
     counters = f.state().counters
     assert counters["compiles"] == 3 and counters["kernel_launches"] == 2
     assert "diff_0_forward" in f.explain() and "diff_0_reverse" in f.explain()
@@ -754,15 +749,22 @@ np.testing.assert_allclose(w.grad, pf.grad(lambda w: ((np.tanh(X @ w) - Y) ** 2)
 def test_a_second_process_trains_natively_from_its_first_step(tmp_path):
     """Profiles and compiles of the graph and of both halves are found on disk."""
     environment = {
-        "PROFUSE_CACHE": "on", "PROFUSE_CACHE_DIR": str(tmp_path), "PROFUSE_BACKGROUND": "off",
-        "PYTHONPATH": PARENT, "PATH": "/usr/bin:/bin",
-    }  # fmt: skip
+        "PROFUSE_CACHE": "on",
+        "PROFUSE_CACHE_DIR": str(tmp_path),
+        "PROFUSE_BACKGROUND": "off",
+        "PYTHONPATH": PARENT,
+        "PATH": "/usr/bin:/bin",
+    }
 
     def counts(steps):
         made = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, str(steps)], env=environment, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
+            [sys.executable, "-c", _SCRIPT, str(steps)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         assert made.returncode == 0, made.stderr
         return list(map(int, made.stdout.split()))
 

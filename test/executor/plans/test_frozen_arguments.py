@@ -14,7 +14,7 @@ from cached_graphs import caching_in
 from internals import executor_of, last_executor, reverse_hits
 from profuse.dialect.errors import LoweringError
 from profuse.executor.settings.knobs import knobs
-from profuse.executor.tiers import on_tape
+from profuse.executor.tiers import tape_executors
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((5, 4))
@@ -99,7 +99,7 @@ def test_combinations_in_turn_run_in_emitted_code():
     hits, before = reverse_hits(f), counts(f, "calls", "guard_hits")
     for thawed in turns:
         step(f, thawed)
-        assert f._in_native() is last_executor(f) is not None
+        assert f._router.emission.current_native() is last_executor(f) is not None
         assert last_executor(f).options.noted == f"0{''.join(str(int(on)) for on in thawed)}"
     assert reverse_hits(f) == hits + 3
     assert counts(f, "calls")[0] == before[0] + 3
@@ -134,7 +134,7 @@ def test_a_stored_profile_serves_its_combination_alone(tmp_path):
 
 
 def test_of_many_combinations_the_latest_stay(monkeypatch):
-    monkeypatch.setattr(on_tape, "MOST_PATTERNS", 2)
+    monkeypatch.setattr(tape_executors, "MOST_PATTERNS", 2)
     f, seen, start = pf.jit(network), [], time.time()
     kept = [pf.array(w, requires_grad=True) for w in LAYERS]
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_of_many_combinations_the_latest_stay(monkeypatch):
 
 
 def test_what_is_dropped_is_freed(monkeypatch):
-    monkeypatch.setattr(on_tape, "MOST_PATTERNS", 2)
+    monkeypatch.setattr(tape_executors, "MOST_PATTERNS", 2)
     f, gone = pf.jit(network), []
     for thawed in COMBINATIONS[:12]:
         for _ in range(3):
@@ -238,10 +238,6 @@ def test_a_failed_compile_of_plain_calls_leaves_those_of_the_tape(monkeypatch):
     f(X, *LAYERS)
     assert counts(f, "compile_failures") == (1,)
     compiles, launches, runs = before
-    assert counts(f, "compiles", "kernel_launches", "profiled_runs") == (
-        compiles,
-        launches,
-        runs + 1,
-    )
+    assert counts(f, "compiles", "kernel_launches", "profiled_runs") == (compiles, launches, runs + 1)
     step(f, COMBINATIONS[-1])
     assert counts(f, "compiles", "kernel_launches") == (compiles, launches + 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from profuse.executor.plans.plan import Guard
+from profuse.executor.plans.guard import PlanGuard
 from profuse.executor.tiers.profiling import Executor
 from small_executors import optimized, pair
 
@@ -13,18 +13,28 @@ from small_executors import optimized, pair
 @pytest.mark.parametrize(
     ("change", "hit"),
     [
-        ("nothing", True), ("values", True), ("dtype", False), ("rank", False),
-        ("strides", False), ("number", False), ("undefined", True),
+        ("nothing", True),
+        ("values", True),
+        ("dtype", False),
+        ("rank", False),
+        ("strides", False),
+        ("number", False),
+        ("undefined", True),
     ],
-)  # fmt: skip
+)
 def test_one_property_at_a_time(strategy, change, hit):
     """R1.39: the compiled check answers as `type_check` does, and never raises."""
     executor = optimized(strategy=strategy)
     x, y = pair(2, 3)
     other = {
-        "nothing": x, "values": x + 1, "dtype": x.astype(np.float64), "rank": x[0],
-        "strides": np.asfortranarray(x), "number": 1.0, "undefined": None,
-    }[change]  # fmt: skip
+        "nothing": x,
+        "values": x + 1,
+        "dtype": x.astype(np.float64),
+        "rank": x[0],
+        "strides": np.asfortranarray(x),
+        "number": 1.0,
+        "undefined": None,
+    }[change]
     assert check_alone(executor, other, y) is hit
 
 
@@ -35,7 +45,7 @@ def check_alone(executor: Executor, *values) -> bool:
     (guard,) = executor.optimized.guards
     scope = dict(executor.optimized.run.__globals__)
     exec("\n".join(source[:end]), scope)
-    assert isinstance(guard, Guard)
+    assert isinstance(guard, PlanGuard)
     hits, misses = guard.hits, guard.misses
     scope["run"](list(values))
     assert (guard.hits - hits) + (guard.misses - misses) == 1

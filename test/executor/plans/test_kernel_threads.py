@@ -8,13 +8,11 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.plans import threads
-from profuse.lowering.cpu import pool
+from profuse.lowering.cpu import kernel_threads
 from profuse.lowering.target import host_target
 from profuse.lowering.thread_pool import supports
 
-needs_pool = pytest.mark.skipif(
-    not supports(host_target().triple), reason="no pool of threads on this system"
-)
+needs_pool = pytest.mark.skipif(not supports(host_target().triple), reason="no pool of threads on this system")
 
 
 @pytest.mark.parametrize(
@@ -68,11 +66,11 @@ def test_the_setting_holds_at_once_and_results_stay_the_same():
         with pf.knobs.override(threads=count):
             for _ in range(3):
                 jitted(x)
-            settle(lambda count=count: pool.threads() == count)
+            settle(lambda count=count: kernel_threads.threads() == count)
             results.append(b"".join(r.tobytes() for r in jitted(x)))
     assert jitted.state().tier == "optimized"
     assert len(set(results)) == 1
-    assert pool.started() >= 2
+    assert kernel_threads.started() >= 2
     for found, wanted in zip(jitted(x), f(x), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
 
@@ -84,9 +82,7 @@ def test_events_say_how_many_threads_there_are():
     with pf.knobs.override(threads=2):
         for _ in range(3):
             jitted(x)
-        settle(
-            lambda: any(e.kind == "threads" and e.details.get("threads") == 2 for e in pf.events())
-        )
+        settle(lambda: any(e.kind == "threads" and e.details.get("threads") == 2 for e in pf.events()))
 
 
 @needs_pool
@@ -106,7 +102,7 @@ def test_users_threads_share_one_pool():
     with pf.knobs.override(threads=2):
         for _ in range(3):
             jitted(x)
-        settle(lambda: pool.threads() == 2)
+        settle(lambda: kernel_threads.threads() == 2)
         started = [threading.Thread(target=calls) for _ in range(8)]
         for thread in started:
             thread.start()

@@ -71,9 +71,11 @@ def test_state_and_explanation_name_both_halves():
     text = f.explain()
     for words in (
         "differentiates 1 subgraph, each as one node of the tape",
-        f"Half {NAMES[1]}", f"Half {NAMES[2]}", "keeps 0 bytes for its gradient",
+        f"Half {NAMES[1]}",
+        f"Half {NAMES[2]}",
+        "keeps 0 bytes for its gradient",
         "3 hits, 0 misses",
-    ):  # fmt: skip
+    ):
         assert words in text
 
 
@@ -142,7 +144,7 @@ def test_dumps_and_passes_name_both_halves(tmp_path):
 def test_the_report_of_a_run_has_all_compiles(tmp_path, monkeypatch):
     f = trained()
     # A report shows so many compiles; those of functions of other tests would take their place.
-    monkeypatch.setattr(collect.registry, "functions", lambda: [f])
+    monkeypatch.setattr(collect.live_functions, "functions", lambda: [f])
     (found,) = collect.collect(None, "a run").functions
     assert [c.executor for c in found.compiles] == NAMES
     assert [len(c.kernels) for c in found.compiles] == [0, 1, 1]

@@ -19,6 +19,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("strategy", [[("static", 1)], [("dynamic", 1)]], ids=str)
 @pytest.mark.parametrize("dtype", ["i8", "i2", "u8"])

@@ -17,13 +17,23 @@ HUGE = "9" * 23
 ABSURD = (HUGE, "-1", "0", "", "nan", "inf", "-inf", "1e3", "many", "9" * 5000, "0x10")
 NUMBERS = sorted(name for name, knob in KNOBS.items() if type(knob.default) is int)
 LARGEST = dict.fromkeys(NUMBERS, 2**31 - 1) | {
-    "library_threads": 1024, "threads": 1024, "workers": 1024, "worker_nice": 19,
+    "library_threads": 1024,
+    "threads": 1024,
+    "workers": 1024,
+    "worker_nice": 19,
     **dict.fromkeys(
-        ("cache_bytes", "check_bytes", "output_pool_bytes", "arena_bytes", "release_gil_ns",
-         "worker_memory", "loop_bytes"),
+        (
+            "cache_bytes",
+            "check_bytes",
+            "output_pool_bytes",
+            "arena_bytes",
+            "release_gil_ns",
+            "worker_memory",
+            "loop_bytes",
+        ),
         2**61,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -88,9 +98,7 @@ print(f.state().counters["kernel_launches"], [k for k in kinds if k.startswith("
 def run(program, **variables):
     env = {**os.environ, "PROFUSE_BACKGROUND": "on"}
     env |= {f"PROFUSE_{name.upper()}": str(value) for name, value in variables.items()}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120
-    )
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("end", ["largest", "smallest"])
@@ -134,9 +142,11 @@ def test_a_device_that_is_not_there_is_told_once(capfd):
 
 
 TOOLS = {
-    "opt": (["--help"], ["--list-ops"]), "run": (["--help"],), "report.cli": (["--help"],),
+    "opt": (["--help"], ["--list-ops"]),
+    "run": (["--help"],),
+    "report.cli": (["--help"],),
     "cache": (["--help"], ["list", "--help"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -146,9 +156,8 @@ def test_tools_say_nothing_when_their_reader_goes(tool):
         os.close(read)
         code = f"import sys; from profuse.tools.{tool} import main; sys.exit(main())"
         done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], stdout=write, stderr=subprocess.PIPE,
-            text=True, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-c", code, *arguments], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+        )
         os.close(write)
         assert done.stderr == ""
         assert done.returncode in (0, 1)  # argparse looks at no error of what it prints to

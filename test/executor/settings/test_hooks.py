@@ -111,9 +111,7 @@ def test_passes_run_on_fallbacks_as_well(seen, hooks):
     assert "tensor<2x4xf32" in seen[1][1]
 
 
-@pytest.mark.parametrize(
-    "register", [pf.register_pass_before_fusion, pf.register_pass_after_fusion]
-)
+@pytest.mark.parametrize("register", [pf.register_pass_before_fusion, pf.register_pass_after_fusion])
 def test_without_the_general_fuser_passes_run_all_the_same(seen, hooks, register):
     """R1.36"""
     hooks.append(register("spy-1"))
@@ -169,9 +167,7 @@ def test_a_failing_pass_pins_the_graph_to_tier_0_with_a_line_that_replays_it(see
     assert any("profuse-opt -p" in r and "broken" in r for r in state.reasons)
 
 
-@pytest.mark.parametrize(
-    "register", [pf.register_pass_before_fusion, pf.register_pass_after_fusion]
-)
+@pytest.mark.parametrize("register", [pf.register_pass_before_fusion, pf.register_pass_after_fusion])
 @pytest.mark.parametrize("text", ["no-such-pass", "dce{", "dce{depth=3}", "func.func(dce)"])
 def test_unknown_passes_are_refused_when_they_are_registered(register, text):
     """R1.36"""
@@ -197,9 +193,14 @@ def test_opt_runs_a_registered_pass_of_another_module(tmp_path):
     package_parent = str(Path(pf.__file__).parents[1])
     command = [sys.executable, "-m", "profuse.tools.opt", "--load", "mine", "-p", "mine"]
     done = subprocess.run(
-        command, input="", capture_output=True, text=True, cwd=tmp_path, check=False,
+        command,
+        input="",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), package_parent))},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "mine has run" in done.stdout
     command[command.index("mine")] = "no_such_module"

@@ -29,8 +29,7 @@ def run_function():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("1", "stderr"), ("stderr", "stderr"), ("off", ""), ("", ""), ("a/b", os.path.abspath("a/b"))],
+    ("text", "value"), [("1", "stderr"), ("stderr", "stderr"), ("off", ""), ("", ""), ("a/b", os.path.abspath("a/b"))]
 )
 def test_where_the_knob_says(text, value):
     parse = KNOBS["log"].parse
@@ -45,9 +44,7 @@ def test_json_lines(tmp_path):
     assert head["kind"] == "process"
     assert head["details"]["versions"]["numpy"] == np.__version__
     assert set(head["details"]["knobs"]) == set(KNOBS)
-    assert [r["kind"] for r in rest if r["function"] == "logged"] == [
-        "trace", "tier", "compile", "tier", "dispatch"
-    ]  # fmt: skip
+    assert [r["kind"] for r in rest if r["function"] == "logged"] == ["trace", "tier", "compile", "tier", "dispatch"]
     compiled = next(r for r in rest if r["kind"] == "compile")
     stages = compiled["details"]["stages"]
     assert {"parse", "passes", "decode", "lowering", "LLVM"} <= set(stages)
@@ -58,8 +55,10 @@ def test_json_lines(tmp_path):
 
 def test_levels(tmp_path):
     for level, kinds in {
-        "debug": ["load", "tier", "disk-off"], "info": ["tier", "disk-off"], "warning": ["disk-off"]
-    }.items():  # fmt: skip
+        "debug": ["load", "tier", "disk-off"],
+        "info": ["tier", "disk-off"],
+        "warning": ["disk-off"],
+    }.items():
         path = tmp_path / level
         with knobs.override(log=str(path), log_level=level):
             for kind in ("load", "tier", "disk-off"):
@@ -96,9 +95,11 @@ def test_a_closed_stderr_is_no_error(monkeypatch):
 @pytest.mark.parametrize("case", ["full", "folder", "missing", "unread pipe"])
 def test_a_log_that_cannot_be_written_costs_one_warning(case, tmp_path, capfd):
     path = {
-        "full": "/dev/full", "folder": tmp_path, "missing": tmp_path / "no" / "log",
+        "full": "/dev/full",
+        "folder": tmp_path,
+        "missing": tmp_path / "no" / "log",
         "unread pipe": tmp_path / "pipe",
-    }[case]  # fmt: skip
+    }[case]
     if case == "unread pipe":
         os.mkfifo(path)
     seen = len(pf.events())
@@ -161,9 +162,12 @@ def test_forks_in_the_midst_of_logging(tmp_path):
     """No child hangs on a lock, and every line of every process is whole."""
     path = tmp_path / "log"
     done = subprocess.run(
-        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", FORKS],
+        capture_output=True,
+        text=True,
+        timeout=60,
         env=os.environ | {"PROFUSE_LOG": str(path)},
-    )  # fmt: skip
+    )
     assert done.stdout == f"{[0] * 20}\n", done.stderr
     found = lines(path)
     heads = [r for r in found if r["kind"] == "process"]

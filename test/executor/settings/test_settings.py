@@ -12,13 +12,7 @@ import profuse as pf
 import pytest
 from internals import forget_printed, forget_strategy
 from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
-from profuse.executor.settings.strategy import (
-    behavior_at,
-    default_depth,
-    normalize,
-    parse_strategy,
-    total_depth,
-)
+from profuse.executor.settings.strategy import behavior_at, default_depth, normalize, parse_strategy, total_depth
 from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
@@ -40,9 +34,7 @@ def test_total_depth():
     assert total_depth(()) == 0
 
 
-@pytest.mark.parametrize(
-    "bad", [[("fast", 1)], [("static", -1)], [("static",)], 3, [("static", "x")]]
-)
+@pytest.mark.parametrize("bad", [[("fast", 1)], [("static", -1)], [("static",)], 3, [("static", "x")]])
 def test_malformed_strategy(bad):
     with pytest.raises(pf.KnobError, match="fusion strategy"):
         normalize(bad)
@@ -85,11 +77,18 @@ def test_defaults(monkeypatch):
         monkeypatch.delenv(f"PROFUSE_{name.upper()}", raising=False)
     fresh = Knobs()
     expected = {
-        "executor_mode": True, "profiling_mode": True, "optimize": True,
-        "disable_warning_prints": False, "static_then_dynamic": False, "always_dynamic": False,
-        "profiled_runs": 1, "bailout_depth": 20, "release_profiling_graph": False,
-        "release_delay_seconds": 60, "general_fuser": True,
-    }  # fmt: skip
+        "executor_mode": True,
+        "profiling_mode": True,
+        "optimize": True,
+        "disable_warning_prints": False,
+        "static_then_dynamic": False,
+        "always_dynamic": False,
+        "profiled_runs": 1,
+        "bailout_depth": 20,
+        "release_profiling_graph": False,
+        "release_delay_seconds": 60,
+        "general_fuser": True,
+    }
     assert {name: getattr(fresh, name) for name in expected} == expected
 
 
@@ -145,9 +144,7 @@ def test_warnings_count_apart_by_text(capsys):
     """R1.1: outside of graphs as well."""
     for text in ("one", "two", "one"):
         pf.warn(text)
-    assert [line.rpartition(" ")[2] for line in capsys.readouterr().err.split("\n")[:-1]] == [
-        "one", "two",
-    ]  # fmt: skip
+    assert [line.rpartition(" ")[2] for line in capsys.readouterr().err.split("\n")[:-1]] == ["one", "two"]
 
 
 @pytest.mark.usefixtures("nothing_printed")
@@ -327,9 +324,7 @@ def first_function(**variables):
 def test_a_variable_that_is_no_setting_is_told_once():
     done = first_function(CAHCE="off", ZZZ="1", WORKER_FAULT="")
     told = done.stderr.splitlines()
-    assert told[0] == (
-        "profuse: PROFUSE_CAHCE is set, but is no setting; did you mean PROFUSE_CACHE?"
-    )
+    assert told[0] == ("profuse: PROFUSE_CAHCE is set, but is no setting; did you mean PROFUSE_CACHE?")
     assert told[1].startswith("profuse: PROFUSE_ZZZ is set, but is no setting; settings: PROFUSE_")
     assert (len(told), done.stdout) == (2, "['setting-unknown', 'setting-unknown']\n")
     assert len(first_function(CAHCE="off", LOG="1").stderr.splitlines()) == 1

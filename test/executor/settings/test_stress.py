@@ -20,9 +20,7 @@ def test_random_graphs_keep_their_values():
     """R1.44: each random graph reaches fallbacks at shapes that its guards would have taken."""
     forced = reached = 0
 
-    @settings(
-        max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(graphs(most=20))
     def check(graph):
         nonlocal forced, reached
@@ -92,12 +90,7 @@ def test_random_state_of_the_user_is_not_touched():
 
 @pytest.mark.parametrize(
     ("text", "meaning"),
-    [
-        ("", Stress()),
-        ("guards", Stress(5, 0)),
-        ("guards:k=3", Stress(3, 0)),
-        ("guards:seed=7,k=2", Stress(2, 7)),
-    ],
+    [("", Stress()), ("guards", Stress(5, 0)), ("guards:k=3", Stress(3, 0)), ("guards:seed=7,k=2", Stress(2, 7))],
 )
 def test_texts(text, meaning, monkeypatch):
     assert parse_stress(text) == meaning

@@ -11,7 +11,7 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.settings.strict import check_strict, is_strict
-from profuse.executor.tiers import base
+from profuse.executor.tiers import executor_base
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 
@@ -165,7 +165,7 @@ def test_fallbacks_specialised_in_the_scope_are_checked_as_well(monkeypatch):
     f = pf.jit(fused)
     f(X, X), f(X, X), f(X[:2], X[:2])
     names = []
-    monkeypatch.setattr(base, "check_strict", lambda module, failures, name: names.append(name))
+    monkeypatch.setattr(executor_base, "check_strict", lambda module, failures, name: names.append(name))
     with pf.strict_fusion():
         f(X[:2], X[:2])
     assert names == ["fused/fallback_0"]

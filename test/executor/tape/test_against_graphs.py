@@ -7,17 +7,17 @@ import profuse as pf
 import pytest
 from differential import OnTape
 from gradient_cases import CASES
-from profuse.dialect.importers.numpy.tracing.pytree import flatten, unflatten
 from profuse.dialect.ir.op import OPS
+from profuse.dialect.trees.pytree import flatten, unflatten
 from published_programs import PROGRAMS
 from random_functions import function
 
 # What NumPy makes of an array by itself, and Python's numbers, are detached.
 TAPED = [
-    case for case in CASES
-    if case.op not in ("full", "item")
-    and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
-]  # fmt: skip
+    case
+    for case in CASES
+    if case.op not in ("full", "item") and not getattr(OPS.get(f"profuse.{case.op}"), "of_numbers", False)
+]
 EACH = pytest.mark.parametrize("case", TAPED, ids=str)
 
 
@@ -48,6 +48,7 @@ def agree(found, wanted, **how):
         np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-10, **how)
 
 
+@pytest.mark.sampled(3)
 @EACH
 def test_every_op(case):
     fn, wrt = weighed(case), floats(case.args)
@@ -60,6 +61,7 @@ def test_every_op(case):
     agree(filled, wanted)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", [c for c in TAPED if c.second], ids=str)
 def test_every_op_twice(case):
     fn, wrt = weighed(case), floats(case.args)
@@ -84,6 +86,7 @@ def test_every_op_twice(case):
         np.testing.assert_allclose(g, w, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_functions(seed):
     made = function(seed, flow=seed % 2 == 1)
@@ -99,13 +102,12 @@ def test_random_functions(seed):
         np.testing.assert_allclose(g, w, rtol=1e-7, atol=1e-9, err_msg=made.text)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_published_programs(name):
     program = PROGRAMS[name]
     leaves, tree = flatten(program.args[0])
-    given = [
-        pf.array(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x for x in leaves
-    ]
+    given = [pf.array(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x for x in leaves]
     value = program.fn(np, pf, unflatten(tree, given), *program.args[1:])
     inputs = [x for x in given if type(x) is pf.Array]
     if name == "power_iteration":  # it divides an array in place by its own norm, as torch refuses

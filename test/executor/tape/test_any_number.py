@@ -11,10 +11,13 @@ from profuse.executor.tape.operations import apply
 
 RNG = np.random.default_rng(5)
 BINARY = [
-    op for op in OPS.values()
-    if op.__module__.startswith("profuse") and (made := plans.elementwise_plans(op)) is not None
-    and len(op.operands) == 2 and not op.of_numbers
-]  # fmt: skip
+    op
+    for op in OPS.values()
+    if op.__module__.startswith("profuse")
+    and (made := plans.elementwise_plans(op)) is not None
+    and len(op.operands) == 2
+    and not op.of_numbers
+]
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +37,7 @@ def gradient(op, x, number, left):
     return plan, np.array(a.grad)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("op", BINARY, ids=[op.name for op in BINARY])
 def test_gradients_have_the_bits_that_they_have_with_a_plan_for_each_number(op, left):

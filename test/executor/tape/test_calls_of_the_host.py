@@ -52,9 +52,7 @@ def check(f, plain, x, run):
     np.testing.assert_allclose(y.data, expected, rtol=1e-9, atol=1e-12)
     y.sum().backward()
     assert type(leaf.grad) is np.ndarray and leaf.grad.shape == x.shape, run
-    np.testing.assert_allclose(
-        leaf.grad, differences(plain, x), rtol=1e-5, atol=1e-6, err_msg=f"run {run}"
-    )
+    np.testing.assert_allclose(leaf.grad, differences(plain, x), rtol=1e-5, atol=1e-6, err_msg=f"run {run}")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -65,6 +63,7 @@ def test_each_run_on_the_tape_has_the_gradient(name):
         check(f, f, x * (1 + run / 64), run)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
 @pytest.mark.parametrize("name", CASES)
 def test_each_call_of_a_jitted_function_has_the_gradient(name, profiling):

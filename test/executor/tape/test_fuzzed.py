@@ -8,9 +8,7 @@ import pytest
 
 X = np.array([0.3, -1.2, 2.1])
 # A jitted function runs op by op to the end, or is compiled after a call.
-OPTIONS = pytest.mark.parametrize(
-    "options", [{"profiled_runs": 10**6}, {}], ids=["traced", "compiled"]
-)
+OPTIONS = pytest.mark.parametrize("options", [{"profiled_runs": 10**6}, {}], ids=["traced", "compiled"])
 
 
 def leaf(values=X):

@@ -107,9 +107,20 @@ def moving_average(x, w):
 
 
 FUNCTIONS = [
-    target_network, decorated, held_outside, both_ways, straight_through, semi_gradient, softmax,
-    views, rounds, branch, handed_on, numbers, moving_average,
-]  # fmt: skip
+    target_network,
+    decorated,
+    held_outside,
+    both_ways,
+    straight_through,
+    semi_gradient,
+    softmax,
+    views,
+    rounds,
+    branch,
+    handed_on,
+    numbers,
+    moving_average,
+]
 BY_PYTHON = [moving_average]
 
 
@@ -128,6 +139,7 @@ def is_same(found, expected):
             np.testing.assert_allclose(g, h, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("profiling", [True, False], ids=["profiled", "keyed"])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_jitted_functions_have_the_gradients_of_the_tape(f, profiling):
@@ -140,6 +152,7 @@ def test_jitted_functions_have_the_gradients_of_the_tape(f, profiling):
     assert counters["python_calls"] == (5 if f in BY_PYTHON else 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_transforms_have_the_gradients_of_the_tape(f):
     _, *expected = slopes(f)

@@ -19,7 +19,7 @@ HAVE_GRADIENTS = {
     "an array on the left": lambda x: C @ x + np.dot(C, x) + np.inner(x, C),
     "bounds": lambda x: np.clip(C, x[0], x[2]),
     "a function of SciPy": lambda x: pf.sigmoid(x) * pf.erf(x),
-}  # fmt: skip
+}
 
 HAVE_ONE_OR_AN_ERROR = {
     "a list to choose from": lambda x: np.where(MASK, [x[0], x[1], 1.0, x[2]], C),

@@ -54,9 +54,12 @@ def zeros():
 
 
 STEPS = {
-    "descent": (gradient_descent, 0), "decay": (with_decay, 0), "momentum": (with_momentum, 1),
-    "adam": (adam, 2), "clipped": (clipped, 0),
-}  # fmt: skip
+    "descent": (gradient_descent, 0),
+    "decay": (with_decay, 0),
+    "momentum": (with_momentum, 1),
+    "adam": (adam, 2),
+    "clipped": (clipped, 0),
+}
 
 
 @pytest.mark.parametrize("on_tape", [False, True], ids=["plain gradients", "gradients on the tape"])
@@ -101,8 +104,7 @@ def test_a_loop_of_training_learns_what_it_learns_without_jit():
     x = RNG.normal(size=(6, 3))
     seen = []
     for compute, change in ((loss, gradient_descent), (graph, step)):
-        params = [pf.array(np.full((3, 4), 0.5), requires_grad=True),
-                  pf.array(np.zeros(4), requires_grad=True)]  # fmt: skip
+        params = [pf.array(np.full((3, 4), 0.5), requires_grad=True), pf.array(np.zeros(4), requires_grad=True)]
         losses = []
         for _ in range(6):
             found = compute(params, x)

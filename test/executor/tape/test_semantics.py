@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import threading
@@ -136,11 +137,18 @@ def test_a_write_that_breaks_a_gradient_names_both_lines():
 @pytest.mark.parametrize(
     "write",
     [
-        lambda y: y.sort(), lambda y: y.fill(3), lambda y: np.copyto(y, 0), lambda y: y.put(0, 5),
-        lambda y: np.add(y, 1, out=y), lambda y: np.put(y, [0], 3), lambda y: np.add.at(y, [0], 1),
-        lambda y: y.__setitem__(0, 1), lambda y: y.__iadd__(1), lambda y: np.fill_diagonal(y, 1),
+        lambda y: y.sort(),
+        lambda y: y.fill(3),
+        lambda y: np.copyto(y, 0),
+        lambda y: y.put(0, 5),
+        lambda y: np.add(y, 1, out=y),
+        lambda y: np.put(y, [0], 3),
+        lambda y: np.add.at(y, [0], 1),
+        lambda y: y.__setitem__(0, 1),
+        lambda y: y.__iadd__(1),
+        lambda y: np.fill_diagonal(y, 1),
     ],
-)  # fmt: skip
+)
 def test_all_ways_to_write_are_counted(write):
     x = pf.array(np.ones((2, 2)), requires_grad=True)
     y = pf.array(np.ones((2, 2)))
@@ -330,12 +338,33 @@ def test_custom_vjp_on_the_tape():
     (y * 3).sum().backward()
     np.testing.assert_allclose(x.grad, np.minimum(2 * np.exp(x.data), 1) * 3)
     (g,) = pf.gradients(clipped_exp(x, 2.0)["y"].sum(), [x], create_graph=True)
-    np.testing.assert_allclose(
-        pf.gradients(g.sum(), x), np.where(2 * np.exp(x.data) < 1, 2 * np.exp(x.data), 0)
-    )
+    np.testing.assert_allclose(pf.gradients(g.sum(), x), np.where(2 * np.exp(x.data) < 1, 2 * np.exp(x.data), 0))
     with pf.no_grad():
         assert not clipped_exp(x, 2.0)["y"].requires_grad
     assert type(clipped_exp(x.data, 2.0)["y"]) is np.ndarray
+
+
+@pf.custom_vjp
+class unmoved:
+    """The sine, with a rule that leaves out the gradient."""
+
+    def forward(x):
+        return np.sin(x), (x,)
+
+    def backward(saved, gradient):
+        return (None,)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_none_from_a_rule_is_zeros_at_each_step(jitted, captured):
+    """R2.27: also where the rule is recorded after some runs, and in captured runs."""
+    f = pf.jit(lambda x: unmoved(x) * 2) if jitted else lambda x: unmoved(x) * 2
+    for _ in range(12):
+        x = leaf(1, 2)
+        with pf.compiled_autograd() if captured else contextlib.nullcontext():
+            (g,) = pf.gradients(f(x).sum(), [x], allow_unused=True)
+        np.testing.assert_array_equal(g, [0, 0])
 
 
 def test_custom_vjp_must_be_given_what_it_reads():

@@ -18,6 +18,7 @@ def leaf(x=X):
     return pf.array(x, requires_grad=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("axis", [None, 0, -1])
@@ -133,9 +134,7 @@ def test_attributes_of_arrays_are_those_of_ndarrays():
     a = leaf()
     with pf.no_grad():
         assert np.asarray(a) is a.data and np.array(a) is not a.data
-    missing = [
-        name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(a, name)
-    ]
+    missing = [name for name in dir(np.ndarray) if not name.startswith("_") and not hasattr(a, name)]
     assert missing == []
     with pytest.raises(AttributeError, match="nothing"):
         a.nothing  # noqa: B018

@@ -48,6 +48,7 @@ def gradients(case):
     return pf.gradients(value, [args[k] for k in floats], allow_unused=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", TAPED, ids=str)
 def test_straight_code_computes_the_same_bits(case, anew, recorded):
     with np.errstate(all="ignore"):

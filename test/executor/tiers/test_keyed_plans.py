@@ -21,11 +21,18 @@ from profuse.executor.tiers.profiling import Options
 
 pytestmark = pytest.mark.usefixtures("profiling_off")
 
-REQUIRED = ["specialize-autograd-zero", "lower-grad-blocks", "remove-expand",
-            "canonicalize-profuse", "dce"]  # fmt: skip
+REQUIRED = ["specialize-autograd-zero", "lower-grad-blocks", "remove-expand", "canonicalize-profuse", "dce"]
 PROPAGATE = ["fold", "propagate-shapes", "propagate-requires-grad"]
-DIFFERENTIABLE = ["dce", "cse-profuse", "pool-constants", "peephole", "fold", "unroll-loops",
-                  "cse-profuse", "in-place-check"]  # fmt: skip
+DIFFERENTIABLE = [
+    "dce",
+    "cse-profuse",
+    "pool-constants",
+    "peephole",
+    "fold",
+    "unroll-loops",
+    "cse-profuse",
+    "in-place-check",
+]
 FUSING = [
     "decompose",
     "batch-matmul",
@@ -105,14 +112,7 @@ def test_needing_gradients_takes_the_differentiable_path(monkeypatch):
     executor = add_executor()
     np.testing.assert_allclose(executor.run([f32(2), f32(2)])[0], np.tanh(f32(2) * 2), rtol=1e-6)
     (made,) = executor.compiled()
-    path = [
-        "functionalize",
-        *PROPAGATE,
-        "form-diff-graphs",
-        "differentiate-diff-graphs",
-        "dce",
-        "inline-diff-graphs",
-    ]
+    path = ["functionalize", *PROPAGATE, "form-diff-graphs", "differentiate-diff-graphs", "dce", "inline-diff-graphs"]
     ends = ["lower-grad-blocks", "dce", "convert-fallbacks", "if-then-else", "dce"]
     assert made.result.trace == [*REQUIRED, *PROPAGATE, *DIFFERENTIABLE, *path, *ends]
     assert executor.counters.kernels_compiled == 0

@@ -14,9 +14,11 @@ ODD_SIZES = [*SIZES, {"n": 1, "m": 5}, {"n": 6, "m": 6}, {"n": 1, "m": 1}]
 
 
 @settings(
-    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")), deadline=None,
-    derandomize=True, suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+    max_examples=int(os.environ.get("PROFUSE_RANDOM_GRAPHS", "25")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(graphs(most=25), st.permutations(ODD_SIZES), st.booleans())
 def test_keyed_plans_agree(graph, sizes, in_a_loop):
     """R2.6, R2.7, R2.12: one compile serves every size, and every result is NumPy's."""

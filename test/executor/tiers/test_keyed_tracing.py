@@ -132,9 +132,7 @@ def test_debug_state():
     executor.fallback_plan()
     state = executor.debug_state()
     assert len(state.plans) == executor.counters.cache_misses == 3
-    assert [str(spec) for spec in state.plans] == [
-        "f32[?], f32[?]", "f32[?, ?], f32[?, ?]", "f64[?], f64[?]",
-    ]  # fmt: skip
+    assert [str(spec) for spec in state.plans] == ["f32[?], f32[?]", "f32[?, ?], f32[?, ?]", "f64[?], f64[?]"]
     assert state.fallback is executor.fallback_plan()
 
 

@@ -275,9 +275,7 @@ def test_a_callee_has_a_plan_and_a_depth_before_it_ever_runs(background):
 
 
 @pytest.mark.parametrize("knob", ["optimize", "profiling_mode"])
-def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(
-    knob, background, monkeypatch
-):
+def test_r1_42_a_callee_has_its_depth_whatever_is_switched_off_meanwhile(knob, background, monkeypatch):
     """R1.42, R1.44: switched off just when the callee is made, and on again."""
     executor = Executor(add_graph(), Options(strategy=(("static", 2),), background=background))
     link = engine.link
@@ -357,9 +355,11 @@ def test_the_chain_down_to_depth_0(background):
         run(executor, *shape)
         tiers.append([e.optimized.kind if e.optimized else "profiling" for e in executor.chain()])
     assert tiers == [
-        ["profiling"], ["optimized", "profiling"], ["optimized", "profiling"],
+        ["profiling"],
+        ["optimized", "profiling"],
+        ["optimized", "profiling"],
         *[["optimized", "optimized", "simple"]] * 3,
-    ]  # fmt: skip
+    ]
     first, second, last = executor.chain()
     assert [e.depth for e in (first, second, last)] == [2, 1, 0]
     assert [e.counters.profiled_runs for e in (first, second, last)] == [1, 1, 0]

@@ -49,6 +49,7 @@ def test_call_1_profiles_call_2_is_native(name):
             np.testing.assert_allclose(found, want, rtol=2e-5, atol=5e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.optimised  # sums in lanes are closer
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("size", [(33, 48), (257, 1000)])
@@ -57,9 +58,7 @@ def test_as_close_to_float64_as_numpy(name, size):
     args = arguments(name, *size)
     f = pf.jit(fn)
     f(*args)
-    for found, plain, exact in zip(
-        leaves(f(*args)), leaves(fn(*args)), leaves(fn(*as_double(args))), strict=True
-    ):
+    for found, plain, exact in zip(leaves(f(*args)), leaves(fn(*args)), leaves(fn(*as_double(args))), strict=True):
         ours = np.abs(found.astype(np.float64) - exact).max()
         theirs = np.abs(np.asarray(plain, np.float64) - exact).max()
         # half an ulp of the largest value: what rounding the exact result to float32 costs

@@ -17,9 +17,16 @@ from profuse.executor.compile.worker import pool as pools
 HERE = str(Path(__file__).parent)
 PARENT = str(Path(pf.__file__).parents[1])
 SEEN = (
-    "profiled_runs", "evaluated_ops", "compiles", "kernel_launches", "disk_hits", "disk_misses",
-    "profiles_restored", "guard_misses", "in_process_compiles",
-)  # fmt: skip
+    "profiled_runs",
+    "evaluated_ops",
+    "compiles",
+    "kernel_launches",
+    "disk_hits",
+    "disk_misses",
+    "profiles_restored",
+    "guard_misses",
+    "in_process_compiles",
+)
 
 
 def loss(w, b, x, y):
@@ -103,11 +110,14 @@ found = WAYS[{way!r}]({steps}, after)
 np.testing.assert_allclose(found, by_hand({steps}), rtol=1e-9)
 print(json.dumps([steps, "mlir" in sys.modules]))
 """
-    env = {**os.environ, "PYTHONPATH": PARENT, "PROFUSE_CACHE": "on", "PROFUSE_BACKGROUND": "on",
-           "PROFUSE_CACHE_DIR": str(folder)}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True
-    )
+    env = {
+        **os.environ,
+        "PYTHONPATH": PARENT,
+        "PROFUSE_CACHE": "on",
+        "PROFUSE_BACKGROUND": "on",
+        "PROFUSE_CACHE_DIR": str(folder),
+    }
+    done = subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 

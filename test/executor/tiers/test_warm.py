@@ -17,8 +17,8 @@ import pytest
 from internals import FOLDER, executor_of, executors
 from profuse.dialect.ir.dtypes import dtype_of_mlir
 from profuse.dialect.ir.program import Module
-from profuse.executor.compile.cache.entry import Entry
-from profuse.executor.compile.cache.key import Key
+from profuse.executor.compile.cache.cache_key import Key
+from profuse.executor.compile.cache.entry import CacheEntry
 from profuse.executor.compile.cache.store import Store
 from profuse.executor.functions.saved.file import SavedFile
 from profuse.executor.interpret.size_history import tensor_types
@@ -39,9 +39,7 @@ def arguments(rows):
 
 def check(f, *rows):
     for k in rows:
-        np.testing.assert_allclose(
-            f(arguments(k), n=2.0)["y"], layer(arguments(k), n=2.0)["y"], rtol=1e-6
-        )
+        np.testing.assert_allclose(f(arguments(k), n=2.0)["y"], layer(arguments(k), n=2.0)["y"], rtol=1e-6)
         f.wait()
 
 
@@ -88,8 +86,13 @@ f = pf.jit(layer)
 check(f, 4, 4, 8, 8) if sys.argv[1] == "cold" else check(f, 8)
 print(counts(f).profiled_runs, f.state().tier, "mlir" in sys.modules)
 """
-    env = {**os.environ, "PYTHONPATH": PARENT, "PROFUSE_CACHE": "1",
-           "PROFUSE_CACHE_DIR": str(cache.root), "PROFUSE_BACKGROUND": "1"}  # fmt: skip
+    env = {
+        **os.environ,
+        "PYTHONPATH": PARENT,
+        "PROFUSE_CACHE": "1",
+        "PROFUSE_CACHE_DIR": str(cache.root),
+        "PROFUSE_BACKGROUND": "1",
+    }
     said = [
         subprocess.run(
             [sys.executable, "-c", script, how], env=env, check=True, capture_output=True, text=True
@@ -228,9 +231,7 @@ def test_a_saved_function_joins_traces(tmp_path):
     f = pf.load(path)
     outer = pf.jit(lambda p: f(p, n=2.0)["y"] + 1, background=False)
     for _ in range(2):
-        np.testing.assert_allclose(
-            outer(arguments(4)), layer(arguments(4), n=2.0)["y"] + 1, rtol=1e-6
-        )
+        np.testing.assert_allclose(outer(arguments(4)), layer(arguments(4), n=2.0)["y"] + 1, rtol=1e-6)
     assert counts(outer).kernel_launches == 1
 
 
@@ -291,7 +292,7 @@ def test_a_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "f.profuse"
     warmed(background=False).save(path)
     with open(path, "rb") as file:
-        entry = Entry.from_file(file)
+        entry = CacheEntry.from_file(file)
     assert entry.key.parts == {"saved": "2"}
     path.write_bytes(replace(entry, key=Key({"saved": "1"})).to_bytes())
     with pytest.raises(pf.FileError, match="of format 1, not 2"):

@@ -7,14 +7,4 @@ from .faults import KernelFault, SimtError
 from .kernel import contents, empty, holding, run_kernel
 from .launch import parse, programs, run
 
-__all__ = [
-    "KernelFault",
-    "SimtError",
-    "contents",
-    "empty",
-    "holding",
-    "parse",
-    "programs",
-    "run",
-    "run_kernel",
-]
+__all__ = ["KernelFault", "SimtError", "contents", "empty", "holding", "parse", "programs", "run", "run_kernel"]

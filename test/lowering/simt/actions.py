@@ -96,10 +96,7 @@ def _move(op: ir.Operation, move: vectors.Move) -> Action:
         marks = [machine.poison.get(slot) for slot in each.operands[:data]]
         poison: np.ndarray | tuple[np.ndarray, ...] | None = None
         if any(p is not None for p in marks):
-            full = [
-                np.zeros(v.shape, bool) if p is None else p
-                for v, p in zip(operands, marks, strict=False)
-            ]
+            full = [np.zeros(v.shape, bool) if p is None else p for v, p in zip(operands, marks, strict=False)]
             poison = move(*full, *operands[data:])
         if not isinstance(values, tuple):
             values, poison = (values,), None if poison is None else (poison,)

@@ -23,8 +23,7 @@ def _if(machine: Machine, each: Instruction, active: Active) -> None:
             machine.bind(each.results, machine.execute(each.regions[taken], active))
         return
     results = [
-        machine.execute(code, Active(active.wave, mask))
-        for code, mask in zip(each.regions, (yes, no), strict=False)
+        machine.execute(code, Active(active.wave, mask)) for code, mask in zip(each.regions, (yes, no), strict=False)
     ]
     if each.results:
         machine.bind(each.results, merge(condition, *results))

@@ -38,9 +38,7 @@ def _global_id(machine: Machine, each: Instruction) -> np.ndarray:
     return wave.block_id(axis) * wave.block[axis] + wave.thread_id(axis)
 
 
-def _access(
-    machine: Machine, each: Instruction, active: Active, first: int, type_: ir.Type
-) -> tuple[Access, Active]:
+def _access(machine: Machine, each: Instruction, active: Active, first: int, type_: ir.Type) -> tuple[Access, Active]:
     """The access whose operands are, from ``first`` on, a memref and indices.
 
     A read of one address by all threads, of memory that no thread writes, is made once.
@@ -286,10 +284,7 @@ def _view(machine: Machine, each: Instruction, active: Active) -> None:
     numbers = [_agreed(machine, slot, each) for slot in each.operands[1:]]
     sizes = iter(numbers[1:])
     type_ = each.op.results[0].type
-    shape = tuple(
-        next(sizes) if type_.is_dynamic_dim(axis) else type_.shape[axis]
-        for axis in range(type_.rank)
-    )
+    shape = tuple(next(sizes) if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank))
     source = machine.memrefs[each.operands[0]]
     machine.memrefs[each.results[0]] = source.viewed(numbers[0], dtype_of(type_), shape)
 
@@ -307,13 +302,7 @@ def _subview(machine: Machine, each: Instruction, active: Active) -> None:
         raise SimtError(f"{each.site}: subviews of lower rank are not emulated")
     offset = sum(o * s for o, s in zip(offsets, source.strides, strict=True))
     strides = tuple(n * s for n, s in zip(steps, source.strides, strict=True))
-    ref = MemRef(
-        source.buffer,
-        source.dtype,
-        tuple(sizes),
-        strides,
-        source.offset + offset * source.dtype.itemsize,
-    )
+    ref = MemRef(source.buffer, source.dtype, tuple(sizes), strides, source.offset + offset * source.dtype.itemsize)
     machine.memrefs[each.results[0]] = ref
 
 

@@ -171,8 +171,7 @@ FUNCTIONS: dict[str, Function] = {
 """What each op computes from its operands alone."""
 
 DIVISIONS = frozenset(
-    f"arith.{name}"
-    for name in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
+    f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 )
 SHIFTS = frozenset(f"arith.{name}" for name in ("shli", "shrsi", "shrui"))
 
@@ -236,14 +235,8 @@ _OVERFLOWS: dict[str, dict[str, Function]] = {
         "nsw": lambda a, b: ((a ^ (a + b)) & (b ^ (a + b))) < 0,
         "nuw": lambda a, b: unsigned(a + b) < unsigned(a),
     },
-    "arith.subi": {
-        "nsw": lambda a, b: ((a ^ b) & (a ^ (a - b))) < 0,
-        "nuw": lambda a, b: unsigned(a) < unsigned(b),
-    },
-    "arith.muli": {
-        "nsw": _product_overflows,
-        "nuw": lambda a, b: _product_overflows(unsigned(a), unsigned(b)),
-    },
+    "arith.subi": {"nsw": lambda a, b: ((a ^ b) & (a ^ (a - b))) < 0, "nuw": lambda a, b: unsigned(a) < unsigned(b)},
+    "arith.muli": {"nsw": _product_overflows, "nuw": lambda a, b: _product_overflows(unsigned(a), unsigned(b))},
 }
 
 
@@ -253,9 +246,7 @@ def comparison(op: ir.Operation) -> Function:
     if op.name == "arith.cmpf":
         return _float_predicate(number)
     function = _INTEGER_PREDICATES[number]
-    return lambda a, b: function(
-        *(v.astype(np.int8) * -1 if v.dtype == bool else v for v in (a, b))
-    )
+    return lambda a, b: function(*(v.astype(np.int8) * -1 if v.dtype == bool else v for v in (a, b)))
 
 
 def conversion(op: ir.Operation) -> Function | None:

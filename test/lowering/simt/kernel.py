@@ -129,9 +129,7 @@ def run_kernel(
             buffer.ledger = None
 
 
-def _check_launch(
-    program: Program, grid: Coordinates, block: Coordinates, shared_bytes: int
-) -> None:
+def _check_launch(program: Program, grid: Coordinates, block: Coordinates, shared_bytes: int) -> None:
     """Raise SimtError for a launch that the driver would refuse."""
     where = f"@{program.name}"
     if min(block) < 1 or int(np.prod(block)) > 1024:
@@ -179,12 +177,8 @@ def _local(type_: ir.Type, wave: Wave) -> MemRef:
 def _shared(program: Program, wave: Wave, size: int) -> Buffer:
     """Dynamic workgroup memory, tracked in units of the smallest element that views of it have."""
     sizes = [
-        dtype_of(each.op.results[0].type).itemsize
-        for each in instructions(program.code)
-        if each.name == "memref.view"
+        dtype_of(each.op.results[0].type).itemsize for each in instructions(program.code) if each.name == "memref.view"
     ]
-    buffer = Buffer(
-        "dynamic workgroup memory", "workgroup", size, wave.count, min(sizes, default=1)
-    )
+    buffer = Buffer("dynamic workgroup memory", "workgroup", size, wave.count, min(sizes, default=1))
     buffer.track_races()
     return buffer

@@ -20,7 +20,7 @@ from .types import storage_dtype
 
 
 def programs(module: ir.Module) -> dict[str, Program]:
-    """The kernels of all ``gpu.module`` in a module, by name."""
+    """The kernels of all ``gpu.gpu_module`` in a module, by name."""
     found = {}
     for outer in module.body.operations:
         if outer.operation.name != "gpu.module":
@@ -43,7 +43,7 @@ def run(module: ir.Module | str, plan: Any, inputs: Sequence[Any]) -> list[np.nd
 
     Args:
         module: with the kernels, or its text.
-        plan: a ``LaunchPlan`` of `profuse.lowering.gpu.abi`.
+        plan: a ``LaunchPlan`` of `profuse.lowering.gpu.launch_plan`.
         inputs: arrays, of the sizes and strides that the plan's ABI takes, and Python numbers.
 
     Raises:
@@ -76,9 +76,7 @@ class _Run:
             for k, (spec, shape) in enumerate(zip(abi.outputs, self.shapes, strict=True))
         ]
         self.steps = list(plan.launches(self.sizes, self._aligned))
-        self.workspace = empty(
-            [self._size(abi.workspace)], np.int8, "the workspace", self._workspace_unit()
-        )
+        self.workspace = empty([self._size(abi.workspace)], np.int8, "the workspace", self._workspace_unit())
 
     def outputs(self) -> list[np.ndarray]:
         """Run all steps; the results."""
@@ -89,9 +87,7 @@ class _Run:
                 self._product(step)
         return [
             contents(memory, shape, dtype_named(spec.dtype).numpy)
-            for memory, shape, spec in zip(
-                self.output_memory, self.shapes, self.plan.abi.outputs, strict=True
-            )
+            for memory, shape, spec in zip(self.output_memory, self.shapes, self.plan.abi.outputs, strict=True)
         ]
 
     def _size(self, text: str) -> int:

@@ -33,13 +33,7 @@ class Buffer:
     """
 
     def __init__(
-        self,
-        name: str,
-        space: str,
-        slot_bytes: int,
-        slots: int = 1,
-        unit: int = 1,
-        misalignment: int = 0,
+        self, name: str, space: str, slot_bytes: int, slots: int = 1, unit: int = 1, misalignment: int = 0
     ) -> None:
         self.name, self.space, self.unit = name, space, unit
         self.slot_bytes, self.misalignment = slot_bytes, misalignment
@@ -94,13 +88,7 @@ class MemRef:
 
     def viewed(self, offset: int, dtype: np.dtype, shape: tuple[int | None, ...]) -> MemRef:
         """The contiguous view of this shape, ``offset`` bytes further on."""
-        return replace(
-            self,
-            dtype=dtype,
-            shape=shape,
-            strides=row_major(shape),
-            offset=self.offset + offset,
-        )
+        return replace(self, dtype=dtype, shape=shape, strides=row_major(shape), offset=self.offset + offset)
 
     def __str__(self) -> str:
         shape = "x".join(str(self.size if n is None else n) for n in self.shape)
@@ -237,9 +225,7 @@ class Access:
             return
         bad, other = conflict
         what = f"{verb} {self._index(bad)} of {self.memref}, which {other}"
-        raise KernelFault(
-            "race", what + " with no barrier between", self.active.site, *self.active.where(bad)
-        )
+        raise KernelFault("race", what + " with no barrier between", self.active.site, *self.active.where(bad))
 
 
 def _one_per_address(addresses: np.ndarray) -> list[np.ndarray]:

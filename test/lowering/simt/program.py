@@ -10,12 +10,7 @@ from profuse.lowering.gpu.void_runs import FLAG
 
 from .faults import Site
 
-STORES = {
-    "memref.store": 1,
-    "vector.store": 1,
-    "vector.maskedstore": 0,
-    "memref.atomic_rmw": 1,
-}
+STORES = {"memref.store": 1, "vector.store": 1, "vector.maskedstore": 0, "memref.atomic_rmw": 1}
 """Ops that write memory, and which operand is the memref."""
 
 VIEWS = frozenset({"memref.view", "memref.cast", "memref.subview"})
@@ -125,11 +120,7 @@ def _decode_block(block: ir.Block, kernel: str, numbers: dict[ir.Value, int]) ->
     for view in block.operations:
         op = view.operation
         operands = tuple(numbers[v] for v in op.operands)
-        regions = tuple(
-            _decode_block(region.blocks[0], kernel, numbers)
-            for region in op.regions
-            if len(region.blocks)
-        )
+        regions = tuple(_decode_block(region.blocks[0], kernel, numbers) for region in op.regions if len(region.blocks))
         results = tuple(number(v) for v in op.results)
         body.append(Instruction(op, Site(kernel, op), operands, results, regions))
     return Code(arguments, body[:-1], body[-1])

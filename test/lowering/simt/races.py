@@ -25,9 +25,7 @@ class Touches:
         self.thread = np.full(units, NOBODY, np.int64)
         self.epoch = np.zeros(units, np.int64)
 
-    def conflicts(
-        self, units: np.ndarray, thread: np.ndarray, block: np.ndarray, epoch: np.ndarray
-    ) -> np.ndarray:
+    def conflicts(self, units: np.ndarray, thread: np.ndarray, block: np.ndarray, epoch: np.ndarray) -> np.ndarray:
         """Where the recorded access is another thread's, unordered with one by ``thread`` now."""
         before = self.block[units]
         if (before == NOBODY).all():
@@ -35,9 +33,7 @@ class Touches:
         unordered = (self.thread[units] != thread) & (self.epoch[units] == epoch)
         return (before != NOBODY) & ((before != block) | unordered)
 
-    def record(
-        self, units: np.ndarray, thread: np.ndarray, block: np.ndarray, epoch: np.ndarray
-    ) -> None:
+    def record(self, units: np.ndarray, thread: np.ndarray, block: np.ndarray, epoch: np.ndarray) -> None:
         """Note these accesses; the same unit may occur many times."""
         before, same_time = self.block[units], self.epoch[units] == epoch
         others = (before != NOBODY) & (before != block)
@@ -58,9 +54,7 @@ class Ledger:
 
     def read(self, units: np.ndarray, active: Active, space: str) -> Conflict | None:
         """Note reads of a row of units per active thread; their conflict with what went before."""
-        return self._note(
-            "was read", ("was written", "was atomically updated"), units, active, space
-        )
+        return self._note("was read", ("was written", "was atomically updated"), units, active, space)
 
     def write(self, units: np.ndarray, active: Active, space: str) -> Conflict | None:
         """Note writes; as `read`."""
@@ -97,9 +91,7 @@ class Ledger:
         return None
 
 
-def _written_twice(
-    touches: Touches, units: np.ndarray, who: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, int] | None:
+def _written_twice(touches: Touches, units: np.ndarray, who: tuple[np.ndarray, ...]) -> tuple[np.ndarray, int] | None:
     """Threads that lose a unit to another thread in the same instruction, and a winner."""
     touches.thread[units] = who[0]
     lost = touches.thread[units] != who[0]

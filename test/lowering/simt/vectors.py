@@ -54,9 +54,7 @@ def dynamic_sizes(op: ir.Operation) -> list[int]:
     return [n for n, p in zip(shape, _positions(op), strict=False) if p is None]
 
 
-def _place(
-    static: list[int | None], dynamic: list[np.ndarray], shape: tuple[int, ...]
-) -> tuple[np.ndarray, ...]:
+def _place(static: list[int | None], dynamic: list[np.ndarray], shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """An index into an array of this shape: row by row at the positions.
 
     Threads that do not run may hold any position.

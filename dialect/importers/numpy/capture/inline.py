@@ -6,27 +6,30 @@ stays. The outer trace guards what tracing baked into the graph as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ....errors import InternalError
+from ....ir.op import Op
 from ....ir.program import Block, Instr, Program
 from ....ir.symbolic import Dimension, Sym
-from ....ir.types import INT_SCALAR, Type
+from ....ir.types import INT_SCALAR, Type, listed_type
 from ....ops.control_flow.control import For, If
-from ..tracing.control import join_hints, own_arguments, unknown_number
+from ....ops.create import Constant
+from ....ops.late import Late
+from ....ops.size_lists import OfValues
 from ..tracing.current import trace_error
 from ..tracing.operators import as_value, recorder_of, wrap
 from ..tracing.recorder import Recorder
-from ..tracing.trace_guards import Computed, Constant, Expr, Passed
+from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber
 from ..tracing.traced import Traced, TracedScalar
-from .tracer import Trace
+from ..tracing.traced_control import join_hints, own_arguments, unknown_number
+from .trace import Trace
 
 # Ops that do to integers what the operators of `Sym` do.
-_OPS = {"+": "add", "*": "mul", "//": "floor_div", "%": "remainder",
-        "max": "maximum", "min": "minimum"}  # fmt: skip
+_OPS = {"+": "add", "*": "mul", "//": "floor_div", "%": "remainder", "max": "maximum", "min": "minimum"}
 
 
 def example_of(leaf: Any) -> Any:
@@ -63,9 +66,17 @@ def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:
     return trace.out_tree.unflatten([wrap(rec, value) for value in outputs])
 
 
-def inline_program(rec: Recorder, program: Program, operands: Sequence[int]) -> list[int]:
-    """Record a program's instructions on these operands and return its outputs."""
-    return list(_Inliner(rec, dict(zip(program.inputs, operands, strict=True))).block(program.body))
+def inline_program(
+    rec: Recorder, program: Program, operands: Sequence[int | None], listed: Mapping[int, Any] | None = None
+) -> list[int]:
+    """Record a program's instructions on these operands and return its outputs.
+
+    Args:
+        operands: None for one that is no array and no number.
+        listed: what such operands are, by position.
+    """
+    values = {v: o for v, o in zip(program.inputs, operands, strict=True) if o is not None}
+    return list(_Inliner(rec, values, {program.inputs[k]: x for k, x in (listed or {}).items()}).block(program.body))
 
 
 def inline_block(rec: Recorder, block: Block, args: Sequence[int] = ()) -> tuple[int, ...]:
@@ -96,19 +107,22 @@ def _guarded(rec: Recorder, expr: Expr, leaves: Sequence[Any]) -> int:
 
     if isinstance(expr, Sym):
         return expr.fold(read, rec.constant, lambda op, a, b: rec.emit(_OPS[op], [a, b])[0])
-    if isinstance(expr, Passed):
+    if isinstance(expr, PassedNumber):
         return as_value(rec, leaves[expr.leaf])
     if isinstance(expr, Computed):
         args = [_guarded(rec, arg, leaves) for arg in expr.args]
         return rec.emit(expr.op, args, dict(expr.attrs))[0]
-    return rec.constant(expr.value if isinstance(expr, Constant) else expr)
+    return rec.constant(expr.value if isinstance(expr, NumberConstant) else expr)
 
 
 class _Inliner:
-    """Copies instructions; ``values`` maps values of the graph to values of the trace."""
+    """Copies instructions; ``values`` maps values of the graph to values of the trace.
 
-    def __init__(self, rec: Recorder, values: dict[int, int]) -> None:
-        self.rec, self.values = rec, values
+    ``listed`` has those of a `ListedType`, which a trace knows: its ops have attributes.
+    """
+
+    def __init__(self, rec: Recorder, values: dict[int, int], listed: Mapping[int, Any] | None = None) -> None:
+        self.rec, self.values, self.listed = rec, values, dict(listed or {})
 
     def block(self, block: Block) -> tuple[int, ...]:
         """Record a block's instructions and return what it yields."""
@@ -117,6 +131,10 @@ class _Inliner:
         return self._of(block.outputs)
 
     def _of(self, values: Sequence[int]) -> tuple[int, ...]:
+        if not self.listed.keys().isdisjoint(values):
+            raise trace_error(
+                "a list of integers or bools, or a string, of a graph can only be an attribute in a trace"
+            )
         return tuple(self.values[v] for v in values)
 
     def _bind(self, values: Sequence[int], new: Sequence[int]) -> None:
@@ -129,17 +147,39 @@ class _Inliner:
             flow = self._if if instr.op is If else self._for if instr.op is For else self._while
             flow(instr)
             return
-        results = self.rec.emit(instr.op, self._of(instr.operands), instr.attrs)
+        if instr.op is Constant and instr.operands:  # until a guard compares them, it is its operand
+            same = self.listed if instr.operands[0] in self.listed else self.values
+            same[instr.results[0]] = same[instr.operands[0]]
+            return
+        if instr.op is Constant and listed_type(instr.attrs["value"]) is not None:
+            self.listed[instr.results[0]] = instr.attrs["value"]
+            return
+        op, attrs, operands = instr.op, instr.attrs, instr.operands
+        if op is Late:
+            op, attrs, operands = self._plain_form(instr)
+        elif issubclass(op, OfValues):
+            raise trace_error(f"{op.full_name()}, of sizes as values, cannot be traced")
+        results = self.rec.emit(op, self._of(operands), attrs)
         self._bind(instr.results, results)
         self.rec.blocks[-1].instrs[-1].loc = instr.loc
+
+    def _plain_form(self, instr: Instr) -> tuple[type[Op], dict[str, Any], tuple[int, ...]]:
+        """A late op as the op that its values make of it; that numbers are these is guarded. Raises TraceError."""
+        count = len(instr.operands) - len(instr.attrs["names"])
+        bake = self.rec.numbers.bake
+        values = [
+            self.listed[v] if v in self.listed else bake(self.values[v], instr.loc) for v in instr.operands[count:]
+        ]
+        op, attrs, _ = Late.plain_form(instr.attrs, values)
+        return op, attrs, instr.operands[:count]
 
     def _if(self, instr: Instr) -> None:
         blocks = []
         for block in instr.blocks:
-            made = Block()
-            with self.rec.nested(made):
-                made.outputs = self.block(block)
-            blocks.append(made)
+            new = Block()
+            with self.rec.nested(new):
+                new.outputs = self.block(block)
+            blocks.append(new)
         ends = zip(*(block.outputs for block in blocks), strict=True)
         hints = [self._joined(*(self.rec.hints[v] for v in end)) for end in ends]
         self._append(instr, self._of(instr.operands), hints, blocks)
@@ -159,21 +199,21 @@ class _Inliner:
         hints = [unknown_number(self.rec.hints[v]) for v in self._of(instr.operands)]
         while True:
             test = self._round(before, hints)
-            passed = [self.rec.hints[v] for v in test.outputs[1:]]
-            block = self._round(body, passed)
+            inner_hints = [self.rec.hints[v] for v in test.outputs[1:]]
+            block = self._round(body, inner_hints)
             if not self._widened(hints, block.outputs):
-                self._append(instr, self._of(instr.operands), passed, [test, block])
+                self._append(instr, self._of(instr.operands), inner_hints, [test, block])
                 return
 
     def _round(self, block: Block, hints: Sequence[Type]) -> Block:
         """A loop's block, recorded for arguments of these hints."""
-        made = Block()
-        with self.rec.nested(made):
-            made.args = tuple(self.rec.new_value(h) for h in hints)
-            own_arguments(self.rec, made)
-            self._bind(block.args, made.args)
-            made.outputs = self.block(block)
-        return made
+        new = Block()
+        with self.rec.nested(new):
+            new.args = tuple(self.rec.new_value(h) for h in hints)
+            own_arguments(self.rec, new)
+            self._bind(block.args, new.args)
+            new.outputs = self.block(block)
+        return new
 
     def _widened(self, hints: list[Type], outputs: Sequence[int]) -> bool:
         """Widen hints so that they also hold after a round; True if that changed them."""
@@ -185,16 +225,12 @@ class _Inliner:
 
     @staticmethod
     def _joined(a: Type, b: Type) -> Type:
-        found = join_hints(a, b)
-        if found is None:
+        hint = join_hints(a, b)
+        if hint is None:
             raise InternalError(f"control flow of a traced graph joins {a} and {b}")
-        return found
+        return hint
 
-    def _append(
-        self, instr: Instr, operands: tuple[int, ...], hints: Sequence[Type], blocks: list[Block]
-    ) -> None:
+    def _append(self, instr: Instr, operands: tuple[int, ...], hints: Sequence[Type], blocks: list[Block]) -> None:
         results = tuple(self.rec.new_value(h) for h in hints)
         self._bind(instr.results, results)
-        self.rec.append(
-            Instr(instr.op, operands, results, dict(instr.attrs), tuple(blocks), instr.loc)
-        )
+        self.rec.append(Instr(instr.op, operands, results, dict(instr.attrs), tuple(blocks), instr.loc))

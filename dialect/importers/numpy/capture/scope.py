@@ -17,39 +17,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....dataclass import dataclass
-from ..python.instances import kept
+from ..handlers import all_handlers  # noqa: F401
+from ..python.instances import PLAIN_TYPES, kept
 from ..python.objects import TABLE
 from ..python.pausing import apart
 from ..python.purity import CACHED, CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_class, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
 from ..tracing.traced import TracedArray, TracedScalar
-from ..world.hidden import Hidden, hidden_error, is_hidden
+from ..world.opaque import Hidden, hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
-from .calls import (
-    CALLEE,
-    asks_identities,
-    asks_source,
-    is_unread,
-    values_in,
-    with_callees,
-)
+from .method_calls import CALLEE, asks_identities, asks_source, is_unread, values_in, with_callees
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 _MISSING = object()
 _NUMBERS = frozenset({int, float, bool, complex})
-_PLAIN = frozenset({
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.ufunc,
-    np.dtype,
-})  # fmt: skip
+_PLAIN = PLAIN_TYPES | {np.ufunc, np.dtype}
 # What is looked at, and copied, by this package's own code alone.
-_OF_NO_CODE = frozenset({
-    list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType,
-    types.ModuleType,
-})  # fmt: skip
+_OF_NO_CODE = frozenset(
+    {list, dict, tuple, set, type, np.ndarray, types.FunctionType, types.BuiltinFunctionType, types.ModuleType}
+)
 # Names that are no variables of the user's; C code that imports asks for the last.
 _PROVIDED = frozenset({CALLEE, SOURCE, IS, "__builtins__"})
 
@@ -59,7 +49,7 @@ class Globals(dict):
 
     __slots__ = ("absent", "real", "scope", "seen", "start")
 
-    def __init__(self, scope: Scope, real: dict[str, Any]) -> None:
+    def __init__(self, scope: TraceScope, real: dict[str, Any]) -> None:
         super().__init__(real)
         dict.__setitem__(self, "__builtins__", scope.builtins)
         dict.__setitem__(self, CALLEE, scope.callee)
@@ -92,10 +82,10 @@ class Globals(dict):
     def written(self) -> list[str]:
         """Names that the traced code has assigned."""
         return [
-            name for name in {**self.start, **self}
-            if dict.get(self, name, _MISSING) is not self.start.get(name, _MISSING)
-            and name != "__warningregistry__"
-        ]  # fmt: skip
+            name
+            for name in {**self.start, **self}
+            if dict.get(self, name, _MISSING) is not self.start.get(name, _MISSING) and name != "__warningregistry__"
+        ]
 
 
 @dataclass(eq=False)
@@ -110,7 +100,7 @@ class _Cell:
     filled: bool = False
 
 
-class Scope:
+class TraceScope:
     """The substitutes of one trace, made as they are needed."""
 
     def __init__(self, rec: Recorder, fn: Callable) -> None:
@@ -146,10 +136,10 @@ class Scope:
             return self.function(value)
         if kind is types.MethodType or kind is functools.partial or kind is CACHED:
             return self.callee(value, called=False)
-        found = substitute(value)
-        if found is value and isinstance(value, type):
+        stand_in = substitute(value)
+        if stand_in is value and isinstance(value, type):
             _check_class(value)
-        return self._shadow(value, name) if found is value else found
+        return self._shadow(value, name) if stand_in is value else stand_in
 
     def _shadow(self, value: Any, name: str) -> Any:
         shadows = self._rec.shadows
@@ -172,17 +162,17 @@ class Scope:
             function = self.callee(value.func, called=False)
             if function is not value.func:
                 args = [self._shadow(arg, "an argument") for arg in value.args]
-                named = {k: self._shadow(v, k) for k, v in value.keywords.items()}
-                made = functools.partial(function, *args, **named)
-                made.__dict__.update(vars(value))
-                return made
+                kwargs = {k: self._shadow(v, k) for k, v in value.keywords.items()}
+                copy = functools.partial(function, *args, **kwargs)
+                copy.__dict__.update(vars(value))
+                return copy
         elif kind is CACHED:
             return self._cached(value)
         elif called and isinstance(value, type):
             return conversion(value) if value in _NUMBERS else self._constructor(value)
-        found = substitute(value)
-        if not called or found is not value:
-            return found
+        stand_in = substitute(value)
+        if not called or stand_in is not value:
+            return stand_in
         function = getattr(kind, "__call__", None)  # noqa: B004
         if type(function) is types.FunctionType and self._is_users(function):
             return types.MethodType(self.function(function), self._shadow(value, "self"))
@@ -195,16 +185,16 @@ class Scope:
             if globals_.scope is self:
                 return fn
             globals_ = globals_.real
-        known = self._functions.get(id(fn))
-        if known is not None:
-            return known[1]
+        entry = self._functions.get(id(fn))
+        if entry is not None:
+            return entry[1]
         if not self._is_users(fn):
             return substitute(fn)
         self._take(fn)
         table = self._of(globals_)
-        wanted = self._rec.policy is not None, "branches" in self._rec.memory
-        code = with_callees(fn, *wanted)
-        if is_unread(fn, *wanted):
+        options = self._rec.policy is not None, "branches" in self._rec.memory
+        code = with_callees(fn, *options)
+        if is_unread(fn, *options):
             self._note_unread(fn)
         if asks_source(code):
             table.provide(SOURCE, self._source())
@@ -216,25 +206,25 @@ class Scope:
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         # Cells are shared among functions, and may hold the function itself.
         closure = [self._cell(cells[name], name) for name in code.co_freevars]
-        made = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
-        self._functions[id(fn)] = (fn, made)
+        copy = types.FunctionType(code, table, fn.__name__, None, tuple(c.made for c in closure))
+        self._functions[id(fn)] = (fn, copy)
         if self._rec.shadows is not None:
-            self._rec.shadows.stands_for(made, fn)
+            self._rec.shadows.stands_for(copy, fn)
         for cell in closure:
             self._fill(cell)
         if fn.__defaults__:
             last = code.co_varnames[: code.co_argcount][-len(fn.__defaults__) :]
-            made.__defaults__ = tuple(map(self._read, fn.__defaults__, last))
+            copy.__defaults__ = tuple(map(self._read, fn.__defaults__, last))
         if fn.__kwdefaults__:
-            made.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
+            copy.__kwdefaults__ = {k: self._read(v, k) for k, v in fn.__kwdefaults__.items()}
         for name in ("__qualname__", "__doc__", "__module__", "__annotations__"):
-            setattr(made, name, getattr(fn, name))
-        made.__dict__ = fn.__dict__
+            setattr(copy, name, getattr(fn, name))
+        copy.__dict__ = fn.__dict__
         self._rec.journal.watch(fn, fn.__name__)
-        return made
+        return copy
 
     def reached(self, fn: types.FunctionType, name: str) -> Any:
-        """What the user's code gets for a function that an object holds."""
+        """The function that the user's code gets for a function that an object holds."""
         if not self._is_users(fn):
             return substitute(fn)
         if id(fn) in self._taken:
@@ -262,8 +252,8 @@ class Scope:
         """Note the functions and modules that code takes as values, by name or as a default."""
         names, attributes = values_in(fn.__code__)
         cells = _variables(fn)
-        found = [cells.get(name, fn.__globals__.get(name)) for name in names]
-        for value in (*found, *(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
+        values = [cells.get(name, fn.__globals__.get(name)) for name in names]
+        for value in (*values, *(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
             if id(value) in self._reached:
                 raise _of_two_identities(value)
             if isinstance(value, CODE):
@@ -281,9 +271,9 @@ class Scope:
 
     def _source(self) -> Any:
         if self._rec.source is None:
-            from ..source.source import Source  # which few functions need
+            from ..source.source import ConvertedSource  # which few functions need
 
-            self._rec.source = Source(self._rec)
+            self._rec.source = ConvertedSource(self._rec)
         return self._rec.source
 
     def _is_users(self, fn: types.FunctionType) -> bool:
@@ -293,20 +283,20 @@ class Scope:
         return is_users_file(fn.__code__.co_filename) or module.partition(".")[0] == self._package
 
     def _of(self, real: dict[str, Any]) -> Globals:
-        found = self._globals.get(id(real))
-        if found is None:
-            found = self._globals[id(real)] = Globals(self, real)
-        return found
+        table = self._globals.get(id(real))
+        if table is None:
+            table = self._globals[id(real)] = Globals(self, real)
+        return table
 
     def _read(self, value: Any, name: str) -> Any:
         self.watch(value, name)
         return self.given(value, name)
 
     def _cell(self, cell: types.CellType, name: str) -> _Cell:
-        found = self._cells.get(id(cell))
-        if found is None:
-            found = self._cells[id(cell)] = _Cell(cell, types.CellType(), name)
-        return found
+        entry = self._cells.get(id(cell))
+        if entry is None:
+            entry = self._cells[id(cell)] = _Cell(cell, types.CellType(), name)
+        return entry
 
     def _fill(self, cell: _Cell) -> None:
         if not cell.filled:
@@ -323,9 +313,9 @@ class Scope:
 
         It bakes traced numbers, lest they stay as keys.
         """
-        known = self._functions.get(id(value))
-        if known is not None:
-            return known[1]
+        entry = self._functions.get(id(value))
+        if entry is not None:
+            return entry[1]
 
         original = self._rec.shadows.original if self._rec.shadows is not None else lambda x: x
 
@@ -357,17 +347,19 @@ class Scope:
         """A class, or a function that makes its instances with this trace's ``__init__``."""
         init = cls.__init__  # type: ignore[misc]
         if (
-            type(cls) is not type or cls.__new__ is not object.__new__
-            or type(init) is not types.FunctionType or not self._is_users(init)
-        ):  # fmt: skip
+            type(cls) is not type
+            or cls.__new__ is not object.__new__
+            or type(init) is not types.FunctionType
+            or not self._is_users(init)
+        ):
             return substitute(cls)
-        made = self.function(init)
+        initialise = self.function(init)
 
         def construct(*args: Any, **kwargs: Any) -> Any:
             instance: Any = object.__new__(cls)
             if self._rec.shadows is not None:
                 self._rec.shadows.leave(instance)
-            made(instance, *args, **kwargs)
+            initialise(instance, *args, **kwargs)
             return instance
 
         return construct if not getattr(cls, "__abstractmethods__", None) else cls
@@ -375,7 +367,7 @@ class Scope:
     # --- what the user's code did -------------------------------------------------------------
 
     def read(self) -> Iterator[StateRead]:
-        """What the code has read by name."""
+        """The values that the code has read by name."""
         for table in self._globals.values():
             for name in sorted(table.seen & table.real.keys()):
                 yield StateRead(Place(TABLE, table.real, name, name), table.start.get(name))
@@ -405,14 +397,13 @@ def _check_class(cls: type) -> None:
         raise hidden_error(cls.__name__, cls)
     if any("__del__" in vars(base) for base in cls.__mro__) and is_users_class(cls):
         raise world_error(
-            f"{cls.__name__} has a __del__: it would run for an object that a trace has made, and "
-            "at no later call",
+            f"{cls.__name__} has a __del__: it would run for an object that a trace has made, and at no later call",
             "make the objects outside of the function",
         )
 
 
 def _variables(fn: types.FunctionType) -> dict[str, Any]:
-    """What the free variables of a function are bound to."""
+    """The objects that the free variables of a function are bound to."""
     cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
     return {name: kept(cell, "cell_contents") for name, cell in cells}
 
@@ -425,4 +416,4 @@ def _of_two_identities(value: Any) -> Exception:
     )
 
 
-__all__ = ["Globals", "Scope"]
+__all__ = ["Globals", "TraceScope"]

@@ -20,11 +20,11 @@ from ....ir.op import op_named
 from ....ir.serialize import module_from_json, module_to_json
 from ....ir.size_algebra import parse_dim
 from ....ir.symbolic import Dimension, Integer, Leaf, dim_text
-from ..tracing.containers import CONTAINERS
-from ..tracing.leaves import NUMBERS
-from ..tracing.pytree import LEAF, TreeDef
-from ..tracing.trace_guards import Computed, Constant, Expr, Passed, TraceGuard
-from .tracer import Trace
+from ....trees.containers import CONTAINERS
+from ....trees.leaves import NUMBERS
+from ....trees.pytree import LEAF, TreeDef
+from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber, TraceGuard
+from .trace import Trace
 
 _NUMBERS = {cls.__name__: cls for cls in NUMBERS}
 _PLAIN = (str, type(None))
@@ -55,11 +55,15 @@ def trace_from_json(data: dict[str, Any], captured: Sequence[np.ndarray]) -> Tra
     """
     module = module_from_json(data["module"])
     trace = Trace(
-        module, tree_from_json(data["in_tree"]), tree_from_json(data["out_tree"]), list(captured),
+        module,
+        tree_from_json(data["in_tree"]),
+        tree_from_json(data["out_tree"]),
+        list(captured),
         [_guard_from_json(guard) for guard in data["guards"]],
-        tuple(map(_kind_from_json, data["kinds"])), tuple(map(str, data["names"])),
+        tuple(map(_kind_from_json, data["kinds"])),
+        tuple(map(str, data["names"])),
         bool(data["strict"]),
-    )  # fmt: skip
+    )
     inputs, leaves = len(module.main.inputs), trace.in_tree.leaves
     if inputs != leaves + len(trace.captured) or len(trace.kinds) != leaves:
         raise IRError(f"a graph of {inputs} inputs does not take {leaves} arguments")
@@ -158,9 +162,9 @@ def _guard_from_json(data: list[Any]) -> TraceGuard:
 
 
 def _expr_to_json(expr: Expr) -> list[Any]:
-    if isinstance(expr, Passed):
+    if isinstance(expr, PassedNumber):
         return ["passed", expr.leaf]
-    if isinstance(expr, Constant):
+    if isinstance(expr, NumberConstant):
         return ["constant", VALUE.to_json(expr.value)]
     if not isinstance(expr, Computed):
         return ["integer", dim_text(expr, _leaf_text)]
@@ -172,9 +176,9 @@ def _expr_to_json(expr: Expr) -> list[Any]:
 def _expr_from_json(data: list[Any]) -> Expr:
     kind, *rest = data
     if kind == "passed":
-        return Passed(int(*rest))
+        return PassedNumber(int(*rest))
     if kind == "constant":
-        return Constant(VALUE.from_json(*rest))
+        return NumberConstant(VALUE.from_json(*rest))
     if kind == "integer":
         (integer,) = rest
         return parse_dim(integer, _leaf_from_text)
@@ -182,8 +186,8 @@ def _expr_from_json(data: list[Any]) -> Expr:
         raise ValueError(f"there is no guard expression {kind!r}")
     op, args, attrs = rest
     kinds = op_named(op).attrs
-    given = tuple((name, kinds[name].kind.from_json(value)) for name, value in attrs)
-    return Computed(op, tuple(map(_expr_from_json, args)), given)
+    attr_values = tuple((name, kinds[name].kind.from_json(value)) for name, value in attrs)
+    return Computed(op, tuple(map(_expr_from_json, args)), attr_values)
 
 
 def _leaf_text(leaf: Any) -> str:
@@ -193,10 +197,10 @@ def _leaf_text(leaf: Any) -> str:
 
 
 def _leaf_from_text(text: str) -> Leaf:
-    found = _LEAF.fullmatch(text)
-    if found is None:
+    match = _LEAF.fullmatch(text)
+    if match is None:
         raise ValueError(f"there is no leaf {text!r} of a guard expression")
-    position, array, axis = found.groups()
+    position, array, axis = match.groups()
     return Integer(int(position)) if position else Dimension(int(array), int(axis))
 
 

@@ -1,4 +1,4 @@
-"""What runs in the thread of a trace, whoever calls it: frames of Python, and calls of C functions.
+"""The code that runs in the thread of a trace, whoever calls it: frames of Python, and calls of C functions.
 
 A graph may hold for later calls only if all that its trace has done is in the graph, or compared.
 The scope sees the code that it has made. Code that Python itself calls (properties, operators,
@@ -33,9 +33,9 @@ from ..python.objects import TABLE, facet_of_attribute, functions_in
 from ..python.pausing import WATCHES
 from ..python.users_code import is_own_file, is_users_class, is_users_file
 from ..tracing.current import trace_error, unknown_call, world_error
-from ..world.hidden import hidden_error, is_hidden
+from ..world.opaque import hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
-from .calls import codes_in, values_in
+from .method_calls import codes_in, values_in
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -44,25 +44,33 @@ _OWN, _UNIT, _LIBRARY, _USERS = range(4)  # whose code a file holds
 _NUMPY = os.path.dirname(np.__file__) + "/"
 _FAR = 100  # frames between a C call and the user's code that are looked at
 # Files of what the user's code calls in the place of builtins.
-_BETWEEN = tuple(f"numpy/{name}.py" for name in (
-    "handlers/python_numbers", "python/pausing", "source/source", "tracing/types_seen",
-    "world/substitutes",
-))  # fmt: skip
+_BETWEEN = tuple(
+    f"numpy/{name}.py"
+    for name in (
+        "handlers/python_numbers",
+        "python/pausing",
+        "source/source",
+        "tracing/types_seen",
+        "world/substitutes",
+    )
+)
 _WRITES = {
-    "STORE_GLOBAL": "the global variable", "DELETE_GLOBAL": "the global variable",
+    "STORE_GLOBAL": "the global variable",
+    "DELETE_GLOBAL": "the global variable",
     "STORE_DEREF": "the variable of an enclosing function",
     "DELETE_DEREF": "the variable of an enclosing function",
-}  # fmt: skip
+}
 _STORES = frozenset(
-    number for name, number in dis.opmap.items()
+    number
+    for name, number in dis.opmap.items()
     if name in ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
-)  # fmt: skip
+)
 _ASK_REGISTRY = tuple(vars(abc)[f"_abc_{name}"] for name in ("instancecheck", "subclasscheck"))
 _ENDS = frozenset({"__exit__", "release"})
 
 
-class Watch:
-    """What a trace has run that its scope has not made.
+class TraceWatch:
+    """The code that a trace has run and that its scope has not made.
 
     Args:
         rec: the trace.
@@ -94,7 +102,7 @@ class Watch:
         """Watch this thread. A profile function of the user's is called on, and set again."""
         before = sys.getprofile()
         other = getattr(before, "__self__", None)
-        if isinstance(other, Watch):
+        if isinstance(other, TraceWatch):
             other.is_on = False
         elif callable(before):
             self._user, self.pauses = before, False
@@ -107,7 +115,7 @@ class Watch:
         finally:
             sys.setprofile(None)
             self.is_on = False
-            if isinstance(other, Watch):
+            if isinstance(other, TraceWatch):
                 other.is_on = True
                 sys.setprofile(before)
             elif callable(before):
@@ -157,6 +165,7 @@ class Watch:
         if is_pythons and purity.is_of_pythons(function):
             return
         error = world_error(*unknown_call(purity.name_of(function)))
+        error.library = (getattr(function, "__module__", None) or "").partition(".")[0]
         if function.__name__ in _ENDS:
             # Nobody sees a ``with`` begin in C code; what it holds has to be given back.
             self._rec.refused = self._rec.refused or error
@@ -192,8 +201,8 @@ class Watch:
         names = {name for inner in codes_in(code) for name in inner.co_names}
         variables, attributes = values_in(code)
         self._values = variables
-        found = (space.get(name) for name in variables)
-        self._taken |= attributes | {m.__name__ for m in found if isinstance(m, types.ModuleType)}
+        values = (space.get(name) for name in variables)
+        self._taken |= attributes | {m.__name__ for m in values if isinstance(m, types.ModuleType)}
         for name in sorted(names & space.keys()):
             self._read(Place(TABLE, space, name, name), space[name])
         if code.co_freevars and not self._is_inner(frame, code):
@@ -289,17 +298,13 @@ class Watch:
             raise trace_error("an object of a package holds what the function has written to")
         for value in shadows.substituted():
             if value.__name__ in self._taken:
-                raise trace_error(
-                    f"{value.__name__} is in an object, and code that Python calls may ask for it"
-                )
+                raise trace_error(f"{value.__name__} is in an object, and code that Python calls may ask for it")
         if not self._unshadowed:
             return
         codes = (*self._rec.scope.codes, *self.codes)
         is_written = shadows.changed_since(0) is not None or bool(self._rec.written)
         if is_written or any(stores(inner) for code in codes for inner in codes_in(code)):
-            raise trace_error(
-                f"{self._unshadowed} is read by code that Python calls, and may have been written"
-            )
+            raise trace_error(f"{self._unshadowed} is read by code that Python calls, and may have been written")
 
     def _read_settings(self, code: types.CodeType, space: dict[str, Any]) -> None:
         """Note what code of a package names of its module, but for functions and classes."""
@@ -318,7 +323,7 @@ def _is_token(token: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _owner_of(file: str) -> int:
-    """Whose code a file holds."""
+    """The owner of the code of a file."""
     if is_own_file(file):
         return _OWN
     if file.startswith((_NUMPY, "<frozen importlib", "<__array_function__ internals>")):
@@ -327,7 +332,7 @@ def _owner_of(file: str) -> int:
 
 
 def _owners_above(frame: types.FrameType | None) -> Iterator[int]:
-    """Whose code a frame runs, and that of the frames that have called it.
+    """The owner of the code that a frame runs, and those of the frames that have called it.
 
     What the user's code calls in place of builtins is left out: it calls what these would.
     The last one is the first, from here, that is no code of a package or of NumPy.
@@ -361,15 +366,15 @@ def _is_of_the_collector(frame: types.FrameType | None) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _writes(code: types.CodeType) -> tuple[tuple[str, str], ...]:
-    """What kinds of variables code assigns that outlive its frame, and their names."""
-    found = []
+    """The kinds of variables that code assigns and that outlive its frame, and their names."""
+    writes = []
     for inner in codes_in(code):
         for step in dis.get_instructions(inner):
             kind = _WRITES.get(step.opname)
             if kind is None or ("DEREF" in step.opname and step.argval not in code.co_freevars):
                 continue
-            found.append((kind, step.argval))
-    return tuple(found)
+            writes.append((kind, step.argval))
+    return tuple(writes)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -380,12 +385,12 @@ def stores(code: types.CodeType) -> bool:
 
 def _function_of(frame: types.FrameType, code: types.CodeType) -> types.FunctionType | None:
     """The function whose code a frame runs: a method of its first argument, or in a variable."""
-    found: Iterator[Any] = iter(())
+    candidates: Iterator[Any] = iter(())
     if code.co_argcount:
         first = frame.f_locals.get(code.co_varnames[0])
         kinds = (*getattr(first, "__mro__", ()), *type(first).__mro__)
-        found = (value for kind in kinds for value in vars(kind).values())
-    for value in found:
+        candidates = (value for kind in kinds for value in vars(kind).values())
+    for value in candidates:
         if (function := _wrapped(value, code)) is not None:
             return function
     caller = frame.f_back
@@ -400,15 +405,15 @@ def _function_of(frame: types.FrameType, code: types.CodeType) -> types.Function
 
 def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
     """A function with this code in a descriptor, a decorated function or a partial."""
-    for found in (value, *functions_in(value), getattr(value, "__wrapped__", None)):
-        if type(found) is types.FunctionType:
-            while found is not None:
-                if found.__code__ is code:
-                    return found
-                found = getattr(found, "__wrapped__", None)
+    for candidate in (value, *functions_in(value), getattr(value, "__wrapped__", None)):
+        if type(candidate) is types.FunctionType:
+            while candidate is not None:
+                if candidate.__code__ is code:
+                    return candidate
+                candidate = getattr(candidate, "__wrapped__", None)
     return None
 
 
-WATCHES.add(Watch._event)
+WATCHES.add(TraceWatch._event)
 
-__all__ = ["Watch"]
+__all__ = ["TraceWatch"]

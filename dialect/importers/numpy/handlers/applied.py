@@ -34,8 +34,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if not x.ndim or (not isinstance(condlist, (list, tuple)) and np.ndim(condlist) != 1):
         raise trace_error(
             "np.piecewise of an array without axes, or under conditions that are no list, "
-            "is not supported while tracing", "write np.where(condition, x, y)",
-        )  # fmt: skip
+            "is not supported while tracing",
+            "write np.where(condition, x, y)",
+        )
     if not isinstance(condlist, (list, tuple)) or not isinstance(condlist[0], (list, np.ndarray)):
         condlist = [condlist]
     masks = [as_array(c).astype(bool) for c in condlist]
@@ -44,8 +45,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         masks.append(op("logical_not", op("any", together, axes=(0,))))
     elif len(masks) != len(funclist):
         raise ValueError(
-            f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions "
-            "are expected"
+            f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected"
         )
     out = FUNCTIONS[np.zeros_like](x)
     for mask, function in zip(masks, funclist, strict=True):
@@ -65,16 +65,17 @@ def _elementwise(function: Callable, picked: Any, args: tuple, kw: dict[str, Any
     instructions = recorder_of().blocks[-1].instrs
     before = len(instructions)
     try:
-        found = function(picked, *args, **kw)
+        result = function(picked, *args, **kw)
     except ShapeError:
-        found = None  # NumPy may not get there, as for the maximum of no elements
-    made = instructions[before:]
-    if found is None or not all(issubclass(each.op, (Constant, Elementwise)) for each in made):
+        result = None  # NumPy may not get there, as for the maximum of no elements
+    instrs = instructions[before:]
+    if result is None or not all(issubclass(each.op, (Constant, Elementwise)) for each in instrs):
         raise trace_error(
             "np.piecewise with a function that does more than compute element by element is not "
-            "supported while tracing", "write np.where(condition, f(x), g(x))",
-        )  # fmt: skip
-    return found
+            "supported while tracing",
+            "write np.where(condition, f(x), g(x))",
+        )
+    return result
 
 
 @numpy_function("apply_along_axis", raw=True)
@@ -87,28 +88,26 @@ def apply_along_axis(func1d: Callable, axis: Any, arr: Any, *args: Any, **kwargs
     place = axis_of(axis, arr.ndim)
     if arr.ndim < 2:
         raise trace_error(
-            "np.apply_along_axis of an array of one axis is not supported while tracing",
-            "call the function",
+            "np.apply_along_axis of an array of one axis is not supported while tracing", "call the function"
         )
     rows = moveaxis(arr, place, -1)
     here = sizes_now(rows)[:-1]
     if math.prod(_MOST_SLICES + 1 if n is None else n for n in here) > _MOST_SLICES:
         raise trace_error(
-            f"np.apply_along_axis on more than {_MOST_SLICES} slices makes a graph of as many "
-            "calls",
+            f"np.apply_along_axis on more than {_MOST_SLICES} slices makes a graph of as many calls",
             "call a function of the whole array, with axis=",
         )
     counts = tuple(int(size) for size in rows.shape[:-1])
     if 0 in counts:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    found = [as_array(func1d(rows[k], *args, **kwargs)) for k in np.ndindex(*counts)]
-    if len({(x.dtype, sizes_now(x)) for x in found}) > 1:
+    results = [as_array(func1d(rows[k], *args, **kwargs)) for k in np.ndindex(*counts)]
+    if len({(x.dtype, sizes_now(x)) for x in results}) > 1:
         raise trace_error(
-            "np.apply_along_axis of a function whose results differ in dtype or size is not "
-            "supported while tracing", "call it on one slice after the other",
-        )  # fmt: skip
-    inner = found[0].ndim
-    out = reshape(stack(found), (*counts, *found[0].shape))
+            "np.apply_along_axis of a function whose results differ in dtype or size is not supported while tracing",
+            "call it on one slice after the other",
+        )
+    inner = results[0].ndim
+    out = reshape(stack(results), (*counts, *results[0].shape))
     first = range(len(counts), len(counts) + inner)
     return moveaxis(out, tuple(first), tuple(range(place, place + inner))) if inner else out
 
@@ -120,14 +119,12 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
     rank = out.ndim
     for axis in axis_tuple(axes):
         place = axis + rank if axis < 0 else axis
-        found = func(out, place)
-        if found.ndim != out.ndim:
-            found = np.expand_dims(found, place)
-        if found.ndim != out.ndim:
-            raise ShapeError(
-                "function is not returning an array of the correct shape", loc=user_loc()
-            )
-        out = found
+        result = func(out, place)
+        if result.ndim != out.ndim:
+            result = np.expand_dims(result, place)
+        if result.ndim != out.ndim:
+            raise ShapeError("function is not returning an array of the correct shape", loc=user_loc())
+        out = result
     return out
 
 

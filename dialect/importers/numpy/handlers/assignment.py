@@ -8,12 +8,12 @@ import numpy as np
 
 from ....errors import ShapeError
 from ....ir.attrs import DYNAMIC
-from ..tracing.control import cond, fori_loop, required
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
 from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced_control import cond, fori_loop, required
 from .axes import has_mask, setting, settled_key
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of
@@ -81,8 +81,8 @@ def _by_numbers(x: Traced, key: Any) -> Any:
     if len(x.rec.blocks) == 1:
         return key
     items = key if isinstance(key, tuple) else (key,)
-    found = tuple(op("item", item) if _is_integer_scalar(item) else item for item in items)
-    return found if isinstance(key, tuple) else found[0]
+    numbers = tuple(op("item", item) if _is_integer_scalar(item) else item for item in items)
+    return numbers if isinstance(key, tuple) else numbers[0]
 
 
 def _is_integer_scalar(item: Any) -> bool:
@@ -121,9 +121,7 @@ def _within(size: Any, bound: Any, default: Any) -> Any:
     """A bound of a slice, counted from the start, and no more than the size."""
     if bound is None:
         return default
-    place = cond(
-        op("lt", bound, 0), lambda: op("maximum", op("add", bound, size), 0), lambda: bound
-    )
+    place = cond(op("lt", bound, 0), lambda: op("maximum", op("add", bound, size), 0), lambda: bound)
     return op("minimum", place, size)
 
 

@@ -12,9 +12,9 @@ from ....errors import AxisError, DTypeError
 from ....ir.attrs import DYNAMIC
 from ....ir.device import is_foreign
 from ....ir.dtypes import dtype_of
+from ....trees.leaves import NUMBERS
 from ..tracing.current import user_loc
 from ..tracing.handler_tables import CREATION
-from ..tracing.leaves import NUMBERS
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.traced import Traced, TracedScalar
 
@@ -113,12 +113,11 @@ def as_traced(x: Any) -> Any:
 
 def check_cast(x: Any, dtype: Any, casting: Any = "same_kind") -> None:
     """Raise DTypeError if NumPy does not cast ``x`` to ``dtype`` by this rule."""
-    given, wanted = dtype_like(x), dtype_of(dtype).numpy
-    if not np.can_cast(given, wanted, casting):
+    source, target = dtype_like(x), dtype_of(dtype).numpy
+    if not np.can_cast(source, target, casting):
         raise DTypeError(
-            f"Cannot cast array data from {given!r} to {wanted!r} according to the rule "
-            f"{casting!r}", loc=user_loc(),
-        )  # fmt: skip
+            f"Cannot cast array data from {source!r} to {target!r} according to the rule {casting!r}", loc=user_loc()
+        )
 
 
 def loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.dtype, ...]:
@@ -128,14 +127,11 @@ def loop(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Any = None) -> tuple[np.
     no such loop, or where operands cannot be cast to its dtypes.
     """
     outputs = [None] * ufunc.nout
-    wanted = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
-    given = [
-        _weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x)))
-        for x in inputs
-    ]
-    if wanted is None:
-        return ufunc.resolve_dtypes((*given, *outputs))
-    return ufunc.resolve_dtypes((*given, *outputs), signature=wanted)
+    signature = None if dtype is None else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+    dtypes = [_weak(x.kind) if isinstance(x, TracedScalar) else getattr(x, "dtype", _weak(type(x))) for x in inputs]
+    if signature is None:
+        return ufunc.resolve_dtypes((*dtypes, *outputs))
+    return ufunc.resolve_dtypes((*dtypes, *outputs), signature=signature)
 
 
 def _weak(kind: type) -> Any:
@@ -180,18 +176,16 @@ def settled_key(key: Any) -> Any:
     items = key if isinstance(key, tuple) else (key,)
     if not any(getattr(type(item), "lifts", False) for item in items):
         return key
-    found = tuple(x.elements() if getattr(type(x), "lifts", False) else x for x in items)
-    return found if isinstance(key, tuple) else found[0]
+    out = tuple(x.elements() if getattr(type(x), "lifts", False) else x for x in items)
+    return out if isinstance(key, tuple) else out[0]
 
 
 def axis_of(axis: Any, rank: int) -> int:
     """``axis`` counted from the front; raises AxisError at the user's line."""
-    found = operator.index(axis)
-    if not -rank <= found < rank:
-        raise AxisError(
-            f"axis {found} is out of bounds for array of dimension {rank}", loc=user_loc()
-        )
-    return found % rank if rank else 0
+    number = operator.index(axis)
+    if not -rank <= number < rank:
+        raise AxisError(f"axis {number} is out of bounds for array of dimension {rank}", loc=user_loc())
+    return number % rank if rank else 0
 
 
 def axis_number(axis: Any) -> int:

@@ -17,11 +17,11 @@ import numpy as np
 from ....errors import ProfuseError, ShapeError
 from ....ir.attrs import DYNAMIC
 from ....ir.dtypes import dtype_of
+from ....trees.leaves import NUMBERS, check_array
 from ..python.pausing import unwatched
 from ..tracing.current import current, trace_error, user_loc
 from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS
 from ..tracing.layouts import Laid
-from ..tracing.leaves import NUMBERS, check_array
 from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.outputs import laid_out, note_order
@@ -37,10 +37,10 @@ _FILLED = frozenset({"zeros", "ones", "empty", "full"})
 def full_of(value: Any, shape: Any, dtype: Any) -> Any:
     """A traced array filled with one number."""
     static, dynamic = sizes(shape)
-    wanted = np.asarray(value).dtype if dtype is None and not _traced(value) else dtype
-    if wanted is None:
-        wanted = value.dtype if isinstance(value, Traced) else np.dtype(value.kind)
-    return op("full", value, *dynamic, shape=static, dtype=dtype_of(wanted))
+    out_dtype = np.asarray(value).dtype if dtype is None and not _traced(value) else dtype
+    if out_dtype is None:
+        out_dtype = value.dtype if isinstance(value, Traced) else np.dtype(value.kind)
+    return op("full", value, *dynamic, shape=static, dtype=dtype_of(out_dtype))
 
 
 def _filled(name: str, value: int) -> None:
@@ -84,24 +84,22 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = None, dtype: Any = 
         count = _or_none(count)
     else:
         count = _length((float(stop) - float(start)) / float(step))
-    wanted = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
-    if all(_is_int(x) for x in numbers) and wanted.kind not in "fc":
+    out_dtype = np.dtype(dtype or np.result_type(np.int64, *map(_kind_of, numbers)))
+    if all(_is_int(x) for x in numbers) and out_dtype.kind not in "fc":
         steps = iota(count, dtype_of(np.int64))
         out = steps if _is_one(step) else steps * step
         out = out if _is_zero(start) else out + start
-        return out if out.dtype == wanted else op("cast", out, dtype=dtype_of(wanted))
+        return out if out.dtype == out_dtype else op("cast", out, dtype=dtype_of(out_dtype))
     # NumPy fills by the difference of the first two elements, rounded to the array's dtype.
-    first, second = _element(start, wanted), _element(start + step, wanted)
-    steps = METHODS["astype"](iota(count, dtype_of(np.int64)), wanted)
+    first, second = _element(start, out_dtype), _element(start + step, out_dtype)
+    steps = METHODS["astype"](iota(count, dtype_of(np.int64)), out_dtype)
     return np.where(steps == 1, second, steps * (second - first) + first)
 
 
 def _length(steps: float) -> int:
     """The number of steps, rounded up, 0 at least; raises ShapeError for NaN and from 2**63 on."""
     if not abs(steps) < 2**63:
-        what = (
-            "arange: cannot compute length" if steps != steps else "Maximum allowed size exceeded"
-        )
+        what = "arange: cannot compute length" if steps != steps else "Maximum allowed size exceeded"
         raise ShapeError(what, loc=user_loc())
     return max(math.ceil(steps), 0)
 
@@ -160,16 +158,15 @@ def _is_zero(x: Any) -> bool:
 
 @creation_function("linspace")
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0,
-) -> Any:  # fmt: skip
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
     """`np.linspace`, step by step as NumPy computes it."""
     count: Any = num if isinstance(num, TracedScalar) and num.kind is int else +operator.index(num)
     float_type = np.result_type(*map(_promoting, (start, stop)))
     if float_type.kind not in "fc":
         float_type = np.dtype(float)
     start, stop = (array(x, float_type) for x in (start, stop))
-    wanted = float_type if dtype is None else np.dtype(dtype)
+    out_dtype = float_type if dtype is None else np.dtype(dtype)
     steps = count - 1 if endpoint else count
     last = op("maximum", steps, 1) if isinstance(steps, TracedScalar) else max(steps, 1)
     delta = stop - start
@@ -181,9 +178,9 @@ def linspace(
     out = np.where(step == 0, positions / last * delta, positions * step) + start
     if endpoint:  # the last point is exact; a single point is the start
         out = np.where(positions == last, stop, out)
-    if wanted.kind in "iu":
+    if out_dtype.kind in "iu":
         out = np.floor(out)
-    out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, wanted)
+    out = METHODS["astype"](np.moveaxis(out, 0, axis) if axis else out, out_dtype)
     if not retstep:
         return out
     if bool(steps > 0):
@@ -242,9 +239,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Any:
 
 
 @creation_function("array")
-def _array(
-    object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0, order: Any = None
-) -> Any:
+def _array(object: Any, dtype: Any = None, copy: Any = True, ndmin: int = 0, order: Any = None) -> Any:
     order = wanted_order(order, object)
     if order == "F" or (order == "C" and not copy):
         return in_order(_array(object, dtype, copy, ndmin), order)
@@ -252,9 +247,9 @@ def _array(
     if not isinstance(object, Traced) or copy is not True or order == "C":
         return in_memory(array(object, dtype, ndmin))
     # The copy has the memory order of its source, which only a call knows.
-    made = op("copy", object)
-    made.rec.layouts.unordered[made.value] = Laid((object.value,), np.array)
-    return in_memory(array(made, dtype, ndmin))
+    out = op("copy", object)
+    out.rec.layouts.unordered[out.value] = Laid((object.value,), np.array)
+    return in_memory(array(out, dtype, ndmin))
 
 
 @creation_function("asarray", "asanyarray")
@@ -284,8 +279,7 @@ def wanted_order(order: Any, array: Any) -> str:
 def _check_no_copy(source: Any, dtype: Any, copy: Any) -> None:
     """Raise ValueError if ``copy`` is False and the array has to be made."""
     if copy is False and (
-        not isinstance(source, (Traced, np.ndarray))
-        or (dtype is not None and source.dtype != np.dtype(dtype))
+        not isinstance(source, (Traced, np.ndarray)) or (dtype is not None and source.dtype != np.dtype(dtype))
     ):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
 
@@ -328,9 +322,9 @@ def _stacked(source: Any) -> Any:
         return source if isinstance(source, Traced) else np.asarray(source)
     if not any(_traced(item) for item in source):
         return remember(recorder_of(), np.array(source))
-    found = np.stack([_stacked(item) for item in source])
-    note_order(found, np.ascontiguousarray, found)  # whatever the order of the parts is
-    return found
+    out = np.stack([_stacked(item) for item in source])
+    note_order(out, np.ascontiguousarray, out)  # whatever the order of the parts is
+    return out
 
 
 @numpy_function("zeros_like")
@@ -352,24 +346,22 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, order: Any 
 
 
 @numpy_function("full_like")
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, order: Any = "K"
-) -> Any:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, order: Any = "K") -> Any:
     """`np.full_like`."""
     return _like(a, fill_value, dtype, shape, order)
 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Any:
     order = wanted_order(order, a)
-    made = _filled_like(a, value, dtype, shape, keeps_order=order == "K")
-    return in_order(made, order) if order == "F" and made.ndim > 1 else made
+    out = _filled_like(a, value, dtype, shape, keeps_order=order == "K")
+    return in_order(out, order) if order == "F" and out.ndim > 1 else out
 
 
 def _filled_like(a: Any, value: Any, dtype: Any, shape: Any, *, keeps_order: bool) -> Any:
     if isinstance(value, Traced) and value.ndim:
         return full(np.shape(a) if shape is None else shape, value, dtype or dtype_like(a))
-    wanted = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
-    out = full_of(value, np.shape(a) if shape is None else shape, wanted)
+    out_dtype = dtype or (a.dtype if hasattr(a, "dtype") else np.asarray(a).dtype)
+    out = full_of(value, np.shape(a) if shape is None else shape, out_dtype)
     if keeps_order and not (type(a) is np.ndarray and a.flags.c_contiguous):
         keeps = shape is None or ndim(out) == ndim(a)
         laid = Laid((a.value,), np.empty_like) if isinstance(a, Traced) and keeps else None
@@ -400,11 +392,11 @@ def _wrapper(name: str, original: Callable, handler: Callable) -> Callable:
         if rec.lifts_new and original is np.array and _copies(*args, **kwargs):
             # What the array holds is read anew at each call, and is no constant.
             return handler(wrap(rec, as_value(rec, args[0])), *args[1:], **kwargs)
-        made = original(*args, **kwargs)
-        if any(made is given for given in args):
-            return made
+        out = original(*args, **kwargs)
+        if any(out is arg for arg in args):
+            return out
         own = not any(isinstance(x, np.ndarray) for x in (*args, *kwargs.values()))
-        return lifted(rec, remember(rec, made), own)
+        return lifted(rec, remember(rec, out), own)
 
     return call
 
@@ -425,28 +417,28 @@ def _like_wrapper(original: Callable, handler: Callable) -> Callable:
     return call
 
 
-def lifted(rec: Recorder, made: Any, own: bool) -> Any:
+def lifted(rec: Recorder, array: Any, own: bool) -> Any:
     """A new array as a traced value, if the trace wants that (`Recorder.lifts_new`).
 
     ``own``: it shares no memory with what it was made of, though it may be a view.
     """
-    if not rec.lifts_new or type(made) is not np.ndarray or not (own or made.base is None):
-        return made
+    if not rec.lifts_new or type(array) is not np.ndarray or not (own or array.base is None):
+        return array
     try:
-        check_array(made, "")
+        check_array(array, "")
     except ProfuseError:
-        return made  # no graph has any of its dtype
-    copy = op("copy", made)
-    if not made.flags.c_contiguous:
+        return array  # no graph has any of its dtype
+    copy = op("copy", array)
+    if not array.flags.c_contiguous:
         rec.layouts.unordered[copy.value] = None
     return copy
 
 
-def remember(rec: Recorder, made: Any) -> Any:
+def remember(rec: Recorder, array: Any) -> Any:
     """Note an array made while tracing: small ones become constants, not captured inputs."""
-    if isinstance(made, np.ndarray) and made.base is None:
-        rec.captures.created[id(made)] = made
-    return made
+    if isinstance(array, np.ndarray) and array.base is None:
+        rec.captures.created[id(array)] = array
+    return array
 
 
 def enter_substitutes() -> None:

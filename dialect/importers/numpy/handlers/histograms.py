@@ -22,17 +22,14 @@ _EXACT = 2.0**53  # ints below it are floats of the same value
 
 
 @numpy_function("histogram", raw=True)
-def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> Any:
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """`np.histogram`, natively where the edges are known before the call."""
     edges = None if density or weights is not None else _edges(a, bins, range)
     if edges is None:
         from . import host
 
-        given = {"range": range, "density": density, "weights": weights}
-        named = {name: value for name, value in given.items() if value is not None}
-        return host.call("numpy.histogram", (a, bins), named)
+        options = {"range": range, "density": density, "weights": weights}
+        return host.call("numpy.histogram", (a, bins), {k: v for k, v in options.items() if v is not None})
     first, last = range
     numbers = op("reshape", a, shape=(-1,))
     if numbers.dtype.kind != "f":

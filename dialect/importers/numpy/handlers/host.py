@@ -14,21 +14,19 @@ from ....errors import IRError, ProfuseError, TraceError
 from ....ir.device import is_foreign
 from ....ir.dtypes import dtype_of
 from ....ir.types import ScalarType, TensorType, Type, type_of
-from ....ops.host.arguments import Arguments, Place, arguments_text
+from ....ops.host.call_text import CallTemplate, OperandPlace, arguments_text
 from ....ops.host.probing import mapped, outcome
 from ....ops.host.rule import Rule, bound, name_of_function, rule_named
+from ....trees.leaves import NUMBERS
 from ..tracing.current import size_error, trace_error
 from ..tracing.handler_tables import CREATION, Handler
-from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import laid_out, note_copy, write_out
 from ..tracing.traced import Traced, TracedScalar
 
 # Parameters that take numbers, as many as a rank or a caller says, or arrays one by one.
-_SEQUENCES = frozenset({
-    "axis", "axes", "range", "shape", "dims", "choicelist", "condlist", "choices", "pad_width",
-})  # fmt: skip
+_SEQUENCES = frozenset({"axis", "axes", "range", "shape", "dims", "choicelist", "condlist", "choices", "pad_width"})
 
 
 def host_function(function: Any, name: str | None = None) -> Handler | None:
@@ -60,8 +58,8 @@ def call(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     rule = rule_named(name)
     named = dict(named)
     out = named.pop("out", None)
-    found = RecordedCall(rule).recorded(args, named)
-    return found if out is None else write_out(rule.shown, out, found)
+    result = RecordedCall(rule).recorded(args, named)
+    return result if out is None else write_out(rule.shown, out, result)
 
 
 @dataclass
@@ -73,50 +71,51 @@ class RecordedCall:
 
     def recorded(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         try:
-            given = bound(self.rule.function, args, named)
+            parameters = bound(self.rule.function, args, named)
         except TypeError as error:
             raise trace_error(str(error)) from None
-        self._see_sizes(given)
-        arguments = self.collected(args, named, [*given])
+        self._see_sizes(parameters)
+        arguments = self.collected(args, named, [*parameters])
         text = arguments_text(arguments)
         try:
-            made = outcome(self.rule.name, text, self.types)
+            returns = outcome(self.rule.name, text, self.types)
         except ProfuseError as error:
             if error.loc is not None:
                 raise
             if isinstance(error, TraceError):
                 raise trace_error(error.what, error.hint) from None
             raise size_error(type(error), error.what) from None
-        if made is None:
-            raise trace_error(
-                f"{self.rule.shown}: what it returns depends on sizes that are not known here"
-            )
+        if returns is None:
+            raise trace_error(f"{self.rule.shown}: what it returns depends on sizes that are not known here")
         results = op(
-            "host_call", *self.operands, function=self.rule.name, arguments=text,
-            **({} if len(made.types) == 1 else {"count": len(made.types)}),
-        )  # fmt: skip
+            "host_call",
+            *self.operands,
+            function=self.rule.name,
+            arguments=text,
+            **({} if len(returns.types) == 1 else {"count": len(returns.types)}),
+        )
         given_back = results if isinstance(results, tuple) else (results,)
-        outs = [in_memory(x) if k in made.arrays else x for k, x in enumerate(given_back)]
-        for k, index in made.views:
-            taken = partial(_taken, arguments, self.rule.function, k)
-            note_copy(outs[k], self.operands[index], taken if len(self.operands) == 1 else None)
-        for k in made.gaps:
+        outs = [in_memory(x) if k in returns.arrays else x for k, x in enumerate(given_back)]
+        for k, index in returns.views:
+            take = partial(_taken, arguments, self.rule.function, k)
+            note_copy(outs[k], self.operands[index], take if len(self.operands) == 1 else None)
+        for k in returns.gaps:
             laid_out(outs[k], self.operands[0], None)
-        return mapped(outs.__getitem__, made.structure)
+        return mapped(outs.__getitem__, returns.structure)
 
     @property
     def types(self) -> list[Type]:
-        """What is known of the operands."""
+        """The types of the operands, as far as they are known."""
         return [_type_of(x) for x in self.operands]
 
-    def _see_sizes(self, given: Mapping[str, Any]) -> None:
-        for parameter, axis in () if self.rule.sized is None else self.rule.sized(given):
-            if isinstance(given[parameter], Traced):
-                int(given[parameter].shape[axis])
+    def _see_sizes(self, parameters: Mapping[str, Any]) -> None:
+        for parameter, axis in () if self.rule.sized is None else self.rule.sized(parameters):
+            if isinstance(parameters[parameter], Traced):
+                int(parameters[parameter].shape[axis])
 
-    def collected(self, args: Any, named: Mapping[str, Any], names: Sequence[str]) -> Arguments:
+    def collected(self, args: Any, named: Mapping[str, Any], names: Sequence[str]) -> CallTemplate:
         """The arguments, with places for the operands; ``names``: of the positional ones."""
-        return Arguments(
+        return CallTemplate(
             tuple(self._node(x, names[min(k, len(names) - 1)]) for k, x in enumerate(args)),
             {name: self._node(x, name) for name, x in named.items()},
         )
@@ -148,20 +147,18 @@ class RecordedCall:
 
     def _is_array(self, x: list | tuple, parameter: str) -> bool:
         """True for a sequence that stands for an array, whose size no tiny array is to meet."""
-        return parameter not in _SEQUENCES and parameter not in (self.rule.neutral or ()) and (
-            _is_of_numbers(x)
-        )  # fmt: skip
+        return parameter not in _SEQUENCES and parameter not in (self.rule.neutral or ()) and (_is_of_numbers(x))
 
-    def _operand(self, x: Any) -> Place:
+    def _operand(self, x: Any) -> OperandPlace:
         self.operands.append(x)
-        return Place(len(self.operands) - 1)
+        return OperandPlace(len(self.operands) - 1)
 
 
-def _taken(arguments: Arguments, function: Callable[..., Any], number: int, array: Any) -> Any:
-    """What a function gives of an array as one of its results, with the memory that it shares."""
-    args, named = arguments.filled(lambda _: array)
+def _taken(arguments: CallTemplate, function: Callable[..., Any], number: int, array: Any) -> Any:
+    """The value that a function gives of an array as one of its results, with the memory that it shares."""
+    args, kwargs = arguments.filled(lambda _: array)
     leaves: list[Any] = []
-    mapped(leaves.append, function(*args, **named))
+    mapped(leaves.append, function(*args, **kwargs))
     return leaves[number]
 
 

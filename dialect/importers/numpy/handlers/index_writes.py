@@ -25,13 +25,16 @@ from .selection import bounded
 
 # ufunc -> the op that its ``at`` is.
 _AT = {
-    "add": "index_add_", "subtract": "index_add_", "multiply": "index_multiply_",
-    "maximum": "index_maximum_", "minimum": "index_minimum_",
-}  # fmt: skip
+    "add": "index_add_",
+    "subtract": "index_add_",
+    "multiply": "index_multiply_",
+    "maximum": "index_maximum_",
+    "minimum": "index_minimum_",
+}
 
 
 def _places(x: Traced, key: Any) -> tuple[Any, tuple[int, ...], list[Any]]:
-    """What ``x[key]`` picks: a view of ``x``, the axes that indices run over, and the indices.
+    """The elements that ``x[key]`` picks: a view of ``x``, the axes that indices run over, and the indices.
 
     Raises TraceError for newaxes, and where NumPy's rule for separated index arrays moves axes.
     """
@@ -73,14 +76,12 @@ def ufunc_at(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     if not np.can_cast(loop(ufunc, (target, value))[-1], target.dtype, "same_kind"):
         # Whether NumPy casts or raises depends on the loop that it picks.
         raise trace_error(
-            f"np.{name}.at of {target.dtype} with values of another kind is not supported",
-            "cast the values first",
+            f"np.{name}.at of {target.dtype} with values of another kind is not supported", "cast the values first"
         )
     key = np.asarray(key) if isinstance(key, list) else key
     if not any(map(is_index_array, items_of(target, key))):
         raise trace_error(
-            f"np.{name}.at without an index array is not supported while tracing",
-            "write x[key] += value",
+            f"np.{name}.at without an index array is not supported while tracing", "write x[key] += value"
         )
     if name == "subtract":
         value = -as_array(value).astype(target.dtype)
@@ -124,16 +125,12 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> None:
         raise BoundsError("`indices` must be an integer array", loc=user_loc())
     if place is None:
         if index.ndim != 1:
-            raise ShapeError(
-                "when axis=None, `indices` must have a single dimension.", loc=user_loc()
-            )
+            raise ShapeError("when axis=None, `indices` must have a single dimension.", loc=user_loc())
         flat = op("reshape", target, shape=(-1,), view_of=target)
         op("index_put_", flat, values, index, axes=(0,))
         return
     if index.ndim != target.ndim:
-        raise ShapeError(
-            "`indices` and `arr` must have the same number of dimensions", loc=user_loc()
-        )
+        raise ShapeError("`indices` and `arr` must have the same number of dimensions", loc=user_loc())
     where = [index if k == place else along(target, k) for k in range(target.ndim)]
     op("index_put_", target, values, *where, axes=tuple(range(target.ndim)))
 

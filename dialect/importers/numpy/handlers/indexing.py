@@ -15,7 +15,7 @@ from ....errors import BoundsError, DTypeError
 from ....ir.attrs import DYNAMIC
 from ....ir.dtypes import dtype_of
 from ....ir.symbolic import Sym
-from ....ops.indexing.slicing import encode_bound
+from ....ops.indexing.slicing import clamps_nothing, encode_bound
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
@@ -45,19 +45,15 @@ def get_item(x: Traced, key: Any) -> Any:
         from .host import call
 
         listed = key if isinstance(key, tuple) else (key,)
-        found = tuple(array(item) if isinstance(item, list) else item for item in listed)
-        return call("numpy.ndarray.__getitem__", (x, found), {})
+        parts = tuple(array(item) if isinstance(item, list) else item for item in listed)
+        return call("numpy.ndarray.__getitem__", (x, parts), {})
     items = items_of(x, key)
     if not x.ndim and not items:
         # With an ellipsis, the result is an array, a view of x; without it, a number.
         return in_memory(x) if has_ellipsis(key) else op("cast", x, dtype=dtype_of(x.dtype))
     if any(is_index_array(item) for item in items):
         return _advanced(x, items, ellipsis_place(key))
-    if (
-        x.ndim
-        and not any(item is None or isinstance(item, slice) for item in items)
-        and has_ellipsis(key)
-    ):
+    if x.ndim and not any(item is None or isinstance(item, slice) for item in items) and has_ellipsis(key):
         # The result is a view without axes; integers alone would give a NumPy scalar.
         column = op("expand_dims", x, axes=(x.ndim,), view_of=x)
         return op("squeeze", _basic(column, [*items, slice(None)]), axes=(0,), view_of=x)
@@ -82,7 +78,7 @@ def has_ellipsis(key: Any) -> bool:
 
 
 def ellipsis_place(key: Any) -> int | None:
-    """How many items of a key come before its ellipsis; None for a key without one."""
+    """The number of items before the ellipsis of a key; None for a key without one."""
     items = key if isinstance(key, tuple) else (key,)
     return next((k for k, item in enumerate(items) if item is Ellipsis), None)
 
@@ -90,16 +86,15 @@ def ellipsis_place(key: Any) -> int | None:
 def items_of(x: Traced, key: Any) -> list[Any]:
     """The key without its ellipsis: one item for each axis of ``x``, and the newaxes."""
     items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
-    used = sum(item is not None and item is not Ellipsis for item in items)
-    if used > x.ndim:
+    count = sum(item is not None and item is not Ellipsis for item in items)
+    if count > x.ndim:
         raise BoundsError(
-            f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed",
-            loc=user_loc(),
+            f"too many indices for array: array is {x.ndim}-dimensional, but {count} were indexed", loc=user_loc()
         )
     ellipses = [k for k, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise BoundsError("an index can only have a single ellipsis ('...')", loc=user_loc())
-    rest = [slice(None)] * (x.ndim - used)
+    rest = [slice(None)] * (x.ndim - count)
     if not ellipses:
         return _from_ends(x, [*items, *rest])
     at = ellipses[0]
@@ -118,14 +113,11 @@ def _from_ends(x: Traced, items: list[Any]) -> list[Any]:
         if isinstance(item, slice) and (item.step is None or type(item.step) is int):
             if item.step is None or item.step > 0:
                 start, stop = (_from_end(x, axis, b, 2) for b in (item.start, item.stop))
-                start, stop = (
-                    item.start if start is _WHOLE else start,
-                    None if stop is _WHOLE else stop,
-                )
+                start, stop = (item.start if start is _WHOLE else start, None if stop is _WHOLE else stop)
                 item = slice(start, stop, item.step)
         elif type(item) is TracedScalar:
-            found = _from_end(x, axis, item, 1)
-            item = item if found is _WHOLE else found
+            bound = _from_end(x, axis, item, 1)
+            item = item if bound is _WHOLE else bound
         axis += item is not None
         out.append(item)
     return out
@@ -143,10 +135,10 @@ def _from_end(x: Traced, axis: int, bound: Any, free: int) -> Any:
     if type(bound) is not TracedScalar or bound.kind is not int or axis >= x.ndim:
         return bound
     derivation, size = x.rec.derivation, x.shape[axis]
-    found = [derivation.expr(number.value) for number in (bound, size)]
-    if not all(isinstance(expr, (int, Sym)) for expr in found):
+    exprs = [derivation.expr(number.value) for number in (bound, size)]
+    if not all(isinstance(expr, (int, Sym)) for expr in exprs):
         return bound
-    less: Any = found[0] - found[1]  # type: ignore[operator]
+    less: Any = exprs[0] - exprs[1]  # type: ignore[operator]
     if type(less) is not int or less > 0:
         return bound
     if less == 0:
@@ -171,9 +163,7 @@ def _item(item: Any) -> Any:
         )
     if isinstance(item, (np.ndarray, Traced)):
         if _kind(item) not in "iu":
-            raise BoundsError(
-                "arrays used as indices must be of integer (or boolean) type", loc=user_loc()
-            )
+            raise BoundsError("arrays used as indices must be of integer (or boolean) type", loc=user_loc())
         return item
     if isinstance(item, TracedScalar) and item.kind is int:
         return item
@@ -182,14 +172,21 @@ def _item(item: Any) -> Any:
     except TypeError:
         raise BoundsError(
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
-            "boolean arrays are valid indices", loc=user_loc(),
-        ) from None  # fmt: skip
+            "boolean arrays are valid indices",
+            loc=user_loc(),
+        ) from None
 
 
 def _kind(item: Any) -> str:
     if isinstance(item, TracedScalar):
         return "b" if item.kind is bool else "i"
     return item.dtype.kind if isinstance(item, (np.ndarray, np.generic, Traced)) else ""
+
+
+def _literal(bound: Any) -> int | None:
+    """A bound that is known in all calls; None for any other."""
+    is_traced = isinstance(bound, (Traced, TracedScalar))  # which pass for numbers as well
+    return int(bound) if isinstance(bound, (int, np.integer)) and not is_traced else None
 
 
 def is_index_array(item: Any) -> bool:
@@ -209,31 +206,33 @@ class _Slices:
 
     def add(self, axis: int, item: slice) -> None:
         self.axes.append(axis)
-        for column, bound, operands in zip(
-            (self.starts, self.stops), (item.start, item.stop), self.operands[:2], strict=True
-        ):
+        bounds = self._reaching(item)
+        for column, bound, operands in zip((self.starts, self.stops), bounds, self.operands[:2], strict=True):
             column.append(self._bound(bound, operands))
         step = 1 if item.step is None else item.step
         self.steps.append(self._bound(step, self.operands[2]))
 
     @staticmethod
+    def _reaching(item: slice) -> tuple[Any, Any]:
+        """Start and stop of a slice; None for a literal one that no axis reaches."""
+        start, stop, step = map(_literal, (item.start, item.stop, 1 if item.step is None else item.step))
+        if not step:
+            return item.start, item.stop
+        no_start, no_stop = clamps_nothing(start or 0, stop or 0, step)
+        return None if no_start else item.start, None if no_stop else item.stop
+
+    @staticmethod
     def _bound(bound: Any, operands: list[Any]) -> int:
         if isinstance(bound, (Traced, np.ndarray)) and (bound.ndim or _kind(bound) not in "iu"):
-            raise DTypeError(
-                "only integer scalar arrays can be converted to a scalar index", loc=user_loc()
-            )
+            raise DTypeError("only integer scalar arrays can be converted to a scalar index", loc=user_loc())
         if isinstance(bound, Traced):
             bound = op("item", bound)
         if isinstance(bound, TracedScalar) and bound.kind in (int, bool):
             bound.rec.numbers.note_size(bound.value)
             operands.append(bound)
             return DYNAMIC
-        if bound is not None and (
-            isinstance(bound, TracedScalar) or not hasattr(bound, "__index__")
-        ):
-            raise DTypeError(
-                "slice indices must be integers or None or have an __index__ method", loc=user_loc()
-            )
+        if bound is not None and (isinstance(bound, TracedScalar) or not hasattr(bound, "__index__")):
+            raise DTypeError("slice indices must be integers or None or have an __index__ method", loc=user_loc())
         return encode_bound(None if bound is None else operator.index(bound))
 
     def apply(self, x: Any) -> Any:
@@ -249,16 +248,16 @@ class _Slices:
 def _basic(x: Traced, items: list[Any]) -> Any:
     """``x[items]`` without index arrays: slices, then integers from the back, then newaxes."""
     slices, picks, new = _Slices(), [], []
-    axis = kept = 0
+    axis = out_axis = 0
     for item in items:
         if item is None:
-            new.append(kept)
-            kept += 1
+            new.append(out_axis)
+            out_axis += 1
             continue
         if isinstance(item, slice):
             if item != slice(None):
                 slices.add(axis, item)
-            kept += 1
+            out_axis += 1
         else:
             picks.append((axis, item))
         axis += 1
@@ -303,15 +302,14 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
         out = op("take", out, arrays[0][1], axis=axes[0])
     else:
         out = op("index", out, *(i for _, i in arrays), axes=axes)
-    taken = out
+    part = out
     parted = ellipsis is not None and places[0] < ellipsis <= places[-1]
     adjacent = places[-1] - places[0] == len(places) - 1 and not parted
     consecutive = axes[-1] - axes[0] == len(axes) - 1
     if consecutive and not adjacent and axes[0] and rank:
         # A newaxis or an ellipsis between index arrays sends their axes to the front, but the op
         # sees neither.
-        out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)),
-                 destination=tuple(range(rank)))  # fmt: skip
+        out = op("moveaxis", out, source=tuple(range(axes[0], axes[0] + rank)), destination=tuple(range(rank)))
     new = []
     position = 0 if adjacent else rank
     for k, item in enumerate(items):
@@ -324,10 +322,10 @@ def _advanced(x: Traced, items: list[Any], ellipsis: int | None) -> Any:
     if new:
         out = op("expand_dims", out, axes=tuple(new))
     if not (out.ndim or ellipsis is None):
-        taken = out = op("copy", out)  # an array without axes, no number
+        part = out = op("copy", out)  # an array without axes, no number
     is_array = out.ndim or ellipsis is not None
     if is_array and all(_is_number(item) for _, item in arrays):
-        note_copy(taken, source, partial(_row, axes), [i for _, i in arrays])
+        note_copy(part, source, partial(_row, axes), [i for _, i in arrays])
         out.share(x)
     if not out.rec.evaluates:
         note_order(out, operator.itemgetter(_sample_key(items, ellipsis)), x)

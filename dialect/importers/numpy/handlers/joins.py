@@ -10,8 +10,8 @@ import numpy as np
 
 from ....errors import BoundsError, ShapeError
 from ....ir.dtypes import dtype_of
+from ....trees.leaves import NUMBERS
 from ..tracing.current import size_error, trace_error, user_loc
-from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
@@ -27,12 +27,12 @@ from .shape_functions import at_least, ravel, reshape
 @numpy_function("concatenate", "concat")
 def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """`np.concatenate`."""
-    given = list(arrays)
-    parts = [as_array(a) for a in given]
+    sources = list(arrays)
+    parts = [as_array(a) for a in sources]
     if axis is None:
         # Python numbers are weak here, although they become arrays.
-        if dtype is None and any(map(_is_number, given)):
-            dtype = result_type(*(a if _is_number(a) else as_array(a) for a in given))
+        if dtype is None and any(map(_is_number, sources)):
+            dtype = result_type(*(a if _is_number(a) else as_array(a) for a in sources))
             casting = "unsafe"
         parts, axis = [ravel(a) for a in parts], 0
     out = op("concatenate", *parts, axis=axis_number(axis))
@@ -45,9 +45,9 @@ def _is_number(x: Any) -> bool:
 
 def _cast_to(out: Any, parts: Sequence[Any], dtype: Any, casting: Any) -> Any:
     """``out``, which joins ``parts``, cast to the dtype that the call asks for, if it may be."""
-    wanted = out.dtype if dtype is None else dtype
+    out_dtype = out.dtype if dtype is None else dtype
     for part in parts:
-        check_cast(part, wanted, casting)
+        check_cast(part, out_dtype, casting)
     return out if dtype is None else op("cast", out, dtype=dtype_of(dtype))
 
 
@@ -113,7 +113,7 @@ def block(arrays: Any) -> Any:
 
 
 def _depth(nested: Any, place: str) -> int:
-    """How many lists the arrays lie in; raises TypeError and ValueError as NumPy does."""
+    """The number of lists in which the arrays lie; raises TypeError and ValueError as NumPy does."""
     if type(nested) is tuple:
         raise TypeError(
             f"{place} is a tuple. Only lists can be used to arrange blocks, and np.block does not "
@@ -139,9 +139,13 @@ def _leaves(nested: Any) -> list[Any]:
 @numpy_function("tile")
 def tile(A: Any, reps: Any) -> Any:
     """`np.tile`."""
-    reps = reps if isinstance(reps, (tuple, list)) else tuple(np.atleast_1d(reps)) if isinstance(
-        reps, np.ndarray
-    ) else (reps,)  # fmt: skip
+    reps = (
+        reps
+        if isinstance(reps, (tuple, list))
+        else tuple(np.atleast_1d(reps))
+        if isinstance(reps, np.ndarray)
+        else (reps,)
+    )
     static, dynamic = sizes([+n if type(n) is bool else n for n in reps])
     if dynamic:
         raise trace_error(
@@ -162,8 +166,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if isinstance(repeats, Traced) or np.size(repeats) != 1:
         raise trace_error(
             "np.repeat with one count per element is not supported while tracing: the size of the "
-            "result depends on the counts", "use a single integer, or np.take with indices",
-        )  # fmt: skip
+            "result depends on the counts",
+            "use a single integer, or np.take with indices",
+        )
     number = np.asarray(repeats).reshape(()).item()
     # NumPy truncates a plain float to an integer, but not one in an array.
     is_array = isinstance(repeats, np.ndarray)
@@ -188,19 +193,16 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", constant_values: Any
             raise BoundsError(f"pad_width has axes that rank {rank} lacks", loc=user_loc())
         widths: list[Any] = [pad_width.get(k, pad_width.get(k - rank, 0)) for k in range(rank)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in widths]
-    given = np.asarray(_baked(pad_width))
-    if given.dtype.kind not in "iu":
+    amounts = np.asarray(_baked(pad_width))
+    if amounts.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
-    pairs = np.broadcast_to(given, (rank, 2))
+    pairs = np.broadcast_to(amounts, (rank, 2))
     low, high = ([int(v) for v in pairs[:, k]] for k in (0, 1))
-    if given.min(initial=0) < 0:
+    if amounts.min(initial=0) < 0:
         raise ShapeError("index can't contain negative values", loc=user_loc())
     if mode == "constant":
         if isinstance(constant_values, (list, tuple)) or np.ndim(constant_values) > 0:
-            raise trace_error(
-                "np.pad with several constants is not supported while tracing",
-                "pad one side at a time",
-            )
+            raise trace_error("np.pad with several constants is not supported while tracing", "pad one side at a time")
         value = op("cast", constant_values, dtype=dtype_of(dtype_like(array)))
         return in_memory(op("pad", array, value, widths=tuple(int(v) for v in pairs.reshape(-1))))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
@@ -226,10 +228,7 @@ def _pad_axis(x: Any, axis: int, low: int, high: int, mode: str) -> Any:
         return x
     n = x.shape[axis]
     if n == 0:
-        raise size_error(
-            ShapeError,
-            f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'",
-        )
+        raise size_error(ShapeError, f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
     position = iota(n + (low + high), dtype_of(np.int64)) - low
     if mode == "edge":
         index = op("clip", position, 0, n - 1)

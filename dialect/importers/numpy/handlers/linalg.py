@@ -17,17 +17,7 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy, note_order
-from .axes import (
-    as_array,
-    axis_number,
-    axis_of,
-    axis_tuple,
-    check_cast,
-    dtype_like,
-    ndim,
-    sizes_now,
-    zero_of,
-)
+from .axes import as_array, axis_number, axis_of, axis_tuple, check_cast, dtype_like, ndim, sizes_now, zero_of
 from .creation import eye, iota
 from .joins import stack
 from .reductions import max_, min_, sum_
@@ -69,8 +59,8 @@ def _scaled(a: Any, b: Any) -> Any:
 
     NumPy adds it to zeros, so that no zero of it has a sign.
     """
-    found = op("mul", as_array(a), as_array(b))
-    return op("add", found, 0.0) if found.dtype.kind in "fc" else found
+    product = op("mul", as_array(a), as_array(b))
+    return op("add", product, 0.0) if product.dtype.kind in "fc" else product
 
 
 @numpy_function("inner")
@@ -154,9 +144,8 @@ def _with_text(operands: tuple) -> tuple:
 
 @numpy_function("einsum", raw=True)
 def einsum(
-    *operands: Any, optimize: Any = False, dtype: Any = None, out: Any = None,
-    order: Any = "K", casting: Any = "safe",
-) -> Any:  # fmt: skip
+    *operands: Any, optimize: Any = False, dtype: Any = None, out: Any = None, order: Any = "K", casting: Any = "safe"
+) -> Any:
     """`np.einsum` with a subscript string, or with a list of the numbers of each array's axes."""
     if out is not None:
         raise trace_error("np.einsum(…, out=…) is not supported while tracing")
@@ -169,20 +158,21 @@ def einsum(
         for a in arrays:
             check_cast(a, dtype, casting)
         arrays = [op("cast", a, dtype=dtype_of(dtype)) for a in arrays]
-    made = _einsum(subscripts, arrays)
+    result = _einsum(subscripts, arrays)
     keeps = False  # whether the result has every axis of a single operand
     if len(arrays) == 1:
         inputs, output = parse_subscripts(subscripts, [arrays[0].ndim])
         keeps = set(inputs[0]) == set(output)
-    if not keeps and dtype_of(dtype_like(made)) is BF16:
+    if not keeps and dtype_of(dtype_like(result)) is BF16:
         raise DTypeError(
-            "invalid data type for einsum", loc=user_loc(),
+            "invalid data type for einsum",
+            loc=user_loc(),
             hint="NumPy multiplies bfloat16 in np.matmul, np.tensordot and ufuncs only",
-        )  # fmt: skip
-    if keeps and made.ndim:
-        note_copy(made, arrays[0], lambda array: np.einsum(subscripts, array))
-    note_order(made, lambda *samples: np.einsum(subscripts, *samples), *arrays)
-    return made
+        )
+    if keeps and result.ndim:
+        note_copy(result, arrays[0], lambda array: np.einsum(subscripts, array))
+    note_order(result, lambda *samples: np.einsum(subscripts, *samples), *arrays)
+    return result
 
 
 def _einsum(subscripts: str, arrays: Sequence[Any]) -> Any:
@@ -208,9 +198,9 @@ def _array_api_tensordot(x1: Any, x2: Any, axes: Any = 2) -> Any:
 def _outer_of_vectors(x1: Any, x2: Any) -> Any:
     if ndim(x1) != 1 or ndim(x2) != 1:
         raise ShapeError(
-            "Input arrays must be one-dimensional, but they are "
-            f"x1.ndim={ndim(x1)} and x2.ndim={ndim(x2)}.", loc=user_loc(),
-        )  # fmt: skip
+            f"Input arrays must be one-dimensional, but they are x1.ndim={ndim(x1)} and x2.ndim={ndim(x2)}.",
+            loc=user_loc(),
+        )
     return outer(x1, x2)
 
 
@@ -259,8 +249,8 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...] | None, keepdims: Any) 
         return sum_(op("ne", x, 0), axes, size.dtype, keepdims)
     if ord == 1:
         return sum_(size, axes, None, keepdims)
-    found = op("pow", sum_(op("pow", size, ord), axes, None, keepdims), 1.0 / ord)
-    return op("flat_at_zero", found)
+    norm = op("pow", sum_(op("pow", size, ord), axes, None, keepdims), 1.0 / ord)
+    return op("flat_at_zero", norm)
 
 
 def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
@@ -355,9 +345,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 @numpy_function("cross")
-def cross(
-    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
-) -> Any:
+def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
     """`np.cross` of vectors of three components."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -379,9 +367,7 @@ def _components(x: Any, axis: Any) -> tuple[Any, Any, Any]:
             "write x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]",
         )
     if size not in (3, None):
-        raise size_error(
-            ShapeError, "incompatible dimensions for cross product (dimension must be 2 or 3)"
-        )
+        raise size_error(ShapeError, "incompatible dimensions for cross product (dimension must be 2 or 3)")
     v = op("moveaxis", x, source=(place,), destination=(-1,))
     # Unlike v[..., 2], this raises in later calls whose vectors have a fourth component.
     return v[..., 0], v[..., 1], op("squeeze", v[..., 2:], axes=(-1,))

@@ -16,7 +16,7 @@ _MOST_OPS = 64  # of two masks that are compared
 
 
 class Mask:
-    """Where elements are picked.
+    """The places at which elements are picked.
 
     Attributes:
         picked: the traced array of bools.
@@ -32,9 +32,9 @@ class Mask:
 
     def moved(self, head: int) -> Mask:
         """The same mask, with another number of axes before its own."""
-        found = Mask(self.picked, head)
-        found.values = self.values
-        return found
+        mask = Mask(self.picked, head)
+        mask.values = self.values
+        return mask
 
     def over(self, rank: int) -> Traced:
         """The mask in a shape that broadcasts to that of an array of this rank.
@@ -60,7 +60,7 @@ class Mask:
 
 
 def same_mask(one: Mask, two: Mask) -> bool:
-    """Whether two masks pick the same places, as far as the graph tells."""
+    """True if two masks pick the same places, as far as the graph tells."""
     a, b = one.picked.value, two.picked.value
     rec, memory, since = one.picked.rec, set[int](), min(one.values, two.values)
     todo, ops = [(a, b)], 0
@@ -69,33 +69,33 @@ def same_mask(one: Mask, two: Mask) -> bool:
         memory |= {memory_of(rec, a), memory_of(rec, b)}
         if a == b:
             continue
-        made, other = rec.defs.get(a), rec.defs.get(b)
+        instr, other = rec.defs.get(a), rec.defs.get(b)
         ops += 1
-        if made is None or other is None or made.op is not other.op or ops > _MOST_OPS:
+        if instr is None or other is None or instr.op is not other.op or ops > _MOST_OPS:
             return False
-        if made.blocks or not made.op.pure or len(made.results) != 1 or made.attrs != other.attrs:
+        if instr.blocks or not instr.op.pure or len(instr.results) != 1 or instr.attrs != other.attrs:
             return False
-        if len(made.operands) != len(other.operands):
+        if len(instr.operands) != len(other.operands):
             return False
         since = min(since, a, b)
-        todo += zip(made.operands, other.operands, strict=True)
+        todo += zip(instr.operands, other.operands, strict=True)
     return memory.isdisjoint(written_since(rec, since))
 
 
 def memory_of(rec: Recorder, value: int) -> int:
     """The value whose memory a view shows, or the value itself."""
-    while (made := rec.defs.get(value)) is not None:
-        shared = made.op.shared_operands(made.results.index(value), len(made.operands))
+    while (definition := rec.defs.get(value)) is not None:
+        shared = definition.op.shared_operands(definition.results.index(value), len(definition.operands))
         if not shared:
             break
-        value = made.operands[shared[0]]
+        value = definition.operands[shared[0]]
     return value
 
 
 def is_written(rec: Recorder, value: int, since: int) -> bool:
-    """Whether the memory that a value shows was written after the value ``since`` was made."""
+    """True if the memory that a value shows was written after the value ``since`` was made."""
     memory = memory_of(rec, value)
-    return any(memory == written for written in written_since(rec, since))
+    return any(memory == other for other in written_since(rec, since))
 
 
 def written_since(rec: Recorder, since: int) -> Iterator[int]:
@@ -119,16 +119,12 @@ def under_mask(x: Traced, key: Any) -> tuple[Traced, Mask] | None:
     (at,) = places
     mask = as_traced(items[at])
     others = [i for k, i in enumerate(items) if k != at]
-    if not all(
-        i is None or i is Ellipsis or isinstance(i, (slice, TracedScalar)) or type(i) is int
-        for i in others
-    ):
+    if not all(i is None or i is Ellipsis or isinstance(i, (slice, TracedScalar)) or type(i) is int for i in others):
         return None
-    used = mask.ndim + sum(i is not None and i is not Ellipsis for i in others)
-    if used > x.ndim:
+    count = mask.ndim + sum(i is not None and i is not Ellipsis for i in others)
+    if count > x.ndim:
         raise BoundsError(
-            f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed",
-            loc=user_loc(),
+            f"too many indices for array: array is {x.ndim}-dimensional, but {count} were indexed", loc=user_loc()
         )
     numbers = [k for k, i in enumerate(items) if type(i) is int or isinstance(i, TracedScalar)]
     if numbers and max(*numbers, at) - min(*numbers, at) != len(numbers):
@@ -138,7 +134,7 @@ def under_mask(x: Traced, key: Any) -> tuple[Traced, Mask] | None:
     ellipsis = [k for k, i in enumerate(items) if i is Ellipsis]
     before = items[:at]
     if ellipsis and ellipsis[0] < at:
-        rest = [slice(None)] * (x.ndim - used)
+        rest = [slice(None)] * (x.ndim - count)
         before = [*items[: ellipsis[0]], *rest, *items[ellipsis[0] + 1 : at]]
         basic = [*before, *width, *items[at + 1 :]]
     head = sum(i is None or isinstance(i, slice) for i in before)

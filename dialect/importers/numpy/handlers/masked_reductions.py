@@ -43,8 +43,8 @@ class _Picked:
 
     def reduce(self, name: str, options: dict[str, Any]) -> Any:
         if name in _NEUTRAL:
-            given = {k: v for k, v in options.items() if v is not MISSING}
-            return FUNCTIONS[getattr(np, name)](self.filled(_NEUTRAL[name]), **self.how, **given)
+            arguments = {k: v for k, v in options.items() if v is not MISSING}
+            return FUNCTIONS[getattr(np, name)](self.filled(_NEUTRAL[name]), **self.how, **arguments)
         if name in _UFUNCS:
             return self._extremum(name, options.get("initial", MISSING))
         if name == "ptp":
@@ -59,12 +59,14 @@ class _Picked:
             picked = op("select", self.condition, self.full, initial)
             picked = picked if picked.dtype == dtype else op("cast", picked, dtype=dtype_of(dtype))
             return FUNCTIONS[getattr(np, name)](picked, **self.how, initial=initial)
-        found = FUNCTIONS[getattr(np, name)](self.filled(_limit(dtype, name)), **self.how)
+        extreme = FUNCTIONS[getattr(np, name)](self.filled(_limit(dtype, name)), **self.how)
         every = broadcast(self.condition, self.full.shape)
         return op(
-            "require", found, FUNCTIONS[np.any](every, **self.how),
+            "require",
+            extreme,
+            FUNCTIONS[np.any](every, **self.how),
             message=f"zero-size array to reduction operation {_UFUNCS[name]} which has no identity",
-        )  # fmt: skip
+        )
 
     def _total(self, x: Traced, dtype: Any) -> Any:
         """The sum in the dtype in which NumPy sums for a mean."""
@@ -72,10 +74,8 @@ class _Picked:
             dtype = np.float64
         elif dtype is None and x.dtype == np.float16:
             dtype = np.float32
-        given = {} if dtype is None else {"dtype": dtype}
-        return FUNCTIONS[np.sum](
-            op("select", self.condition, x, x.dtype.type(0)), **self.how, **given
-        )
+        options = {} if dtype is None else {"dtype": dtype}
+        return FUNCTIONS[np.sum](op("select", self.condition, x, x.dtype.type(0)), **self.how, **options)
 
     def _mean(self, dtype: Any) -> Any:
         total = self._total(self.full, dtype)
@@ -92,8 +92,8 @@ class _Picked:
         wide = np.dtype(dtype or (np.float64 if full.dtype.kind in "biu" else full.dtype))
         wide = np.dtype(np.float32) if wide == np.float16 else wide
         x = _as(full, wide)
-        kept = _Picked(x, self.condition, self.how["axis"], True)
-        away = op("select", self.condition, x - kept._mean(None), wide.type(0))
+        of_wide = _Picked(x, self.condition, self.how["axis"], True)
+        away = op("select", self.condition, x - of_wide._mean(None), wide.type(0))
         squares = FUNCTIONS[np.sum](away * away, **self.how)
         out = _as(squares / op("maximum", self.count() - ddof, 0), wide)
         out = op("sqrt", out) if name == "std" else out
@@ -133,9 +133,7 @@ def reduce_where(name: str, a: Any, axis: Any, keepdims: Any, where: Any, **opti
     if condition.ndim > full.ndim:
         raise ShapeError("where= has more axes than the operand", loc=user_loc())
     if condition.dtype.kind != "b":
-        raise DTypeError(
-            f"where= has to be an array of bools, not of {condition.dtype}", loc=user_loc()
-        )
+        raise DTypeError(f"where= has to be an array of bools, not of {condition.dtype}", loc=user_loc())
     return _Picked(full, condition, axis, bool(keepdims)).reduce(name, options)
 
 
@@ -147,11 +145,11 @@ def _reduce_masked(name: str, a: Any, axis: Any, keepdims: Any, options: dict[st
     of_full = tuple(k for axis in own for k in a.axes_of_full(axis))
     head, width = a.mask.head, a.mask.picked.ndim
     if head not in own:  # as many results as the mask picks
-        given = {"axis": of_full, "keepdims": bool(keepdims)}
-        given |= {k: v for k, v in options.items() if v is not MISSING and v is not None}
+        arguments = {"axis": of_full, "keepdims": bool(keepdims)}
+        arguments |= {k: v for k, v in options.items() if v is not MISSING and v is not None}
         before = 0 if keepdims else sum(k < head for k in own)
-        found = lift(lambda x: FUNCTIONS[getattr(np, name)](x, **given), a)
-        return Masked(found.full, a.mask.moved(head - before))
+        result = lift(lambda x: FUNCTIONS[getattr(np, name)](x, **arguments), a)
+        return Masked(result.full, a.mask.moved(head - before))
     picked = _Picked(a.full, a.mask.over(a.full.ndim), of_full, bool(keepdims))
     out = picked.reduce(name, options)
     if keepdims and width > 1:
@@ -164,9 +162,14 @@ def _masked(name: str) -> None:
     function = getattr(np, name)
 
     def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ddof: Any = 0,
-        initial: Any = MISSING, correction: Any = MISSING,
-    ) -> Any:  # fmt: skip
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: Any = False,
+        ddof: Any = 0,
+        initial: Any = MISSING,
+        correction: Any = MISSING,
+    ) -> Any:
         options: dict[str, Any] = {}
         if dtype is not None:
             options["dtype"] = dtype

@@ -9,8 +9,8 @@ import numpy as np
 
 from ....errors import DTypeError, ShapeError
 from ....ir.dtypes import dtype_of
+from ....trees.leaves import NUMBERS
 from ..tracing.current import trace_error, user_loc
-from ..tracing.leaves import NUMBERS
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op
 from ..tracing.outputs import traced_out
@@ -43,14 +43,14 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 def _put(target: Traced, mask: Any, values: Any, repeated: bool) -> None:
     check_owner(target)
-    given = values
+    original = values
     if isinstance(values, (list, tuple)):
         values = values[0] if len(values) == 1 and not ndim(values[0]) else as_array(values)
     mask = as_traced(mask)
     mask = mask if mask.dtype.kind == "b" else op("ne", mask, 0)
     if sizes_now(mask) != sizes_now(target):
         raise trace_error("a mask of another shape than the array is not supported while tracing")
-    listed = isinstance(given, (list, tuple))
+    listed = isinstance(original, (list, tuple))
     if isinstance(values, (Traced, np.ndarray)):
         if listed:  # which NumPy converts element by element
             values = op("cast", values, dtype=dtype_of(target.dtype))
@@ -81,9 +81,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         _blend(target, as_traced(where), src)
 
 
-def call_where(
-    ufunc: np.ufunc, call: Callable, inputs: tuple, where: Any, targets: list[Traced]
-) -> Any:
+def call_where(ufunc: np.ufunc, call: Callable, inputs: tuple, where: Any, targets: list[Traced]) -> Any:
     """``ufunc(*inputs, out=target, where=where)``: the target keeps its other elements.
 
     ``call`` computes the result of operands, which are ones where nothing is wanted, so that
@@ -105,16 +103,13 @@ def call_where(
             else x
             for x in inputs
         )
-    found = call(*inputs)
-    if isinstance(found, tuple):
+    result = call(*inputs)
+    if isinstance(result, tuple):
         raise trace_error(f"np.{ufunc.__name__}(…, where=…) has several results")
-    for x in (found, mask):
+    for x in (result, mask):
         if ndim(x) > target.ndim:
-            raise ShapeError(
-                "non-broadcastable output operand: it has fewer axes than the operands",
-                loc=user_loc(),
-            )
-    if dtype_like(found) != target.dtype:
-        check_cast(found, target.dtype)
-        found = op("conform", found, target, assign=True)
-    return write(target, op("select", mask, found, target))
+            raise ShapeError("non-broadcastable output operand: it has fewer axes than the operands", loc=user_loc())
+    if dtype_like(result) != target.dtype:
+        check_cast(result, target.dtype)
+        result = op("conform", result, target, assign=True)
+    return write(target, op("select", mask, result, target))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ....errors import TraceError
+from ....trees.leaves import register_leaf_type
 from ..tracing.current import trace_error
 from ..tracing.handler_tables import FUNCTIONS, METHODS, load_all
-from ..tracing.leaves import register_leaf_type
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import COMPARISONS, OPERATORS, UNARY, Recording, op
 from ..tracing.traced import Traced, TracedScalar
@@ -26,25 +26,65 @@ from .axes import ndim, settled_key
 from .mask_keys import Mask, is_written, same_mask
 
 # Ufuncs that neither fail nor warn, whatever the elements that no mask picks are.
-HARMLESS = frozenset({
-    "add", "subtract", "multiply", "negative", "positive", "absolute", "maximum", "minimum",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-    "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "invert", "isnan", "isinf", "isfinite", "sign", "square", "conjugate",
-})  # fmt: skip
+HARMLESS = frozenset(
+    {
+        "add",
+        "subtract",
+        "multiply",
+        "negative",
+        "positive",
+        "absolute",
+        "maximum",
+        "minimum",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "invert",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "sign",
+        "square",
+        "conjugate",
+    }
+)
 
 # Functions of NumPy that compute each element from those at its place.
 _ELEMENTWISE = (
-    np.where, np.clip, np.round, np.around, np.fix, np.nan_to_num, np.isclose, np.real, np.imag,
-    np.angle, np.sinc, np.copy, np.zeros_like, np.ones_like, np.full_like, np.empty_like,
-)  # fmt: skip
+    np.where,
+    np.clip,
+    np.round,
+    np.around,
+    np.fix,
+    np.nan_to_num,
+    np.isclose,
+    np.real,
+    np.imag,
+    np.angle,
+    np.sinc,
+    np.copy,
+    np.zeros_like,
+    np.ones_like,
+    np.full_like,
+    np.empty_like,
+)
 
 REDUCTIONS: dict[Any, Callable] = {}  # NumPy function -> handler of masked operands
 
 
 @register_leaf_type
 class Masked(Recording):
-    """What ``x[mask]`` gives: an array of as many elements as the mask picks, one axis for them.
+    """The array that ``x[mask]`` gives, with as many elements as the mask picks, one axis for them.
 
     Attributes:
         full: the elements at their places, and others at all other places.
@@ -96,8 +136,8 @@ class Masked(Recording):
         """True if the elements, which a view may share, hold something else than `full`."""
         if self.source is not None:
             return self.source[0].is_written()
-        made = self._elements
-        return made is not None and is_written(self.rec, made.value, made.value)
+        elements = self._elements
+        return elements is not None and is_written(self.rec, elements.value, elements.value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -208,20 +248,15 @@ class Masked(Recording):
     def __getitem__(self, key: Any) -> Any:
         """Items of the other axes; all of the elements that the mask picks."""
         items = list(key) if isinstance(key, tuple) else [key]
-        used = sum(item is not None and item is not Ellipsis for item in items)
+        count = sum(item is not None and item is not Ellipsis for item in items)
         if Ellipsis not in [i for i in items if not isinstance(i, (np.ndarray, Recording))]:
             items.append(Ellipsis)
         at = next(k for k, item in enumerate(items) if item is Ellipsis)
-        items[at : at + 1] = [slice(None)] * (self.ndim - used)
+        items[at : at + 1] = [slice(None)] * (self.ndim - count)
         whole = slice(None)
         axes = [k for k, item in enumerate(items) if item is not None]
         basic = all(i is None or isinstance(i, (slice, int, TracedScalar)) for i in items)
-        if (
-            not basic
-            or used > self.ndim
-            or items[axes[self.mask.head]] != whole
-            or self.is_written()
-        ):
+        if not basic or count > self.ndim or items[axes[self.mask.head]] != whole or self.is_written():
             return self.elements()[key]
         own = axes[self.mask.head]
         head = sum(item is None or isinstance(item, slice) for item in items[:own])
@@ -267,8 +302,8 @@ def settled(x: Any) -> Any:
 
 def attempt(masked: Callable, plain: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """``masked`` of arguments under one mask; where that does not do, ``plain`` of elements."""
-    given = [x for x in (*args, *kwargs.values()) if isinstance(x, Masked)]
-    if given and not any(x.is_written() for x in given):
+    operands = [x for x in (*args, *kwargs.values()) if isinstance(x, Masked)]
+    if operands and not any(x.is_written() for x in operands):
         try:
             return masked(*args, **kwargs)
         except NeedsElements:
@@ -299,10 +334,10 @@ def lift(function: Callable, *args: Any, harmless: bool = False, **kwargs: Any) 
             raise needs_elements()
         return x
 
-    found = function(*map(operand, args), **{k: operand(v) for k, v in kwargs.items()})
-    if isinstance(found, tuple):
-        return tuple(Masked(x, mask) for x in found)  # type: ignore[return-value]
-    return Masked(found, mask)
+    result = function(*map(operand, args), **{k: operand(v) for k, v in kwargs.items()})
+    if isinstance(result, tuple):
+        return tuple(Masked(x, mask) for x in result)  # type: ignore[return-value]
+    return Masked(result, mask)
 
 
 def lift_ufunc(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
@@ -326,11 +361,7 @@ def assign_masked(array: Traced, mask: Mask, value: Any) -> None:
     """``array[mask] = value`` for what was computed under the same mask, or what broadcasts."""
     check_owner(array)
     if isinstance(value, Masked):
-        if (
-            value.is_written()
-            or not same_mask(value.mask, mask)
-            or value.tail != mask.tail(array.ndim)
-        ):
+        if value.is_written() or not same_mask(value.mask, mask) or value.tail != mask.tail(array.ndim):
             raise trace_error(
                 "assignment of elements of another mask is not supported while tracing",
                 "compute them under the same mask",
@@ -373,13 +404,13 @@ def _in_place(python: str) -> Callable:
         try:
             if self.viewed or self._elements is not None:
                 raise needs_elements()
-            found = lift(function, self, other)
+            result = lift(function, self, other)
         except NeedsElements:
             in_place(self.elements(), settled_key(other))  # writes to the memory that views share
             return self
-        like = found.full
+        like = result.full
         # The result has to fit the array, whose shape and dtype stay.
-        self.full = like if like.dtype == self.dtype else op("conform", found.filled(), self.full)
+        self.full = like if like.dtype == self.dtype else op("conform", result.filled(), self.full)
         return self
 
     return method

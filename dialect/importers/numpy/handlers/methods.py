@@ -30,23 +30,21 @@ def _sizes_of(args: tuple) -> Any:
 
 @array_method("astype")
 def astype(
-    self: Traced, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
-    copy: bool = True,
-) -> Any:  # fmt: skip
+    self: Traced, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Any:
     """`ndarray.astype`."""
     order = wanted_order(order, self)
-    wanted = dtype_of(dtype)
-    if not np.can_cast(self.dtype, wanted.numpy, casting):  # type: ignore[arg-type]
+    target = dtype_of(dtype)
+    if not np.can_cast(self.dtype, target.numpy, casting):  # type: ignore[arg-type]
         raise TypeError(
-            f"Cannot cast array data from {self.dtype!r} to {wanted.numpy!r} according to the "
-            f"rule {casting!r}"
+            f"Cannot cast array data from {self.dtype!r} to {target.numpy!r} according to the rule {casting!r}"
         )
-    if self.dtype == wanted.numpy:
+    if self.dtype == target.numpy:
         if copy:
             return METHODS["copy"](self, order)
         self.rec.is_native = True  # NumPy converts others
         return self if order == "K" or is_immutable(self) else in_order(self, order)
-    out = op("cast", self, dtype=wanted)
+    out = op("cast", self, dtype=target)
     if is_immutable(self):
         return out
     return in_memory(out) if order == "K" else in_order(in_memory(out), order)
@@ -58,10 +56,10 @@ def copy(self: Traced, order: str = "C") -> Traced:
     order = wanted_order(order, self)
     if is_immutable(self):
         return self
-    made = op("copy", self)
+    out = op("copy", self)
     if order == "K":
-        made.rec.layouts.unordered[made.value] = Laid((self.value,), np.array)
-    return in_order(made, order) if order == "F" else made
+        out.rec.layouts.unordered[out.value] = Laid((self.value,), np.array)
+    return in_order(out, order) if order == "F" else out
 
 
 @array_method("__deepcopy__")
@@ -106,17 +104,19 @@ def transpose(self: Traced, *axes: Any) -> Any:
 
 # These take the arguments of the functions, and only these.
 for _name, _function in {
-    "swapaxes": shapes.swapaxes, "squeeze": shapes.squeeze, "repeat": joins.repeat,
+    "swapaxes": shapes.swapaxes,
+    "squeeze": shapes.squeeze,
+    "repeat": joins.repeat,
     "diagonal": linalg.diagonal,
-}.items():  # fmt: skip
+}.items():
     array_method(_name)(_function)
 
 
 @array_method("take")
 def take(self: Traced, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """`ndarray.take`."""
-    found = selection.take(self, indices, axis, mode)
-    return found if out is None else write_out("ndarray.take", out, found)
+    result = selection.take(self, indices, axis, mode)
+    return result if out is None else write_out("ndarray.take", out, result)
 
 
 @array_method("clip")
@@ -124,22 +124,22 @@ def clip(self: Traced, min: Any = None, max: Any = None, out: Any = None, **opti
     """`ndarray.clip`."""
     for name in options:
         raise refuse_parameter("ndarray.clip", name)
-    found = selection.clip(self, min, max)
-    return found if out is None else write_out("ndarray.clip", out, found)
+    result = selection.clip(self, min, max)
+    return result if out is None else write_out("ndarray.clip", out, result)
 
 
 @array_method("round")
 def round_(self: Traced, decimals: Any = 0, out: Any = None) -> Any:
     """`ndarray.round`."""
-    found = selection.round_(self, decimals)
-    return found if out is None else write_out("ndarray.round", out, found)
+    result = selection.round_(self, decimals)
+    return result if out is None else write_out("ndarray.round", out, result)
 
 
 @array_method("dot")
 def dot(self: Traced, b: Any, out: Any = None) -> Any:
     """`ndarray.dot`."""
-    found = linalg.dot(self, b)
-    return found if out is None else write_out("ndarray.dot", out, found)
+    result = linalg.dot(self, b)
+    return result if out is None else write_out("ndarray.dot", out, result)
 
 
 @array_method("conj", "conjugate")
@@ -151,13 +151,10 @@ def conj(self: Traced) -> Any:
 
 
 @array_method("trace")
-def trace(
-    self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
-    out: Any = None,
-) -> Any:  # fmt: skip
+def trace(self: Traced, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """`ndarray.trace`."""
-    found = linalg.trace_(self, offset, axis1, axis2, dtype)
-    return found if out is None else write_out("ndarray.trace", out, found)
+    result = linalg.trace_(self, offset, axis1, axis2, dtype)
+    return result if out is None else write_out("ndarray.trace", out, result)
 
 
 @array_method("item")
@@ -217,8 +214,8 @@ def choose(self: Traced, *choices: Any, out: Any = None, mode: Any = "raise") ->
 @array_method("compress")
 def compress(self: Traced, condition: Any, axis: Any = None, out: Any = None) -> Any:
     """`ndarray.compress`."""
-    found = np.compress(condition, self, axis)
-    return found if out is None else write_out("ndarray.compress", out, found)
+    result = np.compress(condition, self, axis)
+    return result if out is None else write_out("ndarray.compress", out, result)
 
 
 @array_method("sort")
@@ -228,9 +225,7 @@ def sort(self: Traced, axis: Any = -1, kind: Any = None, order: Any = None, **mo
 
 
 @array_method("partition")
-def partition(
-    self: Traced, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
-) -> None:
+def partition(self: Traced, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
     """`ndarray.partition`, in place."""
     write(self, np.partition(self, kth, axis, kind, order))
 

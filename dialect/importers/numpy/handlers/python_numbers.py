@@ -16,7 +16,7 @@ import numpy as np
 
 from ....ir.dtypes import BOOL, C128, F64, I64, DType
 from ....ir.op import Op
-from ....ir.types import ListType
+from ....ir.types import ScalarType, TensorType
 from ....ops.elementwise import python_math
 from ..tracing.operators import Recording, op
 from ..tracing.traced import TracedArray
@@ -42,7 +42,7 @@ def _is_differentiated(value: Any) -> bool:
 
 def _dtype_of(value: Recording) -> DType | None:
     hint = value.rec.hints[value.value]
-    return None if isinstance(hint, ListType) else hint.dtype
+    return hint.dtype if isinstance(hint, (TensorType, ScalarType)) else None
 
 
 def _conversion(kind: type, dtype: DType) -> None:
@@ -93,9 +93,7 @@ def _substitute(original: Callable[..., Any]) -> Callable[[Callable[..., Any]], 
             traced = [x for x in args if isinstance(x, Recording)]
             if kwargs or not traced or any(_is_foreign(x, dtype) for x in args):
                 return original(*args, **kwargs)
-            return record(*(
-                op("item", x, dtype=dtype) if type(x) is TracedArray else x for x in args
-            ))  # fmt: skip
+            return record(*(op("item", x, dtype=dtype) if type(x) is TracedArray else x for x in args))
 
         FUNCTIONS[original] = call
 
@@ -110,14 +108,14 @@ def _is_foreign(value: Any, wanted: DType) -> bool:
     return dtype is None or _has_axes(value) or (dtype.is_complex and not wanted.is_complex)
 
 
-def _plain(original: Callable[..., Any], made: type[Op]) -> None:
-    count = len(made.operands)
+def _plain(original: Callable[..., Any], op_class: type[Op]) -> None:
+    count = len(op_class.operands)
 
     @_substitute(original)
     def record(*args: Any) -> Any:
         if len(args) != count:
             return original(*args)
-        return op(made.name, *args)
+        return op(op_class.name, *args)
 
 
 def _test(name: str, function: Callable[..., Any]) -> None:
@@ -144,8 +142,8 @@ for _name in _ROUNDED:
 
 @_substitute(math.log)
 def _log(x: Any, base: Any = None) -> Any:
-    found = op("math_log", x)
-    return found if base is None else found / (FUNCTIONS[math.log](base))
+    log = op("math_log", x)
+    return log if base is None else log / (FUNCTIONS[math.log](base))
 
 
 @_substitute(math.fabs)

@@ -62,9 +62,8 @@ def _accumulation(name: str, join: str) -> Handler:
     @creation_function(name)  # these do not dispatch on numbers in sequences
     @numpy_function(name)
     def accumulate(
-        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
-        initial: Any = MISSING, where: Any = True,
-    ) -> Any:  # fmt: skip
+        a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = MISSING, where: Any = True
+    ) -> Any:
         if where is not True:
             return _reduce_where(name, a, axis, keepdims, where, dtype=dtype, initial=initial)
         attrs = _ufunc_attrs(a, axis, keepdims)
@@ -79,9 +78,7 @@ def _accumulation(name: str, join: str) -> Handler:
             _need_elements(a, attrs.get("axes"))
         if initial is None or initial is MISSING:
             return out
-        return op(
-            join, out, initial_value(initial, out.dtype) if isinstance(out, Traced) else initial
-        )
+        return op(join, out, initial_value(initial, out.dtype) if isinstance(out, Traced) else initial)
 
     return accumulate
 
@@ -108,9 +105,7 @@ def _extremum(name: str, join: str) -> Handler:
     """Register `np.max` or `np.min`; ``join`` is the op of two elements."""
 
     @numpy_function(name, f"a{name}")
-    def extremum(
-        a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
-    ) -> Any:
+    def extremum(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
         if where is not True:
             return _reduce_where(name, a, axis, keepdims, where, initial=initial)
         attrs = _ufunc_attrs(a, axis, keepdims)
@@ -146,9 +141,7 @@ _test("all")
 
 
 @numpy_function("mean")
-def mean(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True
-) -> Any:
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True) -> Any:
     """`np.mean`; an integer dtype is that of the sum, and the quotient is truncated to it."""
     if where is not True:
         return _reduce_where("mean", a, axis, keepdims, where, dtype=dtype)
@@ -186,15 +179,21 @@ def _spread(name: str) -> None:
 
     @numpy_function(name)
     def spread(
-        a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
-        correction: Any = MISSING, where: Any = True, mean: Any = MISSING,
-    ) -> Any:  # fmt: skip
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        correction: Any = MISSING,
+        where: Any = True,
+        mean: Any = MISSING,
+    ) -> Any:
         if mean is not MISSING and mean is not None:
             if where is not True or dtype is not None:
                 raise trace_error(f"np.{name}(…, mean=…) with where= or dtype= is not supported")
             less = ddof if correction is MISSING else correction
-            found = _around(name, as_array(a), mean, axis, keepdims, less)
-            return np.sqrt(found) if name == "std" else found
+            variance = _around(name, as_array(a), mean, axis, keepdims, less)
+            return np.sqrt(variance) if name == "std" else variance
         if where is not True:
             options = {"dtype": dtype, "ddof": ddof, "correction": correction}
             return _reduce_where(name, a, axis, keepdims, where, **options)
@@ -272,9 +271,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: Any = False):
 
 
 @numpy_function("average")
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, keepdims: Any = False
-) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, keepdims: Any = False) -> Any:
     """`np.average` with weights of the array's shape, or of the shape of the axes ``axis``.
 
     Raises DivisionError where sizes make the weights' sum 0, not where contents do.
@@ -289,9 +286,7 @@ def average(
             return out
         return out, full_of(a.size / out.size, out.shape, out.dtype)
     weights = _weights(a, as_array(weights), axis)
-    dtype = np.result_type(
-        dtype_like(a), dtype_like(weights), *(["f8"] if dtype_like(a).kind in "biu" else [])
-    )
+    dtype = np.result_type(dtype_like(a), dtype_like(weights), *(["f8"] if dtype_like(a).kind in "biu" else []))
     total = sum_(op("cast", weights, dtype=dtype_of(dtype)), axis, None, keepdims)
     weighted = op("mul", op("cast", a, dtype=dtype_of(dtype)), weights)
     out = op("div", sum_(weighted, axis, None, keepdims), total)
@@ -342,11 +337,11 @@ def _method(name: str, parameters: tuple[str, ...]) -> None:
     def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
         if len(args) > len(parameters):
             raise TypeError(f"{name}() takes at most {len(parameters)} arguments")
-        given = dict(zip(parameters, args, strict=False)) | kwargs
-        if not given.keys() <= set(parameters):
+        arguments = dict(zip(parameters, args, strict=False)) | kwargs
+        if not arguments.keys() <= set(parameters):
             raise TypeError(f"{name}() got an unexpected keyword argument")
         kept = ("axis", "initial", "ddof")
-        return function(self, **{k: v for k, v in given.items() if v is not None or k in kept})
+        return function(self, **{k: v for k, v in arguments.items() if v is not None or k in kept})
 
 
 for _name, _parameters in _SIGNATURES.items():

@@ -1,4 +1,4 @@
-"""How handlers are registered, and the one way a NumPy call reaches its handler.
+"""The registration of handlers, and the one way by which a NumPy call reaches its handler.
 
 A handler is a small function whose parameters carry NumPy's names.  This module binds a call by
 NumPy's own signature, drops arguments left at their defaults, and passes the rest to the handler by
@@ -14,20 +14,28 @@ from typing import Any
 
 import numpy as np
 
+from ....trees.leaves import NUMBERS
 from ..tracing.current import trace_error
 from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS, Handler
-from ..tracing.leaves import NUMBERS
 from ..tracing.operators import op
 from ..tracing.outputs import note_order, write_out
 from ..tracing.traced import Traced, TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
 _HARMLESS = {
-    "order": ("C", "K", "A"), "casting": ("same_kind", "unsafe"), "subok": (True, False),
-    "copy": (True, False, None), "device": (None, "cpu"), "like": (None,), "mode": ("raise",),
+    "order": ("C", "K", "A"),
+    "casting": ("same_kind", "unsafe"),
+    "subok": (True, False),
+    "copy": (True, False, None),
+    "device": (None, "cpu"),
+    "like": (None,),
+    "mode": ("raise",),
     "where": (True,),
-    "optimize": None, "method": ("linear",), "kind": (None,), "stable": (None, True, False),
-}  # fmt: skip
+    "optimize": None,
+    "method": ("linear",),
+    "kind": (None,),
+    "stable": (None, True, False),
+}
 _WAY_OUT = {
     "where": "use np.where(condition, x, neutral_element) on the operand",
     "casting": "convert with astype",
@@ -38,23 +46,93 @@ _WAY_OUT = {
 
 # Functions whose results lie in memory as those of the ops do that they consist of. Of others it is
 # known for operands in C order alone.
-_LAID_OUT = frozenset({
-    "all", "amax", "amin", "any", "argmax", "argmin", "array", "array_split", "asarray",
-    "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "around",
-    "broadcast_arrays", "broadcast_to", "clip", "column_stack", "concatenate", "copy", "cumprod",
-    "cumsum", "diag", "diagonal", "diff", "dot", "dsplit", "dstack", "einsum", "empty",
-    "empty_like", "expand_dims", "eye", "flip", "fliplr", "flipud", "full", "full_like", "hsplit",
-    "hstack", "identity", "imag", "inner", "linspace", "max", "mean", "min", "moveaxis", "ones",
-    "ones_like", "outer", "prod", "ravel", "real", "reshape", "rollaxis", "rot90", "round", "split",
-    "squeeze", "stack", "std", "sum", "swapaxes", "take", "tensordot", "trace", "transpose", "tri",
-    "var", "vdot", "vsplit", "vstack", "where", "zeros", "zeros_like",
-})  # fmt: skip
+_LAID_OUT = frozenset(
+    {
+        "all",
+        "amax",
+        "amin",
+        "any",
+        "argmax",
+        "argmin",
+        "array",
+        "array_split",
+        "asarray",
+        "ascontiguousarray",
+        "asfortranarray",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "around",
+        "broadcast_arrays",
+        "broadcast_to",
+        "clip",
+        "column_stack",
+        "concatenate",
+        "copy",
+        "cumprod",
+        "cumsum",
+        "diag",
+        "diagonal",
+        "diff",
+        "dot",
+        "dsplit",
+        "dstack",
+        "einsum",
+        "empty",
+        "empty_like",
+        "expand_dims",
+        "eye",
+        "flip",
+        "fliplr",
+        "flipud",
+        "full",
+        "full_like",
+        "hsplit",
+        "hstack",
+        "identity",
+        "imag",
+        "inner",
+        "linspace",
+        "max",
+        "mean",
+        "min",
+        "moveaxis",
+        "ones",
+        "ones_like",
+        "outer",
+        "prod",
+        "ravel",
+        "real",
+        "reshape",
+        "rollaxis",
+        "rot90",
+        "round",
+        "split",
+        "squeeze",
+        "stack",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+        "tensordot",
+        "trace",
+        "transpose",
+        "tri",
+        "var",
+        "vdot",
+        "vsplit",
+        "vstack",
+        "where",
+        "zeros",
+        "zeros_like",
+    }
+)
 
 
-def _note_orders(found: Any, given: dict[str, Any]) -> None:
+def _note_orders(result: Any, arguments: dict[str, Any]) -> None:
     """Note of results that they lie in C order where the arrays among the arguments do."""
-    sources = [x for x in given.values() if isinstance(x, Traced) and x.ndim > 1]
-    results = found if isinstance(found, (tuple, list)) else (found,)
+    sources = [x for x in arguments.values() if isinstance(x, Traced) and x.ndim > 1]
+    results = result if isinstance(result, (tuple, list)) else (result,)
     for out in results:
         if sources and isinstance(out, Traced) and all(out is not x for x in sources):
             note_order(out, _in_c_order, out, *sources)
@@ -66,9 +144,7 @@ def _in_c_order(own: np.ndarray, *sources: np.ndarray) -> np.ndarray:
     return own
 
 
-def numpy_function(
-    *names: str, raw: bool = False, weak: bool = False
-) -> Callable[[Handler], Handler]:
+def numpy_function(*names: str, raw: bool = False, weak: bool = False) -> Callable[[Handler], Handler]:
     """Register a handler for ``np.<name>``.
 
     Args:
@@ -117,10 +193,10 @@ def refuse_parameter(where: str, name: str) -> Exception:
 
 
 def _named(name: str) -> Any:
-    found: Any = np
+    member: Any = np
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        member = getattr(member, part, None)
+    return member
 
 
 def bound(target: Callable, where: str, handler: Handler, strong: bool = False) -> Handler:
@@ -129,23 +205,23 @@ def bound(target: Callable, where: str, handler: Handler, strong: bool = False) 
 
     def call(*args: Any, **kwargs: Any) -> Any:
         accepted = _accepted(handler)  # not earlier: inspecting every handler would slow the import
-        given = _bind(target, where, args, kwargs)
-        out = None if "out" in accepted else given.pop("out", None)
-        for name in list(given):
+        arguments = _bind(target, where, args, kwargs)
+        out = None if "out" in accepted else arguments.pop("out", None)
+        for name in list(arguments):
             if name in accepted:
                 continue
             allowed = _HARMLESS.get(name, ())
-            value = given.pop(name)
+            value = arguments.pop(name)
             if allowed is not None and not _among(value, allowed):
                 raise refuse_parameter(where, name)
-        if strong and first is not None and first.name in given:
-            given[first.name] = _array_of_number(given[first.name])
-        found = handler(**given)
+        if strong and first is not None and first.name in arguments:
+            arguments[first.name] = _array_of_number(arguments[first.name])
+        result = handler(**arguments)
         if target.__name__ not in _LAID_OUT:
-            _note_orders(found, given)
+            _note_orders(result, arguments)
         if out is None:
-            return found
-        return write_out(where, out, found)
+            return result
+        return write_out(where, out, result)
 
     return call
 

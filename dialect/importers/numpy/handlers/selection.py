@@ -14,17 +14,7 @@ from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedScalar
-from .axes import (
-    MISSING,
-    as_array,
-    axis_number,
-    axis_of,
-    check_cast,
-    dtype_like,
-    ndim,
-    strong,
-    zero_of,
-)
+from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, strong, zero_of
 from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
@@ -45,9 +35,8 @@ def where(condition: Any, x: Any = MISSING, y: Any = MISSING) -> Any:
 
 @numpy_function("clip")
 def _clip(
-    a: Any, a_min: Any = MISSING, a_max: Any = MISSING, min: Any = MISSING, max: Any = MISSING,
-    dtype: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, a_min: Any = MISSING, a_max: Any = MISSING, min: Any = MISSING, max: Any = MISSING, dtype: Any = None
+) -> Any:
     if (a_min is MISSING) != (a_max is MISSING):
         name = "a_min" if a_min is MISSING else "a_max"
         raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
@@ -79,8 +68,9 @@ def round_(a: Any, decimals: Any = 0) -> Any:
     if dtype_like(a).kind == "b" and digits:
         raise DTypeError(
             f"Cannot cast ufunc '{'multiply' if digits > 0 else 'divide'}' output from "
-            "dtype('float64') to dtype('bool') with casting rule 'same_kind'", loc=user_loc(),
-        )  # fmt: skip
+            "dtype('float64') to dtype('bool') with casting rule 'same_kind'",
+            loc=user_loc(),
+        )
     if dtype_like(a).kind in "iub" and digits >= 0:
         return op("round", a) if dtype_like(a).kind == "b" else op("positive", a)
     (a,) = strong(a)
@@ -90,8 +80,8 @@ def round_(a: Any, decimals: Any = 0) -> Any:
     there, back = ("mul", "div") if digits > 0 else ("div", "mul")
     out = op(back, op("rint", op(there, a, scale)), scale)
     # NumPy multiplies bfloat16 by a Python number in float32.
-    wanted = dtype_like(a)
-    return out if dtype_like(out) == wanted else op("cast", out, dtype=dtype_of(wanted))
+    dtype = dtype_like(a)
+    return out if dtype_like(out) == dtype else op("cast", out, dtype=dtype_of(dtype))
 
 
 @numpy_function("fix")
@@ -112,9 +102,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Any:
     x = op("expand_dims", x, axes=(0,)) if not x.ndim else x  # a number has an axis 0 here
     place = axis_of(place, x.ndim)
     index = as_array(indices)
-    loose = (
-        is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
-    )
+    loose = is_immutable(indices) if isinstance(indices, Traced) else type(indices) is not np.ndarray
     if index.dtype.kind == "f" and loose:
         index = index.astype(np.int64)  # NumPy truncates floats in lists, but not in arrays
     # Bools are indices here, no mask; a small dtype may be too small for the size of the axis.
@@ -143,9 +131,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         raise AttributeError(f"'{arr.kind.__name__}' object has no attribute 'ndim'")
     if axis is None:
         if indices.ndim != 1:
-            raise ShapeError(
-                "when axis=None, `indices` must have a single dimension.", loc=user_loc()
-            )
+            raise ShapeError("when axis=None, `indices` must have a single dimension.", loc=user_loc())
         place = {}
     else:
         place = {"axis": axis_of(axis, arr.ndim)}
@@ -155,9 +141,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 @numpy_function("nan_to_num")
-def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """`np.nan_to_num`."""
     if not copy:
         raise trace_error("np.nan_to_num(copy=False) writes to its argument", "leave copy away")
@@ -168,9 +152,7 @@ def nan_to_num(
         return op("positive", x)
     if dtype.kind not in "fc":  # NumPy does not know that bfloat16 has floats
         return as_array(x).copy()
-    if dtype.kind == "f" and any(
-        x is not None and dtype_like(x).kind == "c" for x in (nan, posinf, neginf)
-    ):
+    if dtype.kind == "f" and any(x is not None and dtype_like(x).kind == "c" for x in (nan, posinf, neginf)):
         raise DTypeError("complex numbers do not fit an array of real ones", loc=user_loc())
     limits = np.finfo(dtype)
     high = float(limits.max) if posinf is None else posinf
@@ -193,7 +175,7 @@ def tril(m: Any, k: Any = 0) -> Any:
 
 
 def _triangle(m: Any, k: Any, upper: bool) -> Any:
-    """What lies above diagonal ``k`` of ``m``, or on and below it."""
+    """The part that lies above diagonal ``k`` of ``m``, or on and below it."""
     x = as_array(m)
     if not x.ndim:
         raise DTypeError("a triangle is of an array of one axis or more", loc=user_loc())
@@ -202,8 +184,8 @@ def _triangle(m: Any, k: Any, upper: bool) -> Any:
     # Every row of the result is made of the array, if that has one axis.
     rows = op("expand_dims", iota(x.shape[-2:][0], index), axes=(1,))
     columns = iota(x.shape[-1], index)
-    kept = op("gt" if upper else "le", columns, op("add", rows, k))
-    return op("select", kept, x, zero_of(x))
+    condition = op("gt" if upper else "le", columns, op("add", rows, k))
+    return op("select", condition, x, zero_of(x))
 
 
 @numpy_function("isclose", weak=True)
@@ -211,8 +193,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     """`np.isclose`."""
     # Floats are compared, as the difference of two integers may not fit their dtype.
     if isinstance(b, (Traced, TracedScalar, np.ndarray, np.generic)):
-        wanted = np.result_type(dtype_like(b), 1.0)
-        b = b if dtype_like(b) == wanted else op("cast", b, dtype=dtype_of(wanted))
+        dtype = np.result_type(dtype_like(b), 1.0)
+        b = b if dtype_like(b) == dtype else op("cast", b, dtype=dtype_of(dtype))
     elif isinstance(b, int):
         b = float(b)
     near = op("le", op("abs", op("sub", a, b)), op("add", op("mul", op("abs", b), rtol), atol))
@@ -316,11 +298,11 @@ def astype(x: Any, dtype: Any) -> Any:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """`np.result_type`; dtypes are constants of the trace."""
     weak = {bool: True, int: 0, float: 0.0, complex: 0j}
-    given = [
+    operands = [
         x.dtype if isinstance(x, Traced) else weak[x.kind] if isinstance(x, TracedScalar) else x
         for x in arrays_and_dtypes
     ]
-    return np.result_type(*given)
+    return np.result_type(*operands)
 
 
 @numpy_function("can_cast", weak=True)
@@ -330,8 +312,8 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
         if not is_immutable(to):
             raise TypeError("Cannot construct a dtype from an array")
         to = to.dtype
-    given = from_.kind() if isinstance(from_, TracedScalar) else dtype_like(from_)
-    return np.can_cast(given, to, casting)  # type: ignore[arg-type]
+    source = from_.kind() if isinstance(from_, TracedScalar) else dtype_like(from_)
+    return np.can_cast(source, to, casting)  # type: ignore[arg-type]
 
 
 @numpy_function("common_type", raw=True)
@@ -350,8 +332,7 @@ def min_scalar_type(a: Any) -> np.dtype:
         return np.min_scalar_type(a.bake())
     if not ndim(a) and dtype_like(a).kind != "b":
         raise trace_error(
-            "np.min_scalar_type of an array without axes depends on its value",
-            "ask for its dtype: x.dtype",
+            "np.min_scalar_type of an array without axes depends on its value", "ask for its dtype: x.dtype"
         )
     return dtype_like(a)
 
@@ -377,11 +358,11 @@ def may_share_memory(a: Any, b: Any) -> bool:
 
 
 def _is_part(part: Traced, whole: Traced) -> bool:
-    """Whether ``part`` is made of ``whole`` by steps that each take the first operand's memory."""
+    """True if ``part`` is made of ``whole`` by steps that each take the first operand's memory."""
     value: Any = part.value
     while value != whole.value:
-        made = part.rec.defs.get(value)
-        if made is None or not made.operands:
+        definition = part.rec.defs.get(value)
+        if definition is None or not definition.operands:
             return False
-        value = made.operands[0]
+        value = definition.operands[0]
     return True

@@ -20,18 +20,7 @@ from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import laid_out
 from ..tracing.traced import Traced, TracedScalar
-from .axes import (
-    MISSING,
-    as_array,
-    as_traced,
-    axis_of,
-    axis_tuple,
-    check_order,
-    dtype_like,
-    ndim,
-    reduced_axes,
-    sizes,
-)
+from .axes import MISSING, as_array, as_traced, axis_of, axis_tuple, check_order, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function
 
 _MOST_PIECES = 1 << 12  # each is a value of the graph
@@ -74,8 +63,7 @@ def _known_order(order: Any, rank: int) -> str:
         return order
     if rank > 1:
         raise trace_error(
-            f"order={order!r} takes elements in the order in which they lie in memory, which is "
-            "known only at run time",
+            f"order={order!r} takes elements in the order in which they lie in memory, which is known only at run time",
             'say order="C"',
         )
     return "C"
@@ -104,9 +92,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
 @numpy_function("moveaxis")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """`np.moveaxis`."""
-    return op(
-        "moveaxis", a, source=axis_tuple(source), destination=axis_tuple(destination), view_of=a
-    )
+    return op("moveaxis", a, source=axis_tuple(source), destination=axis_tuple(destination), view_of=a)
 
 
 @numpy_function("rollaxis")
@@ -141,8 +127,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 def at_least(rank: int, arrays: Sequence[Any]) -> Any:
     """Arrays of at least this rank, new axes where NumPy puts them: a tuple, or a single array."""
-    places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,),
-              (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}  # fmt: skip
+    places = {(1, 0): (0,), (2, 0): (0, 1), (2, 1): (0,), (3, 0): (0, 1, 2), (3, 1): (0, 2), (3, 2): (2,)}
     out = []
     for x in map(as_array, arrays):
         new = places.get((rank, x.ndim))
@@ -170,14 +155,11 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 
 
 @numpy_function("lib.stride_tricks.sliding_window_view")
-def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, subok: Any = False, writeable: Any = False
-) -> Any:
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, subok: Any = False, writeable: Any = False) -> Any:
     """`np.lib.stride_tricks.sliding_window_view`, of which nothing can be written to."""
     if writeable:
         raise trace_error(
-            "writes to windows, which overlap, are not supported while tracing",
-            "write to the array itself",
+            "writes to windows, which overlap, are not supported while tracing", "write to the array itself"
         )
     static, dynamic = sizes(window_shape)
     listed = range(len(static)) if axis is None else axis
@@ -188,10 +170,10 @@ def sliding_window_view(
         raise ValueError(
             "Since axis is None, must provide window_shape for all dimensions of `x`; got "
             f"{len(static)} window_shape elements and `x.ndim` is {x.ndim}."
-            if axis is None else
-            "Must provide matching length window_shape and axis; got "
+            if axis is None
+            else "Must provide matching length window_shape and axis; got "
             f"{len(static)} window_shape elements and {len(listed)} axes elements."
-        )  # fmt: skip
+        )
     axes = [axis_of(a, x.ndim) for a in listed]
     if len(set(axes)) == len(axes):
         return op("windows", x, *dynamic, shape=static, axes=tuple(axes), view_of=x)
@@ -208,10 +190,10 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     if len({a.ndim for a in arrays}) == 1 and all(a.shape == arrays[0].shape for a in arrays):
         return tuple(arrays)  # unlike broadcast ones, these can be written to
     common = _common(arrays)
-    found = tuple(broadcast_to(a, common.shape) for a in arrays)
-    for out, array in zip(found, arrays, strict=True):
+    views = tuple(broadcast_to(a, common.shape) for a in arrays)
+    for out, array in zip(views, arrays, strict=True):
         laid_out(out, array, None)  # which can be written to, with a warning
-    return found
+    return views
 
 
 def _common(arrays: Sequence[Any]) -> Any:
@@ -226,8 +208,8 @@ def _common(arrays: Sequence[Any]) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """`np.flip`."""
     several = {} if axis is None else {"axes": axis_tuple(axis)}
-    found = op("flip", m, **several, view_of=m)
-    return found if ndim(m) else op("cast", m, dtype=dtype_of(dtype_like(m)))  # a number: no view
+    view = op("flip", m, **several, view_of=m)
+    return view if ndim(m) else op("cast", m, dtype=dtype_of(dtype_like(m)))  # a number: no view
 
 
 @numpy_function("fliplr")
@@ -299,13 +281,13 @@ def _split(x: Any, where: Any, axis: Any, even: bool) -> list[Any]:
                 f"split into at most {_MOST_PIECES} pieces",
             )
     pieces = op("split", x, axis=place, **attrs)
-    found = list(pieces) if isinstance(pieces, tuple) else [pieces]
+    views = list(pieces) if isinstance(pieces, tuple) else [pieces]
     if isinstance(x, Traced):
-        for piece in found:
+        for piece in views:
             piece.share(x)
     elif isinstance(x, np.ndarray):
-        found[0].rec.captures.note_view(x)
-    return found
+        views[0].rec.captures.note_view(x)
+    return views
 
 
 @numpy_function("hsplit")
@@ -394,11 +376,11 @@ def diff(a: Any, n: int = 1, axis: Any = -1, prepend: Any = MISSING, append: Any
     where = axis_of(axis, out.ndim)
     before = (slice(None),) * where
     ends = [prepend, out, append]
-    if len(given := [as_array(x) for x in ends if x is not MISSING]) > 1:
+    if len(parts := [as_array(x) for x in ends if x is not MISSING]) > 1:
         # A number is broadcast over the other axes.
         one = op("sum", op("ne", out[(*before, slice(0, 0))], 0), axes=(where,), keepdims=True)
-        given = [x if x.ndim else broadcast_to(x, one.shape) for x in given]
-        out = op("concatenate", *given, axis=where)
+        parts = [x if x.ndim else broadcast_to(x, one.shape) for x in parts]
+        out = op("concatenate", *parts, axis=where)
     for _ in range(count):
         later, earlier = out[(*before, slice(1, None))], out[(*before, slice(None, -1))]
         out = op("ne" if out.dtype.kind == "b" else "sub", later, earlier)

@@ -24,60 +24,119 @@ from .registry import array_method, refuse_parameter
 
 # Names of ufuncs whose op is called differently.
 _RENAMED = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
-    "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
-    "conjugate": "conj", "divide": "div", "equal": "eq", "expit": "sigmoid",
-    "floor_divide": "floor_div", "greater": "gt", "greater_equal": "ge", "invert": "bitwise_not",
-    "left_shift": "shift_left", "less": "lt", "less_equal": "le", "multiply": "mul",
-    "negative": "neg", "not_equal": "ne", "power": "pow", "right_shift": "shift_right",
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "divide": "div",
+    "equal": "eq",
+    "expit": "sigmoid",
+    "floor_divide": "floor_div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "invert": "bitwise_not",
+    "left_shift": "shift_left",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "power": "pow",
+    "right_shift": "shift_right",
     "subtract": "sub",
-}  # fmt: skip
+}
 _SAME = (
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "erf",
-    "exp", "exp2", "expm1", "floor", "fmod", "hypot", "isfinite", "isinf", "isnan", "log", "log10",
-    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "matmul", "maximum", "minimum", "positive", "reciprocal", "remainder", "rint", "sign", "sin",
-    "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-)  # fmt: skip
+    "add",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "fmod",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "matmul",
+    "maximum",
+    "minimum",
+    "positive",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+)
 UFUNCS.update(_RENAMED)
 UFUNCS.update({name: name for name in _SAME})
 
-COMPOSED.update({
-    "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
-    "float_power": lambda a, b: op("pow", *_in_loop(np.float_power, a, b)),
-    "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
-    "radians": lambda x: _times(np.pi / 180.0, *_in_loop(np.radians, x)),
-    "rad2deg": lambda x: _times(180.0 / np.pi, *_in_loop(np.rad2deg, x)),
-    "degrees": lambda x: _times(180.0 / np.pi, *_in_loop(np.degrees, x)),
-    "fmax": lambda a, b: _fmax("maximum", a, b),
-    "fmin": lambda a, b: _fmax("minimum", a, b),
-    "heaviside": lambda x, h: _heaviside(*_in_loop(np.heaviside, x, h)),
-    "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
-    "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
-    "modf": lambda x: _modf(*_in_loop(np.modf, x)),
-    "vecdot": lambda a, b: _vecdot(a, b),
-})  # fmt: skip
+COMPOSED.update(
+    {
+        "fabs": lambda x: op("abs", *_in_loop(np.fabs, x)),
+        "float_power": lambda a, b: op("pow", *_in_loop(np.float_power, a, b)),
+        "deg2rad": lambda x: _times(np.pi / 180.0, *_in_loop(np.deg2rad, x)),
+        "radians": lambda x: _times(np.pi / 180.0, *_in_loop(np.radians, x)),
+        "rad2deg": lambda x: _times(180.0 / np.pi, *_in_loop(np.rad2deg, x)),
+        "degrees": lambda x: _times(180.0 / np.pi, *_in_loop(np.degrees, x)),
+        "fmax": lambda a, b: _fmax("maximum", a, b),
+        "fmin": lambda a, b: _fmax("minimum", a, b),
+        "heaviside": lambda x, h: _heaviside(*_in_loop(np.heaviside, x, h)),
+        "signbit": lambda x: op("lt", op("copysign", 1.0, x), 0),
+        "divmod": lambda a, b: (op("floor_div", a, b), op("remainder", a, b)),
+        "modf": lambda x: _modf(*_in_loop(np.modf, x)),
+        "vecdot": lambda a, b: _vecdot(a, b),
+    }
+)
 
 
 def _is_exact(name: str) -> bool:
     """True for ufuncs of which NumPy's loops give the same bits for any layout."""
-    found = OPS.get(f"profuse.{UFUNCS.get(name, '')}")
-    return found is not None and found.exact
+    op_class = OPS.get(f"profuse.{UFUNCS.get(name, '')}")
+    return op_class is not None and op_class.exact
 
 
 def _is_contiguous(array: Any) -> bool:
     """True for an array that the function has made, all of it."""
-    made = array.rec.defs.get(array.value)
-    return (
-        made is not None and not made.op.aliases and array.value not in array.rec.layouts.unordered
-    )
+    definition = array.rec.defs.get(array.value)
+    return definition is not None and not definition.op.aliases and array.value not in array.rec.layouts.unordered
 
 
 # ufunc -> the NumPy function that its ``reduce`` is.
 _REDUCE = {
-    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
-    "logical_and": "all", "logical_or": "any",
-}  # fmt: skip
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
 
 
 @array_method("__array_ufunc__")
@@ -116,8 +175,8 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     if where is not True:
         from .masked_writes import call_where
 
-        given = {} if dtype is None else {"dtype": dtype}
-        call = functools.partial(call_ufunc, None, ufunc, "__call__", **given)
+        options = {} if dtype is None else {"dtype": dtype}
+        call = functools.partial(call_ufunc, None, ufunc, "__call__", **options)
         return call_where(ufunc, call, inputs, where, targets)
     made_in = None
     if dtype is not None:
@@ -127,22 +186,22 @@ def call_ufunc(_: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: 
     else:
         inputs = strong(*inputs)
     if name in COMPOSED:
-        found = COMPOSED[name](*inputs)
+        result = COMPOSED[name](*inputs)
     elif name in UFUNCS:
-        found = op(UFUNCS[name], *inputs)
+        result = op(UFUNCS[name], *inputs)
     else:
         handler = function_handler(ufunc)
         assert handler is not None, "it is supported"
-        found = handler(*inputs)
-    if made_in is not None and not isinstance(found, tuple) and found.dtype != made_in[0]:
-        found = _cast(found, made_in[0])
+        result = handler(*inputs)
+    if made_in is not None and not isinstance(result, tuple) and result.dtype != made_in[0]:
+        result = _cast(result, made_in[0])
     if not targets:
-        return found
-    if isinstance(found, tuple):
+        return result
+    if isinstance(result, tuple):
         raise refuse_parameter(f"np.{name}", "out")
-    if ndim(found) < targets[0].ndim:  # an output may have more axes than the operands
-        found = broadcast(found, targets[0].shape)
-    return write(targets[0], found)
+    if ndim(result) < targets[0].ndim:  # an output may have more axes than the operands
+        result = broadcast(result, targets[0].shape)
+    return write(targets[0], result)
 
 
 def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]) -> Any:
@@ -157,21 +216,21 @@ def _reduce(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any])
     if isinstance(array, (list, tuple)):
         array = as_array(array)
     # By default a ufunc's reduce is along axis 0, unlike np.sum.
-    given = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
+    arguments = {"axis": 0} | kwargs | dict(zip(("axis", "dtype", "out"), rest, strict=False))
     if method == "accumulate":
         if not ndim(array):
             raise TypeError("cannot accumulate on a scalar")
-        axis = given["axis"]
+        axis = arguments["axis"]
         if (axis is None and ndim(array) > 1) or (isinstance(axis, tuple) and len(axis) != 1):
             raise ValueError("accumulate does not allow multiple axes")
-        given["axis"] = 0 if axis is None else axis[0] if isinstance(axis, tuple) else axis
-    if target in (np.any, np.all, np.max, np.min) and given.get("dtype") is not None:
+        arguments["axis"] = 0 if axis is None else axis[0] if isinstance(axis, tuple) else axis
+    if target in (np.any, np.all, np.max, np.min) and arguments.get("dtype") is not None:
         raise refuse_parameter(f"np.{name}.{method}", "dtype")
-    if target in (np.any, np.all) and "initial" in given:
+    if target in (np.any, np.all) and "initial" in arguments:
         raise refuse_parameter(f"np.{name}.{method}", "initial")
     kept = ("axis", "initial")
-    wanted = {k: v for k, v in given.items() if v is not None or k in kept}
-    return FUNCTIONS[target](array, **wanted)
+    options = {k: v for k, v in arguments.items() if v is not None or k in kept}
+    return FUNCTIONS[target](array, **options)
 
 
 def _outer(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any]) -> Any:
@@ -188,8 +247,8 @@ def _on_host(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]
     from .host import host_function
 
     first = 2 if method == "reduceat" else 1
-    named = dict(zip(("axis", "dtype", "out"), inputs[first:], strict=False)) | kwargs
-    if named.get("out") is not None:  # what is computed in depends on its dtype, op by op
+    arguments = dict(zip(("axis", "dtype", "out"), inputs[first:], strict=False)) | kwargs
+    if arguments.get("out") is not None:  # what is computed in depends on its dtype, op by op
         raise refuse_parameter(f"np.{ufunc.__name__}.{method}", "out")
     handler = host_function(getattr(ufunc, method), f"numpy.{ufunc.__name__}.{method}")
     if handler is None or getattr(np, ufunc.__name__, None) is not ufunc:
@@ -199,11 +258,7 @@ def _on_host(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any]
 
 def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
     for name, value in kwargs.items():
-        if (
-            (value is None and name != "signature")
-            or (name == "casting" and value == "same_kind")
-            or name == "subok"
-        ):
+        if (value is None and name != "signature") or (name == "casting" and value == "same_kind") or name == "subok":
             continue
         if name == "order":
             check_order(value)
@@ -212,11 +267,7 @@ def _refuse_keywords(where: str, kwargs: dict[str, Any], inputs: tuple) -> None:
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    return (
-        METHODS["astype"](x, dtype)
-        if isinstance(x, Traced)
-        else op("cast", x, dtype=dtype_of(dtype))
-    )
+    return METHODS["astype"](x, dtype) if isinstance(x, Traced) else op("cast", x, dtype=dtype_of(dtype))
 
 
 def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
@@ -227,8 +278,8 @@ def _in_loop(ufunc: np.ufunc, *inputs: Any) -> list[Any]:
 
 def _in_dtypes(inputs: Sequence[Any], loop: Sequence[np.dtype]) -> list[Any]:
     return [
-        x if hasattr(x, "dtype") and x.dtype == wanted else _cast(x, wanted)
-        for x, wanted in zip(inputs, loop, strict=False)
+        x if hasattr(x, "dtype") and x.dtype == dtype else _cast(x, dtype)
+        for x, dtype in zip(inputs, loop, strict=False)
     ]
 
 
@@ -251,10 +302,7 @@ def _modf(x: Any) -> tuple[Any, Any]:
 def _vecdot(a: Any, b: Any) -> Any:
     for k, x in enumerate((a, b)):
         if not ndim(x):
-            raise ShapeError(
-                f"vecdot: operand {k} is a number, and has to have an axis at least",
-                loc=user_loc(),
-            )
+            raise ShapeError(f"vecdot: operand {k} is a number, and has to have an axis at least", loc=user_loc())
     if dtype_like(a).kind == "c":
         a = op("conj", a)  # np.conj makes int8 of bools
     product = op("mul", as_array(a), as_array(b))

@@ -27,10 +27,7 @@ from ....errors import (
 from .users_code import is_users_file, is_users_name
 
 # Errors that array operations raise, and the error that refuses to trace them.
-_RAISED = (
-    ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, SingularError,
-    TraceError,
-)  # fmt: skip
+_RAISED = (ShapeError, BoundsError, AxisError, DTypeError, RangeError, DivisionError, SingularError, TraceError)
 _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"})
 _RANGES = 256  # code objects remembered
 _made: dict[int, tuple[types.CodeType, list[tuple[int, int, int]]]] = {}
@@ -55,9 +52,9 @@ def catching(end: types.CodeType) -> bool:
 
 def _ranges(code: types.CodeType) -> list[tuple[int, int, int]]:
     """The ranges of a user's code whose errors go to a handler, as offsets: start, end, handler."""
-    found = _made.get(id(code))
-    if found is not None:
-        return found[1]
+    entry = _made.get(id(code))
+    if entry is not None:
+        return entry[1]
     ranges: list[tuple[int, int, int]] = []
     if is_users_file(code.co_filename):
         # Handlers of the source begin with PUSH_EXC_INFO; those that Python adds do not.
@@ -123,9 +120,7 @@ def _handlers(code: types.CodeType) -> dict[int, tuple[str, tuple[str, ...] | No
     return out
 
 
-def _read_handler(
-    instructions: list[dis.Instruction], k: int
-) -> tuple[str, tuple[str, ...] | None]:
+def _read_handler(instructions: list[dis.Instruction], k: int) -> tuple[str, tuple[str, ...] | None]:
     """The kind of a handler, ``except``, ``with`` or ``finally``, and the names that it catches.
 
     The names are None for an ``except`` that catches anything.
@@ -152,10 +147,10 @@ def _loaded(instructions: list[dis.Instruction], last: int) -> list[str] | None:
     first = last
     if instructions[last].opname == "BUILD_TUPLE":
         first, last = last - int(instructions[last].arg or 0), last - 1
-    found = instructions[first : last + 1]
-    if not all(i.opname in _LOADS for i in found):
+    loads = instructions[first : last + 1]
+    if not all(i.opname in _LOADS for i in loads):
         return None
-    return [str(i.argval) for i in found]
+    return [str(i.argval) for i in loads]
 
 
 def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ...]:
@@ -163,19 +158,21 @@ def _context_names(instructions: list[dis.Instruction], k: int) -> tuple[str, ..
     position = instructions[k].positions
     line = position.lineno if position else None
     return tuple(
-        str(i.argval) for i in instructions
-        if i.opname.startswith("LOAD_") and isinstance(i.argval, str)
+        str(i.argval)
+        for i in instructions
+        if i.opname.startswith("LOAD_")
+        and isinstance(i.argval, str)
         and (line is None or (i.positions is not None and i.positions.lineno == line))
-    )  # fmt: skip
+    )
 
 
 def _may_swallow(value: Any) -> bool:
     """True for a context manager of the user's that may suppress an error."""
-    made = getattr(value, "__wrapped__", value)  # of a @contextmanager, its generator
-    code = getattr(made, "__code__", None)
+    generator = getattr(value, "__wrapped__", value)  # of a @contextmanager, its generator
+    code = getattr(generator, "__code__", None)
     if isinstance(code, types.CodeType):
         return (
-            made is not value
+            generator is not value
             and is_users_file(code.co_filename)
             and any(kind == "except" for kind, _ in _handlers(code).values())
         )

@@ -1,4 +1,4 @@
-"""What decides whether an op raises an error: nothing, sizes, or contents."""
+"""The facts that decide whether an op raises an error: none, sizes, or contents."""
 
 from __future__ import annotations
 
@@ -24,32 +24,27 @@ _STORING = (Elementwise, InPlace, Assign, Conform, Put)
 
 
 def decides(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> Failure:
-    """What decides whether recording this op, or running it for other arguments, raises an error.
+    """The facts that decide whether recording this op, or running it for other arguments, raises an error.
 
     It is `Failure.NEVER` where the outcome is the same for all arguments of these dtypes and ranks.
     """
-    found = [_of_arrays(rec, op, operands, hints), _of_integers(rec, op, operands, hints)]
+    failures = [_of_arrays(rec, op, operands, hints), _of_integers(rec, op, operands, hints)]
     if issubclass(op, (Assign, Conform, Put)) and _stores_float(rec, operands, hints):
-        found.append(Failure.CONTENTS)
-    return max(found, key=_ORDER.index)
+        failures.append(Failure.CONTENTS)
+    return max(failures, key=_ORDER.index)
 
 
-def fail_early(
-    rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type], attrs: Attrs
-) -> None:
+def fail_early(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type], attrs: Attrs) -> None:
     """Raise the error that known numbers cause whatever arrays contain, as NumPy raises it."""
-    if all(isinstance(h, ScalarType) and o in rec.known
-           for o, h in zip(operands, hints, strict=True)):  # fmt: skip
+    if all(isinstance(h, ScalarType) and o in rec.known for o, h in zip(operands, hints, strict=True)):
         op.evaluate(attrs, *(rec.known[o] for o in operands))
     elif _integers(op, operands, hints):
         examples = [_example(rec, o, h) for o, h in zip(operands, hints, strict=True)]
-        called, attrs = (Assign, {}) if op is Put else (op, attrs)
-        called.evaluate(attrs, *examples[: 2 if op is Put else None])
+        op_class, attrs = (Assign, {}) if op is Put else (op, attrs)
+        op_class.evaluate(attrs, *examples[: 2 if op is Put else None])
 
 
-def _of_arrays(
-    rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]
-) -> Failure:
+def _of_arrays(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> Failure:
     if op.failure is not Failure.SIZES:
         return op.failure
     arrays = {o for o, h in zip(operands, hints, strict=True) if _rank(h)}
@@ -74,15 +69,13 @@ def _of_arrays(
     return Failure.CONTENTS if any(_is_open(rec.hints[a]) for a in arrays) else Failure.SIZES
 
 
-def _of_integers(
-    rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]
-) -> Failure:
-    """What decides whether Python integers fit the dtype of the arrays that they meet."""
+def _of_integers(rec: Recorder, op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> Failure:
+    """The facts that decide whether Python integers fit the dtype of the arrays that they meet."""
     integers = _integers(op, operands, hints)
     if any(o not in rec.known for o in integers):
         return Failure.CONTENTS
-    made = [rec.defs.get(o) for o in integers]
-    literal = all(m is not None and m.op is Constant for m in made)
+    definitions = [rec.defs.get(o) for o in integers]
+    literal = all(m is not None and m.op is Constant for m in definitions)
     return Failure.NEVER if literal else Failure.SIZES
 
 
@@ -93,14 +86,11 @@ def _integers(op: type[Op], operands: Sequence[int], hints: Sequence[Type]) -> l
         return []
     if not any(d is not None and d.is_int and not python for python, d in kinds):
         return []
-    return [
-        o for o, (python, d) in zip(operands, kinds, strict=True) if python and d is not None
-        and d.is_int
-    ]  # fmt: skip
+    return [o for o, (python, d) in zip(operands, kinds, strict=True) if python and d is not None and d.is_int]
 
 
 def _stores_float(rec: Recorder, operands: Sequence[int], hints: Sequence[Type]) -> bool:
-    """Whether one float, which may be NaN, is stored in an array of integers."""
+    """True if one float, which may be NaN, is stored in an array of integers."""
     dtypes = [getattr(h, "dtype", None) for h in hints]
     return any(d is not None and d.is_int for d in dtypes) and any(
         d is not None and d.is_float and not _rank(h) and o not in rec.known
@@ -131,8 +121,8 @@ def _of_ints(hints: Sequence[Type]) -> bool:
 
 def _number(rec: Recorder, value: int) -> Any:
     """The number that a value has for the example arguments; None if that is not known."""
-    found = rec.known.get(value)
-    return found if isinstance(found, (int, float, np.number)) else None
+    number = rec.known.get(value)
+    return number if isinstance(number, (int, float, np.number)) else None
 
 
 __all__ = ["decides", "fail_early"]

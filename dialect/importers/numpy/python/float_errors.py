@@ -1,4 +1,4 @@
-"""What NumPy is to do at floating-point errors in this thread (`np.errstate`, `np.seterr`).
+"""The settings of NumPy for floating-point errors in this thread (`np.errstate`, `np.seterr`).
 
 Kernels notice no such errors, so that calls are Python's where somebody has asked to be told of
 them: by an exception, a call, or a line of text. So are functions that compute anything in such a
@@ -25,23 +25,22 @@ _last: tuple[Any, str | None] = (_DEFAULT, None)  # a value, and what it asks fo
 
 
 def told_errors() -> str | None:
-    """How somebody wants to be told of floating-point errors; None if NumPy warns at most."""
+    """The way in which floating-point errors are to be told; None if NumPy warns at most."""
     global _last
     state = STATE.get()
-    known, told = _last
+    last_state, way = _last
     if state is _DEFAULT:
         return None
-    if state is not known:
-        told = next((how for how in np.geterr().values() if how in TELLS), None)
-        _last = state, told
-    return told
+    if state is not last_state:
+        way = next((how for how in np.geterr().values() if how in TELLS), None)
+        _last = state, way
+    return way
 
 
 def told_error(how: str) -> TraceError:
-    """Why a call has no graph where errors are to be told."""
+    """The reason why a call has no graph where errors are to be told."""
     return TraceError(
-        f"NumPy is asked to {how} at floating-point errors (np.errstate or np.seterr), which "
-        "no graph notices",
+        f"NumPy is asked to {how} at floating-point errors (np.errstate or np.seterr), which no graph notices",
         hint="ask the results (np.isfinite(x).all()), or call it outside of np.errstate",
     )
 

@@ -1,4 +1,4 @@
-"""Which objects draw random numbers: Python's and NumPy's generators."""
+"""The objects that draw random numbers: Python's and NumPy's generators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 _REENTRANT = type(threading.RLock())
 _PATIENCE = 1.0  # seconds; longer, two threads would wait for each other
+_own: list[Any] = []  # the generator of `own_generator`, once it is made
+_making = threading.Lock()
 _GENERATORS = frozenset({"Generator", "RandomState", "BitGenerator"})
 
 
@@ -50,6 +52,22 @@ def locked(generator: Any) -> Any:
     """The same, which this thread has now; None if it does not get it."""
     lock = reentrant(generator)
     return lock if lock is not None and lock.acquire(timeout=_PATIENCE) else None
+
+
+def own_generator() -> Any:
+    """The generator of this package, which `profuse.nn` draws from, made at its first use: one in a process."""
+    if not _own:
+        import numpy as np
+
+        with _making:
+            if not _own:
+                _own.append(np.random.Generator(np.random.Philox()))
+    return _own[0]
+
+
+def is_own_generator(value: Any) -> bool:
+    """True for the generator of `own_generator`."""
+    return bool(_own) and _own[0] is value
 
 
 def note_drawn(error: BaseException) -> None:

@@ -7,6 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+# Classes of plain values, which cannot change.
+PLAIN_TYPES: frozenset[type] = frozenset(
+    {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range}
+)
 ABSENT = object()  # in the place of a slot that holds nothing
 _MAKERS = (object.__new__, types.SimpleNamespace.__new__, dict.__new__)  # which make empty objects
 HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
@@ -25,13 +29,13 @@ def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """What an object's slots and attributes hold, by name."""
-    found = {k: v for k, v in slots_of(value, type(value)) if v is not ABSENT}
-    return {**found, **getattr(value, "__dict__", {})}
+    """The values of an object's slots and attributes, by name."""
+    slots = {k: v for k, v in slots_of(value, type(value)) if v is not ABSENT}
+    return {**slots, **getattr(value, "__dict__", {})}
 
 
 def kept(holder: Any, key: str) -> Any:
-    """What C code keeps for an object under a name, as in a slot; `ABSENT` if nothing."""
+    """The value that C code keeps for an object under a name, as in a slot; `ABSENT` if nothing."""
     try:
         return object.__getattribute__(holder, key)
     except (AttributeError, ValueError):  # the latter of cells
@@ -58,15 +62,15 @@ def has_plain_state(cls: type) -> bool:
 
 def instance_with(cls: Any, state: Mapping[str, Any]) -> Any:
     """A new instance with this state; neither ``__init__`` nor ``__post_init__`` runs."""
-    made = cls.__new__(cls)
-    attributes = getattr(made, "__dict__", None)
-    slots = {name for name, _ in slots_of(made, cls)}
+    instance = cls.__new__(cls)
+    attributes = getattr(instance, "__dict__", None)
+    slots = {name for name, _ in slots_of(instance, cls)}
     for name, value in state.items():
         if attributes is None or name in slots:
-            object.__setattr__(made, name, value)
+            object.__setattr__(instance, name, value)
         else:
             attributes[name] = value
-    return made
+    return instance
 
 
 def dict_type(table: dict) -> type[dict]:
@@ -78,6 +82,14 @@ def dict_type(table: dict) -> type[dict]:
 
 
 __all__ = [
-    "ABSENT", "HEAP_TYPE", "dict_type", "has_plain_state", "holds_attributes", "instance_with",
-    "kept", "slots_of", "state_of",
-]  # fmt: skip
+    "ABSENT",
+    "HEAP_TYPE",
+    "PLAIN_TYPES",
+    "dict_type",
+    "has_plain_state",
+    "holds_attributes",
+    "instance_with",
+    "kept",
+    "slots_of",
+    "state_of",
+]

@@ -1,4 +1,4 @@
-"""What Python's objects consist of: one table, of which all that walks through objects is a fold.
+"""The parts of Python's objects: one table, of which all that walks through objects is a fold.
 
 An object is a bundle of *facets*: the items of a list, the attributes of an instance, what an array
 holds. Each kind of facet tells how what it holds is copied, found by key, put back and written by a
@@ -23,9 +23,7 @@ from ....errors import InternalError
 from .instances import ABSENT, dict_type, kept, slots_of
 from .purity import BOUND, bound_to
 
-Kind = Literal[
-    "list", "dict", "set", "fixed", "fields", "attributes", "slots", "contents", "class",
-]  # fmt: skip
+Kind = Literal["list", "dict", "set", "fixed", "fields", "attributes", "slots", "contents", "class"]
 _Entry = TypeVar("_Entry")
 
 
@@ -51,10 +49,10 @@ class Facet(ABC):
 
     @abstractmethod
     def copy(self, target: Any) -> Any:
-        """What an object holds now, as a container of its own; a shallow copy."""
+        """The values that an object holds now, in a container of its own; a shallow copy."""
 
     def keyed(self, held: Any) -> dict[Any, Any]:
-        """What such a copy holds, by key; nothing where there are no keys."""
+        """The values of such a copy, by key; nothing where there are no keys."""
         return held
 
     def parts(self, target: Any) -> Iterable[Any]:
@@ -62,15 +60,15 @@ class Facet(ABC):
         return self.keyed(self.copy(target)).values()
 
     def find(self, target: Any, key: Any) -> Any:
-        """What an object holds there now; `ABSENT` if nothing. No code of its class runs."""
+        """The value that an object holds there now; `ABSENT` if nothing. No code of its class runs."""
         return self.copy(target).get(key, ABSENT)
 
     def look(self, target: Any, key: Any) -> Any:
-        """What code finds that names the key; `ABSENT` if nothing. Code of the class may run."""
+        """The value that code finds under the key; `ABSENT` if nothing. Code of the class may run."""
         return self.find(target, key)
 
     def outline(self, target: Any) -> Any:
-        """What an object holds, but for the values under its keys: which keys, or how many."""
+        """The outline of an object without the values under its keys: which keys, or how many."""
         raise InternalError(f"the {self.kind} of an object has no outline")
 
     def fill(self, target: Any, key: Any, held: Any) -> None:
@@ -82,7 +80,7 @@ class Facet(ABC):
         raise InternalError(f"nothing can be put into the {self.kind} of an object")
 
     def label(self, key: Any) -> str:
-        """How a user writes what leads from an object to the part."""
+        """The text by which users write the way from an object to the part."""
         return f"[{key!r:.40}]" if self.step == "item" else f".{key}"
 
 
@@ -167,7 +165,7 @@ class _Members(Facet):
 
 
 class _Fixed(Facet):
-    """What objects hold as long as they live."""
+    """The parts that objects hold as long as they live."""
 
     kind = "fixed"
 
@@ -200,8 +198,8 @@ class _Named(Facet):
         return getattr(target, key, ABSENT)
 
 
-class _Kept(Facet):
-    """What C code keeps for an object under names, some of which may be bound to nothing."""
+class _NamesInC(Facet):
+    """The values that C code keeps for an object under names, some of which may be bound to nothing."""
 
     step = "attribute"
 
@@ -218,7 +216,7 @@ class _Kept(Facet):
             object.__setattr__(target, key, value)
 
 
-class _Fields(_Kept):
+class _Fields(_NamesInC):
     kind = "fields"
 
     def copy(self, target: Any) -> dict[Any, Any]:
@@ -238,7 +236,7 @@ class _Attributes(_Named):
         target.__dict__[key] = value
 
 
-class _Slots(_Named, _Kept):
+class _Slots(_Named, _NamesInC):
     kind, is_carried = "slots", True
 
     def copy(self, target: Any) -> dict[Any, Any]:
@@ -267,7 +265,7 @@ class _Class(_Named):
         return dict(vars(target))
 
     def find(self, target: Any, key: Any) -> Any:
-        """What the class has there, or one that it is derived from."""
+        """The value that the class, or one that it is derived from, has there."""
         return next((vars(cls)[key] for cls in target.__mro__ if key in vars(cls)), ABSENT)
 
     def outline(self, target: Any) -> frozenset[str]:
@@ -277,28 +275,40 @@ class _Class(_Named):
 LIST, TABLE, MEMBERS, FIXED, FIELDS = _Items(), _Table(), _Members(), _Fixed(), _Fields()
 ATTRIBUTES, SLOTS, CONTENTS, CLASS = _Attributes(), _Slots(), _Contents(), _Class()
 STATE = (ATTRIBUTES, SLOTS)  # what objects have that Python's classes have made
-FACETS: dict[str, Facet] = table({
-    f.kind: f for f in (
-        LIST, TABLE, MEMBERS, FIXED, FIELDS, ATTRIBUTES, SLOTS, CONTENTS, CLASS,
-    )
-})  # fmt: skip
+FACETS: dict[str, Facet] = table(
+    {f.kind: f for f in (LIST, TABLE, MEMBERS, FIXED, FIELDS, ATTRIBUTES, SLOTS, CONTENTS, CLASS)}
+)
 # Descriptors, and the names under which they have what they call.
 DESCRIPTORS = (property, classmethod, staticmethod, functools.cached_property)
 _CALLED = ("__func__", "fget", "fset", "fdel", "func")
 # What objects of classes of C code hold, beside attributes and slots.
 _OF_C: dict[type, tuple[Facet, ...]] = {
-    list: (LIST,), deque: (LIST,), dict: (TABLE,), OrderedDict: (TABLE,),
-    defaultdict: (TABLE, FIELDS), set: (MEMBERS,), bytearray: (MEMBERS,), tuple: (FIXED,),
-    frozenset: (FIXED,), types.MethodType: (FIXED,), **dict.fromkeys(BOUND, (FIXED,)),
-    functools.partial: (FIXED,), **dict.fromkeys(DESCRIPTORS, (FIXED,)),
-    types.FunctionType: (FIELDS, FIXED), types.CellType: (FIELDS,), BaseException: (FIELDS,),
-    np.ndarray: (CONTENTS,), np.void: (CONTENTS,), type: (CLASS,),
-}  # fmt: skip
+    list: (LIST,),
+    deque: (LIST,),
+    dict: (TABLE,),
+    OrderedDict: (TABLE,),
+    defaultdict: (TABLE, FIELDS),
+    set: (MEMBERS,),
+    bytearray: (MEMBERS,),
+    tuple: (FIXED,),
+    frozenset: (FIXED,),
+    types.MethodType: (FIXED,),
+    **dict.fromkeys(BOUND, (FIXED,)),
+    functools.partial: (FIXED,),
+    **dict.fromkeys(DESCRIPTORS, (FIXED,)),
+    types.FunctionType: (FIELDS, FIXED),
+    types.CellType: (FIELDS,),
+    BaseException: (FIELDS,),
+    np.ndarray: (CONTENTS,),
+    np.void: (CONTENTS,),
+    type: (CLASS,),
+}
 _FIELDS: dict[type, tuple[str, ...]] = {
     types.FunctionType: ("__code__", "__defaults__", "__kwdefaults__"),
-    types.CellType: ("cell_contents",), defaultdict: ("default_factory",),
+    types.CellType: ("cell_contents",),
+    defaultdict: ("default_factory",),
     BaseException: ("args",),
-}  # fmt: skip
+}
 
 
 def facets_of(kind: Any) -> tuple[Facet, ...]:
@@ -308,13 +318,13 @@ def facets_of(kind: Any) -> tuple[Facet, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _facets_of(kind: Any) -> tuple[Facet, ...]:
-    found = next((_OF_C[cls] for cls in kind.__mro__ if cls in _OF_C), ())
-    if CLASS in found or kind in DESCRIPTORS:
-        return found
+    facets = next((_OF_C[cls] for cls in kind.__mro__ if cls in _OF_C), ())
+    if CLASS in facets or kind in DESCRIPTORS:
+        return facets
     if kind.__dictoffset__ or issubclass(kind, types.ModuleType):
-        found = (*found, ATTRIBUTES)
+        facets = (*facets, ATTRIBUTES)
     has_slots = any(vars(cls).get("__slots__") for cls in kind.__mro__)
-    return (*found, SLOTS) if has_slots else found
+    return (*facets, SLOTS) if has_slots else facets
 
 
 def fields_of(value: Any) -> tuple[str, ...]:
@@ -323,7 +333,7 @@ def fields_of(value: Any) -> tuple[str, ...]:
 
 
 def facet_of_attribute(value: Any, name: str) -> Facet:
-    """Where an object keeps an attribute, or would keep one."""
+    """The facet in which an object keeps an attribute, or would keep one."""
     facets = facets_of(type(value))
     if SLOTS not in facets:
         return CLASS if CLASS in facets else ATTRIBUTES
@@ -333,8 +343,8 @@ def facet_of_attribute(value: Any, name: str) -> Facet:
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """The dict of an object's attributes, if it has one beside its own items."""
-    found = getattr(value, "__dict__", None)
-    return None if found is value or type(found) is not dict else found
+    attributes = getattr(value, "__dict__", None)
+    return None if attributes is value or type(attributes) is not dict else attributes
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -344,13 +354,31 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def functions_in(descriptor: Any) -> Iterator[Any]:
-    """What a descriptor of a class calls."""
-    found = (getattr(descriptor, name, None) for name in _CALLED)
-    return (function for function in found if function is not None)
+    """The functions that a descriptor of a class calls."""
+    functions = (getattr(descriptor, name, None) for name in _CALLED)
+    return (function for function in functions if function is not None)
 
 
 __all__ = [
-    "ATTRIBUTES", "CLASS", "CONTENTS", "DESCRIPTORS", "FACETS", "FIELDS", "FIXED", "LIST",
-    "MEMBERS", "SLOTS", "STATE", "TABLE", "Facet", "Kind", "attributes_of",
-    "facet_of_attribute", "facets_of", "fields_of", "functions_in", "parts_of", "table",
-]  # fmt: skip
+    "ATTRIBUTES",
+    "CLASS",
+    "CONTENTS",
+    "DESCRIPTORS",
+    "FACETS",
+    "FIELDS",
+    "FIXED",
+    "LIST",
+    "MEMBERS",
+    "SLOTS",
+    "STATE",
+    "TABLE",
+    "Facet",
+    "Kind",
+    "attributes_of",
+    "facet_of_attribute",
+    "facets_of",
+    "fields_of",
+    "functions_in",
+    "parts_of",
+    "table",
+]

@@ -1,4 +1,4 @@
-"""What this package records for a trace is not watched: it is thousands of calls of known code.
+"""A pause of watching while this package records for a trace: that is thousands of calls of known code.
 
 The profile function of a trace (see `watching`) costs as much as recording does. So it is out of
 force while an op is recorded, unless an operand may bring code of its own.
@@ -14,12 +14,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .instances import PLAIN_TYPES
+
 _Call = TypeVar("_Call", bound=Callable)
 # Classes of values that run nothing of the user's. Those of traced values join them.
 HARMLESS: set[type] = {
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, type,
-    np.ndarray, np.dtype, np.ufunc, type(np.sum), types.ModuleType, *np.sctypeDict.values(),
-}  # fmt: skip
+    *PLAIN_TYPES,
+    type,
+    np.ndarray,
+    np.dtype,
+    np.ufunc,
+    type(np.sum),
+    types.ModuleType,
+    *np.sctypeDict.values(),
+}
 
 
 WATCHES: set[Any] = set()  # profile functions of traces, as their class has them

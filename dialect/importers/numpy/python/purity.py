@@ -1,4 +1,4 @@
-"""What is known to be pure: calls of C functions, and modules, that a trace may run.
+"""The calls of C functions and the modules that are known to be pure: a trace may run them.
 
 Pure are functions whose results follow from their arguments, and which change nothing but these.
 The table is one of permissions: what it does not name makes a function Python's. Users extend it
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .generators import is_generator
-from .instances import HEAP_TYPE
+from .instances import HEAP_TYPE, PLAIN_TYPES
 
 _Any = TypeVar("_Any")
 _IMMUTABLE = 1 << 8  # in `__flags__` of classes that C code makes at run time
@@ -31,59 +31,184 @@ CODE = (types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType, n
 # Modules of C functions that are pure, but for those named here.
 _FUNCTIONS: dict[str, frozenset[str]] = {
     "builtins": frozenset({"breakpoint", "id", "input", "open", "print"}),
-    "numpy": frozenset({
-        "fromfile", "_load_from_filelike", "set_string_function", "setbufsize", "seterrobj",
-        "set_numeric_ops", "set_typeDict", "_make_extobj",
-    }),
+    "numpy": frozenset(
+        {
+            "fromfile",
+            "_load_from_filelike",
+            "set_string_function",
+            "setbufsize",
+            "seterrobj",
+            "set_numeric_ops",
+            "set_typeDict",
+            "_make_extobj",
+        }
+    ),
     "ml_dtypes": frozenset(),
-    **dict.fromkeys((
-        "_abc", "_ast", "_bisect", "_codecs", "_collections", "_collections_abc", "_datetime",
-        "_functools", "_heapq", "_json", "_opcode", "_operator", "_sre", "_statistics", "_string",
-        "_struct", "_typing", "_weakref", "binascii", "cmath", "collections", "copyreg", "datetime",
-        "functools", "itertools", "marshal", "math", "operator", "re", "struct", "types",
-        "unicodedata", "zlib",
-    ), frozenset()),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "_abc",
+            "_ast",
+            "_bisect",
+            "_codecs",
+            "_collections",
+            "_collections_abc",
+            "_datetime",
+            "_functools",
+            "_heapq",
+            "_json",
+            "_opcode",
+            "_operator",
+            "_sre",
+            "_statistics",
+            "_string",
+            "_struct",
+            "_typing",
+            "_weakref",
+            "binascii",
+            "cmath",
+            "collections",
+            "copyreg",
+            "datetime",
+            "functools",
+            "itertools",
+            "marshal",
+            "math",
+            "operator",
+            "re",
+            "struct",
+            "types",
+            "unicodedata",
+            "zlib",
+        ),
+        frozenset(),
+    ),
+}
 _READS_FILES = ("scipy.io", "scipy.datasets")
 # Of other modules, the functions that are pure.
 _SOME = {
-    "sys": frozenset({"_getframe", "exc_info", "getprofile", "intern", "setprofile"}),
+    "sys": frozenset({"_getframe", "_getframemodulename", "exc_info", "getprofile", "intern", "setprofile"}),
     "time": frozenset({"strftime", "strptime"}),
-}  # fmt: skip
+}
 # Classes of C code whose methods read and change nothing but their object and their arguments.
 _KINDS = frozenset({"builtins", "collections", "functools", "itertools", "operator", "re", "types"})
-_CLOCKS = frozenset({
-    "fromtimestamp", "now", "today", "utcfromtimestamp", "utcnow", "timestamp",
-})  # fmt: skip
+_CLOCKS = frozenset({"fromtimestamp", "now", "today", "utcfromtimestamp", "utcnow", "timestamp"})
 _FILES = frozenset({"dump", "tofile"})
 # Methods that tell, or change, what nobody compares: of `functools.lru_cache`, and of classes.
 _HIDDEN = frozenset({"cache_clear", "cache_info", "__subclasses__"})
 # Modules written in Python that keep nothing which a result could depend on.
-_PYTHON = frozenset({
-    "abc", "ast", "calendar", "cmath", "collections", "contextlib", "copy", "copyreg",
-    "dataclasses", "datetime", "dis", "enum", "fractions", "functools", "heapq", "inspect",
-    "ipaddress", "itertools", "json", "keyword", "math", "numbers", "numpy", "operator", "pprint",
-    "profuse", "re", "reprlib", "statistics", "string", "textwrap", "types", "typing", "uuid",
-    "weakref", "_collections_abc", "_weakrefset", "_py_abc", "genericpath", "posixpath", "bisect",
-})  # fmt: skip
+_PYTHON = frozenset(
+    {
+        "abc",
+        "ast",
+        "calendar",
+        "cmath",
+        "collections",
+        "contextlib",
+        "copy",
+        "copyreg",
+        "dataclasses",
+        "datetime",
+        "dis",
+        "enum",
+        "fractions",
+        "functools",
+        "heapq",
+        "inspect",
+        "ipaddress",
+        "itertools",
+        "json",
+        "keyword",
+        "math",
+        "numbers",
+        "numpy",
+        "operator",
+        "pprint",
+        "profuse",
+        "re",
+        "reprlib",
+        "statistics",
+        "string",
+        "textwrap",
+        "types",
+        "typing",
+        "uuid",
+        "weakref",
+        "_collections_abc",
+        "_weakrefset",
+        "_py_abc",
+        "genericpath",
+        "posixpath",
+        "bisect",
+    }
+)
 
-_PLAIN_BASES = frozenset({
-    object, dict, list, set, frozenset, tuple, deque, str, bytes, int, float, complex, np.ndarray,
-    OrderedDict, type, types.ModuleType, types.SimpleNamespace,
-})  # fmt: skip
-_VALUES = frozenset({
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), slice,
-    range, frozenset, object, types.FunctionType, property, classmethod, staticmethod,
-    types.CodeType, types.GenericAlias, types.BuiltinFunctionType, types.MethodWrapperType,
-    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
-    types.MemberDescriptorType, types.GetSetDescriptorType,
-})  # fmt: skip
+_PLAIN_BASES = frozenset(
+    {
+        object,
+        dict,
+        list,
+        set,
+        frozenset,
+        tuple,
+        deque,
+        str,
+        bytes,
+        int,
+        float,
+        complex,
+        np.ndarray,
+        OrderedDict,
+        type,
+        types.ModuleType,
+        types.SimpleNamespace,
+    }
+)
+_VALUES = frozenset(
+    {
+        *PLAIN_TYPES,
+        type(NotImplemented),
+        frozenset,
+        object,
+        types.FunctionType,
+        property,
+        classmethod,
+        staticmethod,
+        types.CodeType,
+        types.GenericAlias,
+        types.BuiltinFunctionType,
+        types.MethodWrapperType,
+        types.WrapperDescriptorType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.MemberDescriptorType,
+        types.GetSetDescriptorType,
+    }
+)
 # Modules whose objects are values, or whose state is seen elsewhere.
-_OF_VALUES = frozenset({
-    "_ast", "_collections", "ast", "collections", "dataclasses", "datetime", "fractions",
-    "functools", "ipaddress", "ml_dtypes", "numbers", "numpy", "operator", "pathlib", "profuse",
-    "re", "types", "typing", "uuid", "zoneinfo",
-})  # fmt: skip
+_OF_VALUES = frozenset(
+    {
+        "_ast",
+        "_collections",
+        "ast",
+        "collections",
+        "dataclasses",
+        "datetime",
+        "fractions",
+        "functools",
+        "ipaddress",
+        "ml_dtypes",
+        "numbers",
+        "numpy",
+        "operator",
+        "pathlib",
+        "profuse",
+        "re",
+        "types",
+        "typing",
+        "uuid",
+        "zoneinfo",
+    }
+)
 
 _pure: set[Any] = set()  # what users have told
 _known: dict[Any, bool] = {}  # functions of C modules
@@ -118,10 +243,10 @@ def is_pure_call(function: Any) -> bool:
     """True if a C function, or a bound method of C code, is known to be pure."""
     owner = function.__self__
     if owner is None or type(owner) is types.ModuleType:
-        known = _known.get(function)
-        if known is None:
-            known = _known[function] = _is_pure_function(function)
-        return known
+        is_pure = _known.get(function)
+        if is_pure is None:
+            is_pure = _known[function] = _is_pure_function(function)
+        return is_pure
     kind: Any = owner if isinstance(owner, type) else type(owner)
     return _is_pure_method(kind, function.__name__)
 
@@ -236,7 +361,20 @@ def name_of(function: Any) -> str:
 
 
 __all__ = [
-    "BOUND", "CACHED", "CODE", "bound_to", "c_base", "forget", "is_made_by_python", "is_of_numpys",
-    "is_of_pythons", "is_pure_call", "is_pure_class", "is_pure_module", "is_python_state",
-    "is_value", "name_of", "pure",
-]  # fmt: skip
+    "BOUND",
+    "CACHED",
+    "CODE",
+    "bound_to",
+    "c_base",
+    "forget",
+    "is_made_by_python",
+    "is_of_numpys",
+    "is_of_pythons",
+    "is_pure_call",
+    "is_pure_class",
+    "is_pure_module",
+    "is_python_state",
+    "is_value",
+    "name_of",
+    "pure",
+]

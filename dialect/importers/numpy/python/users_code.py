@@ -1,4 +1,4 @@
-"""Which code is the user's: what a trace may hand substitutes to, and whose errors it watches."""
+"""The code that is the user's: what a trace may hand substitutes to, and whose errors it watches."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def wraps(wrapper: Any, fn: Any) -> None:
     """
     functools.update_wrapper(wrapper, fn, updated=())
     if type(fn) is types.FunctionType:
-        given = vars(fn).items()
-        own = type(wrapper)
-        vars(wrapper).update({k: v for k, v in given if k[0] != "_" and not hasattr(own, k)})
+        for name, value in vars(fn).items():
+            if name[0] != "_" and not hasattr(type(wrapper), name):
+                setattr(wrapper, name, value)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -100,6 +100,15 @@ def is_of_a_library(value: Any, kind: type) -> bool:
 
 
 __all__ = [
-    "PREFIX", "SOURCE", "generated_file", "is_made_by_user", "is_of_a_library", "is_own_file",
-    "is_users_class", "is_users_file", "is_users_module", "is_users_name", "wraps",
-]  # fmt: skip
+    "PREFIX",
+    "SOURCE",
+    "generated_file",
+    "is_made_by_user",
+    "is_of_a_library",
+    "is_own_file",
+    "is_users_class",
+    "is_users_file",
+    "is_users_module",
+    "is_users_name",
+    "wraps",
+]

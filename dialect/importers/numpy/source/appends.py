@@ -1,4 +1,4 @@
-"""What rounds of a recorded loop append to a list: which values an array of the graph can hold."""
+"""The values that rounds of a recorded loop append to a list: which of them an array of the graph can hold."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from ....ir.dtypes import DTYPES
 from ..handlers.creation import CREATION
-from ..tracing.control import required
 from ..tracing.mutation import Storage, is_immutable
 from ..tracing.operators import op
 from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced_control import required
 
 if TYPE_CHECKING:
     from ....ir.program import Block
@@ -25,7 +25,7 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class Element(NamedTuple):
-    """What the elements of a list are, or one part of each.
+    """The kind of the elements of a list, or of one part of each.
 
     Attributes:
         kind: ``number`` of Python's, NumPy's ``scalar``, or ``array``.
@@ -38,8 +38,8 @@ class Element(NamedTuple):
     rank: int = 0
 
 
-class Row(NamedTuple):
-    """What is appended: one value, or a tuple of some.
+class AppendedRow(NamedTuple):
+    """The kind of an appended value: one value, or a tuple of some.
 
     Attributes:
         parts: what each is.
@@ -50,8 +50,8 @@ class Row(NamedTuple):
     is_tuple: bool = False
 
 
-def row_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Row | str:
-    """What an appended value is, or why it cannot be recorded.
+def row_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> AppendedRow | str:
+    """The row of an appended value, or the reason why it cannot be recorded.
 
     The list holds an array itself, so nothing may write to that from here on.
 
@@ -61,13 +61,13 @@ def row_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Row | str:
         blocks: those that a round runs, the innermost one last.
     """
     if type(value) is not tuple:
-        found = _element_of(value, rec, blocks)
-        return found if isinstance(found, str) else Row((found,))
+        element = _element_of(value, rec, blocks)
+        return element if isinstance(element, str) else AppendedRow((element,))
     parts = [_element_of(part, rec, blocks) for part in value]
-    told = next((part for part in parts if isinstance(part, str)), None)
-    if told is not None or not parts:
-        return told or "an empty tuple is appended to a list"
-    return Row(tuple(part for part in parts if not isinstance(part, str)), is_tuple=True)
+    reason = next((part for part in parts if isinstance(part, str)), None)
+    if reason is not None or not parts:
+        return reason or "an empty tuple is appended to a list"
+    return AppendedRow(tuple(part for part in parts if not isinstance(part, str)), is_tuple=True)
 
 
 def _element_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Element | str:
@@ -82,9 +82,9 @@ def _element_of(value: Any, rec: Recorder, blocks: Sequence[Block]) -> Element |
         if not is_immutable(value):
             return "an array without axes is appended to a list"
         return Element("scalar", value.dtype)
-    made = rec.defs.get(value.value)
-    is_new = made is not None and not (made.op.aliases or made.op.writes or made.blocks)
-    if not is_new or not any(made in block.instrs for block in blocks):
+    definition = rec.defs.get(value.value)
+    is_new = definition is not None and not (definition.op.aliases or definition.op.writes or definition.blocks)
+    if not is_new or not any(definition in block.instrs for block in blocks):
         return "an array that is not made anew in each round is appended to a list"
     hold(value)
     return Element("array", value.dtype, value.ndim)
@@ -126,8 +126,8 @@ def array_for(element: Element, rows: Any, like: Any) -> TracedArray:
 def fitting(value: Any, like: Any) -> Any:
     """An appended array, which has the sizes of another one, or the call is Python's."""
     fits = True
-    for size, wanted in zip(value.shape, like.shape, strict=True):
-        fits = op("bitwise_and", op("eq", size, wanted), fits)
+    for size, expected in zip(value.shape, like.shape, strict=True):
+        fits = op("bitwise_and", op("eq", size, expected), fits)
     return required(value, fits, "arrays of several sizes are appended to a list")
 
 
@@ -147,18 +147,8 @@ def own_list(frame: types.FrameType, name: str) -> list[Any] | None:
     """The list that a variable holds; None if something else has it, and may look at it."""
     if _references(frame, name) > _ALONE:
         return None
-    found = frame.f_locals.get(name)
-    return found if type(found) is list else None
+    value = frame.f_locals.get(name)
+    return value if type(value) is list else None
 
 
-__all__ = [
-    "Element",
-    "Row",
-    "array_for",
-    "fitting",
-    "hold",
-    "is_as",
-    "is_held",
-    "own_list",
-    "row_of",
-]
+__all__ = ["AppendedRow", "Element", "array_for", "fitting", "hold", "is_as", "is_held", "own_list", "row_of"]

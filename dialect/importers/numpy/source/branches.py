@@ -12,20 +12,20 @@ from ....ir.op import op_named
 from ....ir.program import Block, Instr
 from ....ir.types import ScalarType, TensorType
 from ..python.pausing import apart
-from ..tracing.control import cond, join_hints, truth
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedArray
+from ..tracing.traced_control import cond, join_hints, truth
 from . import widening
+from .carried_places import Moved
 from .decisions import Key
 from .names import UNBOUND, Site, is_carried, same
-from .places import Moved
 from .trial import Trial, own
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
-    from .source import Source
+    from .source import ConvertedSource
 
 
 class Taken:
@@ -37,15 +37,15 @@ class Taken:
         self._condition = condition
 
     def then(self) -> bool:
-        """Whether the first branch runs."""
+        """True if the first branch runs."""
         return self._condition
 
     def other(self) -> bool:
-        """Whether the second branch runs."""
+        """True if the second branch runs."""
         return not self._condition
 
     def end(self) -> bool:
-        """Whether the names get new values."""
+        """True if the names get new values."""
         return False
 
 
@@ -54,9 +54,7 @@ class Branches(Trial):
 
     is_loop = False
 
-    def __init__(
-        self, source: Source, site: Site, key: Key, frame: types.FrameType, condition: Any
-    ) -> None:
+    def __init__(self, source: ConvertedSource, site: Site, key: Key, frame: types.FrameType, condition: Any) -> None:
         super().__init__(source, site, key, frame)
         self._condition = truth(self.rec, condition)
         self.mark = self.rec.mark()
@@ -112,28 +110,26 @@ class Branches(Trial):
     # --- results --------------------------------------------------------------------------------
 
     def _joined(self) -> dict[str, Any]:
-        """What the names hold behind the statement."""
+        """The values of the names behind the statement."""
         rec = self.rec
-        made: dict[Any, Any] = {}
+        behind: dict[Any, Any] = {}
         pairs: dict[tuple[Any, int | None], list[Any]] = {}  # by name, and place in a tuple
         for name in self.site.after:
-            sides = [held[name] for held in self._held]
+            sides = [variables[name] for variables in self._held]
             if same(*sides):
-                made[name] = sides[0]
+                behind[name] = sides[0]
             elif all(map(is_carried, sides)):
                 pairs[name, None] = sides
             elif _are_tuples(*sides):
-                pairs.update(
-                    {(name, k): list(pair) for k, pair in enumerate(zip(*sides, strict=True))}
-                )
+                pairs.update({(name, k): list(pair) for k, pair in enumerate(zip(*sides, strict=True))})
             elif any(side is UNBOUND for side in sides):
                 self.refuse(f"{name} may be unbound behind it")
             else:
                 kinds = " and ".join(type(side).__name__ for side in sides)
                 self.refuse(f"{name} is of type {kinds} behind its branches")
         placed = self._placed()
-        pairs.update({(held.place.id, None): sides for held, sides in placed})
-        names = {held.place.id: held.place.name for held, _ in placed}
+        pairs.update({(moved.place.id, None): sides for moved, sides in placed})
+        names = {moved.place.id: moved.place.name for moved, _ in placed}
         outputs: list[list[int]] = [[], []]
         hints: list[Any] = []
         ints: list[int] = []
@@ -141,7 +137,7 @@ class Branches(Trial):
         for (name, _), sides in pairs.items():
             name = names.get(name, name)
             values = [self._value(k, name, side) for k, side in enumerate(sides)]
-            given = [rec.hints[value] for value in values]
+            side_hints = [rec.hints[value] for value in values]
             hint = _hint(rec, values, self._blocks)
             if hint is None:
                 hint = _widened(rec, values, self._blocks)
@@ -151,21 +147,21 @@ class Branches(Trial):
                 if widening.note(self.source.open, name, [rec.hints[v] for v in values]):
                     self.source.begin_anew(self.key, why)
                 self.refuse(why)
-            if _may_be_pythons(hint, given):
+            if _may_be_pythons(hint, side_hints):
                 weak.append(len(hints))
             hints.append(hint)
             for k, value in enumerate(values):
                 outputs[k].append(value)
-        results = _emit(rec, self._condition, self._blocks, outputs, hints, ints, weak)
+        results = emit_if(rec, self._condition, self._blocks, outputs, hints, ints, weak)
         for (name, place), result in zip(pairs, results, strict=True):
-            made[name] = result if place is None else (*made.get(name, ()), result)
-        for held, _ in placed:
-            held.place.put(held.place.holder, made.pop(held.place.id))
-        return made
+            behind[name] = result if place is None else (*behind.get(name, ()), result)
+        for moved, _ in placed:
+            moved.place.put(moved.place.holder, behind.pop(moved.place.id))
+        return behind
 
     def _placed(self) -> list[tuple[Moved, list[Any]]]:
-        """What attributes and items hold behind each branch, where one has changed them."""
-        found = []
+        """The values of attributes and items behind each branch, where one has changed them."""
+        pairs = []
         for key, moved in {**self._moved[1], **self._moved[0]}.items():
             sides = [m[key].new if key in m else moved.old for m in self._moved]
             if not all(map(is_carried, sides)):
@@ -173,8 +169,8 @@ class Branches(Trial):
             is_kept = any(key not in m for m in self._moved)
             if is_kept and type(moved.old) is TracedArray and moved.old.ndim:
                 self.refuse(f"{moved.place.name} keeps its array in one branch")
-            found.append((moved, sides))
-        return found
+            pairs.append((moved, sides))
+        return pairs
 
     def _value(self, side: int, name: str, held: Any) -> int:
         if type(held) is TracedArray and not held.ndim and not is_immutable(held):
@@ -196,48 +192,53 @@ def choose(rec: Recorder, condition: Any, then: Any, other: Any) -> Any:
     Raises TraceError where the two are of different types.
     """
     chosen = apart(truth, rec, condition)
-    blocks, found = (Block(), Block()), []
+    blocks, sides = (Block(), Block()), []
     for block, side in zip(blocks, (then, other), strict=True):
         with rec.nested(block):
-            found.append(side())
-    if not all(map(is_carried, found)):
+            sides.append(side())
+    if not all(map(is_carried, sides)):
         return cond(condition, then, other)
-    return apart(_chosen, rec, chosen, blocks, found)
+    return apart(_chosen, rec, chosen, blocks, sides)
 
 
-def _chosen(rec: Recorder, condition: int, blocks: tuple[Block, Block], found: list[Any]) -> Any:
-    """What `choose` gives, of what the two sides have given."""
+def _chosen(rec: Recorder, condition: int, blocks: tuple[Block, Block], sides: list[Any]) -> Any:
+    """The result of `choose` for the results of both sides."""
     values = []
-    for block, value in zip(blocks, found, strict=True):
+    for block, value in zip(blocks, sides, strict=True):
         with rec.nested(block):
             values.append(as_value(rec, value))
     ints: tuple[int, ...] = ()
-    given = [rec.hints[value] for value in values]
+    side_hints = [rec.hints[value] for value in values]
     hint = _hint(rec, values, blocks)
     if hint is None:
         hint, ints = _widened(rec, values, blocks), (0,)
     if hint is None:
         raise trace_error("a conditional expression has values of different types")
-    weak = (0,) if _may_be_pythons(hint, given) else ()
-    return _emit(rec, condition, blocks, [[values[0]], [values[1]]], [hint], ints, weak)[0]
+    weak = (0,) if _may_be_pythons(hint, side_hints) else ()
+    return emit_if(rec, condition, blocks, [[values[0]], [values[1]]], [hint], ints, weak)[0]
 
 
-def _emit(
-    rec: Recorder, condition: int, blocks: Sequence[Block], outputs: list[list[int]], hints: list,
-    ints: Sequence[int] = (), weak: Sequence[int] = (),
-) -> list[Any]:  # fmt: skip
+def emit_if(
+    rec: Recorder,
+    condition: int,
+    blocks: Sequence[Block],
+    outputs: list[list[int]],
+    hints: list,
+    ints: Sequence[int] = (),
+    weak: Sequence[int] = (),
+) -> list[Any]:
     """Record `scf.if` and return its results.
 
     ``ints``: which may be ints in Python; ``weak``: which may be numbers of Python's at all.
     """
-    for block, found in zip(blocks, outputs, strict=True):
-        block.outputs = tuple(found)
+    for block, values in zip(blocks, outputs, strict=True):
+        block.outputs = tuple(values)
     results = tuple(rec.new_value(hint) for hint in hints)
     if rec.source is not None:
         rec.source.ints.update(results[k] for k in ints)
         rec.source.weak.update(results[k] for k in weak)
-    made = Instr(op_named("scf.if"), (condition,), results, {}, tuple(blocks), user_loc())
-    rec.append(made)
+    instr = Instr(op_named("scf.if"), (condition,), results, {}, tuple(blocks), user_loc())
+    rec.append(instr)
     rec.scalars.update(r for r, h in zip(results, hints, strict=True) if not rec.shape(r))
     return [wrap(rec, r) for r in results]
 
@@ -252,18 +253,21 @@ def _hint(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
         return None
     for k, (mine, other) in enumerate(zip(hints, hints[::-1], strict=True)):
         if (
-            isinstance(mine, ScalarType) and isinstance(other, TensorType)
-            and mine.dtype is F64 and other.dtype is F64 and other.shape == ()
-        ):  # fmt: skip
+            isinstance(mine, ScalarType)
+            and isinstance(other, TensorType)
+            and mine.dtype is F64
+            and other.dtype is F64
+            and other.shape == ()
+        ):
             with rec.nested(blocks[k]):
                 values[k] = op("cast", wrap(rec, values[k]), dtype=F64).value
             return other
     return None
 
 
-def _may_be_pythons(hint: Any, given: Sequence[Any]) -> bool:
+def _may_be_pythons(hint: Any, side_hints: Sequence[Any]) -> bool:
     """True of a NumPy scalar of which one branch has a number of Python's."""
-    return isinstance(hint, TensorType) and any(isinstance(h, ScalarType) for h in given)
+    return isinstance(hint, TensorType) and any(isinstance(h, ScalarType) for h in side_hints)
 
 
 def _widened(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
@@ -271,12 +275,12 @@ def _widened(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
     if rec.source is None or rec.source.decisions.ints_matter:
         return None
     for k, other in enumerate(values[::-1]):
-        made = widening.constant(rec, values[k], rec.hints[other])
-        if made is not None:
+        constant = widening.constant(rec, values[k], rec.hints[other])
+        if constant is not None:
             with rec.nested(blocks[k]):
-                values[k] = as_value(rec, made)
+                values[k] = as_value(rec, constant)
             return _hint(rec, values, blocks)
     return None
 
 
-__all__ = ["Branches", "Taken", "choose"]
+__all__ = ["Branches", "Taken", "choose", "emit_if"]

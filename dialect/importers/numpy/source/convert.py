@@ -24,15 +24,13 @@ from typing import Any
 
 from ..python.users_code import PREFIX, SOURCE
 from .jumps import FLAG, STOP, Jumps, raises
-from .liveness import Liveness, stores
+from .name_uses import NameLiveness, stores
 from .returns import loops_return, without_returns
 
 # Code that asks for its own names would see more of them than it has.
 _OF_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _LAZY = frozenset({"range", "enumerate", "zip", "reversed"})
-_COMPARED = {
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-}  # fmt: skip
+_COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _EXTREMES = frozenset({"min", "max"})
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -44,7 +42,7 @@ def convert(definition: Any, branches: bool = False) -> bool:
     ``branches``: also functions with branches alone, and branches that return. Those of a function
     whose loops return are rewritten in any case.
     """
-    made = False
+    is_rewritten = False
     for node in ast.walk(definition):
         if isinstance(node, ast.FunctionDef) and _may_convert(node, branches):
             if branches or loops_return(node):
@@ -52,8 +50,8 @@ def convert(definition: Any, branches: bool = False) -> bool:
             node.body = Jumps().block(node.body)
             converter = _Converter(node)
             node.body = converter.block(node.body)
-            made |= converter.count > 0
-    return made
+            is_rewritten |= converter.count > 0
+    return is_rewritten
 
 
 def _own_nodes(function: ast.AST) -> Any:
@@ -67,15 +65,15 @@ def _own_nodes(function: ast.AST) -> Any:
 
 
 def _may_convert(function: ast.FunctionDef, branches: bool) -> bool:
-    wanted = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Assert, ast.Call) if branches else ()))
-    found = False
+    kinds = (ast.For, ast.While, *((ast.If, ast.IfExp, ast.Assert, ast.Call) if branches else ()))
+    has_any = False
     for node in _own_nodes(function):
         if isinstance(node, _YIELDS):
             return False
         if isinstance(node, ast.Name) and node.id in _OF_NAMES:
             return False
-        found |= isinstance(node, wanted)
-    return found
+        has_any |= isinstance(node, kinds)
+    return has_any
 
 
 class _Converter(ast.NodeTransformer):
@@ -83,22 +81,24 @@ class _Converter(ast.NodeTransformer):
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self.count = 0
-        self._live = Liveness(function).of
+        self._live = NameLiveness(function).of
         inner = {
-            n.id for scope in _own_nodes(function) if isinstance(scope, _SCOPES)
-            for n in ast.walk(scope) if isinstance(n, ast.Name)
-        }  # fmt: skip
+            n.id
+            for scope in _own_nodes(function)
+            if isinstance(scope, _SCOPES)
+            for n in ast.walk(scope)
+            if isinstance(n, ast.Name)
+        }
         self._locals = stores(function.body) - inner
         self._outer = {
-            name for node in _own_nodes(function) if isinstance(node, (ast.Global, ast.Nonlocal))
-            for name in node.names
-        }  # fmt: skip
+            name for node in _own_nodes(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+        }
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for statement in body:
-            made = self.visit(statement)
-            out += made if isinstance(made, list) else [made]
+            new = self.visit(statement)
+            out += new if isinstance(new, list) else [new]
         return out
 
     def _leave(self, node: Any) -> Any:
@@ -121,9 +121,7 @@ class _Converter(ast.NodeTransformer):
 
     def _may(self, names: frozenset[str]) -> bool:
         """False for names of other scopes, and for those that a class makes private."""
-        return not names & self._outer and not any(
-            name.startswith("__") and not name.endswith("__") for name in names
-        )
+        return not names & self._outer and not any(name.startswith("__") and not name.endswith("__") for name in names)
 
     def visit_For(self, node: ast.For) -> Any:
         names = stores([node.target, *node.body])
@@ -136,29 +134,22 @@ class _Converter(ast.NodeTransformer):
         lists = self._appended(node)
         target = stores([node.target])
         site = _site(node, names, live, target & stores(node.body), lists)
-        made = _at(
-            node,
-            ast.Assign(
-                [ast.Name(loop, ast.Store())],
-                _ask("loop", site, _target(node.target), _lazy(node.iter)),
-            ),
+        assignment = _at(
+            node, ast.Assign([ast.Name(loop, ast.Store())], _ask("loop", site, _target(node.target), _lazy(node.iter)))
         )
         node.iter = _at(node.iter, ast.Name(loop, ast.Load()))
         puts = names & (live.head | live.after)
         node.body = [*_puts(node, loop, puts | lists), *node.body]
         node.orelse = [*_puts(node, loop, puts | lists), *node.orelse]
-        return [made, node]
+        return [assignment, node]
 
     def _appended(self, node: ast.For) -> frozenset[str]:
         """The lists to which rounds append; the trace has something else stand for these."""
         if not hasattr(node, STOP) and _jumps(node):
             return frozenset()
-        found = {n.func.value.id for n in _own_nodes(node) if _is_append(n)}
-        bound = {
-            n.id for n in ast.walk(node)
-            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-        }  # fmt: skip
-        return frozenset(found & self._locals - bound)
+        lists = {n.func.value.id for n in _own_nodes(node) if _is_append(n)}
+        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        return frozenset(lists & self._locals - bound)
 
     def visit_While(self, node: ast.While) -> Any:
         names = stores([node.test, *node.body])
@@ -169,14 +160,14 @@ class _Converter(ast.NodeTransformer):
         loop = self._name()
         _stops(node, loop)
         site = _site(node, names, live, frozenset())
-        made = _at(node, ast.Assign([ast.Name(loop, ast.Store())], _ask("while_", site)))
+        assignment = _at(node, ast.Assign([ast.Name(loop, ast.Store())], _ask("while_", site)))
         puts = names & (live.head | live.after)
-        asked = _at(node.test, _method(loop, "test", _condition(node.test)))
-        runs = _at(node, ast.If(asked, [*_puts(node, loop, puts), *node.body], []))
+        test = _at(node.test, _method(loop, "test", _condition(node.test)))
+        runs = _at(node, ast.If(test, [*_puts(node, loop, puts), *node.body], []))
         node.test = _at(node.test, _method(loop, "round"))
         node.body = [*_puts(node, loop, puts), runs]
         node.orelse = [*_puts(node, loop, puts), *node.orelse]
-        return [made, node]
+        return [assignment, node]
 
     def visit_If(self, node: ast.If) -> Any:
         if _leaves(node):
@@ -194,16 +185,12 @@ class _Converter(ast.NodeTransformer):
         branch = self._name()
         puts = _puts(node, branch, names & live.after)
         site = _site(node, names, live, frozenset())
-        made = _at(
-            node,
-            ast.Assign([ast.Name(branch, ast.Store())], _ask("if_", site, _condition(node.test))),
-        )
+        assignment = _at(node, ast.Assign([ast.Name(branch, ast.Store())], _ask("if_", site, _condition(node.test))))
         node.test = _at(node, _method(branch, "then"))
         other = _at(node, ast.If(_method(branch, "other"), [*puts, *node.orelse, *_nothing()], []))
-        end = _at(node, ast.If(_method(branch, "end"), [*_puts(node, branch, names & live.after),
-                                                        *_nothing()], []))  # fmt: skip
+        end = _at(node, ast.If(_method(branch, "end"), [*_puts(node, branch, names & live.after), *_nothing()], []))
         node.orelse = []
-        return [made, node, other, end]
+        return [assignment, node, other, end]
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.count += 1
@@ -215,9 +202,7 @@ class _Converter(ast.NodeTransformer):
         if not _may_wait(node.body, node.orelse):
             return node
         self.count += 1
-        return _at(
-            node, _ask("choose", _condition(node.test), _later(node.body), _later(node.orelse))
-        )
+        return _at(node, _ask("choose", _condition(node.test), _later(node.body), _later(node.orelse)))
 
     def _name(self) -> str:
         self.count += 1
@@ -227,21 +212,25 @@ class _Converter(ast.NodeTransformer):
 def _is_append(call: Any) -> bool:
     """True for ``name.append(value)``."""
     return (
-        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-        and call.func.attr == "append" and isinstance(call.func.value, ast.Name)
-        and len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
-    )  # fmt: skip
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and isinstance(call.func.value, ast.Name)
+        and len(call.args) == 1
+        and not call.keywords
+        and not isinstance(call.args[0], ast.Starred)
+    )
 
 
 def _jumps(loop: ast.For) -> bool:
     """True for a loop whose rounds may be left, as far as it is still written so."""
-    todo, found = [*loop.body], bool(loop.orelse)
-    while todo and not found:
+    todo, jumps = [*loop.body], bool(loop.orelse)
+    while todo and not jumps:
         node = todo.pop()
-        found = isinstance(node, (ast.Break, ast.Continue, ast.Return))
+        jumps = isinstance(node, (ast.Break, ast.Continue, ast.Return))
         if not isinstance(node, (ast.For, ast.While, *_SCOPES)):
             todo += ast.iter_child_nodes(node)  # type: ignore[arg-type]
-    return found
+    return jumps
 
 
 def _plain_target(target: ast.expr) -> bool:
@@ -260,23 +249,31 @@ def _target(target: ast.expr) -> ast.Constant:
     return ast.Constant(names(target))
 
 
-def _site(
-    node: Any, names: Any, live: Any, changed: Any, lists: frozenset[str] = frozenset()
-) -> ast.Constant:
-    """What `names.Site` is made of, as one constant."""
-    return _constant((
-        node.lineno, node.col_offset, tuple(sorted(names)), tuple(sorted(names & live.head)),
-        tuple(sorted(names & live.after)), tuple(sorted(changed)), getattr(node, STOP, None),
-        tuple(sorted(lists)),
-    ))  # fmt: skip
+def _site(node: Any, names: Any, live: Any, changed: Any, lists: frozenset[str] = frozenset()) -> ast.Constant:
+    """The arguments of `names.Site`, as one constant."""
+    return _constant(
+        (
+            node.lineno,
+            node.col_offset,
+            tuple(sorted(names)),
+            tuple(sorted(names & live.head)),
+            tuple(sorted(names & live.after)),
+            tuple(sorted(changed)),
+            getattr(node, STOP, None),
+            tuple(sorted(lists)),
+        )
+    )
 
 
 def _is_call_of(node: ast.AST, names: frozenset[str], most: int) -> bool:
     return (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
-        and not node.keywords and 1 <= len(node.args) <= most
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in names
+        and not node.keywords
+        and 1 <= len(node.args) <= most
         and not any(isinstance(arg, ast.Starred) for arg in node.args)
-    )  # fmt: skip
+    )
 
 
 def _is_lenient(node: ast.Call) -> bool:
@@ -301,11 +298,7 @@ def _lazy(node: ast.expr) -> ast.expr:
 
 def _leaves(node: ast.stmt) -> bool:
     """True for the statement by which `jumps` leaves a loop."""
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Name)
-        and node.test.id.startswith(FLAG)
-    )
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id.startswith(FLAG)
 
 
 def _stops(node: Any, loop: str) -> None:
@@ -351,19 +344,17 @@ def _exit(what: str, node: ast.expr) -> ast.expr:
     """
     is_raise = what == "raises"
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _at(
-            node, ast.UnaryOp(ast.Not(), _exit("holds" if is_raise else "raises", node.operand))
-        )
+        return _at(node, ast.UnaryOp(ast.Not(), _exit("holds" if is_raise else "raises", node.operand)))
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or if is_raise else ast.And):
         return _at(node, ast.BoolOp(node.op, [_exit(what, value) for value in node.values]))
     return _at(node, _ask(what, _condition(node)))
 
 
 def _both(name: str, node: ast.expr, values: list[ast.expr]) -> ast.expr:
-    found = values.pop()
+    expr = values.pop()
     while values:
-        found = _at(node, _ask(name, values.pop(), _later(found)))
-    return found
+        expr = _at(node, _ask(name, values.pop(), _later(expr)))
+    return expr
 
 
 def _constant(value: Any) -> ast.Constant:
@@ -390,10 +381,7 @@ def _puts(node: ast.AST, loop: str, names: Any) -> list[ast.stmt]:
         ast.If(
             ast.Compare(ast.Constant(name), [ast.In()], [puts()]),
             [
-                ast.Assign(
-                    [ast.Name(name, ast.Store())],
-                    ast.Subscript(puts(), ast.Constant(name), ast.Load()),
-                ),
+                ast.Assign([ast.Name(name, ast.Store())], ast.Subscript(puts(), ast.Constant(name), ast.Load())),
                 ast.If(
                     ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [puts("unbound")]),
                     [ast.Delete([ast.Name(name, ast.Del())])],
@@ -403,19 +391,19 @@ def _puts(node: ast.AST, loop: str, names: Any) -> list[ast.stmt]:
             [],
         )
         for name in sorted(names)
-    ]  # fmt: skip
+    ]
     return [_at(node, ast.If(puts(), each, []))]
 
 
-def _at(where: Any, made: Any) -> Any:
+def _at(where: Any, tree: Any) -> Any:
     """Give new nodes the place of the source that they stand for, on one line."""
     node: Any
-    for node in ast.walk(made):
+    for node in ast.walk(tree):
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
             node.lineno, node.col_offset = where.lineno, where.col_offset
             # A call that spans lines is said to be on the last one.
             node.end_lineno, node.end_col_offset = where.lineno, where.col_offset
-    return made
+    return tree
 
 
 __all__ = ["convert"]

@@ -1,4 +1,4 @@
-"""What a trace has decided on loops and branches; kept while the trace starts anew."""
+"""The decisions of a trace on loops and branches; kept while the trace starts anew."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _LONGEST = 4  # rounds that one body may have
 
 
 def period_of(changed: Mapping[str, Any], before: Mapping[str, Any], block: Block) -> int:
-    """How many rounds bring arrays back to their names; 1 where that does not matter.
+    """The number of rounds that bring arrays back to their names; 1 where that does not matter.
 
     Args:
         changed: what names hold behind a round that held something else before it.

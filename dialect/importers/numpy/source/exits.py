@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tracing.control import required
 from ..tracing.current import contents_error, user_loc
 from ..tracing.operators import as_value, op, wrap
 from ..tracing.traced import TracedScalar
+from ..tracing.traced_control import required
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
-    from .trial import Trial
 
 _PASSED = "passed"
 _TOLD = "the function raises an exception here"
@@ -40,23 +39,23 @@ class Exits:
 
     @property
     def output(self) -> tuple[int, ...]:
-        """What the graph has to give besides its results."""
+        """The outputs of the graph besides its results."""
         return tuple([as_value(self._rec, passed) for passed in self.held.values()])
 
     def begin(self) -> None:
         """Have statements that are recorded from now on carry whether an exit has been taken."""
         self.held.setdefault(_PASSED, wrap(self._rec, self._rec.constant(np.True_)))
 
-    def leave_unless(self, holds: Any, trial: Trial | None) -> None:
+    def leave_unless(self, holds: Any, depth: int, message: str | None = None) -> None:
         """Make runs void for which a traced bool is false.
 
-        ``trial``: the innermost statement that is being recorded. Raises TraceError where Python
-        may not repeat the call, and within an expression of which one side alone is computed.
+        ``depth``: of the block of the innermost statement that is being recorded; ``message``: of the
+        exception of a model, which no Python repeats. Raises TraceError where Python may not do so, and within an
+        expression of which one side alone is computed.
         """
         why = ""
         if not self._rec.takes_writes:
             why = "Python may not repeat the call here"
-        depth = 1 if trial is None else trial.depth + (not trial.runs_python)
         if len(self._rec.blocks) != depth:
             why = "this is in the middle of another statement"
         if why:
@@ -66,10 +65,9 @@ class Exits:
                 "raise it outside of the function",
             )
         self.begin()
-        self._rec.remark(
-            f"a run for which {user_loc()} raises an exception is void: Python repeats it"
-        )
-        self.held[_PASSED] = op("require", self.held[_PASSED], holds, message=_TOLD)
+        self._rec.remark(f"a run for which {user_loc()} raises an exception is void: Python repeats it")
+        is_models = message is not None
+        self.held[_PASSED] = op("require", self.held[_PASSED], holds, message=message or _TOLD, of_model=is_models)
 
     def also(self, condition: Any) -> Any:
         """A traced bool that is true where a condition is, and no exit has been taken.

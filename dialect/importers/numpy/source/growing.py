@@ -10,23 +10,58 @@ one.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..handlers.creation import CREATION
-from ..tracing.control import fori_loop, required
 from ..tracing.operators import op
 from ..tracing.traced import TracedArray, TracedScalar
-from .appends import Row, array_for, fitting, hold, is_as, row_of
+from ..tracing.traced_control import fori_loop, required
+from .appends import AppendedRow, array_for, fitting, hold, is_as, row_of
 
 if TYPE_CHECKING:
-    from .loops import Loop
+    from ..tracing.recorder import Recorder
 
-_JOINS = frozenset({
-    "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block", "array_equal",
-})  # fmt: skip
+_JOINS = frozenset({"concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "block", "array_equal"})
 _NO_ELEMENT = "a list has no element of this number"
+
+
+class AppendingLoop(Protocol):
+    """A loop that is being recorded, of Python source or of another system's graph, as its lists see it.
+
+    Attributes:
+        rec: the trace.
+        depth: of the blocks around it.
+        may_be_left: a round may be the last one, so that the number of rounds is not known before it.
+        statements: those that are being recorded, the innermost one last; each says whether it ``is_loop``.
+    """
+
+    rec: Recorder
+    depth: int
+
+    @property
+    def may_be_left(self) -> bool: ...
+
+    @property
+    def statements(self) -> Sequence[Any]: ...
+
+    def number(self) -> Any:
+        """The number of the round that is being recorded."""
+        ...
+
+    def wants_first(self) -> bool:
+        """Have the first round recorded on its own; False if it has been already."""
+        ...
+
+    def choose(self, condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """``then() if condition else other()``."""
+        ...
+
+    def refuse(self, why: str) -> Any:
+        """Raise the error that has the loop's rounds recorded one by one."""
+        ...
 
 
 class GrowingList:
@@ -42,11 +77,11 @@ class GrowingList:
         is_stale: True if the trial has found out what the next one has to know from the start.
     """
 
-    def __init__(self, loop: Loop, name: str, start: list[Any]) -> None:
+    def __init__(self, loop: AppendingLoop, name: str, start: list[Any]) -> None:
         self._loop, self._name, self.start = loop, name, start
         self.arrays: list[TracedArray] = []
-        self._row: Row | None = None
-        self._is_counted = loop.site.stop is not None
+        self._row: AppendedRow | None = None
+        self._is_counted = loop.may_be_left
         self._counter: TracedArray | None = None  # how many rows there are, if that is counted
         self._calls = 0  # of `append` in this round
         self._most = 1  # calls in a round
@@ -90,11 +125,11 @@ class GrowingList:
     def forget(self) -> None:
         """Forget all trials: the list has changed."""
         self._row, self.arrays, self._most, self.is_stale = None, [], 1, False
-        self._reads, self._is_counted = False, self._loop.site.stop is not None
+        self._reads, self._is_counted = False, self._loop.may_be_left
 
     def close(self) -> None:
         """End the rounds."""
-        self._is_open, self._depth = False, len(self._loop.source.open)
+        self._is_open, self._depth = False, len(self._loop.statements)
 
     @property
     def needs_a_round(self) -> bool:
@@ -106,7 +141,7 @@ class GrowingList:
     def append(self, value: Any) -> None:
         """Record that a round appends a value; behind the loop, append it."""
         loop = self._loop
-        opened = loop.source.open
+        opened = loop.statements
         if not self._is_open and len(opened) == self._depth:
             self._tail.append(value)
             return
@@ -154,13 +189,13 @@ class GrowingList:
         return new + others if others else new
 
     def is_filled(self) -> Any:
-        """Whether the list has elements, traced where that is not known."""
+        """True if the list has elements; traced where that is not known."""
         if self.start or self._tail or (self.needs_a_round and not self._is_open):
             return True
         return op("gt", self.length(), 0)
 
     def _new(self) -> Any:
-        """How many rows there are, but for those of the start."""
+        """The number of rows, without those of the start."""
         if self._counter is not None:
             return op("item", self._counter[0])
         if self._is_open:
@@ -179,7 +214,7 @@ class GrowingList:
         return bool(self.arrays)
 
     def _alike(self) -> int:
-        """How many of the last elements before the loop the arrays can hold."""
+        """The number of the last elements before the loop that the arrays can hold."""
         row, count = self._row, 0
         if row is None:
             return 0
@@ -196,21 +231,19 @@ class GrowingList:
         if not is_number and not (type(index) is TracedScalar and index.kind is int):
             return self._cannot()
         if self._tail:
-            return (
-                self._tail[index] if is_number and -len(self._tail) <= index < 0 else self._cannot()
-            )
+            return self._tail[index] if is_number and -len(self._tail) <= index < 0 else self._cannot()
         if self._is_open and not self._ask():
             return self.start[-1] if self.start else self._loop.number() * 1.0
         assert self._row is not None
         place = self._place_from_end(index) if is_number and index < 0 else self._place(index)
-        made = []
+        values = []
         for element, array in zip(self._row.parts, self.arrays, strict=True):
-            found = array[place]
+            value = array[place]
             if element.kind == "array":
-                found = op("copy", found)
-                hold(found)
-            made.append(op("item", found) if element.kind == "number" else found)
-        return tuple(made) if self._row.is_tuple else made[0]
+                value = op("copy", value)
+                hold(value)
+            values.append(op("item", value) if element.kind == "number" else value)
+        return tuple(values) if self._row.is_tuple else values[0]
 
     def _place_from_end(self, index: int) -> Any:
         if not self._is_open and not self._is_counted:
@@ -234,9 +267,7 @@ class GrowingList:
         count = self.length()
         place = index
         if type(index) is not int:
-            place = self._loop.source.choose(
-                op("lt", index, 0), lambda: index + count, lambda: index
-            )
+            place = self._loop.choose(op("lt", index, 0), lambda: index + count, lambda: index)
         fits = op("bitwise_and", op("le", 0, place), op("lt", place, count))
         return required(place, fits, _NO_ELEMENT)
 
@@ -257,8 +288,8 @@ class GrowingList:
             rows = count + self._front if self._front else count
             arrays = [array[:rows] for array in arrays]
             if not self.start:
-                told = "a list without elements is made an array"
-                arrays = [required(array, op("gt", count, 0), told) for array in arrays]
+                reason = "a list without elements is made an array"
+                arrays = [required(array, op("gt", count, 0), reason) for array in arrays]
         if not self._row.is_tuple:
             return op("copy", arrays[0])
         if len({(e.kind, e.dtype, e.rank) for e in self._row.parts}) > 1:
@@ -277,23 +308,21 @@ class GrowingList:
         # From Python 3.12 on, `sum` makes up for the roundings of Python's floats.
         is_plain = sys.version_info < (3, 12) or row.parts[0][:2] != ("number", np.dtype(float))
         alike = [*self.start, *self._tail]
-        if not all(is_as(value, row.parts[0]) for value in alike) or (
-            function is sum and not is_plain
-        ):
+        if not all(is_as(value, row.parts[0]) for value in alike) or (function is sum and not is_plain):
             return self._cannot()
         count = self._new() + self._front
         if self._is_counted and not self.start:
             count = required(count, op("gt", count, 0), "a list is empty")
 
         def element(index: Any) -> Any:
-            found = self.arrays[0][index]
-            return op("item", found) if row.parts[0].kind == "number" else found
+            value = self.arrays[0][index]
+            return op("item", value) if row.parts[0].kind == "number" else value
 
         def joined(best: Any, value: Any) -> Any:
             if function is sum:
                 return best + value
             is_better = op("lt" if function is min else "gt", value, best)
-            return self._loop.source.choose(is_better, lambda: value, lambda: best)
+            return self._loop.choose(is_better, lambda: value, lambda: best)
 
         before = self.start[: len(self.start) - self._front]
         first = before[0] if before else element(0)
@@ -307,7 +336,7 @@ class GrowingList:
         return best
 
     def as_rows(self) -> tuple[tuple[bool, tuple[str, ...], bool, int], tuple[Any, ...]]:
-        """What `containers` makes a list of, as results: see `list_of_rows`."""
+        """The parts of which `containers` makes a list as a result: see `list_of_rows`."""
         if self._is_open:
             self._cannot()
         assert self._row is not None
@@ -335,7 +364,7 @@ class GrowingList:
         return function(*args, **kwargs)
 
     def _cannot(self, *_: Any) -> Any:
-        """What cannot be recorded."""
+        """Refuse what cannot be recorded."""
         return self._loop.refuse("a list that its rounds append to is used in another way")
 
     def __getattr__(self, name: str) -> Any:
@@ -347,4 +376,4 @@ class GrowingList:
     __format__ = __reduce_ex__ = __copy__ = __deepcopy__ = _cannot
 
 
-__all__ = ["GrowingList"]
+__all__ = ["AppendingLoop", "GrowingList"]

@@ -1,4 +1,4 @@
-"""What a ``for`` iterates over, as far as a trace sees through it.
+"""The values that a ``for`` iterates over, as far as a trace sees through it.
 
 `range` with traced bounds, the rows of a traced array, and `enumerate`, `zip` and `reversed` of
 these. Each also is an iterable of Python's, which needs the number of its elements as a number.
@@ -11,9 +11,9 @@ from typing import Any
 
 from ....dataclass import dataclass
 from ..python.pausing import apart
-from ..tracing.control import required
 from ..tracing.operators import op
 from ..tracing.traced import Traced, TracedArray, TracedScalar
+from ..tracing.traced_control import required
 from ..tracing.types_seen import traced_range
 
 
@@ -29,7 +29,7 @@ class Counted:
         return iter(apart(self._range))
 
     def element(self, index: Any) -> Any:
-        """What a round has, where ``index`` is the index of a range with these bounds."""
+        """The element of a round, where ``index`` is the index of a range with these bounds."""
         return index
 
     def number_of(self, index: Any) -> Any:
@@ -51,7 +51,7 @@ class Counted:
         return Counted(self.lower + (rounds - 1) * self.step, self.lower - self.step, -self.step)
 
     def rounds(self) -> Any:
-        """How many elements there are, if there are any."""
+        """The number of elements, if there are any."""
         if self.step == 1:
             return self.upper - self.lower
         if self.step > 0:
@@ -59,7 +59,7 @@ class Counted:
         return (self.lower - self.upper + (-self.step - 1)) // -self.step
 
     def any(self) -> Any:
-        """Whether there is an element."""
+        """True if there is an element."""
         if isinstance(self.lower, int) and isinstance(self.upper, int) and not self.is_traced():
             return bool(range(self.lower, self.upper, self.step))
         low, high = (self.lower, self.upper) if self.step > 0 else (self.upper, self.lower)
@@ -82,8 +82,8 @@ class Strided:
 
     def counted(self) -> Counted:
         """The range of the indices."""
-        told = "the step of a range is not positive"
-        step = required(self.step, op("gt", self.step, 0), told)
+        reason = "the step of a range is not positive"
+        step = required(self.step, op("gt", self.step, 0), reason)
         return Counted(0, (self.upper - self.lower + step - 1) // step, 1)
 
     def element(self, index: Any) -> Any:
@@ -95,7 +95,7 @@ class Strided:
 
 
 @dataclass(eq=False)
-class Rows:
+class ElementRows:
     """The elements of a traced array along its first axis, or of an iterable that ends with it."""
 
     array: Traced
@@ -170,7 +170,7 @@ def element_of(iterable: Any, index: Any) -> Any:
 
 def takes_scalars(iterable: Any) -> bool:
     """True if elements are, or have among them, those of an array of one axis: NumPy scalars."""
-    if type(iterable) is Rows:
+    if type(iterable) is ElementRows:
         return iterable.array.ndim == 1
     if type(iterable) is Zipped:
         return any(map(takes_scalars, iterable.parts))
@@ -198,9 +198,7 @@ def _range(args: tuple[Any, ...]) -> Counted | Strided | None:
     bounds = [_bound(arg) for arg in args]
     if any(bound is None for bound in bounds):
         return None
-    lower, upper, step = {
-        1: lambda: (0, bounds[0], 1), 2: lambda: (*bounds, 1), 3: lambda: tuple(bounds),
-    }[len(args)]()  # fmt: skip
+    lower, upper, step = {1: lambda: (0, bounds[0], 1), 2: lambda: (*bounds, 1), 3: lambda: tuple(bounds)}[len(args)]()
     if type(step) is TracedScalar and step.is_open:
         return Strided(lower, upper, step)
     if type(step) is TracedScalar:
@@ -222,20 +220,20 @@ def _enumerate(args: tuple[Any, ...]) -> Enumerated | None:
     if len(args) > 2 or not is_lazy(args[0]):
         return None
     start = args[1] if len(args) > 1 else 0
-    known = type(start) is int or (type(start) is TracedScalar and start.kind is int)
-    return Enumerated(as_lazy(args[0]), start) if known else None
+    is_int = type(start) is int or (type(start) is TracedScalar and start.kind is int)
+    return Enumerated(as_lazy(args[0]), start) if is_int else None
 
 
 def is_lazy(iterable: Any) -> bool:
     """True for one of these, and for an array whose rows may be."""
     if type(iterable) is TracedArray:
         return iterable.ndim > 0 and not iterable.rec.evaluates
-    return type(iterable) in (Counted, Strided, Rows, Enumerated, Zipped)
+    return type(iterable) in (Counted, Strided, ElementRows, Enumerated, Zipped)
 
 
 def as_lazy(iterable: Any) -> Any:
     """One of these for an array; others as they are."""
-    return Rows(iterable) if type(iterable) is TracedArray else iterable
+    return ElementRows(iterable) if type(iterable) is TracedArray else iterable
 
 
 def _number(bound: Any) -> int:

@@ -57,17 +57,15 @@ class Jumps:
             return [node]
         self._count += 1
         flag = f"{FLAG}{self._count}"
-        body, found = _without_jumps(node.body, flag)
-        if not found:
+        body, has_jumps = _without_jumps(node.body, flag)
+        if not has_jumps:
             node.body = body
             return [node]
         behind: list[ast.stmt] = []
         if node.orelse:  # which runs where no `break` does
             test = ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load()))
             behind, node.orelse = [placed(ast.If(test, node.orelse, []), node.orelse[0])], []
-        leave = ast.copy_location(
-            ast.If(ast.Name(flag, ast.Load()), [ast.copy_location(ast.Break(), node)], []), node
-        )
+        leave = ast.copy_location(ast.If(ast.Name(flag, ast.Load()), [ast.copy_location(ast.Break(), node)], []), node)
         setattr(node, STOP, flag)
         node.body = [*body, leave]
         return [assign(node, flag, False), node, *behind]
@@ -78,22 +76,16 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 def _has_jump(body: Sequence[ast.stmt]) -> bool:
     """True if statements leave, or go on with, the loop around them under some condition."""
-    return any(_kind(node) is not NEVER for node in body) and not isinstance(
-        body[0], (ast.Break, ast.Continue)
-    )
+    return any(_kind(node) is not NEVER for node in body) and not isinstance(body[0], (ast.Break, ast.Continue))
 
 
 def _kind(node: ast.AST) -> int:
-    """Whether a statement jumps within the loop around it."""
+    """`ALWAYS`, `MAYBE` or `NEVER`: the cases in which a statement jumps within the loop around it."""
     if isinstance(node, (ast.Break, ast.Continue)):
         return ALWAYS
     if isinstance(node, (ast.For, ast.While, *_SCOPES)):
         return MAYBE if any(_kind(n) for n in getattr(node, "orelse", ())) else NEVER
-    children = [
-        n
-        for n in ast.iter_child_nodes(node)
-        if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))
-    ]
+    children = [n for n in ast.iter_child_nodes(node) if isinstance(n, (ast.stmt, ast.ExceptHandler, ast.match_case))]
     return MAYBE if any(_kind(n) for n in children) else NEVER
 
 
@@ -111,7 +103,7 @@ def _is_simple(body: Sequence[ast.stmt]) -> bool:
 
 
 def _doublings(body: Sequence[ast.stmt], is_followed: bool = False) -> int:
-    """How often `_without_jumps` writes what follows a branch twice."""
+    """The number of times that `_without_jumps` writes what follows a branch twice."""
     count = 0
     for k, node in enumerate(body):
         if isinstance(node, ast.If) and _kind(node):
@@ -122,7 +114,7 @@ def _doublings(body: Sequence[ast.stmt], is_followed: bool = False) -> int:
 
 
 def _ends(body: Sequence[ast.stmt]) -> int:
-    """Whether a list of statements jumps: on all paths, on some, or on none."""
+    """`ALWAYS`, `MAYBE` or `NEVER`: the paths on which a list of statements jumps."""
     if not body:
         return NEVER
     last = body[-1]
@@ -152,8 +144,8 @@ def _without_jumps(body: Sequence[ast.stmt], flag: str) -> tuple[list[ast.stmt],
         rest, sides = list(body[k + 1 :]), []
         for side, behind in ((node.body, rest), (node.orelse, copy.deepcopy(rest))):
             ends = _ends(side)
-            made, leaves = _without_jumps(side if ends == ALWAYS else [*side, *behind], flag)
-            sides.append(made)
+            statements, leaves = _without_jumps(side if ends == ALWAYS else [*side, *behind], flag)
+            sides.append(statements)
             left |= leaves
         node.body = sides[0] or [ast.copy_location(ast.Pass(), node)]
         node.orelse = sides[1]
@@ -176,14 +168,14 @@ def assign(where: ast.AST, name: str, value: bool) -> ast.stmt:
     return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), where)
 
 
-def placed(made: Any, where: ast.AST) -> Any:
+def placed(tree: Any, where: ast.AST) -> Any:
     """A new statement at the place of another one; what it holds of the source stays in place."""
     node: Any
-    for node in ast.walk(made):
+    for node in ast.walk(tree):
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
             ast.copy_location(node, where)
             node.end_lineno = node.lineno
-    return made
+    return tree
 
 
 __all__ = ["FLAG", "STOP", "Jumps", "assign", "placed", "raises"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....ir.program import Block
@@ -25,18 +25,17 @@ from .names import Site, read
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from .source import Source
+    from .source import ConvertedSource
 
 _INDEX = ""  # the name of what a loop that may be left carries as its index
 
 
-class Loop(Trial):
+class RecordedLoop(Trial):
     """A ``for`` that is recorded: the iterator of its statement while the body is tried."""
 
     def __init__(
-        self, source: Source, site: Site, key: Key, frame: types.FrameType, iterable: Any,
-        target: Any,
-    ) -> None:  # fmt: skip
+        self, source: ConvertedSource, site: Site, key: Key, frame: types.FrameType, iterable: Any, target: Any
+    ) -> None:
         super().__init__(source, site, key, frame, _flat(target))
         self._iterable, self._target = iterable, target
         counted = iterable if type(iterable) is Counted else counted_of(iterable)
@@ -56,11 +55,8 @@ class Loop(Trial):
         self._held: set[str] = set()  # variables with arrays that a list holds
         self.draws: dict[int, int] = {}  # generator -> draws of a round, where it is more than one
         self._draws_again = False
-        found = {name: own_list(frame, name) for name in site.lists}
-        self._lists = {
-            name: GrowingList(self, name, start)
-            for name, start in found.items() if start is not None
-        }  # fmt: skip
+        starts = {name: own_list(frame, name) for name in site.lists}
+        self._lists = {name: GrowingList(self, name, start) for name, start in starts.items() if start is not None}
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -106,6 +102,20 @@ class Loop(Trial):
             self._peeled, self._singles = True, 1
             return self._peel()
         return self._begin(frame)
+
+    @property
+    def may_be_left(self) -> bool:
+        """True if a round may be the last one."""
+        return self.site.stop is not None
+
+    @property
+    def statements(self) -> Sequence[Trial]:
+        """The statements that are being recorded, the innermost one last."""
+        return self.source.open
+
+    def choose(self, condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
+        """``then() if condition else other()``."""
+        return self.source.choose(condition, then, other)
 
     def number(self) -> Any:
         """The number of the round that is being recorded."""
@@ -204,10 +214,10 @@ class Loop(Trial):
                 hold(values[name])
 
     def _set_bounds(self) -> None:
-        found = self._range
-        step = found.step * self._period
-        upper = self.source.exits.bounded(found.upper)
-        self.bounds = tuple(as_value(self.rec, x) for x in (found.lower, upper, step))
+        counted = self._range
+        step = counted.step * self._period
+        upper = self.source.exits.bounded(counted.upper)
+        self.bounds = tuple(as_value(self.rec, x) for x in (counted.lower, upper, step))
         self.mark = self._bare = self.rec.mark()
 
     def _peel(self) -> Any:
@@ -284,17 +294,15 @@ class Loop(Trial):
         rounds = self._range.rounds()
         blocks = (self._before, block) if self.stops else (block,)
         self.check_ints(blocks)
-        self.source.check_worth(
-            self, blocks, rounds if type(rounds) is int else rec.known.get(rounds.value)
-        )
+        self.source.check_worth(self, blocks, rounds if type(rounds) is int else rec.known.get(rounds.value))
         if self.stops:
-            made = self.emit("scf.while", (), blocks)
-            last = made.pop(_INDEX) - self._range.step
+            values = self.emit("scf.while", (), blocks)
+            last = values.pop(_INDEX) - self._range.step
         else:
-            made = self.emit("scf.for", self.bounds, blocks)
+            values = self.emit("scf.for", self.bounds, blocks)
             last = None
-        self._hold(made)
-        self.results({**made, **self._last(last, blocks)})
+        self._hold(values)
+        self.results({**values, **self._last(last, blocks)})
 
     def _has_rounds(self) -> bool:
         """False if the loop has no round here, and the graph is to hold for this alone."""
@@ -320,15 +328,15 @@ class Loop(Trial):
         self.fixed = {}
         self.results({})
 
-    def results(self, made: dict[str, Any]) -> None:
-        super().results(made)
+    def results(self, values: dict[str, Any]) -> None:
+        super().results(values)
         assert self.puts is not None
         for name, growing in self._lists.items():
             growing.close()
             self.puts[name] = growing if growing.arrays else growing.start
 
     def _last(self, last: Any, blocks: Sequence[Block]) -> dict[str, Any]:
-        """What the targets hold after the last round, as far as it is read.
+        """The values of the targets after the last round, as far as they are read.
 
         Args:
             last: the last index, if that is not the last of the range.
@@ -340,16 +348,14 @@ class Loop(Trial):
             self.refuse("its body binds the variable of the loop, which is read afterwards")
         if takes_scalars(self._iterable) and any(i.op.writes for b in blocks for i in b.walk()):
             # The element that was taken is a value, which writes to the array do not change.
-            self.refuse(
-                "its body writes to arrays, and the variable of the loop is read afterwards"
-            )
+            self.refuse("its body writes to arrays, and the variable of the loop is read afterwards")
         counted = self._range
         if last is None:
             last = counted.lower + (counted.rounds() - 1) * counted.step
-        found: dict[str, Any] = {}
-        if not _bind(self._target, self._element(last), found):
+        targets: dict[str, Any] = {}
+        if not _bind(self._target, self._element(last), targets):
             self.refuse("its target is unpacked, and read afterwards")
-        return found
+        return targets
 
 
 def _flat(target: Any) -> frozenset[str]:
@@ -358,14 +364,14 @@ def _flat(target: Any) -> frozenset[str]:
     return frozenset().union(*map(_flat, target))
 
 
-def _bind(target: Any, value: Any, found: dict[str, Any]) -> bool:
+def _bind(target: Any, value: Any, targets: dict[str, Any]) -> bool:
     """Bind names to the parts of a value; False if Python would have to take it apart."""
     if isinstance(target, str):
-        found[target] = value
+        targets[target] = value
         return True
     if type(value) is not tuple or len(value) != len(target):
         return False
-    return all(_bind(t, v, found) for t, v in zip(target, value, strict=True))
+    return all(_bind(t, v, targets) for t, v in zip(target, value, strict=True))
 
 
-__all__ = ["Loop"]
+__all__ = ["RecordedLoop"]

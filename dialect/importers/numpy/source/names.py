@@ -73,8 +73,8 @@ def may_carry(value: Any) -> bool:
 
 def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str, Any]:
     """The bound ones of some variables of a frame."""
-    held = frame.f_locals
-    return {name: held[name] for name in names if name in held}
+    variables = frame.f_locals
+    return {name: variables[name] for name in names if name in variables}
 
 
 __all__ = ["UNBOUND", "Site", "is_carried", "may_carry", "read", "same"]

@@ -40,10 +40,7 @@ def without_returns(function: ast.FunctionDef) -> None:
     """Rewrite the branches of a function that return, in place."""
     body = function.body = _Loops().block(function.body)
     if any(isinstance(n, ast.If) and _returns([n]) for n in body) and _fits(body):
-        function.body = [
-            *_valued(body, body[0]),
-            placed(ast.Return(ast.Name(NAME, ast.Load())), body[-1]),
-        ]
+        function.body = [*_valued(body, body[0]), placed(ast.Return(ast.Name(NAME, ast.Load())), body[-1])]
 
 
 def loops_return(function: ast.FunctionDef) -> bool:
@@ -67,36 +64,36 @@ class _Loops:
                 out.append(node)
                 continue
             is_endless = _is_endless(node)
-            found = self._left(node)
-            before = [assign(node, name, False) for name, _ in found]
-            behind: list[ast.stmt] = [placed(_if(name, [made]), made) for name, made in found]
+            returns = self._left(node)
+            before = [assign(node, name, False) for name, _ in returns]
+            behind: list[ast.stmt] = [placed(_if(name, [statement]), statement) for name, statement in returns]
             out += [*before, node, *behind]
             if is_endless:  # what left it is a return, and nothing is reached behind it
-                out[-1] = found[-1][1]
+                out[-1] = returns[-1][1]
         return out
 
     def _left(self, loop: Any) -> list[tuple[str, ast.Return]]:
         """Have a loop break where it returned; the names of flags, and what to return for each."""
-        found: list[tuple[str, ast.Return]] = []
-        loop.body = self._without(loop.body, found)
-        return found
+        returns: list[tuple[str, ast.Return]] = []
+        loop.body = self._without(loop.body, returns)
+        return returns
 
-    def _without(self, body: list[ast.stmt], found: list[tuple[str, ast.Return]]) -> list[ast.stmt]:
+    def _without(self, body: list[ast.stmt], returns: list[tuple[str, ast.Return]]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for node in body:
             if isinstance(node, ast.Return):
                 self._count += 1
                 name = f"{PREFIX}leaves{self._count}"
-                found.append((name, node))
+                returns.append((name, node))
                 return [*out, assign(node, name, True), placed(ast.Break(), node)]
             if isinstance(node, ast.If):
-                node.body = self._without(node.body, found)
-                node.orelse = self._without(node.orelse, found)
+                node.body = self._without(node.body, returns)
+                node.orelse = self._without(node.orelse, returns)
             out.append(node)
             if isinstance(node, (ast.For, ast.While)) and _holds_return(node):
                 inner = self._left(node)
-                found += inner
-                out += [placed(_if(name, [ast.Break()]), made) for name, made in inner]
+                returns += inner
+                out += [placed(_if(name, [ast.Break()]), statement) for name, statement in inner]
         return out
 
 
@@ -139,8 +136,8 @@ def _if(name: str, body: list[ast.stmt]) -> ast.If:
 
 
 def _returns(body: Sequence[ast.stmt]) -> int:
-    """Whether statements return: on all paths, on some, or on none."""
-    found = NEVER
+    """`ALWAYS`, `MAYBE` or `NEVER`: the paths on which statements return."""
+    outcome = NEVER
     for node in body:
         if isinstance(node, ast.Return):
             return ALWAYS
@@ -149,10 +146,10 @@ def _returns(body: Sequence[ast.stmt]) -> int:
             if sides == (ALWAYS, ALWAYS):
                 return ALWAYS
             if sides != (NEVER, NEVER):
-                found = MAYBE
+                outcome = MAYBE
         elif not isinstance(node, _SCOPES) and _holds_return(node):
-            found = MAYBE
-    return found
+            outcome = MAYBE
+    return outcome
 
 
 def _holds_return(node: ast.AST) -> bool:
@@ -172,9 +169,7 @@ def _fits(body: Sequence[ast.stmt]) -> bool:
             sides = [(side, _returns(side)) for side in (node.body, node.orelse)]
             if rest and all(returns is not ALWAYS for _, returns in sides):
                 return False
-            return all(
-                _fits(side if returns is ALWAYS else [*side, *rest]) for side, returns in sides
-            )
+            return all(_fits(side if returns is ALWAYS else [*side, *rest]) for side, returns in sides)
         if not isinstance(node, _SCOPES) and _holds_return(node):
             return False
     return True
@@ -189,8 +184,7 @@ def _valued(body: Sequence[ast.stmt], where: ast.stmt) -> list[ast.stmt]:
         if isinstance(node, ast.If) and _returns([node]):
             rest = body[k + 1 :]
             node.body, node.orelse = (
-                _valued(side if _returns(side) is ALWAYS else [*side, *rest], node)
-                for side in (node.body, node.orelse)
+                _valued(side if _returns(side) is ALWAYS else [*side, *rest], node) for side in (node.body, node.orelse)
             )
             return [*out, node]
         out.append(node)

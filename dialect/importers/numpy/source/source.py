@@ -1,7 +1,7 @@
-"""What converted code asks a trace: what becomes of a loop, a branch, a condition, a list.
+"""The questions of converted code to a trace: what becomes of a loop, a branch, a condition, a list.
 
 A loop whose bounds are traced, or that has many rounds, is recorded (`loops`). Where a trial of
-one cannot be right, all starts anew (`Source.refuse`), and Python's statement runs the rounds.
+one cannot be right, all starts anew (`ConvertedSource.refuse`), and Python's statement runs the rounds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ....errors import Loc, ProfuseError, TraceError
 from ....ir.program import Block
 from ..python.pausing import apart, unwatched
-from ..tracing.control import cond, truth
 from ..tracing.current import contents_error
 from ..tracing.operators import Recording, op, wrap
 from ..tracing.traced import TracedArray
+from ..tracing.traced_control import cond, truth
 from ..tracing.types_seen import traced_len
 from . import widening
 from .branches import Branches, Taken, choose
@@ -27,17 +27,17 @@ from .decisions import Decision, Decisions, Key
 from .exits import Exits
 from .growing import GrowingList
 from .iterables import Counted, as_lazy, is_lazy, lazy
-from .loops import Loop
+from .loops import RecordedLoop
 from .names import Site
 from .trial import Trial
-from .whiles import While
+from .whiles import RecordedWhile
 from .worth import is_worth_it, ops_in
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Policy, Recorder
 
 
-class Plain:
+class PlainIterable:
     """An iterable that Python's statement runs over.
 
     ``key``: of a statement that can be recorded if it has to be; None = it cannot.
@@ -52,8 +52,8 @@ class Plain:
         return iter(self._iterable)
 
 
-class Source:
-    """What converted code of one trace asks; ``__profuse_source__`` in its globals.
+class ConvertedSource:
+    """The questions of converted code of one trace; ``__profuse_source__`` in its globals.
 
     Attributes:
         open: statements that are being recorded, the innermost one last.
@@ -79,8 +79,8 @@ class Source:
 
     def lazy(self, function: Any, *args: Any) -> Any:
         """``function(*args)`` in the place of an iterable."""
-        made = lazy(function, args)
-        return self.rec.callee(function)(*args) if made is None else made
+        iterable = lazy(function, args)
+        return self.rec.callee(function)(*args) if iterable is None else iterable
 
     def length(self, function: Any, *args: Any) -> Any:
         """``len(x)``, which of a traced array is a traced number."""
@@ -92,33 +92,33 @@ class Source:
         return self.rec.callee(function)(*args)
 
     def loop(self, site: tuple, target: Any, iterable: Any) -> Any:
-        """What a ``for`` runs over in the place of ``iterable``."""
+        """The object that a ``for`` runs over in the place of ``iterable``."""
         frame = sys._getframe(1)
-        found, key = self._begun(site, frame)
+        statement, key = self._begun(site, frame)
         if type(iterable) is range:
             is_long = len(iterable) > self.policy.rounds
             if not is_long and key not in self.decisions.forced:
-                return Plain(iterable, key)
+                return PlainIterable(iterable, key)
             iterable = Counted(iterable.start, iterable.stop, iterable.step)
         if not is_lazy(iterable):
-            return Plain(iterable)
+            return PlainIterable(iterable)
         if self.decided(key) is not None:
-            return Plain(iterable)
-        return apart(Loop, self, found, key, frame, as_lazy(iterable), target)
+            return PlainIterable(iterable)
+        return apart(RecordedLoop, self, statement, key, frame, as_lazy(iterable), target)
 
-    def while_(self, site: tuple) -> While:
-        """What a ``while`` asks before each round."""
+    def while_(self, site: tuple) -> RecordedWhile:
+        """The loop that a ``while`` asks before each round."""
         frame = sys._getframe(1)
-        found, key = self._begun(site, frame)
-        return While(self, found, key, frame)
+        statement, key = self._begun(site, frame)
+        return RecordedWhile(self, statement, key, frame)
 
     def if_(self, site: tuple, condition: Any) -> Any:
-        """What an ``if`` asks for its branches."""
+        """The object that an ``if`` asks for its branches."""
         condition = _tested(condition)
         if not self.is_open(condition):
             return Taken(bool(condition))
         frame = sys._getframe(1)
-        found, key = self._begun(site, frame)
+        statement, key = self._begun(site, frame)
         decision = self.decided(key)
         if decision is not None:
             if getattr(condition, "ndim", 0):
@@ -128,10 +128,10 @@ class Source:
                 f"not recorded: {decision.why}",
                 "use np.where to choose elements, or pf.cond to choose what runs",
             )
-        return apart(Branches, self, found, key, frame, condition)
+        return apart(Branches, self, statement, key, frame, condition)
 
     def raises(self, condition: Any) -> bool:
-        """Whether a branch that raises runs now; where contents decide it, that makes runs void."""
+        """True if a branch that raises runs now; where contents decide it, that makes runs void."""
         condition = _tested(condition)
         if not self.is_open(condition):
             return bool(condition)
@@ -139,7 +139,7 @@ class Source:
         return False
 
     def holds(self, condition: Any) -> bool:
-        """Whether what is asserted holds; where contents decide it, runs are void if it does not.
+        """True if what is asserted holds; where contents decide it, runs are void if it does not.
 
         An ``if`` asks this of whose ``else`` raises.
         """
@@ -159,7 +159,8 @@ class Source:
         if self.open and not self.exits.held:  # what is open has not looked for it
             self.decisions.exits = True
             self.begin_anew(self.open[-1].key, "an exception may be raised in it")
-        self.exits.leave_unless(holds, self.open[-1] if self.open else None)
+        trial = self.open[-1] if self.open else None
+        self.exits.leave_unless(holds, 1 if trial is None else trial.depth + (not trial.runs_python))
 
     def choose(self, condition: Any, then: Any, other: Any) -> Any:
         """A conditional expression."""
@@ -178,10 +179,10 @@ class Source:
     def chained(self, names: tuple[str, ...], left: Any, *later: Any) -> Any:
         """A value that is true where ``left < b < c`` is, or the like."""
         right = later[0]()
-        found = getattr(operator, names[0])(left, right)
+        result = getattr(operator, names[0])(left, right)
         if len(names) == 1:
-            return found
-        return self.both(found, lambda: self.chained(names[1:], right, *later[1:]))
+            return result
+        return self.both(result, lambda: self.chained(names[1:], right, *later[1:]))
 
     def either(self, first: Any, second: Any) -> Any:
         """A value that is true where ``first or second()`` is."""
@@ -191,14 +192,14 @@ class Source:
         return first or second()
 
     def stops(self, loop: Any, flag: Any) -> bool:
-        """Whether a loop is left now; what a recorded one does is recorded.
+        """True if a loop is left now; what a recorded one does is recorded.
 
         A loop that contents of arrays may end is recorded, however few rounds it has.
         """
         recorded = bool(self.open) and self.open[-1] is loop and not loop.runs_python
         if recorded and isinstance(flag, Recording):
             return False
-        if isinstance(flag, Recording) and type(loop) is While and loop.goes_on_recorded():
+        if isinstance(flag, Recording) and type(loop) is RecordedWhile and loop.goes_on_recorded():
             return False
         key: Key | None = getattr(loop, "key", None)
         if key is None or key in self.decisions.forced or not self.is_open(flag):
@@ -217,11 +218,11 @@ class Source:
         return self._extreme(is_min, *args)
 
     @unwatched
-    def _extreme(self, is_min: bool, found: Any, *others: Any) -> Any:
+    def _extreme(self, is_min: bool, best: Any, *others: Any) -> Any:
         for arg in others:
-            is_better = arg < found if is_min else arg > found
-            found = self.choose(is_better, lambda arg=arg: arg, lambda found=found: found)
-        return found
+            is_better = arg < best if is_min else arg > best
+            best = self.choose(is_better, lambda arg=arg: arg, lambda best=best: best)
+        return best
 
     def total(self, function: Any, values: Any) -> Any:
         """``sum(values)``."""
@@ -321,14 +322,14 @@ class Source:
 
     def _begun(self, site: tuple, frame: types.FrameType) -> tuple[Site, Key]:
         """A statement that begins, and what decisions call it."""
-        found, code = Site(*site), frame.f_code
-        key = (code.co_filename, code.co_name, found.line, found.column)
+        statement, code = Site(*site), frame.f_code
+        key = (code.co_filename, code.co_name, statement.line, statement.column)
         for trial in self.open:
             if trial.key == key and trial.frame == id(frame):
                 self.refuse(self.open[-1], "a jump leaves it")
         if self.decisions.exits and not self.open:
             self.exits.begin()
-        return found, key
+        return statement, key
 
     def check_closed(self) -> None:
         """Refuse a function that has left a recorded statement by a jump."""
@@ -337,8 +338,8 @@ class Source:
 
 
 def _tested(value: Any) -> Any:
-    """What has the truth of a value."""
+    """The object that has the truth of a value."""
     return value.is_filled() if type(value) is GrowingList else value
 
 
-__all__ = ["Source"]
+__all__ = ["ConvertedSource"]

@@ -16,21 +16,22 @@ from ....ir.dtypes import C128, F64, I64
 from ....ir.op import op_named
 from ....ir.program import Block, Instr
 from ....ir.types import ScalarType, TensorType
-from ..tracing.control import Carry, own_arguments
+from ....trees.pytree import flatten
 from ..tracing.current import user_loc
 from ..tracing.mutation import is_immutable
 from ..tracing.operators import Recording, op
-from ..tracing.pytree import flatten
 from ..tracing.traced import TracedArray
-from . import places, widening
+from ..tracing.traced_control import Carry, own_arguments
+from . import carried_places as places
+from . import widening
+from .carried_places import CarriedPlaces, Moved
 from .decisions import Key
 from .names import UNBOUND, Site, may_carry, read, same
-from .places import Moved, Places
-from .snapshot import Snapshot
+from .object_snapshot import ObjectSnapshot
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
-    from .source import Source
+    from .source import ConvertedSource
 
 _TRIALS = 12
 
@@ -52,23 +53,21 @@ class Trial:
     """
 
     def __init__(
-        self, source: Source, site: Site, key: Key, frame: types.FrameType,
-        given: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+        self, source: ConvertedSource, site: Site, key: Key, frame: types.FrameType, given: frozenset[str] = frozenset()
+    ) -> None:
         self.source, self.rec = source, source.rec
         self.site, self.key, self.given = site, key, given
         self.frame = id(frame)  # which stays one frame's as long as the statement runs
         self.puts: dict[str, Any] | None = None
         # A variable that Python has not bound here may hold what an earlier trial has computed.
         self.start = {
-            name: value for name, value in read(frame, site.names).items()
+            name: value
+            for name, value in read(frame, site.names).items()
             if not isinstance(value, Recording) or self.rec.is_visible(value.value)
-        }  # fmt: skip
+        }
         self.ints = widening.begin(self) if self.is_loop else {}
         self.live = frozenset(site.head) | frozenset(site.after)
-        self.names = tuple(
-            n for n in source.decisions.carried.get(key, ()) if n in self.start
-        )  # carried ones
+        self.names = tuple(n for n in source.decisions.carried.get(key, ()) if n in self.start)  # carried ones
         self.runs_python = False  # the round that runs now is recorded on its own
         self.peels = False  # the first round is to be recorded on its own
         self.why = ""
@@ -77,8 +76,8 @@ class Trial:
         self.unknown: set[int] = set()  # numbers that a round has changed
         self.trials = 0
         self.extra: dict[str, Any] = {}  # what is carried besides, by names that are none
-        self.snapshot: Snapshot | None = None
-        self.places = Places()
+        self.snapshot: ObjectSnapshot | None = None
+        self.places = CarriedPlaces()
         self.moved: dict[places.Key, Moved] = {}  # by the round that has run last
         self.fixed: dict[str, Any] = {}  # objects from before it, which a round leaves in names
         self.depth = len(self.rec.blocks)
@@ -98,7 +97,7 @@ class Trial:
     def note(self, frame: types.FrameType) -> None:
         """Remember what Python holds before a round."""
         free = frozenset(self.site.names) | frozenset(self.site.lists)
-        self.snapshot = Snapshot(self.rec, frame.f_locals, free)
+        self.snapshot = ObjectSnapshot(self.rec, frame.f_locals, free)
 
     def arguments(self) -> tuple[int, ...]:
         """Forget the last trial, and make the arguments of a block for the names carried."""
@@ -114,9 +113,7 @@ class Trial:
             self.carry = None
             return ()
         if self.carry is None:
-            inits = {
-                **self.extra, **self.places.start, **{n: self.start[n] for n in self.names},
-            }  # fmt: skip
+            inits = {**self.extra, **self.places.start, **{n: self.start[n] for n in self.names}}
             leaves, tree = flatten(inits)
             self.carry = Carry(rec, leaves, tree, "the loop")
             self.mark = rec.mark()  # constants among the initial values stay
@@ -130,44 +127,49 @@ class Trial:
         self.hand_back()
         assert self.puts is not None
         if self.carry is not None:
-            given = self.carry.value(args)
-            rec.scalars.update(a for a, h in zip(args, self.carry.hints, strict=True)
-                               if isinstance(h, TensorType) and not h.shape)  # fmt: skip
-            self.given_extra = {n: given[n] for n in self.extra}
-            self.puts.update({n: given[n] for n in self.names})
-            self.places.hand(given)
+            values = self.carry.value(args)
+            rec.scalars.update(
+                a for a, h in zip(args, self.carry.hints, strict=True) if isinstance(h, TensorType) and not h.shape
+            )
+            self.given_extra = {n: values[n] for n in self.extra}
+            self.puts.update({n: values[n] for n in self.names})
+            self.places.hand(values)
 
     def changed(self, frame: types.FrameType) -> dict[str, Any]:
-        """What names hold after a round, where they do not hold what they held before it.
+        """The values of names after a round, where they are not those before it.
 
         Refuses rounds that do what no recorded round can repeat.
         """
-        rec, held = self.rec, frame.f_locals
+        rec, variables = self.rec, frame.f_locals
         if len(rec.blocks) != self.depth + 1:
             self.refuse("a jump leaves a branch whose condition is known at run time only")
         if rec.refused is not self.refused:
             self.refuse(rec.refused.what if rec.refused else "an error is caught in it")
         assert self.snapshot is not None and self.puts is not None
         self.fixed = {
-            n: held[n] for n in self.site.names
-            if n in self.live and not (n in self.site.head and n in self.start)
+            n: variables[n]
+            for n in self.site.names
+            if n in self.live
+            and not (n in self.site.head and n in self.start)
             and n not in self.given
-            and n in held and not may_carry(held[n]) and self.snapshot.is_outer(held[n])
-        }  # fmt: skip
+            and n in variables
+            and not may_carry(variables[n])
+            and self.snapshot.is_outer(variables[n])
+        }
         self.moved = self.snapshot.moved(self.places.given)
-        changed = self.snapshot.changed(held)
+        changed = self.snapshot.changed(variables)
         if changed:
             self.refuse(f"{changed} is changed by a round")
         out = {}
         for name in self.site.names:
             if name not in self.live or (name in self.given and name not in self.site.changed):
                 continue
-            if name not in held:
+            if name not in variables:
                 if name in self.start:
                     self.refuse(f"{name} is deleted by a round")
                 continue
-            if name not in self.puts or not same(held[name], self.puts[name]):
-                out[name] = held[name]
+            if name not in self.puts or not same(variables[name], self.puts[name]):
+                out[name] = variables[name]
         return out
 
     def forgotten(self) -> bool:
@@ -177,7 +179,7 @@ class Trial:
         return bool(lost)
 
     def fit(self, changed: dict[str, Any], frame: types.FrameType) -> tuple[int, ...] | None:
-        """What the body yields for the names carried; None if it has to be run anew."""
+        """The values that the body yields for the names carried; None if it has to be run anew."""
         again = self.forgotten()
         for moved in self.moved.values():
             if moved.place in self.places:
@@ -205,16 +207,11 @@ class Trial:
             return None
         if self.carry is None:
             return ()
-        held = frame.f_locals
+        variables = frame.f_locals
         rec = self.rec
-        values = {
-            **self.advanced(), **self.places.values(self.moved), **{n: held[n] for n in self.names},
-        }  # fmt: skip
+        values = {**self.advanced(), **self.places.values(self.moved), **{n: variables[n] for n in self.names}}
         for name, value in values.items():
-            if any(
-                type(leaf) is TracedArray and not leaf.ndim and not is_immutable(leaf)
-                for leaf in _leaves(value)
-            ):
+            if any(type(leaf) is TracedArray and not leaf.ndim and not is_immutable(leaf) for leaf in _leaves(value)):
                 self.refuse(f"{name} is an array without axes")
             values[name] = own(rec, value)
         try:
@@ -226,7 +223,7 @@ class Trial:
         return outputs
 
     def advanced(self) -> dict[str, Any]:
-        """What `extra` holds after a round."""
+        """The values of `extra` after a round."""
         return {}
 
     @property
@@ -235,7 +232,7 @@ class Trial:
         return self.site.stop in self.names
 
     def goes_on(self) -> Any:
-        """Whether the loop has not been left, as a traced value."""
+        """True while the loop has not been left, as a traced value."""
         assert self.puts is not None
         return op("eq", self.puts[self.site.stop or ""], False)
 
@@ -256,10 +253,10 @@ class Trial:
     def emit(self, name: str, bounds: tuple[int, ...], blocks: tuple[Block, ...]) -> dict[str, Any]:
         """Record the loop itself; returns what the names carried hold behind it."""
         if self.carry is not None:
-            made = self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
+            values = self.carry.emit(name, [*bounds, *self.carry.inits], blocks)
             results = self.rec.blocks[-1].instrs[-1].results
             self.source.ints.update(results[-place] for place in self.undecided)
-            return made
+            return values
         self.rec.append(Instr(op_named(name), bounds, (), {}, blocks, user_loc()))
         return {}
 
@@ -280,16 +277,16 @@ class Trial:
         if why is not None:
             self.refuse(f"a variable is an int before it is a float, and {why}")
 
-    def results(self, made: dict[str, Any]) -> None:
+    def results(self, values: dict[str, Any]) -> None:
         """Hand the results to the names."""
         for name, start in self.ints.items():
-            if name in made and name in self.site.after:
-                made[name] = widening.changed(made[name], start, name)
-        placed = tuple(self.places.take(made))
-        for value in _leaves((*placed, *made.values())):
+            if name in values and name in self.site.after:
+                values[name] = widening.changed(values[name], start, name)
+        placed = tuple(self.places.take(values))
+        for value in _leaves((*placed, *values.values())):
             if type(value) is TracedArray and not value.ndim:
                 self.rec.scalars.add(value.value)
-        self.puts = {**self._held_before(self.live), **made, **self.fixed}
+        self.puts = {**self._held_before(self.live), **values, **self.fixed}
 
     def needs_a_round(self) -> bool:
         """True if variables have the types of Python's only if there is a round."""
@@ -334,7 +331,7 @@ class Trial:
         self.puts = self._held_before(self.live - self.given)
 
     def _held_before(self, names: frozenset[str]) -> dict[str, Any]:
-        """What some of the names that the statement may bind held before it."""
+        """The values that some of the names which the statement may bind had before it."""
         return {n: self.start.get(n, UNBOUND) for n in self.site.names if n in names}
 
     def refuse(self, why: str) -> Any:
@@ -348,8 +345,8 @@ def own(rec: Recorder, value: Any) -> Any:
         return tuple(own(rec, part) for part in value)
     if type(value) is not TracedArray or value.ndim:
         return value
-    made = rec.defs.get(value.value)
-    is_view = made is not None and bool(made.op.aliases) and not made.op.writes
+    definition = rec.defs.get(value.value)
+    is_view = definition is not None and bool(definition.op.aliases) and not definition.op.writes
     return op("copy", value) if is_view else value
 
 

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from ....ir.program import Block
 from ..python.pausing import apart
-from ..tracing.control import truth
 from ..tracing.operators import Recording, op, wrap
+from ..tracing.traced_control import truth
 from .decisions import Key
 from .names import UNBOUND, Site, read, same
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from .source import Source
+    from .source import ConvertedSource
 
 PYTHON, TESTED, RECORDS, INSIDE = range(4)
 
 
-class While(Trial):
+class RecordedWhile(Trial):
     """A ``while``: asked before each round, and for the condition.
 
     Python's statement runs until a condition is traced; from that round on it is recorded. The
     first block evaluates the condition, the second is the body.
     """
 
-    def __init__(self, source: Source, site: Site, key: Key, frame: types.FrameType) -> None:
+    def __init__(self, source: ConvertedSource, site: Site, key: Key, frame: types.FrameType) -> None:
         super().__init__(source, site, key, frame)
         self._state = PYTHON
         self._rounds = 0
@@ -62,7 +62,7 @@ class While(Trial):
         return True
 
     def test(self, condition: Any) -> bool:
-        """Whether the body runs now."""
+        """True if the body runs now."""
         if self._state == RECORDS:
             self._close(sys._getframe(1), condition)
             return True
@@ -90,10 +90,7 @@ class While(Trial):
         if self._ends:
             self.puts = None
             return False
-        if (
-            self._rounds == self.source.policy.rounds
-            and self.key not in self.source.decisions.found
-        ):
+        if self._rounds == self.source.policy.rounds and self.key not in self.source.decisions.found:
             self.source.force(self.key)
         if self._rounds:
             self.start = read(frame, self.site.names)
@@ -121,8 +118,8 @@ class While(Trial):
     def _close(self, frame: types.FrameType, condition: Any) -> None:
         """End the block of the condition, and enter that of the body."""
         rec = self.rec
-        held = read(frame, self.site.names)
-        if any(not same(held.get(n, UNBOUND), v) for n, v in (self.puts or {}).items()):
+        variables = read(frame, self.site.names)
+        if any(not same(variables.get(n, UNBOUND), v) for n, v in (self.puts or {}).items()):
             self.refuse("its condition binds a variable")
         if len(rec.blocks) != self.depth + 1 or self.source.open[-1] is not self:
             self.refuse("its condition is not evaluated in one go")
@@ -171,4 +168,4 @@ class While(Trial):
         self._state, self._rounds = PYTHON, 1
 
 
-__all__ = ["While"]
+__all__ = ["RecordedWhile"]

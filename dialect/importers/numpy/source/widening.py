@@ -23,7 +23,7 @@ from ....ir.dtypes import BOOL, F64, I64
 from ....ir.program import Block, Instr
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops.control_flow.control import For, If, While
-from ....ops.control_flow.effects import Require
+from ....ops.control_flow.effect_ops import Require
 from ....ops.create import Constant
 from ....ops.elementwise.binary import Add, Div, Mul, Sub
 from ....ops.elementwise.families import Compare, Elementwise
@@ -32,8 +32,8 @@ from ....ops.elementwise.unary import Abs, Neg, Positive
 from ....ops.indexing.inplace import Writing
 from ....ops.indexing.scatter import Conform
 from ....ops.queries import Item, ToTensor, Truth
-from ..tracing.control import required
 from ..tracing.operators import op, wrap
+from ..tracing.traced_control import required
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
@@ -65,41 +65,41 @@ def wider(value: Any, hints: Sequence[Type]) -> Any:
 def note(open_: Sequence[Trial], name: str, hints: Sequence[Type]) -> bool:
     """Have the loop in which a variable begins as an int begin with a wider number."""
     for trial in open_:
-        made = wider(trial.start.get(name), hints)
-        if made is not None and trial.is_loop:
-            known = trial.source.decisions.wider.setdefault(trial.key, {})
-            if name in known:
+        number = wider(trial.start.get(name), hints)
+        if number is not None and trial.is_loop:
+            numbers = trial.source.decisions.wider.setdefault(trial.key, {})
+            if name in numbers:
                 return False
-            known[name] = made
+            numbers[name] = number
             return True
     return False
 
 
 def begin(trial: Trial) -> dict[str, int]:
     """Give variables their wider numbers; returns the ints that they hold in Python."""
-    found = {}
-    for name, made in trial.source.decisions.wider.get(trial.key, {}).items():
+    ints = {}
+    for name, number in trial.source.decisions.wider.get(trial.key, {}).items():
         value = trial.start.get(name)
-        if type(value) is int and value == made:
-            found[name] = value
-            trial.start[name] = made
-    return found
+        if type(value) is int and value == number:
+            ints[name] = value
+            trial.start[name] = number
+    return ints
 
 
 def constant(rec: Recorder, value: int, other: Type) -> Any:
-    """What a branch has in the place of an int it names, where the other one has a float."""
-    made = rec.defs.get(value)
-    if made is None or not issubclass(made.op, Constant):
+    """The value of a branch in the place of an int it names, where the other one has a float."""
+    definition = rec.defs.get(value)
+    if definition is None or not issubclass(definition.op, Constant):
         return None
-    return wider(made.attrs["value"], [other])
+    return wider(definition.attrs["value"], [other])
 
 
 def check_all(rec: Recorder, ints: set[int]) -> str | None:
-    """What a graph does with numbers that may be ints, and must not; None if nothing.
+    """The forbidden use that a graph makes of numbers that may be ints; None if there is none.
 
     ``ints`` gets those that follow.
     """
-    return _Walk(rec, ints).through([rec.program.body])
+    return _IntWalk(rec, ints).through([rec.program.body])
 
 
 def decided(rec: Recorder, value: int) -> int:
@@ -107,12 +107,12 @@ def decided(rec: Recorder, value: int) -> int:
     x = wrap(rec, value)
     is_complex = getattr(rec.hints[value], "dtype", F64).is_complex
     holds = op("ne", op("imag", x) if is_complex else op("remainder", x, 1.0), 0.0)
-    made: int = required(x, holds, "a result may be an int").value
-    return made
+    number: int = required(x, holds, "a result may be an int").value
+    return number
 
 
 def widened(before: Sequence[Type], carried: Sequence[Type]) -> set[int]:
-    """Which values of a loop, counted from the end, are ints before it that rounds make floats."""
+    """The values of a loop, counted from the end, that are ints before it and that rounds make floats."""
     pairs = enumerate(zip(reversed(before), reversed(carried), strict=True), 1)
     return {k for k, (a, b) in pairs if _is_int(a) and not _is_int(b)}
 
@@ -121,28 +121,26 @@ def _is_int(hint: Type) -> bool:
     return isinstance(hint, ScalarType) and hint.dtype in (BOOL, I64)
 
 
-def undecided(
-    rec: Recorder, blocks: Sequence[Block], places: Collection[int]
-) -> tuple[str | None, set[int]]:
-    """Which carried values, of those that begin as ints, rounds may make other ints.
+def undecided(rec: Recorder, blocks: Sequence[Block], places: Collection[int]) -> tuple[str | None, set[int]]:
+    """The carried values, of those that begin as ints, that rounds may make other ints.
 
     The first result is what a round does with them and must not, None if nothing.
     """
-    known = set() if rec.source is None else rec.source.ints
+    ints = set() if rec.source is None else rec.source.ints
     if not places:
         return None, set()
-    walk = _Walk(rec, {*known, *(block.args[-place] for block in blocks for place in places)})
-    walk.made |= known
+    walk = _IntWalk(rec, {*ints, *(block.args[-place] for block in blocks for place in places)})
+    walk.made |= ints
     why = walk.through(blocks)
     if why is not None:
         # Without such numbers in the rounds, the types of all that they compute are Python's.
-        may_be_ints = any(r in known for block in blocks for i in block.walk() for r in i.results)
+        may_be_ints = any(r in ints for block in blocks for i in block.walk() for r in i.results)
         return (why if may_be_ints else None), set()
     return None, {place for place in places if blocks[-1].outputs[-place] in walk.made}
 
 
 def check_weak(rec: Recorder, weak: set[int]) -> str | None:
-    """What a graph does with NumPy scalars that may be numbers of Python's, and must not.
+    """The forbidden use of NumPy scalars that may be numbers of Python's in a graph; None if there is none.
 
     A number of Python's takes the dtype of the array it meets, a scalar may decide it.
     """
@@ -150,16 +148,15 @@ def check_weak(rec: Recorder, weak: set[int]) -> str | None:
 
 
 def check(
-    rec: Recorder, blocks: Sequence[Block], places: Sequence[int], names: Sequence[str],
-    refuse: Callable[[str], Any],
-) -> None:  # fmt: skip
+    rec: Recorder, blocks: Sequence[Block], places: Sequence[int], names: Sequence[str], refuse: Callable[[str], Any]
+) -> None:
     """Refuse a loop that does something else with such variables than with floats.
 
     ``blocks``: of the loop, whose carried values are the last arguments and outputs; ``places``:
     which of these are such variables, ``names``, counted from the end.
     """
     ints = {block.args[-place] for block in blocks for place in places}
-    why = _Walk(rec, ints).through(blocks)
+    why = _IntWalk(rec, ints).through(blocks)
     if why is not None:
         refuse(f"{names[0]} is an int before it is a float, and {why}")
     for block in blocks:
@@ -169,7 +166,7 @@ def check(
                 refuse(f"{names[0]} is an int before it is a float, and other variables become it")
 
 
-class _Walk:
+class _IntWalk:
     """Finds what may be ints in Python, and is floats here."""
 
     def __init__(self, rec: Recorder, ints: set[int]) -> None:
@@ -177,7 +174,7 @@ class _Walk:
         self.made: set[int] = set()  # of these, the ones that are not just handed on
 
     def through(self, blocks: Sequence[Block]) -> str | None:
-        """What the code of blocks does with such values, and must not."""
+        """The forbidden use that the code of blocks makes of such values; None if there is none."""
         before = -1
         while before != len(self._ints):  # rounds of inner loops hand values on
             before = len(self._ints)
@@ -198,12 +195,12 @@ class _Walk:
         ints = self._ints
         if instr.blocks:
             return self._control(instr)
-        used = [value for value in instr.operands if value in ints]
-        if not used:
+        numbers = [value for value in instr.operands if value in ints]
+        if not numbers:
             return None
         others = [value for value in instr.operands if value not in ints]
         # A complex number makes what is computed with it complex, which an int does not.
-        is_wide = any(map(self._is_complex, used)) and not any(map(self._is_complex, others))
+        is_wide = any(map(self._is_complex, numbers)) and not any(map(self._is_complex, others))
         if issubclass(instr.op, _BY_VALUE) and not (is_wide and instr.op is Div):
             return None
         if getattr(instr.op, "of_numbers", False):
@@ -237,17 +234,17 @@ class _Walk:
         for block in instr.blocks:
             for k, result in enumerate(reversed(instr.results), 1):
                 if len(block.outputs) >= k and block.outputs[-k] in ints:
-                    given = () if instr.op is If else [b.args[-k] for b in instr.blocks]
-                    ints.update((result, *given))
+                    args = () if instr.op is If else [b.args[-k] for b in instr.blocks]
+                    ints.update((result, *args))
                     if block.outputs[-k] in self.made:
-                        self.made.update((result, *given))
+                        self.made.update((result, *args))
         return None
 
     def _root(self, value: int) -> int:
-        made = self._rec.defs.get(value)
-        while made is not None and made.op.aliases and not made.blocks:
-            value = made.operands[0]
-            made = self._rec.defs.get(value)
+        definition = self._rec.defs.get(value)
+        while definition is not None and definition.op.aliases and not definition.blocks:
+            value = definition.operands[0]
+            definition = self._rec.defs.get(value)
         return value
 
     def _is_float(self, value: int) -> bool:
@@ -262,27 +259,27 @@ class _Walk:
         return isinstance(self._rec.hints[value], ScalarType)
 
 
-class _WeakWalk(_Walk):
+class _WeakWalk(_IntWalk):
     """Finds what may be numbers of Python's, and is NumPy scalars here."""
 
     def _instr(self, instr: Instr) -> str | None:
         if instr.blocks:
             return self._control(instr)
-        used = [value for value in instr.operands if value in self._ints]
-        if not used or issubclass(instr.op, (Cast, Conform, Writing)):
+        numbers = [value for value in instr.operands if value in self._ints]
+        if not numbers or issubclass(instr.op, (Cast, Conform, Writing)):
             return None
         others = [self._rec.hints[value] for value in instr.operands if value not in self._ints]
         arrays = [hint for hint in others if isinstance(hint, TensorType)]
         if not arrays:
             self._ints.update(instr.results)
-        for value in used:
+        for value in numbers:
             if any(_decides(self._rec.hints[value], hint) for hint in arrays):
                 return f"{instr.op.name} computes with it, of which it may decide the dtype"
         return None
 
 
 def _decides(scalar: Type, other: TensorType) -> bool:
-    """Whether a NumPy scalar gives an array another dtype than a float of Python's would."""
+    """True if a NumPy scalar gives an array another dtype than a float of Python's would."""
     mine = getattr(scalar, "dtype", None)
     if mine is None or other.dtype is None:
         return True
@@ -293,11 +290,19 @@ def _decides(scalar: Type, other: TensorType) -> bool:
 
 def changed(value: Any, start: int, name: str) -> Any:
     """A variable behind the loop, which is no longer the int with which it began."""
-    told = f"{name} may still be the int with which it began"
-    return required(value, op("ne", value, start), told)
+    reason = f"{name} may still be the int with which it began"
+    return required(value, op("ne", value, start), reason)
 
 
 __all__ = [
-    "begin", "changed", "check", "check_all", "check_weak", "constant", "decided", "note",
-    "undecided", "widened",
-]  # fmt: skip
+    "begin",
+    "changed",
+    "check",
+    "check_all",
+    "check_weak",
+    "constant",
+    "decided",
+    "note",
+    "undecided",
+    "widened",
+]

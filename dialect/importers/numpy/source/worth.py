@@ -1,4 +1,4 @@
-"""Whether a recorded loop is faster than Python's own.
+"""An estimate: is a recorded loop faster than Python's own?
 
 A loop of ops that kernels have becomes a kernel. Rounds of any other loop run in the plan's Python:
 what computes with arrays becomes kernels there, but index arithmetic, elements and slices at an
@@ -31,22 +31,22 @@ def is_worth_it(rec: Recorder, block: Block) -> bool:
     """
     if _is_native(block):
         return True
-    work, found = _counted(rec, block)
-    return work > 0 and work >= found
+    work, rest = _counted(rec, block)
+    return work > 0 and work >= rest
 
 
 def _counted(rec: Recorder, block: Block) -> tuple[int, int]:
-    work = found = 0
+    work = rest = 0
     for instr in block.instrs:
         if instr.op in (For, While) and all(map(_is_native, instr.blocks)):
             work += 1
         elif instr.blocks:
             inside = [_counted(rec, inner) for inner in instr.blocks]
-            work, found = work + sum(w for w, _ in inside), found + sum(f for _, f in inside)
+            work, rest = work + sum(w for w, _ in inside), rest + sum(f for _, f in inside)
         elif not _is_free(instr):
             is_work = _is_work(rec, instr)
-            work, found = work + is_work, found + (not is_work)
-    return work, found
+            work, rest = work + is_work, rest + (not is_work)
+    return work, rest
 
 
 def _is_native(block: Block) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from ....errors import ProfuseError, TraceError
 from ....ir.dtypes import dtype_of
 from ....ir.types import TensorType
+from ....trees.leaves import check_array, converted, memory_of
 from .current import user_loc
-from .leaves import check_array
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -44,9 +44,9 @@ class Captures:
 
         ``stand_in``: a host array of its dtype and shape, for one in the memory of a device.
         """
-        found = self.known.get(id(array))
-        if found is not None:
-            return found[1]
+        entry = self.known.get(id(array))
+        if entry is not None:
+            return entry[1]
         if stand_in is None:
             try:
                 check_array(array, "an array that the function uses: ")
@@ -63,6 +63,26 @@ class Captures:
         self.known[id(array)] = (array, value, before)
         self.inputs.append(value)
         return value
+
+    def take_raw(self, tensor: Any) -> int:
+        """A tensor of another library that code has got past the shadows, as `take` does.
+
+        Raises TraceError for one of the host: code of its library may have made it of another tensor
+        while the function is traced, and would make another one at each call.
+        """
+        entry = self.known.get(id(tensor))
+        if entry is not None:
+            return entry[1]
+        leaf = None if memory_of(tensor) is not None else converted(tensor)
+        if leaf is None:
+            error = TraceError(
+                f"the function computes with a {type(tensor).__name__} that an object of its library gives",
+                loc=user_loc(),
+                hint="pass it as an argument",
+            )
+            error.library = type(tensor).__module__.partition(".")[0]
+            raise error
+        return self.take(tensor, leaf.stand_in())
 
     def note_view(self, array: np.ndarray) -> None:
         """Have `check` refuse later changes of ``array``, if the function has made it."""
@@ -94,9 +114,7 @@ class Captures:
 
     def written(self) -> set[int]:
         """The ids of the captured arrays that the function writes to."""
-        return {
-            id(array) for array, value, _ in self.known.values() if value in self._rec.written
-        }  # fmt: skip
+        return {id(array) for array, value, _ in self.known.values() if value in self._rec.written}
 
 
 def checksum(array: np.ndarray) -> int:

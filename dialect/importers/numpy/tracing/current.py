@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _SKIPPED = ("profuse.", "numpy.", "numpy", "profuse")
 
 
-class _Local(threading.local):
+class _OpenTraces(threading.local):
     """The traces that run in one thread, the innermost one last."""
 
     def __init__(self) -> None:
         self.stack: list[Recorder] = []
 
 
-_LOCAL = _Local()
+_LOCAL = _OpenTraces()
 # What evaluates ops at once where no trace runs: that of the tape, once somebody uses the tape.
 _evaluating: list[Recorder] = []
 
@@ -93,9 +93,7 @@ def contents_error(what: str, hint: str) -> TraceError:
     """A TraceError where Python needs what contents of arrays decide."""
     rec = current()
     if rec is not None and rec.scope.unread:
-        hint = (
-            f"{HOW_TO_BE_READ}: {rec.scope.unread}, so that no branch of it is recorded; or {hint}"
-        )
+        hint = f"{HOW_TO_BE_READ}: {rec.scope.unread}, so that no branch of it is recorded; or {hint}"
     error = trace_error(what, hint)
     error.of_contents = True
     return error
@@ -109,7 +107,7 @@ def world_error(what: str, hint: str) -> TraceError:
 
 
 def unknown_call(name: str) -> tuple[str, str]:
-    """Why a C function that is not known to be pure is not called, and what to do."""
+    """The reason why a C function that is not known to be pure is not called, and what to do."""
     return (
         f"{name} is called while tracing, and is not known to be pure: it may give something else "
         "at each call, or act on what is outside of the program",
@@ -126,6 +124,15 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
 
 
 __all__ = [
-    "HOW_TO_BE_READ", "contents_error", "current", "evaluate_with", "evaluator", "recording",
-    "size_error", "trace_error", "unknown_call", "user_loc", "world_error",
-]  # fmt: skip
+    "HOW_TO_BE_READ",
+    "contents_error",
+    "current",
+    "evaluate_with",
+    "evaluator",
+    "recording",
+    "size_error",
+    "trace_error",
+    "unknown_call",
+    "user_loc",
+    "world_error",
+]

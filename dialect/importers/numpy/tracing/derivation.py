@@ -1,9 +1,9 @@
-"""How numbers that tracing knows follow from a call's leaves: what trace guards are made of."""
+"""Derivations of numbers that tracing knows from a call's leaves: trace guards are made of them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....errors import ProfuseError, ShapeError
 from ....ir.dtypes import I64
@@ -14,7 +14,7 @@ from ....ops import create
 from ....ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder
 from ....ops.elementwise.families import Compare
 from ....ops.queries import Dim, Size
-from .trace_guards import Computed, Constant, Expr, constant, passed
+from .trace_guards import Computed, Expr, NumberConstant, constant, passed
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -34,22 +34,69 @@ class Derivation:
         self._types: dict[int, Type] = {}
         self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
         self._signs: dict[int, bool] = {}  # see `never_negative`
+        self._equal: dict[Any, Any] = {}  # size -> what it is equal to, by the guards
+        self._apart: dict[int, tuple[Any, Any]] = {}  # value -> two sizes that keep its type from being known
+        for guard in recorder.numbers.guards:
+            self.note(guard.expr, guard.expected)
+
+    def note(self, expr: Expr, expected: Any) -> None:
+        """Take over from a guard that two sizes are equal, or that one is a number.
+
+        So results are known of ops whose operands have to fit each other, as of a layer and its bias.
+        """
+        first, second = expr, expected
+        if isinstance(expr, Computed) and (expr.op, expected) in (("eq", True), ("ne", False)):
+            first, second = expr.args
+        if _is_size(second):
+            first, second = second, first
+        if _is_size(first) and (type(second) is int or _is_size(second)) and first != second:
+            self._equal[first] = second
+            for cache in (self._types, self._found, self._signs, self._apart):
+                cache.clear()
+
+    def _size(self, leaf: int, axis: int) -> Sym | int:
+        size: Sym | int = symbol(Dimension(leaf, axis))
+        while size in self._equal:
+            size = self._equal[size]
+        return size
 
     def expr(self, value: int) -> Expr | None:
-        """How a known number follows from the leaves; None if that is not known.
+        """The expression by which a known number follows from the leaves; None if that is not known.
 
         None, too, for an expression of more than `MAX_OPS` ops, those of a `Sym` aside: every call
         evaluates it, as a tree, which repeats whatever is used twice.
         """
-        for number in postorder([value], self._operands):
+        # Numbers of rounds follow from those of the round before: what is known of them is not looked at again.
+        for number in postorder([value], lambda n: () if n in self._found else self._operands(n)):
             if number not in self._found:
                 ops = 1 + sum(self._found[o][1] for o in self._operands(number))
-                found = self._expr(number) if ops <= MAX_OPS else None
-                self._found[number] = found, 1 if isinstance(found, (int, Sym, Constant)) else ops
+                expr = self._expr(number) if ops <= MAX_OPS else None
+                self._found[number] = expr, 1 if isinstance(expr, (int, Sym, NumberConstant)) else ops
         return self._found[value][0]
 
+    def undecided(self, value: int) -> tuple[Sym | int, Sym | int] | None:
+        """Two sizes of arguments that keep a number from having an expression; None = there are none.
+
+        Of ``x + y``, say, the sizes follow once it is known which axes are broadcast. One of the two may be a
+        literal.
+        """
+        self.expr(value)
+        apart = (self._apart[number] for number in postorder([value], self._sources) if number in self._apart)
+        return next((pair for pair in apart if all(isinstance(s, int) or _is_size(s) for s in pair)), None)
+
+    def counts_sizes(self, value: int) -> bool:
+        """True for a sum or product of sizes, which is 0 if some sizes are, and else positive."""
+        expr = self.expr(value)
+        if not isinstance(expr, Sym) or any(times < 0 for _, times in expr.terms):
+            return False
+        return all(isinstance(leaf, Dimension) for leaf in expr.symbols)
+
+    def _sources(self, value: int) -> tuple[int, ...]:
+        instr = None if value in self._recorder.leaf_of else self._recorder.defs.get(value)
+        return () if instr is None or instr.blocks else instr.operands
+
     def never_negative(self, value: int) -> bool:
-        """Whether a number is no less than 0 in any call: a size, or computed from such."""
+        """True if a number is no less than 0 in any call: a size, or computed from such."""
         signs = self._signs
         for number in postorder([value], lambda n: () if n in signs else self._operands(n)):
             if number not in signs:
@@ -87,14 +134,14 @@ class Derivation:
         if issubclass(instr.op, _FROM_TYPES):
             size = getattr(self._symbolic_type(value), "value", None)
             return size if isinstance(size, (int, Sym)) else None
-        found = [self._found[o][0] for o in self._operands(value)]
-        args = tuple([a for a in found if a is not None])
-        if len(args) < len(found):
+        exprs = [self._found[o][0] for o in self._operands(value)]
+        args = tuple([a for a in exprs if a is not None])
+        if len(args) < len(exprs):
             return None
         same = issubclass(instr.op, Compare) and args[0] == args[1]
         # A NaN is not equal to itself.
         exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
-        if (same and exact) or all(isinstance(a, (int, Constant)) for a in args):
+        if (same and exact) or all(isinstance(a, (int, NumberConstant)) for a in args):
             return constant(rec.known[value])
         symbolic = getattr(instr.op, "symbolic", None)
         # In a normal form a division may cancel out, but Python raises if the divisor is 0.
@@ -108,9 +155,9 @@ class Derivation:
 
     def _symbolic_type(self, value: int) -> Type:
         """Type of a value in which sizes of the arguments are symbols, inferred on demand."""
-        for needed in postorder([value], self._untyped_operands):
-            if needed not in self._types:
-                self._types[needed] = self._infer(needed)
+        for number in postorder([value], self._untyped_operands):
+            if number not in self._types:
+                self._types[number] = self._infer(number)
         return self._types[value]
 
     def _untyped_operands(self, value: int) -> tuple[int, ...]:
@@ -129,7 +176,7 @@ class Derivation:
             if isinstance(hint, ScalarType):
                 return ScalarType(hint.dtype, symbol(Integer(leaf)) if hint.dtype is I64 else None)
             rank = len(rec.shape(value))
-            shape = tuple(symbol(Dimension(leaf, axis)) for axis in range(rank))
+            shape = tuple(self._size(leaf, axis) for axis in range(rank))
             return TensorType(hint.dtype, shape)  # type: ignore[union-attr]
         instr = rec.defs.get(value)
         if instr is None or instr.blocks:
@@ -140,9 +187,20 @@ class Derivation:
         types = [self._types[o] for o in instr.operands]
         try:
             results = instr.op.infer(types, instr.op.full_attrs(instr.attrs))
-        except (ProfuseError, TypeError, ValueError, OverflowError):
+        except (ProfuseError, TypeError, ValueError, OverflowError) as error:
+            sizes = getattr(error, "sizes", ())
+            if len(sizes) == 2 and all(isinstance(size, (int, Sym)) for size in sizes):
+                self._apart[value] = sizes  # type: ignore[assignment]
             return TensorType(getattr(hint, "dtype", None))
         return results[instr.results.index(value)]
+
+
+def _is_size(expr: Any) -> bool:
+    """True for the size of an axis of an argument."""
+    if not isinstance(expr, Sym) or len(expr.symbols) != 1:
+        return False
+    (leaf,) = expr.symbols
+    return isinstance(leaf, Dimension) and expr == symbol(leaf)
 
 
 __all__ = ["MAX_OPS", "Derivation"]

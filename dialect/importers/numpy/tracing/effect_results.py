@@ -11,28 +11,32 @@ from .operators import as_value
 from .traced import Traced
 
 if TYPE_CHECKING:
-    from ..world.stores import Store
+    from ..world.stores import PlaceStore
     from .recorder import Recorder
 
 
 def outputs_of(
-    rec: Recorder, results: Sequence[Any], stores: Sequence[Store], given: Sequence[Any],
-    containers: Mapping[int, Any], exits: Sequence[int],
-) -> tuple[tuple[Any, ...], tuple[int, ...]]:  # fmt: skip
+    rec: Recorder,
+    results: Sequence[Any],
+    stores: Sequence[PlaceStore],
+    inputs: Sequence[Any],
+    containers: Mapping[int, Any],
+    exits: Sequence[int],
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """`Trace.sources` and the outputs of the graph.
 
     Args:
         rec: the trace.
         results: the leaves of what the function returns.
         stores: what it assigns.
-        given: its inputs.
+        inputs: its inputs, traced.
         containers: by identity, what stands in ``sources`` for a container among the arguments.
         exits: values that are computed in any case, of which no ``sources`` speak.
 
     Raises TraceError for values of a branch or loop that are used outside of it.
     """
     # One object may be in several places; it is computed once, and is one object afterwards.
-    own: dict[int, Any] = {id(x): ~k for k, x in enumerate(given) if isinstance(x, Traced)}
+    own: dict[int, Any] = {id(x): ~k for k, x in enumerate(inputs) if isinstance(x, Traced)}
     own |= containers
     order: dict[int, Any] = {}
     sources = []
@@ -51,15 +55,15 @@ def outputs_of(
 
 def output_values(rec: Recorder, leaves: Sequence[Any]) -> tuple[int, ...]:
     """The values of results; equal constants are one value, but arrays of their own."""
-    known: dict[int, Any] = {}  # value -> the plain array that it stands for
-    found = []
+    arrays: dict[int, Any] = {}  # value -> the plain array that it stands for
+    values = []
     for x in leaves:
         value = as_value(rec, x)
         is_plain = isinstance(x, np.ndarray) and not isinstance(x, Traced)
-        if is_plain and known.setdefault(value, x) is not x:
+        if is_plain and arrays.setdefault(value, x) is not x:
             value = rec.emit("copy", [value])[0]
-        found.append(value)
-    return tuple(found)
+        values.append(value)
+    return tuple(values)
 
 
 __all__ = ["output_values", "outputs_of"]

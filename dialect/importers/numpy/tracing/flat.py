@@ -15,7 +15,7 @@ from .operators import Recording
 
 
 class Flat:
-    """What ``x.flat`` gives; ``array`` is that whose elements it has."""
+    """The object ``x.flat``; ``array`` is the one whose elements it has."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -33,8 +33,8 @@ class Flat:
         return int(self._array.size)
 
     def __getitem__(self, key: Any) -> Any:
-        found = METHODS["ravel"](self._array)[self._index(key)]
-        return found.copy() if getattr(found, "ndim", 0) else found
+        result = METHODS["ravel"](self._array)[self._index(key)]
+        return result.copy() if getattr(result, "ndim", 0) else result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index = self._index(key)
@@ -77,8 +77,7 @@ class Flat:
         dtype = getattr(key, "dtype", None)
         if isinstance(key, bool) or (dtype is not None and dtype.kind not in "iu"):
             raise trace_error(
-                "x.flat[key] is supported with integers, slices and arrays of integers only",
-                "write x.reshape(-1)[key]",
+                "x.flat[key] is supported with integers, slices and arrays of integers only", "write x.reshape(-1)[key]"
             )
         if dtype is None and not isinstance(key, list):
             operator.index(key)

@@ -14,7 +14,7 @@ from ....errors import TraceError
 from ....ir.op import Op
 from ....ir.types import TensorType
 from ....ops.create import Constant
-from ....ops.gradients import StopGradient
+from ....ops.gradient_ops import StopGradient
 from .current import trace_error
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FLOATS = "fcV"  # kinds of dtypes that have gradients
 
 
 class GradientFlow:
-    """Where gradients end in one trace.
+    """The ends of gradients in one trace.
 
     Attributes:
         is_off: the function has switched gradient mode off for what it records now.
@@ -64,36 +64,33 @@ class GradientFlow:
         written = set(op.writes)
         for k in written:
             self._write(operands[k])
-        return [
-            v if k in written or not self.may_end(v) else self._stopped(v)
-            for k, v in enumerate(operands)
-        ]
+        return [v if k in written or not self.may_end(v) else self._stopped(v) for k, v in enumerate(operands)]
 
     def may_end(self, value: int) -> bool:
-        """Whether a value may have a gradient that `stop_gradient` would end."""
+        """True if a value may have a gradient that `stop_gradient` would end."""
         rec = self.rec
-        hint, made = rec.hints[value], rec.defs.get(value)
-        if made is not None and made.op in (Constant, StopGradient):
+        hint, definition = rec.hints[value], rec.defs.get(value)
+        if definition is not None and definition.op in (Constant, StopGradient):
             return False
         # Python's numbers have gradients where they are differentiated by, and not on the tape.
         is_known = isinstance(hint, TensorType) or bool(rec.numbers.variables)
         return is_known and rec.is_float(value)
 
     def flows(self, value: int) -> bool:
-        """Whether a value may depend on what is differentiated, or on an argument if nothing is."""
+        """True if a value may depend on what is differentiated, or on an argument if nothing is."""
         rec = self.rec
-        ends, seen, left = rec.numbers.variables or set(rec.inputs), set[int](), [value]
-        while left:
-            v = left.pop()
+        ends, seen, waiting = rec.numbers.variables or set(rec.inputs), set[int](), [value]
+        while waiting:
+            v = waiting.pop()
             if v in seen:
                 continue
             seen.add(v)
-            made = rec.defs.get(v)
-            if v in ends or (made is None and v not in (*rec.inputs, *rec.captures.inputs)):
+            definition = rec.defs.get(v)
+            if v in ends or (definition is None and v not in (*rec.inputs, *rec.captures.inputs)):
                 return True  # of what a block is given nothing is known
-            if made is not None and not made.op.no_gradient:
-                left += made.operands
-                left += [o for block in made.blocks for o in block.outputs]
+            if definition is not None and not definition.op.no_gradient:
+                waiting += definition.operands
+                waiting += [o for block in definition.blocks for o in block.outputs]
         return False
 
     def _stopped(self, value: int) -> int:
@@ -108,19 +105,19 @@ class GradientFlow:
             raise self._refused()
 
     def _is_filled(self, target: int) -> bool:
-        """Whether an array was made of what may be differentiated, or has been given such."""
+        """True if an array was made of what may be differentiated, or has been given such."""
         root = self._root(target)
         return self.flows(root) or any(
-            instr.op.writes and self._root(instr.operands[0]) == root
-            and any(map(self.flows, instr.operands[1:]))
-            for block in self.rec.blocks for instr in block.walk()
-        )  # fmt: skip
+            instr.op.writes and self._root(instr.operands[0]) == root and any(map(self.flows, instr.operands[1:]))
+            for block in self.rec.blocks
+            for instr in block.walk()
+        )
 
     def _root(self, value: int) -> int:
-        made = self.rec.defs.get(value)
-        while made is not None and made.op.aliases and made.operands:
-            value = made.operands[0]
-            made = self.rec.defs.get(value)
+        definition = self.rec.defs.get(value)
+        while definition is not None and definition.op.aliases and definition.operands:
+            value = definition.operands[0]
+            definition = self.rec.defs.get(value)
         return value
 
     @staticmethod

@@ -11,6 +11,10 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from .current import current
+
 Handler = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Handler] = {}  # NumPy function -> handler
@@ -39,26 +43,42 @@ def load_all() -> bool:
     return True
 
 
+def created(name: str, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function of NumPy that makes an array, as ``arange``: an op where a trace is in progress."""
+    if current() is None:
+        return getattr(np, name)(*args, **kwargs)
+    load_all()
+    return CREATION[name](*args, **kwargs)
+
+
 def function_handler(function: Any) -> Handler | None:
     """The handler of a function of NumPy or SciPy; None if it has none."""
     try:
-        found = FUNCTIONS.get(function)
+        handler = FUNCTIONS.get(function)
     except TypeError:
         return None  # unhashable: no function
-    if found is None and load_all():
-        found = FUNCTIONS.get(function)
-    if found is None:
-        found = next((made for find in LATE if (made := find(function)) is not None), None)
-    return found
+    if handler is None and load_all():
+        handler = FUNCTIONS.get(function)
+    if handler is None:
+        handler = next((late for find in LATE if (late := find(function)) is not None), None)
+    return handler
 
 
 def method_handler(name: str) -> Handler | None:
     """The handler of a method of ndarray; None if it has none."""
-    found = METHODS.get(name)
-    return METHODS.get(name) if found is None and load_all() else found
+    handler = METHODS.get(name)
+    return METHODS.get(name) if handler is None and load_all() else handler
 
 
 __all__ = [
-    "COMPOSED", "CREATION", "FUNCTIONS", "LATE", "METHODS", "UFUNCS", "Handler", "function_handler",
-    "load_all", "method_handler",
-]  # fmt: skip
+    "COMPOSED",
+    "CREATION",
+    "FUNCTIONS",
+    "LATE",
+    "METHODS",
+    "UFUNCS",
+    "Handler",
+    "function_handler",
+    "load_all",
+    "method_handler",
+]

@@ -1,4 +1,4 @@
-"""How values of a trace lie in memory in NumPy, where their ops do not tell."""
+"""The order of values of a trace in memory in NumPy, where their ops do not tell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....errors import Loc
 
 @dataclass(frozen=True)
 class Copied:
-    """What NumPy has in place of a copy: a view.
+    """A view, which NumPy has in place of a copy.
 
     Attributes:
         source: the array of which it is a view.
@@ -30,7 +30,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Laid:
-    """How the axes of a value lie in memory in NumPy.
+    """The order of the axes of a value in memory in NumPy.
 
     Attributes:
         sources: arrays on which that depends.
@@ -42,7 +42,7 @@ class Laid:
 
 
 class Layouts:
-    """What one trace has noted of the memory of values.
+    """The notes of one trace on the memory of values.
 
     Attributes:
         unordered: values in the memory order of another array; None = in any.

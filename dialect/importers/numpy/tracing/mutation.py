@@ -26,9 +26,7 @@ from .recorder import Recorder
 if TYPE_CHECKING:
     from .traced import Traced
 
-_REARRANGES = frozenset({
-    "expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose",
-})  # fmt: skip
+_REARRANGES = frozenset({"expand_dims", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose"})
 
 
 _COPY_FIRST = "write to a copy: y = x.copy()"
@@ -110,10 +108,10 @@ def filled_array(array: Traced) -> np.ndarray | None:
     other array, and where the function has written to some array, which might be this one.
     """
     rec = array.rec
-    made = rec.defs.get(array.value)
-    if made is None or made.op.name != "full" or len(made.operands) != 1:
+    definition = rec.defs.get(array.value)
+    if definition is None or definition.op.name != "full" or len(definition.operands) != 1:
         return None
-    number = rec.known.get(made.operands[0])
+    number = rec.known.get(definition.operands[0])
     shape: Any = rec.shape(array.value)
     if number is None or any(i.op.writes for block in rec.blocks for i in block.walk()):
         return None
@@ -135,16 +133,12 @@ def check_writes(rec: Recorder) -> None:
     if not any(instr.op.writes for instr in body.walk()):
         return
     copied = {value: view.source for value, view in rec.layouts.copied.items()}
-    found = Accesses(
-        body, rec.hints.__getitem__, rec.layouts.unordered, rec.layouts.raveled, copied
-    )
-    for instr in found.aliases.writing():
-        complaint = forbidden(found.aliases, instr)
+    accesses = Accesses(body, rec.hints.__getitem__, rec.layouts.unordered, rec.layouts.raveled, copied)
+    for instr in accesses.aliases.writing():
+        complaint = forbidden(accesses.aliases, instr)
         if complaint:
-            raise TraceError(
-                f"this in-place operation {complaint}", loc=instr.loc, hint=_COPY_FIRST
-            )
-    for conflict in found.conflicts:
+            raise TraceError(f"this in-place operation {complaint}", loc=instr.loc, hint=_COPY_FIRST)
+    for conflict in accesses.conflicts:
         raise TraceError(
             f"it depends on the memory order of an array, which is known only at run time, "
             f"whether the {conflict.view.op.name} at {conflict.view.loc} is a view that sees "
@@ -152,7 +146,7 @@ def check_writes(rec: Recorder) -> None:
             loc=conflict.write.loc,
             hint="say which: take the view of x.copy(), or copy the reshaped array",
         )
-    for write_, view in found.missed:
+    for write_, view in accesses.missed:
         raise TraceError(
             f"the result at {view.loc} shares memory with an array in NumPy, but is a copy here: "
             "this write would not be seen as it is there",
@@ -165,24 +159,24 @@ def check_writes(rec: Recorder) -> None:
 def _is_scalar(rec: Recorder, value: int) -> bool:
     """True for a NumPy scalar, see `is_immutable`."""
     while not rec.shape(value):
-        made = rec.defs.get(value)
+        definition = rec.defs.get(value)
         if value in rec.scalars:
             return True
-        if made is None:
-            given = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
-            return isinstance(given, np.generic)
-        if made.op.name not in _REARRANGES:
-            return made.op.name not in ("broadcast_to", "copy", "full", "slice")
-        value = made.operands[0]
+        if definition is None:
+            leaf = value in rec.inputs and rec.leaves[rec.inputs.index(value)]
+            return isinstance(leaf, np.generic)
+        if definition.op.name not in _REARRANGES:
+            return definition.op.name not in ("broadcast_to", "copy", "full", "slice")
+        value = definition.operands[0]
     return False
 
 
 def _is_of_scalar(rec: Recorder, value: int) -> bool:
     """True for an array that is a view of a NumPy scalar here, and a new array in NumPy."""
-    made = rec.defs.get(value)
-    while made is not None and made.op.aliases and rec.shape(value):
-        value = made.operands[0]
-        made = rec.defs.get(value)
+    definition = rec.defs.get(value)
+    while definition is not None and definition.op.aliases and rec.shape(value):
+        value = definition.operands[0]
+        definition = rec.defs.get(value)
     is_array = isinstance(rec.hints[value], TensorType)
     return is_array and not rec.shape(value) and _is_scalar(rec, value)
 
@@ -196,10 +190,7 @@ def read_copies(rec: Recorder) -> None:
     rec.layouts.unordered |= dict.fromkeys(copies.values())  # they stand for arrays of any layout
     lent = _written_in_part(rec)
     body.replace(copies)
-    body.instrs[:0] = [
-        Instr(op_named("borrow" if v in lent else "copy"), (v,), (copy,))
-        for v, copy in copies.items()
-    ]
+    body.instrs[:0] = [Instr(op_named("borrow" if v in lent else "copy"), (v,), (copy,)) for v, copy in copies.items()]
 
 
 def _written_in_part(rec: Recorder) -> set[int]:
@@ -208,34 +199,34 @@ def _written_in_part(rec: Recorder) -> set[int]:
     These writes become no pure ops, so that no kernel makes the array anew. Arrays that a loop
     writes to are copied, once: what a loan keeps to undo its writes would grow with the rounds.
     """
-    found = set()
-    for instr in rec.program.body.walk():
-        value, is_part = instr.operands[0] if instr.op.writes else None, False
-        while value is not None and value not in rec.written:
-            made = rec.defs.get(value)
-            value = made.operands[0] if made is not None and made.operands else None
-            is_part |= (
-                made is not None and issubclass(made.op, (Pick, Slice)) and len(made.operands) > 1
-            )
-        if value is not None and is_part:
-            found.add(value)
-    return found - _written_in_loops(rec)
+    written = (_written_input(rec, instr) for instr in rec.program.body.walk() if instr.op.writes)
+    inputs = {value for value, is_part in written if value is not None and is_part}
+    return inputs - _written_in_loops(rec)
 
 
 def _written_in_loops(rec: Recorder) -> set[int]:
     """The inputs that loops write to."""
-    found = set()
-    for loop in rec.program.body.walk():
-        if loop.op not in LOOPS:
-            continue
-        for instr in (i for block in loop.blocks for i in block.walk() if i.op.writes):
-            value: int | None = instr.operands[0]
-            while value is not None and value not in rec.written:
-                made = rec.defs.get(value)
-                value = made.operands[0] if made is not None and made.operands else None
-            if value is not None:
-                found.add(value)
-    return found
+    loops = (loop for loop in rec.program.body.walk() if loop.op in LOOPS)
+    writes = (i for loop in loops for block in loop.blocks for i in block.walk() if i.op.writes)
+    return {value for value, _ in (_written_input(rec, instr) for instr in writes) if value is not None}
 
 
-__all__ = ["Storage", "check_writes", "operate", "read_copies", "write"]
+def memory_of(rec: Recorder, value: int) -> int:
+    """The value that a view is of, through any number of views; the value itself if it is none."""
+    while (maker := rec.defs.get(value)) is not None and maker.op.aliases and maker.operands:
+        value = maker.operands[0]
+    return value
+
+
+def _written_input(rec: Recorder, instr: Instr) -> tuple[int | None, bool]:
+    """The input that an instruction writes to, None for none, and whether at indices that a run tells."""
+    value: int | None = instr.operands[0]
+    is_part = False
+    while value is not None and value not in rec.written:
+        maker = rec.defs.get(value)
+        value = maker.operands[0] if maker is not None and maker.operands else None
+        is_part |= maker is not None and issubclass(maker.op, (Pick, Slice)) and len(maker.operands) > 1
+    return value, is_part
+
+
+__all__ = ["Storage", "check_writes", "memory_of", "operate", "read_copies", "write"]

@@ -13,9 +13,9 @@ from ....ir.symbolic import Dimension, symbol
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops import create
 from ....ops.queries import Dim, Size
+from ....trees.leaves import NUMBERS
 from .current import contents_error, user_loc
-from .leaves import NUMBERS
-from .trace_guards import Constant, Expr, TraceGuard, numbers_of, passed
+from .trace_guards import Computed, Expr, NumberConstant, TraceGuard, evaluate, numbers_of, passed
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -59,8 +59,7 @@ class Numbers:
             try:
                 with np.errstate(all="ignore"):
                     value = instr.op.evaluate(
-                        instr.op.full_attrs(instr.attrs),
-                        *(self._rec.known[o] for o in instr.operands),
+                        instr.op.full_attrs(instr.attrs), *(self._rec.known[o] for o in instr.operands)
                     )
             except (ArithmeticError, ValueError):
                 return
@@ -72,13 +71,13 @@ class Numbers:
 
     def varies(self, value: int) -> bool:
         """True if a number is computed from one by which the trace will be differentiated."""
-        left = [value] if self.variables else []
-        while left:
-            v = left.pop()
+        waiting = [value] if self.variables else []
+        while waiting:
+            v = waiting.pop()
             if v in self.variables:
                 return True
             if self._rec.dtype(v).kind in "fc":  # an int, or a size, has no derivative
-                left += getattr(self._rec.defs.get(v), "operands", ())
+                waiting += getattr(self._rec.defs.get(v), "operands", ())
         return False
 
     def bake(self, value: int, loc: Loc | None = None) -> Any:
@@ -90,19 +89,41 @@ class Numbers:
         """
         if value not in self._rec.known:
             raise contents_error(
-                "a Python number is needed here, but this one depends on array contents and is "
-                "known only at run time",
+                "a Python number is needed here, but this one depends on array contents and is known only at run time",
                 "use pf.cond, pf.while_loop, pf.fori_loop or np.where",
             )
         number = self._rec.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
         expr = self._rec.derivation.expr(value)
+        while expr is None and self._decide(value, loc):
+            expr = self._rec.derivation.expr(value)
         if expr is None:
             self.pin()
         else:
             self._guard(expr, number, loc)
         return number
+
+    def _decide(self, value: int, loc: Loc | None) -> bool:
+        """Guard how two sizes fit that keep a number from having an expression; False where that is of no help.
+
+        That asks less of calls than `pin` does.
+        """
+        sizes = self._rec.derivation.undecided(value)
+        if sizes is None:
+            return False
+        numbers = [evaluate(size, self._rec.leaves) for size in sizes]
+        named = [k for k, size in enumerate(sizes) if not isinstance(size, int)]
+        if numbers[0] == numbers[1]:
+            is_relation = len(named) == 2
+            expr: Expr = Computed("eq", sizes) if is_relation else sizes[named[0]]
+            expected: Any = True if is_relation else numbers[0]
+        elif ones := [k for k in named if numbers[k] == 1]:
+            expr, expected = sizes[ones[0]], 1
+        else:
+            return False
+        self._guard(expr, expected, loc)
+        return self._rec.derivation.undecided(value) != sizes
 
     def note_size(self, value: int) -> None:
         """Note the arguments that a number follows from, which decides the size of an array."""
@@ -124,8 +145,9 @@ class Numbers:
                 self._guard(passed(leaf, type(example)), example)
 
     def _guard(self, expr: Expr, expected: Any, loc: Loc | None = None) -> None:
-        if not isinstance(expr, (int, Constant)) and not any(g.expr == expr for g in self.guards):
+        if not isinstance(expr, (int, NumberConstant)) and not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
+            self._rec.derivation.note(expr, expected)
 
 
 __all__ = ["Numbers"]

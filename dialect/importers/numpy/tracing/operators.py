@@ -9,20 +9,14 @@ import numpy as np
 
 from ....ir.device import is_foreign
 from ....ir.types import ScalarType, TensorType
+from ....ops.elementwise.operator_names import COMPARISONS, OPERATORS, UNARY
+from ....trees.leaves import NUMBERS, TraceValue
 from ..python.pausing import HARMLESS, unwatched
 from .current import current, evaluator, trace_error
 from .handler_tables import CREATION, METHODS, function_handler
-from .leaves import NUMBERS, converted
 from .recorder import Recorder
 from .unsupported import unsupported_call
 
-OPERATORS = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div",
-    "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right",
-}  # fmt: skip
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
 IN_PLACE = {**OPERATORS, "matmul": "matmul"}
 _CLASSES: dict[type, type[Recording]] = {}  # type -> the class that stands for its values
 
@@ -79,7 +73,7 @@ def as_value(rec: Recorder, x: Any) -> int:
     if isinstance(x, np.ndarray):
         return rec.captures.take(x)
     if is_foreign(x):
-        return rec.captures.take(x, converted(x).stand_in())
+        return rec.captures.take_raw(x)
     if isinstance(x, (list, tuple)):
         return as_value(rec, CREATION["array"](x))
     raise trace_error(f"an object of type {type(x).__name__} is no operand of an array operation")
@@ -87,11 +81,11 @@ def as_value(rec: Recorder, x: Any) -> int:
 
 def is_operand(x: Any) -> bool:
     """True for what `as_value` takes."""
-    known = (Recording, *NUMBERS, np.generic, np.ndarray, list, tuple)
-    return isinstance(x, known) or is_foreign(x)
+    kinds = (Recording, *NUMBERS, np.generic, np.ndarray, list, tuple)
+    return isinstance(x, kinds) or is_foreign(x)
 
 
-class Recording:
+class Recording(TraceValue):
     """Operators shared by traced arrays and numbers.
 
     Class keyword: ``of``, the class of the types whose values a subclass stands for in traces.
@@ -197,7 +191,7 @@ class Recording:
 
     @property
     def is_open(self) -> bool:
-        """Whether only a run tells the contents, or the number."""
+        """True if only a run tells the contents, or the number."""
         return not self.rec.evaluates and self.value not in self.rec.known
 
     def bake(self) -> Any:

@@ -14,9 +14,7 @@ from .operators import as_value
 from .traced import Traced
 
 
-def note_copy(
-    copy: Any, source: Any, take: Callable[..., Any] | None = None, operands: Sequence[Any] = ()
-) -> None:
+def note_copy(copy: Any, source: Any, take: Callable[..., Any] | None = None, operands: Sequence[Any] = ()) -> None:
     """Note a copy where NumPy has a view of ``source``: later writes to either are refused.
 
     ``take``: gives that view of the array, and of ``operands``; where it is not known, Python runs
@@ -37,9 +35,7 @@ def note_copy(
 def note_order(out: Any, make: Callable[..., Any], *sources: Any) -> None:
     """Note that an array lies in memory as what ``make`` makes of others does."""
     if isinstance(out, Traced) and not out.rec.evaluates and out.ndim > 1:
-        out.rec.layouts.laid.setdefault(
-            out.value, Laid(tuple([as_value(out.rec, x) for x in sources]), make)
-        )
+        out.rec.layouts.laid.setdefault(out.value, Laid(tuple([as_value(out.rec, x) for x in sources]), make))
 
 
 def laid_out(out: Any, source: Any, take: Callable[[Any], Any] | None, order: str = "C") -> Any:

@@ -16,19 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ....dataclass import dataclass
-from ....errors import (
-    COMPLAINTS,
-    DTypeError,
-    InternalError,
-    Loc,
-    ProfuseError,
-    RangeError,
-    TraceError,
-    located,
-)
+from ....errors import COMPLAINTS, DTypeError, InternalError, Loc, ProfuseError, RangeError, TraceError, located
 from ....ir.op import Failure, Op, op_named
 from ....ir.program import Block, Instr, Program
-from ....ir.types import TENSOR, ListType, ScalarType, Shape, TensorType, Type, type_of
+from ....ir.types import TENSOR, ScalarType, Shape, TensorType, Type, type_of
 from ..python.caught import catching
 from ..python.failures import decides, fail_early
 from ..python.float_errors import STATE, told_error, told_errors
@@ -42,9 +33,9 @@ from .numbers import Numbers
 from .trace_guards import TraceGuard
 
 if TYPE_CHECKING:
-    from ..capture.scope import Scope
-    from ..capture.watching import Watch
-    from ..source.source import Source
+    from ..capture.scope import TraceScope
+    from ..capture.watching import TraceWatch
+    from ..source.source import ConvertedSource
     from ..world.journal import Journal
     from ..world.places import StateRead
     from ..world.shadows import Shadows
@@ -52,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policy:
-    """When a loop of the source is recorded as one.
+    """The policy on when a loop of the source is recorded as one.
 
     Attributes:
         rounds: so many rounds of a loop whose bounds are Python's are recorded one by one.
@@ -103,9 +94,9 @@ class Recorder:
     """
 
     entry: CodeType
-    scope: Scope
+    scope: TraceScope
     journal: Journal
-    watch: Watch
+    watch: TraceWatch
     shadows: Shadows | None = None
     evaluates: ClassVar[bool] = False  # ops are evaluated at once, and a value is the array itself
 
@@ -122,7 +113,8 @@ class Recorder:
         # Holds blocks as well, lest the id of a dropped block be that of a new one.
         self._cache: dict[int, tuple[Block, dict[tuple, int]]] = {}
         self.captures, self.layouts, self.draws = Captures(self), Layouts(), Draws()
-        self.numbers, self.derivation = Numbers(self), Derivation(self)
+        self.numbers = Numbers(self)
+        self.derivation = Derivation(self)
         self._appended = 0
         self.recorded = 0  # ops, with those of trials that have been given up
         self.inputs = [self._input(leaf) for leaf in leaves]
@@ -131,6 +123,7 @@ class Recorder:
         self.line: Loc | None = None  # of what is recorded on behalf of an earlier instruction
         self.remarks: dict[str, None] = {}  # what users may want to know of the graph
         self.most_ops: int | None = None  # of a graph; None = any number
+        self.neural_ops = False  # composites are recorded as such, not as what they are composed of
         self.loop_bytes: int | None = None  # what gradients may keep of a loop; None = anything
         self.runs = 0  # in so many places; 0 = the trace has ended
         self.sizes_hold = False  # sizes in hints are those of every call, not of an example
@@ -148,7 +141,7 @@ class Recorder:
         self.flow = GradientFlow(self)
         self.scalars: set[int] = set()  # NumPy scalars that no op tells as such: carried ones
         self.policy: Policy | None = None  # of loops in the source; None = they are Python's
-        self.source: Source | None = None  # what converted code asks
+        self.source: ConvertedSource | None = None  # what converted code asks
         self._float_state = STATE.get()  # outside of the function, where callers look at it
         self.memory: dict[str, Any] = {}  # what earlier traces of this call have found
 
@@ -189,8 +182,10 @@ class Recorder:
         raise InternalError("a traced value has no dtype", loc=user_loc())
 
     def is_float(self, value: int) -> bool:
-        """True for a value that can have a gradient."""
-        return not isinstance(self.hints[value], ListType) and self.dtype(value).kind in FLOATS
+        """True for a value that can have a gradient; of one that is undefined not even the dtype is known."""
+        hint = self.hints[value]
+        dtype = hint.dtype if isinstance(hint, (TensorType, ScalarType)) else None
+        return dtype is not None and dtype.numpy.kind in FLOATS
 
     # --- instructions -------------------------------------------------------------------------
 
@@ -284,15 +279,14 @@ class Recorder:
         Raises TraceError if the graph gets too long, and where the function has NumPy tell of
         floating-point errors.
         """
-        if STATE.get() is not self._float_state and (told := told_errors()) is not None:
-            error = told_error(told)
+        if STATE.get() is not self._float_state and (how := told_errors()) is not None:
+            error = told_error(how)
             raise trace_error(error.what, error.hint)
         self._appended += 1
         self.recorded += 1
         if self.most_ops is not None and self._appended > self.most_ops:
             raise trace_error(
-                f"the graph has more than {self.most_ops} ops here, as each round of a Python loop "
-                "has ops of its own",
+                f"the graph has more than {self.most_ops} ops here, as each round of a Python loop has ops of its own",
                 "write the loop with pf.fori_loop, or set pf.knobs.trace_ops",
             )
         self.blocks[-1].instrs.append(instr)
@@ -331,12 +325,18 @@ class Recorder:
             self.blocks.pop()
 
     def mark(self) -> Mark:
-        """What `reset` needs to forget what is recorded from here on."""
+        """The mark to which `reset` goes back."""
         return Mark(
-            tuple(self.blocks), len(self.blocks[-1].instrs), dict(self.known),
-            list(self.numbers.guards), dict(self.written), dict(self.remarks), self._appended,
-            self.suppressing, len(self.draws.made),
-        )  # fmt: skip
+            tuple(self.blocks),
+            len(self.blocks[-1].instrs),
+            dict(self.known),
+            list(self.numbers.guards),
+            dict(self.written),
+            dict(self.remarks),
+            self._appended,
+            self.suppressing,
+            len(self.draws.made),
+        )
 
     def reset(self, mark: Mark) -> None:
         """Forget what has been recorded since ``mark``; captured arrays stay known."""
@@ -344,9 +344,9 @@ class Recorder:
         block = self.blocks[-1]
         del block.instrs[mark.count :]
         # What is cached of the block may have been made by what is gone.
-        made = {r for i in block.instrs for r in i.results}
+        results = {r for i in block.instrs for r in i.results}
         for key, value in list(self._cache.get(id(block), (block, {}))[1].items()):
-            if value not in made:
+            if value not in results:
                 del self._cache[id(block)][1][key]
         self.known, self.numbers.guards = dict(mark.known), list(mark.guards)
         self.written, self.remarks = dict(mark.written), dict(mark.remarks)
@@ -357,9 +357,9 @@ class Recorder:
     def cached(self, key: tuple, make: Callable[[], int]) -> int:
         """The value made for ``key`` in a block that encloses the current one."""
         for block in self.blocks:
-            _, made = self._cache.get(id(block), (block, {}))
-            if key in made:
-                return made[key]
+            _, cache = self._cache.get(id(block), (block, {}))
+            if key in cache:
+                return cache[key]
         value = make()
         block = self.blocks[-1]
         self._cache.setdefault(id(block), (block, {}))[1][key] = value
@@ -367,9 +367,7 @@ class Recorder:
 
     def dim(self, value: int, axis: int) -> int:
         """Scalar value: size of a tensor along an axis."""
-        return self.cached(
-            ("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0]
-        )
+        return self.cached(("dim", value, axis), lambda: self.emit("dim", [value], {"axis": axis})[0])
 
     # --- constants and captured arrays --------------------------------------------------------
 
@@ -378,9 +376,10 @@ class Recorder:
         if isinstance(value, int) and not isinstance(value, bool):
             if not -(2**63) <= value < 2**64:
                 raise RangeError(
-                    f"Python integer {value} does not fit 64 bits", loc=user_loc(),
+                    f"Python integer {value} does not fit 64 bits",
+                    loc=user_loc(),
                     hint="write it as a float, or compute with it outside of the function",
-                )  # fmt: skip
+                )
             if value >= 2**63:
                 value = np.uint64(value)
         if isinstance(value, (np.generic, np.ndarray)):

@@ -1,4 +1,4 @@
-"""What `repr`, `str` and `format` give of traced values.
+"""The texts that `repr`, `str` and `format` give of traced values.
 
 To the traced function, text of a value is that of the number, under a guard; where contents of
 arrays decide it, the call is Python's. Python's containers call `__repr__` of what they hold, and
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 
 
-def text(x: Recording, made: Callable[[Any], str]) -> str:
-    """``made`` of what a traced value stands for."""
+def text(x: Recording, describe: Callable[[Any], str]) -> str:
+    """``describe`` of what a traced value stands for."""
     try:
         value = known_element(x) if hasattr(x, "ndim") else x.bake()
     except TraceError as error:
         # Code that makes texts may go on where it gets none, as `reprlib` does.
         x.rec.refused = x.rec.refused or error
         raise
-    return made(value)
+    return describe(value)
 
 
 def known_element(x: Any) -> Any:
@@ -53,7 +53,7 @@ def known_element(x: Any) -> Any:
 
 
 def shown(x: Any) -> str:
-    """What `repr` gives: for people if the trace has ended, or a debugger asks for it."""
+    """The text that `repr` gives: for people if the trace has ended, or a debugger asks for it."""
     if x.rec.runs and not _is_debugged(x.rec):
         return text(x, repr)
     return described_array(x) if hasattr(x, "ndim") else described_number(x)
@@ -73,8 +73,8 @@ def _is_debugged(rec: Recorder) -> bool:
 
 def described_number(x: TracedScalar) -> str:
     """A traced number as people see it; looking at a size records nothing."""
-    known = x.rec.known.get(x.value) if x._dim is None else x.rec.shape(x._dim[0])[x._dim[1]]
-    return f"<traced {x.kind.__name__}{'' if known is None else f', here {known!r}'}>"
+    number = x.rec.known.get(x.value) if x._dim is None else x.rec.shape(x._dim[0])[x._dim[1]]
+    return f"<traced {x.kind.__name__}{'' if number is None else f', here {number!r}'}>"
 
 
 def described_array(x: Traced) -> str:

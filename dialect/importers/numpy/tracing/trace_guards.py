@@ -1,7 +1,7 @@
 """Guards of a trace: numbers that Python forced, as expressions over the call's leaves.
 
 Integers are `Sym` over the `Dimension` and `Integer` of leaves, which name a leaf by its number.
-`Passed`, `Constant` and `Computed` stand for what no `Sym` can be: comparisons, floats, and what is
+`PassedNumber`, `NumberConstant` and `Computed` stand for what no `Sym` can be: comparisons, floats, and what is
 computed with these.  The ops' own `evaluate` works `Computed` out, so that a guard means on new
 arguments exactly what the graph would compute.
 """
@@ -22,27 +22,40 @@ from ....ir.op import op_named
 from ....ir.symbolic import Dim, Dimension, Integer, Sym, dim_text, symbol
 
 _INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floor_div": "//", "remainder": "%",
-    "pow": "**", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floor_div": "//",
+    "remainder": "%",
+    "pow": "**",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedNumber:
     """The bool, float or complex number passed as leaf ``leaf``."""
 
     leaf: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class NumberConstant:
     """A number that is no Python int; 1.0 and True are not equal, nor are 0.0 and -0.0."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and self._key() == other._key()
+        return isinstance(other, NumberConstant) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -60,17 +73,17 @@ class Computed:
     attrs: tuple[tuple[str, Any], ...] = ()
 
 
-Expr = Union[Dim, Passed, Constant, Computed]
+Expr = Union[Dim, PassedNumber, NumberConstant, Computed]
 
 
 def passed(leaf: int, kind: type) -> Expr:
     """The Python number of this type that is passed as leaf ``leaf``."""
-    return symbol(Integer(leaf)) if kind is int else Passed(leaf)
+    return symbol(Integer(leaf)) if kind is int else PassedNumber(leaf)
 
 
 def constant(number: Any) -> Expr:
     """The expression that is always this number."""
-    return number if type(number) is int else Constant(number)
+    return number if type(number) is int else NumberConstant(number)
 
 
 def evaluate(expr: Expr, leaves: Sequence[Any]) -> Any:
@@ -83,9 +96,9 @@ def evaluate(expr: Expr, leaves: Sequence[Any]) -> Any:
         return op_named(expr.op).evaluate(dict(expr.attrs), *args)
     if isinstance(expr, Sym):
         return symbolic.evaluate(expr, lambda leaf: _read(leaf, leaves))
-    if isinstance(expr, Passed):
+    if isinstance(expr, PassedNumber):
         return leaves[expr.leaf]
-    return expr.value if isinstance(expr, Constant) else expr
+    return expr.value if isinstance(expr, NumberConstant) else expr
 
 
 def _read(leaf: Dimension | Integer, leaves: Sequence[Any]) -> int:
@@ -98,7 +111,7 @@ def numbers_of(expr: Expr) -> set[int]:
     """The argument leaves whose Python numbers an expression reads."""
     if isinstance(expr, Computed):
         return set().union(*map(numbers_of, expr.args))
-    if isinstance(expr, Passed):
+    if isinstance(expr, PassedNumber):
         return {expr.leaf}
     if isinstance(expr, Sym):
         return {leaf.position for leaf in expr.symbols if isinstance(leaf, Integer)}
@@ -114,16 +127,18 @@ def text(expr: Expr, names: Sequence[str] | None = None) -> str:
         number = leaf.position if isinstance(leaf, Integer) else leaf
         return names[number] if names else f"a{number}"
 
-    if isinstance(expr, Passed):
+    if isinstance(expr, PassedNumber):
         return name(expr.leaf)
-    if isinstance(expr, Constant):
+    if isinstance(expr, NumberConstant):
         return repr(expr.value)
     if not isinstance(expr, Computed):
         return dim_text(expr, name)
     args = [text(arg, names) for arg in expr.args]
     if expr.op in _INFIX and len(args) == 2:
-        args = [f"({t})" if isinstance(a, Computed) or (isinstance(a, Sym) and len(a.terms) > 1)
-                else t for a, t in zip(expr.args, args, strict=True)]  # fmt: skip
+        args = [
+            f"({t})" if isinstance(a, Computed) or (isinstance(a, Sym) and len(a.terms) > 1) else t
+            for a, t in zip(expr.args, args, strict=True)
+        ]
         return f"{args[0]} {_INFIX[expr.op]} {args[1]}"
     return args[0] if expr.op == "to_tensor" else f"{expr.op}({', '.join(args)})"
 
@@ -164,7 +179,7 @@ class TraceGuard:
 
     @property
     def text(self) -> str:
-        """What was baked, as an expression over the arguments."""
+        """The text of the baked value, as an expression over the arguments."""
         return text(self.expr, self.names)
 
     def explain(self) -> str:

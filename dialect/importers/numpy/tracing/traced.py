@@ -1,4 +1,4 @@
-"""What a traced function sees in place of its arguments: arrays and numbers that record.
+"""The objects that a traced function sees in place of its arguments: arrays and numbers that record.
 
 `Traced` stands for an ndarray (or NumPy scalar), `TracedScalar` for a Python number, sizes
 included.  Both record one instruction per operation and follow NumPy's semantics; a Python number
@@ -20,12 +20,12 @@ import numpy as np
 
 from ....errors import ShapeError
 from ....ir.types import ScalarType, Shape, TensorType
+from ....trees.leaves import register_leaf_type
 from ..python.pausing import run, unwatched
 from . import operators
 from .current import contents_error, evaluator, size_error, trace_error
 from .flat import Flat
 from .handler_tables import METHODS, method_handler
-from .leaves import register_leaf_type
 from .mutation import Storage, filled_array, is_immutable, operate
 from .operators import COMPARISONS, IN_PLACE, Recording, op, recorder_of
 from .recorder import Recorder
@@ -45,9 +45,7 @@ class TracedScalar(Recording, of=ScalarType):
 
     __slots__ = ("_dim", "kind")
 
-    def __init__(
-        self, rec: Recorder, value: int | None, dim: tuple[int, int] | None = None
-    ) -> None:
+    def __init__(self, rec: Recorder, value: int | None, dim: tuple[int, int] | None = None) -> None:
         super().__init__(rec, value)
         self._dim = dim
         self.kind: type = int
@@ -73,12 +71,18 @@ class TracedScalar(Recording, of=ScalarType):
 
     @property
     def is_derived(self) -> bool:
-        """Whether a guard of its own can hold the number, and not only guards of all arguments."""
+        """True if a guard of its own can hold the number, and not only guards of all arguments."""
         return self.rec.derivation.expr(self.value) is not None
 
     def takes(self, other: Any) -> bool:
         """True if operators combine this with ``other``; sequences are not numbers."""
         return super().takes(other) and not isinstance(other, (list, tuple))
+
+    def __bool__(self) -> bool:
+        # Whether there are elements says less than how many: it holds for more calls.
+        if self.kind is int and not self.rec.evaluates and self.rec.derivation.counts_sizes(self.value):
+            return bool(op("ne", self, 0))
+        return super().__bool__()
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, (list, tuple, str, bytes)):
@@ -193,8 +197,8 @@ class Traced(Recording):
             return np.ndarray if self.storage else self.dtype.type
         # NumPy's functions return scalars for rank 0; arrays of rank 0 are made as such, and stay
         # so when they are written. An element that an index has picked is no view.
-        made = self.rec.defs.get(self.value)
-        is_written = self.storage is not None and not (made is not None and made.op.aliases)
+        definition = self.rec.defs.get(self.value)
+        is_written = self.storage is not None and not (definition is not None and definition.op.aliases)
         return np.ndarray if is_written or not is_immutable(self) else self.dtype.type
 
     @property
@@ -208,9 +212,7 @@ class Traced(Recording):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        raise trace_error(
-            "the shape of an array cannot be assigned while tracing", "write x = x.reshape(shape)"
-        )
+        raise trace_error("the shape of an array cannot be assigned while tracing", "write x = x.reshape(shape)")
 
     @property
     def ndim(self) -> int:
@@ -261,8 +263,7 @@ class Traced(Recording):
             if self.ndim and self.hint.count(1) != self.ndim:
                 raise size_error(
                     ShapeError,
-                    "The truth value of an array with more than one element is ambiguous. "
-                    "Use a.any() or a.all()",
+                    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
                 )
             raise contents_error(
                 "the truth of an array's contents is not known while tracing",
@@ -275,10 +276,8 @@ class Traced(Recording):
         if self.value not in self.rec.known:
             self._note_use()
             raise contents_error(
-                "a Python number is needed here, but an array's contents are not known while "
-                "tracing",
-                "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / "
-                "pf.while_loop / np.where",
+                "a Python number is needed here, but an array's contents are not known while tracing",
+                "keep it an array (x.astype(float) instead of float(x)), or use pf.cond / pf.while_loop / np.where",
             )
         return super().bake()
 
@@ -327,8 +326,7 @@ class Traced(Recording):
         count = len(self)
         if self.rec.most_ops is not None and count > (_ROWS if self.ndim > 1 else _ELEMENTS):
             raise trace_error(
-                "Python iterates over the parts of a long array, each of which would have ops of "
-                "its own in the graph",
+                "Python iterates over the parts of a long array, each of which would have ops of its own in the graph",
                 "use a for statement, or functions of whole arrays",
             )
         return (self[k] for k in range(count))
@@ -387,16 +385,27 @@ class Traced(Recording):
 
 # Methods and attributes that NumPy's scalars have, and arrays lack, such as `is_integer`.
 _OF_SCALARS = frozenset(
-    name for scalar in (np.float64, np.int64) for name in dir(scalar)
+    name
+    for scalar in (np.float64, np.int64)
+    for name in dir(scalar)
     if not (name.startswith("_") or hasattr(np.ndarray, name))
-)  # fmt: skip
+)
 
 
 # Attributes that arrays of the tape have, and ndarrays lack.
-OF_TAPE = frozenset({
-    "backward", "detach", "grad", "is_leaf", "node", "register_hook",
-    "register_post_accumulate_grad_hook", "requires_grad", "retain_grad",
-})  # fmt: skip
+OF_TAPE = frozenset(
+    {
+        "backward",
+        "detach",
+        "grad",
+        "is_leaf",
+        "node",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+        "requires_grad",
+        "retain_grad",
+    }
+)
 
 
 @register_leaf_type
@@ -405,31 +414,29 @@ class TracedArray(Traced, of=TensorType):
 
     __slots__ = ()
 
-    def __init__(
-        self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False
-    ) -> None:
+    def __init__(self, rec: Recorder, value: int, owner: str | None = None, *, is_input: bool = False) -> None:
         super().__init__(rec, value)
         self.storage = Storage(owner, value if is_input else None) if owner else None
 
     def __getattr__(self, name: str) -> Any:
-        known = hasattr(np.ndarray, name) and not name.startswith("__")
+        exists = hasattr(np.ndarray, name) and not name.startswith("__")
         if name in _OF_SCALARS:
-            known = not self.ndim and hasattr(self.dtype.type, name)
-        handler = method_handler(name) if known else METHODS.get(name)
+            exists = not self.ndim and hasattr(self.dtype.type, name)
+        handler = method_handler(name) if exists else METHODS.get(name)
         if handler is not None:
             return lambda *args, **kwargs: run(handler, (self, *args), kwargs)
-        if known:
+        if exists:
             raise unsupported_method(self.rec, name)
         if name in OF_TAPE:  # the same graph serves plain arrays, which have no such attributes
             raise trace_error(
                 f"{name} is known of arrays of the tape, and not while tracing",
                 "read it outside of the traced function",
             )
-        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}", name=name)
 
 
 def is_differentiated(x: Any) -> bool | None:
-    """Whether a traced array stands for one whose gradients are noted; None for what is not traced.
+    """True if a traced array stands for one whose gradients are noted; None for what is not traced.
 
     Raises TraceError where that is not known: a graph serves arrays of the tape and plain ones.
     """
@@ -438,8 +445,7 @@ def is_differentiated(x: Any) -> bool | None:
     x.check_live()
     if not x.rec.numbers.variables:
         raise trace_error(
-            "whether an array is one of the tape is not known while tracing",
-            "ask outside of the traced function",
+            "whether an array is one of the tape is not known while tracing", "ask outside of the traced function"
         )
     return x.rec.flow.flows(x.value)
 
@@ -451,9 +457,7 @@ def is_tracing(values: Iterable[Any]) -> bool:
 
 def is_on_tape(values: Iterable[Any]) -> bool:
     """True if one of these leaves is an array of the tape, whose ops are evaluated at once."""
-    return evaluator() is not None and any(
-        isinstance(v, Traced) and v.rec.evaluates for v in values
-    )
+    return evaluator() is not None and any(isinstance(v, Traced) and v.rec.evaluates for v in values)
 
 
 _HERE = (__file__, operators.__file__)
@@ -461,12 +465,12 @@ _ASSIGNS = ("STORE_SUBSCR", "STORE_SLICE")
 
 
 def _opname(frame: FrameType) -> str:
-    """What the code of a frame is doing."""
+    """The name of the operation that the code of a frame is doing."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
 def _multiplies(x: Traced, other: Any) -> bool:
-    """Whether ``@`` is defined for two operands: not for NumPy scalars alone."""
+    """True if ``@`` is defined for two operands: not for NumPy scalars alone."""
     other_is_scalar = is_immutable if isinstance(other, Recording) else np.isscalar
     return x.takes(other) and not (is_immutable(x) and other_is_scalar(other))
 
@@ -486,9 +490,7 @@ def _repeated(sequence: Any, times: Traced) -> Any:
         raise TypeError(f"can't multiply sequence {kind}")
     if type(sequence) in (list, tuple):
         return None
-    raise trace_error(
-        f"an object of type {type(sequence).__name__} is no operand of an array operation"
-    )
+    raise trace_error(f"an object of type {type(sequence).__name__} is no operand of an array operation")
 
 
 # In these dtypes ``x ** 0.5`` is the square root, but np.power(x, 0.5) is not.
@@ -519,7 +521,7 @@ def _in_place(name: str) -> Callable:
 
 
 def _as_float(x: Any) -> Any:
-    """What Python's complex numbers on the left take an operand for: an `np.float64` is a float."""
+    """The number for which Python's complex numbers on the left take an operand: an `np.float64` is a float."""
     if type(x) is np.float64:
         return float(x)
     is_float = type(x) is TracedArray and not x.ndim and x.dtype == np.float64 and is_immutable(x)
@@ -537,8 +539,8 @@ def _of_complex(method: Callable) -> Callable:
 def _by_complex(method: Callable) -> Callable:
     @unwatched
     def call(self: TracedArray, other: Any) -> Any:
-        if type(other) is complex and type(found := _as_float(self)) is TracedScalar:
-            return method(found, other)
+        if type(other) is complex and type(number := _as_float(self)) is TracedScalar:
+            return method(number, other)
         return method(self, other)
 
     return call
@@ -554,6 +556,12 @@ for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
 
 __all__ = [
-    "OF_TAPE", "Traced", "TracedArray", "TracedScalar", "is_differentiated", "is_on_tape",
-    "is_tracing", "shortcut",
-]  # fmt: skip
+    "OF_TAPE",
+    "Traced",
+    "TracedArray",
+    "TracedScalar",
+    "is_differentiated",
+    "is_on_tape",
+    "is_tracing",
+    "shortcut",
+]

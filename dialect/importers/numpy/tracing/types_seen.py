@@ -20,6 +20,7 @@ from operator import index
 from types import UnionType
 from typing import Any
 
+from ....trees.leaves import TraceValue
 from .operators import Recording
 from .traced import OF_TAPE, is_differentiated
 
@@ -42,12 +43,12 @@ def _stands_in(x: Any) -> bool:
 
 
 def _has(x: Any, name: Any) -> bool:
-    """Whether what a traced value stands for has an attribute; its class has all that there are.
+    """True if what a traced value stands for has an attribute; its class has all that there are.
 
     Raises TraceError where an array of the tape has it, and it may be one or not.
     """
-    if name in OF_TAPE and (found := is_differentiated(x)) is not None:
-        return found
+    if name in OF_TAPE and (answer := is_differentiated(x)) is not None:
+        return answer
     return any(name in vars(cls) for cls in x.__class__.__mro__)
 
 
@@ -79,14 +80,14 @@ def traced_isinstance(x: Any, classes: Any, /) -> bool:
     if not _stands_in(x):
         return builtins.isinstance(x, classes)
     if type(classes) in (tuple, UnionType):
-        found = classes if type(classes) is tuple else classes.__args__
-        return any(traced_isinstance(x, cls) for cls in found)
+        members = classes if type(classes) is tuple else classes.__args__
+        return any(traced_isinstance(x, cls) for cls in members)
     if getattr(type(classes), "__instancecheck__", None) in _BY_CLASS:
         return issubclass(x.__class__, classes)
     return builtins.isinstance(x, classes)
 
 
-class LazyRange:
+class LazyRange(TraceValue):
     """A ``range`` of traced numbers; whatever is asked of it guards them, but `bounds`.
 
     Attributes:
@@ -103,41 +104,40 @@ class LazyRange:
     def __class__(self) -> type:
         return range
 
-    def real(self) -> range:
-        """The range of plain numbers."""
+    def bake(self) -> range:
         if self._real is None:
             self._real = range(*map(index, self.bounds))
         return self._real
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.real(), name)
+        return getattr(self.bake(), name)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.real())
+        return iter(self.bake())
 
     def __reversed__(self) -> Iterator[int]:
-        return reversed(self.real())
+        return reversed(self.bake())
 
     def __len__(self) -> int:
-        return len(self.real())
+        return len(self.bake())
 
     def __getitem__(self, key: Any) -> Any:
-        return self.real()[key]
+        return self.bake()[key]
 
     def __contains__(self, item: Any) -> bool:
-        return item in self.real()
+        return item in self.bake()
 
     def __eq__(self, other: object) -> bool:
-        return self.real() == (other.real() if type(other) is LazyRange else other)
+        return self.bake() == (other.bake() if type(other) is LazyRange else other)
 
     def __hash__(self) -> int:
-        return hash(self.real())
+        return hash(self.bake())
 
     def __repr__(self) -> str:
-        return repr(self.real())
+        return repr(self.bake())
 
     def __reduce__(self) -> Any:
-        return self.real().__reduce__()
+        return self.bake().__reduce__()
 
 
 def _is_int(x: Recording) -> bool:
@@ -190,18 +190,10 @@ class _TypeMeta(type):
         return type(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return (
-            isinstance(instance, type)
-            if cls is traced_type
-            else super().__instancecheck__(instance)
-        )
+        return isinstance(instance, type) if cls is traced_type else super().__instancecheck__(instance)
 
     def __subclasscheck__(cls, subclass: Any) -> bool:
-        return (
-            issubclass(subclass, type)
-            if cls is traced_type
-            else super().__subclasscheck__(subclass)
-        )
+        return issubclass(subclass, type) if cls is traced_type else super().__subclasscheck__(subclass)
 
 
 class traced_type(type, metaclass=_TypeMeta):
@@ -214,6 +206,11 @@ class traced_type(type, metaclass=_TypeMeta):
 
 
 __all__ = [
-    "LazyRange", "traced_getattr", "traced_hasattr", "traced_isinstance", "traced_len",
-    "traced_range", "traced_type",
-]  # fmt: skip
+    "LazyRange",
+    "traced_getattr",
+    "traced_hasattr",
+    "traced_isinstance",
+    "traced_len",
+    "traced_range",
+    "traced_type",
+]

@@ -14,25 +14,22 @@ from .current import trace_error, user_loc
 from .handler_tables import COMPOSED, CREATION, UFUNCS, function_handler, load_all
 from .recorder import Recorder
 
-_WAYS_OUT = {
-    "tolist": "keep it an array",
-    "fill": "use np.full",
-}
+_WAYS_OUT = {"tolist": "keep it an array", "fill": "use np.full"}
 
 
 def unsupported_call(rec: Recorder, target: Any, name: str | None = None) -> TraceError:
     """The error for a call of ``target``; lists every unsupported call of the traced function."""
-    found = name or name_of(target)
+    shown = name or name_of(target)
     loc = user_loc()
     others = [
         f"{other} ({where}:{line})"
         for other, where, line in unsupported_names(rec.fn)
-        if other != found or (loc is not None and line != loc.line)
+        if other != shown or (loc is not None and line != loc.line)
     ]
     listed = ", ".join(dict.fromkeys(others))
     also = f"; also unsupported in this function: {listed}" if listed else ""
-    hint = _WAYS_OUT.get(found.rsplit(".", 1)[-1]) or "call it outside of the traced function"
-    return trace_error(f"{found} is not supported while tracing{also}", hint)
+    hint = _WAYS_OUT.get(shown.rsplit(".", 1)[-1]) or "call it outside of the traced function"
+    return trace_error(f"{shown} is not supported while tracing{also}", hint)
 
 
 def unsupported_method(rec: Recorder, name: str) -> TraceError:
@@ -41,7 +38,7 @@ def unsupported_method(rec: Recorder, name: str) -> TraceError:
 
 
 def name_of(target: Any) -> str:
-    """How users write a NumPy callable: ``np.linalg.inv``, ``scipy.special.gamma``."""
+    """The name by which users write a NumPy callable: ``np.linalg.inv``, ``scipy.special.gamma``."""
     name = getattr(target, "__name__", str(target))
     for prefix, module in (("np", np), ("np.linalg", np.linalg), ("np.fft", np.fft)):
         if getattr(module, name, None) is target:
@@ -104,9 +101,7 @@ def _codes(fn: Any) -> Iterator[tuple[types.CodeType, dict[str, Any]]]:
             yield inner, scope
             for name in (*inner.co_names, *inner.co_freevars):
                 value = scope.get(name)
-                if isinstance(value, types.FunctionType) and (
-                    value.__module__ == function.__module__
-                ):
+                if isinstance(value, types.FunctionType) and (value.__module__ == function.__module__):
                     todo.append(value)
 
 

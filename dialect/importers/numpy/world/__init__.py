@@ -1,1 +1,1 @@
-"""What outlives the call, as a trace sees it: places, objects, effects, draws, substitutes."""
+"""The world that outlives the call, as a trace sees it: places, objects, effects, draws, substitutes."""

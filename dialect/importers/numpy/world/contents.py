@@ -20,7 +20,7 @@ _BYTES = 1 << 22  # of arrays that are kept as copies; larger ones are compared 
 
 
 class Contents:
-    """What an array, or a record, held at one time.
+    """The contents of an array, or a record, at one time.
 
     Args:
         array: the array.
@@ -41,7 +41,7 @@ class Contents:
 
     @property
     def nbytes(self) -> int:
-        """How much of the array is kept."""
+        """The bytes of the array that are kept."""
         return self._held.nbytes if isinstance(self._held, np.ndarray) else 0
 
     def fits(self, array: Any) -> bool:
@@ -64,8 +64,8 @@ class Contents:
             return
         if array.shape != shape:
             array.shape = shape
-        for held, part in zip(self._parts, _parts(array), strict=False):
-            held.restore(part)
+        for content, part in zip(self._parts, _parts(array), strict=False):
+            content.restore(part)
         if isinstance(self._held, list):
             np.asarray(array).flat[:] = self._held
         elif isinstance(self._held, np.ndarray):

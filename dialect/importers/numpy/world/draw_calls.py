@@ -1,4 +1,4 @@
-"""What a traced function calls in place of a generator's methods: what is recorded as a draw."""
+"""The functions that a traced function calls in place of a generator's methods: they record draws."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def draws_of(bound: Any) -> Callable | None:
-    """What records a draw in place of a method of a generator; None if it cannot be recorded."""
+    """The function that records a draw in place of a method of a generator; None if it cannot be recorded."""
     rec = current()
     owner = getattr(bound, "__self__", None)
     name = getattr(bound, "__name__", "")
-    if rec is None or not rec.draws.are_taken or name not in METHODS:
+    if rec is None or not rec.draws.are_taken or rec.draws.are_refused or name not in METHODS:
         return None
     if not is_plain_generator(owner) or not restores(owner):
         return None
@@ -32,18 +32,19 @@ def draws_of(bound: Any) -> Callable | None:
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is not rec:
             raise TraceError(f"{name} of a generator is called outside of its trace")
-        return _record(rec, owner, name, args, kwargs)
+        return recorded_draw(rec, owner, name, args, kwargs)
 
     return call
 
 
-def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+def recorded_draw(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What a call of a generator's method gives in a trace: a new input; raises TraceError where it cannot be one."""
     what = f"Generator.{name}"
     if rec.catching():
         raise trace_error(f"{what} is called where the function would catch its errors", HINT)
     if "out" in kwargs or len(args) > BEFORE_OUT.get(name, len(args)):
         raise trace_error(f"{what} is called with out=", HINT)
-    if len(rec.blocks) > 1:
+    if rec.draws.repeating(rec.blocks):
         return drawn_by_rounds(rec, owner, name, args, kwargs)
     value = record(rec, owner, name, args, kwargs)
     if isinstance(rec.hints[value], ScalarType):
@@ -54,4 +55,4 @@ def _record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str,
     return wrap(rec, copy)
 
 
-__all__ = ["draws_of"]
+__all__ = ["draws_of", "recorded_draw"]

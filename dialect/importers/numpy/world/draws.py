@@ -22,34 +22,41 @@ from ....errors import DTypeError, TraceError
 from ....ir.dtypes import NUMBERS, dtype_of
 from ....ir.symbolic import Sym
 from ....ir.types import ScalarType, TensorType, type_of
-from ..python.generators import is_plain_generator
+from ..python.generators import is_own_generator, is_plain_generator
 from ..tracing.current import trace_error
-from ..tracing.trace_guards import Computed, Constant, Expr, Passed
+from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
 
 # The methods that become draws, and the position of ``size`` among their arguments.
 METHODS: dict[str, int] = {
-    "random": 0, "standard_normal": 0, "standard_exponential": 0, "normal": 2, "uniform": 2,
-    "integers": 2, "exponential": 1, "gamma": 2, "beta": 2, "poisson": 1, "binomial": 2,
-    "choice": 1, "permutation": -1,
-}  # fmt: skip
+    "random": 0,
+    "standard_normal": 0,
+    "standard_exponential": 0,
+    "normal": 2,
+    "uniform": 2,
+    "integers": 2,
+    "exponential": 1,
+    "gamma": 2,
+    "beta": 2,
+    "poisson": 1,
+    "binomial": 2,
+    "choice": 1,
+    "permutation": -1,
+}
 BEFORE_OUT = {"random": 2, "standard_normal": 2, "standard_exponential": 3}
 _OF_ARRAYS = frozenset({"choice", "permutation"})  # a number in place of an array is a size
 HINT = "draw them outside and pass them as an argument"
 _CONSTANTS = (bool, int, float, complex, str, type(None), np.dtype, np.generic)
 # What these compute of Python's numbers is what Python computes.
 _EXACT = frozenset({"add", "sub", "mul", "neg"})
-_READ = frozenset({
-    "bit_generator", "_bit_generator", "__getstate__", "__reduce__", "__dict__", "deepcopy",
-    "dumps",
-})  # fmt: skip
+_READ = frozenset({"bit_generator", "_bit_generator", "__getstate__", "__reduce__", "__dict__", "deepcopy", "dumps"})
 
 
 @dataclass(frozen=True)
 class Input:
-    """What an input of the graph holds, in the place of an argument of a draw.
+    """The value of an input of the graph in the place of an argument of a draw.
 
     That is an argument of the call, a captured array, or what an earlier draw has given.
     """
@@ -94,48 +101,46 @@ class Draw:
 def record(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> int:
     """Record a draw; returns the input of the graph that has its result."""
     what = f"Generator.{name}"
-    found = [_place(rec, x, what) for x in args]
-    named = {k: _place(rec, x, what) for k, x in kwargs.items()}
-    _check_shape(name, found, named, what)
+    pairs = [_place(rec, x, what) for x in args]
+    keywords = {k: _place(rec, x, what) for k, x in kwargs.items()}
+    _check_shape(name, pairs, keywords, what)
     rec.draws.has_drawn = True
     # An example of the result: nothing is drawn from the user's generator.
     apart = np.random.Generator(np.random.PCG64(0))
-    examples = [x for _, x in found], {k: x for k, (_, x) in named.items()}
-    made = getattr(apart, name)(*examples[0], **examples[1])
-    value, kind = _result(rec, made, what, (*examples[0], *examples[1].values()))
-    places = tuple(p for p, _ in found), {k: p for k, (p, _) in named.items()}
+    examples = [x for _, x in pairs], {k: x for k, (_, x) in keywords.items()}
+    result = getattr(apart, name)(*examples[0], **examples[1])
+    value, kind = _result(rec, result, what, (*examples[0], *examples[1].values()))
+    places = tuple(p for p, _ in pairs), {k: p for k, (p, _) in keywords.items()}
     rec.draws.made.append(Draw(owner, name, *places, value, kind))
-    rec.draws.examples[value] = made
-    size = named.get("size", found[METHODS[name]] if 0 <= METHODS[name] < len(found) else None)
+    rec.draws.examples[value] = result
+    size = keywords.get("size", pairs[METHODS[name]] if 0 <= METHODS[name] < len(pairs) else None)
     shape = None if size is None else _sizes(size[0])
-    if shape is not None and len(shape) == np.ndim(made):
+    if shape is not None and len(shape) == np.ndim(result):
         rec.draws.shapes[value] = shape
     return value
 
 
 def _sizes(size: Any) -> tuple[int | Sym, ...] | None:
     """The shape that ``size`` asks for, if it follows from sizes and integers of the call."""
-    found = [x.expr if type(x) is Number else x for x in (size if _is_list(size) else (size,))]
-    sizes = tuple(x for x in found if isinstance(x, Sym) or type(x) is int)
-    return sizes if len(sizes) == len(found) else None
+    items = [x.expr if type(x) is Number else x for x in (size if _is_list(size) else (size,))]
+    sizes = tuple(x for x in items if isinstance(x, Sym) or type(x) is int)
+    return sizes if len(sizes) == len(items) else None
 
 
 def _is_list(x: Any) -> bool:
     return isinstance(x, (tuple, list))
 
 
-def _check_shape(
-    name: str, args: Sequence[tuple[Any, Any]], kwargs: dict[str, tuple[Any, Any]], what: str
-) -> None:
+def _check_shape(name: str, args: Sequence[tuple[Any, Any]], kwargs: dict[str, tuple[Any, Any]], what: str) -> None:
     """Raise TraceError where the contents of an array, or a draw, decide the shape of a result.
 
     Shapes that follow from the sizes and numbers of the call are what the graph is guarded for.
     """
-    given = dict(enumerate(args)) | kwargs
-    decide = [given.get("size"), given.get(METHODS[name])]
+    arguments = dict(enumerate(args)) | kwargs
+    decide = [arguments.get("size"), arguments.get(METHODS[name])]
     if name in _OF_ARRAYS:
-        decide += [x for key, x in given.items() if key not in (0, "a", "x", "p", 3)]
-        first = next((given[key] for key in (0, "a", "x") if key in given), None)
+        decide += [x for key, x in arguments.items() if key not in (0, "a", "x", "p", 3)]
+        first = next((arguments[key] for key in (0, "a", "x") if key in arguments), None)
         if first is not None and np.ndim(first[1]) == 0:
             decide.append(first)
     if any(x is not None and _holds_contents(x[0]) for x in decide):
@@ -148,27 +153,27 @@ def _holds_contents(place: Any) -> bool:
     return isinstance(place, Input)
 
 
-def _result(rec: Recorder, made: Any, what: str, given: Sequence[Any]) -> tuple[int, Any]:
+def _result(rec: Recorder, result: Any, what: str, given: Sequence[Any]) -> tuple[int, Any]:
     """A new input of the graph for the result of a draw, and its kind."""
-    if type(made) in NUMBERS:
-        number: Any = type_of(made)
-        return rec.new_value(ScalarType(number.dtype), home=rec.program.body), type(made)
-    if type(made) is not np.ndarray or not made.flags.c_contiguous or not made.flags.owndata:
+    if type(result) in NUMBERS:
+        number: Any = type_of(result)
+        return rec.new_value(ScalarType(number.dtype), home=rec.program.body), type(result)
+    if type(result) is not np.ndarray or not result.flags.c_contiguous or not result.flags.owndata:
         raise trace_error(f"{what} returns a NumPy scalar, or no array of its own", HINT)
-    if any(isinstance(x, np.ndarray) and np.may_share_memory(made, x) for x in given):
+    if any(isinstance(x, np.ndarray) and np.may_share_memory(result, x) for x in given):
         raise trace_error(f"{what} returns a part of its argument", HINT)
     try:
-        dtype = dtype_of(made.dtype)
+        dtype = dtype_of(result.dtype)
     except DTypeError as error:
         raise trace_error(f"{what}: {error.what}", HINT) from None
-    if not made.dtype.isnative:
+    if not result.dtype.isnative:
         raise trace_error(f"{what} returns an array of foreign byte order", HINT)
-    value = rec.new_value(TensorType(dtype, made.shape), home=rec.program.body)
-    return value, (made.dtype, made.ndim)
+    value = rec.new_value(TensorType(dtype, result.shape), home=rec.program.body)
+    return value, (result.dtype, result.ndim)
 
 
 def places_of(rec: Recorder, args: Any, what: str) -> Any:
-    """Where calls find the arguments of a draw, in a tuple or dict as these are."""
+    """The places where calls find the arguments of a draw, in a tuple or dict as these are."""
     if isinstance(args, dict):
         return {key: _place(rec, x, what)[0] for key, x in args.items()}
     return tuple(_place(rec, x, what)[0] for x in args)
@@ -189,8 +194,8 @@ def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     if isinstance(x, _CONSTANTS) or (isinstance(x, type) and issubclass(x, (np.generic, *NUMBERS))):
         return x, x
     if kind is np.ndarray and id(x) in rec.captures.created:
-        kept = x.copy()
-        return kept, kept
+        copy = x.copy()
+        return copy, copy
     raise trace_error(f"{what} is given an object of type {kind.__name__}", HINT)
 
 
@@ -198,19 +203,19 @@ def _number(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     value = x.value
     if rec.draws.has(value):
         return Input(value), rec.draws.examples[value]
-    known = rec.known.get(value)
+    number = rec.known.get(value)
     expr = rec.derivation.expr(value) if value in rec.known else None
-    if expr is None or type(known) not in NUMBERS or not _is_exact(expr):
+    if expr is None or type(number) not in NUMBERS or not _is_exact(expr):
         raise _computed(what)
     if isinstance(expr, int):
         return expr, expr
-    return Number(expr, type(known)), known
+    return Number(expr, type(number)), number
 
 
 def _is_exact(expr: Expr) -> bool:
     if isinstance(expr, Computed):
         return expr.op in _EXACT and not expr.attrs and all(map(_is_exact, expr.args))
-    return isinstance(expr, (int, Sym, Passed, Constant))
+    return isinstance(expr, (int, Sym, PassedNumber, NumberConstant))
 
 
 def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
@@ -223,27 +228,21 @@ def _array(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
         if captured == value and isinstance(array, np.ndarray):
             rec.draws.arrays.add(value)
             return Input(value), array
-    drawn = rec.draws.copies.get(value)
-    if drawn is not None and rec.draws.has(drawn):
-        return Input(drawn), rec.draws.examples[drawn]
+    draw = rec.draws.copies.get(value)
+    if draw is not None and rec.draws.has(draw):
+        return Input(draw), rec.draws.examples[draw]
     raise _computed(what)
 
 
 def _computed(what: str) -> TraceError:
-    return trace_error(
-        f"{what} is given what the function has computed: draws come before the graph", HINT
-    )
+    return trace_error(f"{what} is given what the function has computed: draws come before the graph", HINT)
 
 
 # --- after the trace ----------------------------------------------------------------------------
 
 
 def settle(
-    draws: Sequence[Draw],
-    args: tuple,
-    kwargs: dict[str, Any],
-    held: Iterable[Any],
-    names: set[str],
+    draws: Sequence[Draw], args: tuple, kwargs: dict[str, Any], held: Iterable[Any], names: set[str]
 ) -> tuple[Any, ...]:
     """Note where calls find the generators; returns those that no argument may be.
 
@@ -270,16 +269,14 @@ def settle(
         raise TraceError("the function may read the state of a random generator", hint=HINT)
     for place in places.keys() & fixed.keys():
         raise TraceError(
-            f"the random generator of argument {places[place]!r} is also one that the function "
-            "reads by another name",
+            f"the random generator of argument {places[place]!r} is also one that the function reads by another name",
             hint="pass it under one name",
         )
     for draw in draws:
         draw.argument = places.get(id(draw.generator))
-        if draw.argument is None and id(draw.generator) not in fixed:
+        if draw.argument is None and id(draw.generator) not in fixed and not is_own_generator(draw.generator):
             raise TraceError(
-                f"Generator.{draw.method} is called on a generator that is neither an argument nor "
-                "read by name",
+                f"Generator.{draw.method} is called on a generator that is neither an argument nor read by name",
                 hint="pass the generator as an argument",
             )
         if draw.argument is not None:
@@ -287,6 +284,4 @@ def settle(
     return tuple(fixed.values()) if places else ()
 
 
-__all__ = [
-    "BEFORE_OUT", "HINT", "METHODS", "Draw", "Input", "Number", "places_of", "record", "settle",
-]  # fmt: skip
+__all__ = ["BEFORE_OUT", "HINT", "METHODS", "Draw", "Input", "Number", "places_of", "record", "settle"]

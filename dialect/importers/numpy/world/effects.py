@@ -11,18 +11,42 @@ from contextlib import contextmanager
 from typing import Any
 
 from ....errors import Loc, TraceError
-from ..tracing.pytree import positional_names
+from ....trees.pytree import positional_names
 from ..tracing.recorder import Recorder
 from .journal import same_state
 from .substitutes import DRAW_OUTSIDE
 
 _RETURN_IT = "return the new value as a result, and assign it outside"
-_CHANGING = frozenset({
-    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update",
-    "setdefault", "popitem", "add", "discard", "appendleft", "popleft", "extendleft", "rotate",
-    "fill", "put", "resize", "itemset", "partition", "move_to_end", "difference_update",
-    "intersection_update", "symmetric_difference_update",
-})  # fmt: skip
+_CHANGING = frozenset(
+    {
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "sort",
+        "reverse",
+        "update",
+        "setdefault",
+        "popitem",
+        "add",
+        "discard",
+        "appendleft",
+        "popleft",
+        "extendleft",
+        "rotate",
+        "fill",
+        "put",
+        "resize",
+        "itemset",
+        "partition",
+        "move_to_end",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+    }
+)
 
 
 def labelled(args: tuple, kwargs: dict[str, Any], fn: Callable) -> Iterator[tuple[Any, str]]:
@@ -45,8 +69,7 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
         _undo_draws(draws)
         if not rec.journal.is_undone and not isinstance(error, TraceError):
             lost = TraceError(
-                f"the function changed an array of more than 64 MiB and then raised {error!r:.200}",
-                hint=_RETURN_IT,
+                f"the function changed an array of more than 64 MiB and then raised {error!r:.200}", hint=_RETURN_IT
             )
             lost.is_undone = False
             raise lost from error
@@ -54,28 +77,33 @@ def effects_refused(rec: Recorder) -> Iterator[None]:
             error.is_undone &= rec.journal.is_undone
         raise
     changed = rec.journal.undo(rec.is_untouched)
-    drawn = _undo_draws(draws)
+    subject = _undo_draws(draws)
     for kind, name in rec.scope.assigned():
-        raise _refused(rec,
+        raise _refused(
+            rec,
             f"the {kind} variable {name} is assigned by the function: that would happen once, "
             "while it is traced, and at no later call",
-            loc=_line(rec, _STORES[kind], name), hint=_RETURN_IT,
-        )  # fmt: skip
+            loc=_line(rec, _STORES[kind], name),
+            hint=_RETURN_IT,
+        )
     for what, name, attribute in changed:
         if what.startswith("the random generator"):
-            drawn = what
+            subject = what
             continue
         loc = _line(rec, _ATTRIBUTES, attribute) if attribute else _line_of_change(rec, name)
-        raise _refused(rec,
-            f"{what} is changed by the function: that would happen once, while it is traced, and "
-            "at no later call",
-            loc=loc, hint=_RETURN_IT,
-        )  # fmt: skip
-    if drawn:
-        raise _refused(rec,
-            f"{drawn} is drawn from while tracing: every call would get the same numbers",
-            loc=_first_line(rec), hint=DRAW_OUTSIDE,
-        )  # fmt: skip
+        raise _refused(
+            rec,
+            f"{what} is changed by the function: that would happen once, while it is traced, and at no later call",
+            loc=loc,
+            hint=_RETURN_IT,
+        )
+    if subject:
+        raise _refused(
+            rec,
+            f"{subject} is drawn from while tracing: every call would get the same numbers",
+            loc=_first_line(rec),
+            hint=DRAW_OUTSIDE,
+        )
 
 
 def _refused(rec: Recorder, what: str, *, loc: Loc | None, hint: str) -> TraceError:
@@ -95,24 +123,24 @@ def _process_generators() -> list[tuple[str, Any, Any]]:
     if any(not t.daemon for t in threading.enumerate() if t is not threading.current_thread()):
         return []
     instance = getattr(sys.modules.get("random"), "_inst", None)
-    found = [("the generator of random", instance, instance.getstate())] if instance else []
+    generators = [("the generator of random", instance, instance.getstate())] if instance else []
     legacy = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
     if legacy is not None:
-        found.append(("the generator of np.random", legacy, legacy.get_state(legacy=False)))
-    return found
+        generators.append(("the generator of np.random", legacy, legacy.get_state(legacy=False)))
+    return generators
 
 
 def _undo_draws(before: list[tuple[str, Any, Any]]) -> str:
-    drawn = ""
+    subject = ""
     for name, generator, state in before:
         if hasattr(generator, "getstate"):
             if generator.getstate() != state:
                 generator.setstate(state)
-                drawn = name
+                subject = name
         elif not same_state(generator.get_state(legacy=False), state):
             generator.set_state(state)
-            drawn = name
-    return drawn
+            subject = name
+    return subject
 
 
 # --- lines --------------------------------------------------------------------------------------
@@ -135,22 +163,22 @@ def _line(rec: Recorder, opnames: frozenset[str], name: str) -> Loc | None:
 
 def _line_of_change(rec: Recorder, name: str) -> Loc | None:
     """The line where the traced code changes the object of this name, else one that reads it."""
-    read = None
+    reading = None
     for code in _codes(rec):
-        named: dict[int, bool] = {}
+        naming: dict[int, bool] = {}
         changing: list[int] = []
         for instruction, line in _lines(code):
             if instruction.argval == name:
-                named[line] = True
+                naming[line] = True
             if instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") or (
                 instruction.argval in _CHANGING or instruction.argrepr.endswith("=")
             ):
                 changing.append(line)
         for line in changing:
-            if line in named:
+            if line in naming:
                 return Loc(code.co_filename, line)
-        read = read or next((Loc(code.co_filename, line) for line in named), None)
-    return read or _first_line(rec)
+        reading = reading or next((Loc(code.co_filename, line) for line in naming), None)
+    return reading or _first_line(rec)
 
 
 def _codes(rec: Recorder) -> Iterator[types.CodeType]:

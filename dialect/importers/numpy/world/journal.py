@@ -20,7 +20,7 @@ import numpy as np
 
 from ....dataclass import dataclass
 from ..python.generators import is_generator, locked
-from ..python.instances import ABSENT, dict_type
+from ..python.instances import ABSENT, PLAIN_TYPES, dict_type
 from ..python.objects import (
     ATTRIBUTES,
     CONTENTS,
@@ -35,23 +35,14 @@ from ..python.objects import (
     table,
 )
 from ..python.pausing import apart
-from ..python.users_code import (
-    is_made_by_user,
-    is_of_a_library,
-    is_users_class,
-    is_users_file,
-    is_users_module,
-)
+from ..python.users_code import is_made_by_user, is_of_a_library, is_users_class, is_users_file, is_users_module
 from ..tracing.operators import Recording
 from .contents import Contents, may_change
 
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
 _BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
-ATOMS = frozenset({
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
-    np.ufunc, types.CodeType, types.GenericAlias,
-})  # fmt: skip
+ATOMS = PLAIN_TYPES | {np.dtype, np.ufunc, types.CodeType, types.GenericAlias}
 _MUTABLE = (list, dict, set, np.ndarray)
 
 
@@ -154,9 +145,9 @@ class Journal:
             if not is_packages or facet not in STATE:
                 parts += self._facet(facet, value, name)
         if is_packages:
-            held = dict(vars(value))
-            self._note("library", value, (held, self), name)
-            parts += [(v, f"{name}.{k}") for k, v in held.items() if issubclass(type(v), _MUTABLE)]
+            attributes = dict(vars(value))
+            self._note("library", value, (attributes, self), name)
+            parts += [(v, f"{name}.{k}") for k, v in attributes.items() if issubclass(type(v), _MUTABLE)]
         return parts
 
     def _facet(self, facet: Facet, value: Any, name: str) -> list[tuple[Any, str]]:
@@ -171,27 +162,25 @@ class Journal:
             if attributes is None:
                 return []
             self._seen[id(attributes)] = attributes
-        held = facet.copy(value)
-        self._note(facet.kind, value, held, name)
+        state = facet.copy(value)
+        self._note(facet.kind, value, state, name)
         if facet in (*STATE, FIELDS):
-            return [(v, name + facet.label(k)) for k, v in facet.keyed(held).items()]
-        self._items += len(held)
+            return [(v, name + facet.label(k)) for k, v in facet.keyed(state).items()]
+        self._items += len(state)
         return [(item, name) for item in facet.parts(value) if type(item) not in self.atoms]
 
     def _contents(self, array: Any, name: str) -> None:
         if may_change(array):
-            held = Contents(array, _BYTES - self._bytes)
-            self._bytes += held.nbytes
-            self._note("contents", array, held, name)
+            contents = Contents(array, _BYTES - self._bytes)
+            self._bytes += contents.nbytes
+            self._note("contents", array, contents, name)
 
     def _note(self, kind: str, target: Any, held: Any, name: str) -> None:
         self._watches.append(_Watch(kind, target, held, name))
 
     # --- afterwards ---------------------------------------------------------------------------
 
-    def undo(
-        self, is_untouched: Callable[[Any], bool] = lambda target: False
-    ) -> list[tuple[str, str, str | None]]:
+    def undo(self, is_untouched: Callable[[Any], bool] = lambda target: False) -> list[tuple[str, str, str | None]]:
         """Give every object back what it held; the journal is empty afterwards.
 
         ``is_untouched``: the trace cannot have changed an object, so that others have.
@@ -199,23 +188,23 @@ class Journal:
         Returns what had changed: for each change the subject of a sentence, the name of the object
         or attribute, and the attribute, if it is one.
         """
-        told = []
+        changes = []
         try:
             for watch in self._watches:
                 if is_untouched(watch.target):
                     continue
                 change = _RESTORE[watch.kind](watch.target, watch.held)
                 if change is not None:
-                    held = watch.held
-                    self.is_undone &= type(held) is not Contents or held.fits(watch.target)
-                    told.append((*_told(watch, change), change or None))
+                    before = watch.held
+                    self.is_undone &= type(before) is not Contents or before.fits(watch.target)
+                    changes.append((*_told(watch, change), change or None))
         finally:
             while self._locks:
                 self._locks.pop().release()
         # The trace is part of reference cycles, which may live long; the copies need not.
         self._watches.clear()
         self._seen.clear()
-        return told
+        return changes
 
 
 def _told(watch: _Watch, attribute: str) -> tuple[str, str]:
@@ -255,18 +244,18 @@ def _dict(target: Any, held: dict) -> str | None:
 
 
 def _attributes(target: Any, held: dict) -> str | None:
-    found = target.__dict__
-    if _same_items(found, held):
+    attributes = target.__dict__
+    if _same_items(attributes, held):
         return None
     changed = [
-        k for k in {**held, **found}
-        if found.get(k, ABSENT) is not held.get(k, ABSENT)
-        and not _memoised(target, k, found, held)
-    ]  # fmt: skip
+        k
+        for k in {**held, **attributes}
+        if attributes.get(k, ABSENT) is not held.get(k, ABSENT) and not _memoised(target, k, attributes, held)
+    ]
     if changed:
-        kept = {k: v for k, v in found.items() if k not in held and k not in changed}
-        found.clear()  # so that deleted attributes come back in their order
-        found.update({**held, **kept})
+        kept = {k: v for k, v in attributes.items() if k not in held and k not in changed}
+        attributes.clear()  # so that deleted attributes come back in their order
+        attributes.update({**held, **kept})
     return changed[0] if changed else None
 
 
@@ -276,40 +265,40 @@ def _library(target: Any, held: tuple[dict, Journal]) -> str | None:
     Other threads may have changed the rest.
     """
     before, journal = held
-    found = vars(target)
-    changed = [k for k, v in found.items() if v is not before.get(k, ABSENT)]
+    attributes = vars(target)
+    changed = [k for k, v in attributes.items() if v is not before.get(k, ABSENT)]
     if not changed:
         return None
     names = assigned((*journal.codes, *journal.watched))
-    changed = [k for k in changed if k in names or holds_tracer(found[k])]
+    changed = [k for k in changed if k in names or holds_tracer(attributes[k])]
     for key in changed:
         if key in before:
-            found[key] = before[key]
+            attributes[key] = before[key]
         else:
-            del found[key]
+            del attributes[key]
     return changed[0] if changed else None
 
 
 def assigned(codes: Iterable[types.CodeType]) -> set[str]:
     """Names of attributes that code assigns, and code inside of it."""
-    found, todo = set(), list(codes)
+    names, todo = set(), list(codes)
     while todo:
         code = todo.pop()
         todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-        found |= {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
-    return found
+        names |= {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
+    return names
 
 
-def _memoised(target: Any, key: str, found: dict, held: dict) -> bool:
+def _memoised(target: Any, key: str, attributes: dict, held: dict) -> bool:
     """True for a dunder of a module, and for a `cached_property` that holds no traced values."""
     if key in held or not isinstance(getattr(type(target), key, None), cached_property):
         return key.startswith("__") and isinstance(target, types.ModuleType)
-    return not holds_tracer(found[key])
+    return not holds_tracer(attributes[key])
 
 
 def holds_tracer(value: Any) -> bool:
     """True if there is a traced value, or code of a trace, in an object or in what it holds."""
-    todo, met = [value], dict[int, Any]()
+    todo, seen = [value], dict[int, Any]()
     while todo:
         value = todo.pop()
         kind = type(value)
@@ -317,21 +306,21 @@ def holds_tracer(value: Any) -> bool:
             return True
         if kind is types.FunctionType and type(value.__globals__) is not dict:
             return True
-        if kind in ATOMS or id(value) in met or issubclass(kind, (type, types.ModuleType)):
+        if kind in ATOMS or id(value) in seen or issubclass(kind, (type, types.ModuleType)):
             continue
-        if len(met) >= _OBJECTS:
+        if len(seen) >= _OBJECTS:
             return True  # nobody knows
-        met[id(value)] = value
+        seen[id(value)] = value
         todo += parts_of(value)
     return False
 
 
 def _put_back(facet: Facet) -> Callable[[Any, dict], str | None]:
-    """What restores a facet that keeps its keys."""
+    """The function that restores a facet that keeps its keys."""
 
     def restore(target: Any, held: dict) -> str | None:
-        found = facet.copy(target)
-        changed = [k for k, v in held.items() if found[k] is not v]
+        state = facet.copy(target)
+        changed = [k for k, v in held.items() if state[k] is not v]
         for key in changed:
             facet.put(target, key, held[key])
         return changed[0] if changed else None
@@ -344,13 +333,14 @@ def _fixed(target: Any, held: Any) -> None:
 
 
 def _class(target: type, held: dict) -> str | None:
-    found = vars(target)
-    if _same_items(found, held):
+    attributes = vars(target)
+    if _same_items(attributes, held):
         return None
     changed = [
-        k for k in {**held, **found}
-        if found.get(k, ABSENT) is not held.get(k, ABSENT) and not k.startswith(("__", "_abc_"))
-    ]  # fmt: skip
+        k
+        for k in {**held, **attributes}
+        if attributes.get(k, ABSENT) is not held.get(k, ABSENT) and not k.startswith(("__", "_abc_"))
+    ]
     for key in changed:
         if key in held:
             setattr(target, key, held[key])
@@ -406,12 +396,21 @@ def same_state(a: Any, b: Any) -> bool:
 
 
 _RESTORE: dict[str, Callable[[Any, Any], str | None]] = {
-    **table({
-        "list": _list, "dict": _dict, "set": _set, "fixed": _fixed, "fields": _put_back(FIELDS),
-        "attributes": _attributes, "slots": _put_back(SLOTS), "contents": _contents,
-        "class": _class,
-    }),
-    "library": _library, "generator": _generator,
-}  # fmt: skip
+    **table(
+        {
+            "list": _list,
+            "dict": _dict,
+            "set": _set,
+            "fixed": _fixed,
+            "fields": _put_back(FIELDS),
+            "attributes": _attributes,
+            "slots": _put_back(SLOTS),
+            "contents": _contents,
+            "class": _class,
+        }
+    ),
+    "library": _library,
+    "generator": _generator,
+}
 
 __all__ = ["ATOMS", "Journal", "holds_tracer", "same_state"]

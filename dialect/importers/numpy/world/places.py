@@ -23,7 +23,7 @@ PLAIN = (*NUMBERS, str, bytes)  # compared by value
 
 
 @dataclass(frozen=True)
-class Node:
+class ArgumentNode:
     """A container among the arguments of calls, by its number there: outer ones come first."""
 
     number: int
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     Attributes:
         facet: of the object.
-        holder: the object, or a `Node`, for which each call has another one.
+        holder: the object, or a `ArgumentNode`, for which each call has another one.
         key: name, key or index there; `ALL` = all that the facet has, of which values under keys
             are other places to those who read, but are written with it.
         name: what the user calls it.
@@ -47,27 +47,27 @@ class Place(NamedTuple):
 
     @property
     def id(self) -> Key:
-        """What tells it from others as long as the object lives."""
+        """The key that tells the place from others as long as the object lives."""
         return self.facet.step, id(self.holder), self.key
 
     @property
     def node(self) -> int | None:
         """The number of the container among the arguments that it is in; None if it is in none."""
-        return self.holder.number if type(self.holder) is Node else None
+        return self.holder.number if type(self.holder) is ArgumentNode else None
 
     def find(self) -> Any:
-        """What is there now; None if nothing is."""
-        found = self.facet.find(self.holder, self.key)
-        return None if found is MISSING else found
+        """The value there now; None if nothing is."""
+        value = self.facet.find(self.holder, self.key)
+        return None if value is MISSING else value
 
     def read(self) -> StateRead:
-        """What code finds that looks there now."""
+        """A read of this place, with what code finds there now."""
         facet, holder, key, _ = self
         return StateRead(self, facet.outline(holder) if key is ALL else facet.look(holder, key))
 
     @property
     def put_to(self) -> Callable[[Any, Any, Any], None]:
-        """What stores a value, of a holder and `key`; what the class does then is in the value."""
+        """The function that stores a value at `key` of a holder."""
         return self.facet.put if self.key is not ALL else self.facet.fill
 
     def put(self, holder: Any, value: Any) -> None:
@@ -76,7 +76,7 @@ class Place(NamedTuple):
 
 
 class _Answer(Facet):
-    """What a call of an object without arguments gives: something that is kept, or asked for."""
+    """The answer of an object to a call without arguments, which the object keeps or asks for."""
 
     step = "answer"
 
@@ -94,13 +94,13 @@ ANSWER = _Answer()
 
 
 def cell_place(cell: types.CellType, name: str) -> Place:
-    """Where a variable of an enclosing function is."""
+    """The place of a variable of an enclosing function."""
     return Place(FIELDS, cell, "cell_contents", name)
 
 
 @dataclass(eq=False, slots=True)
 class StateRead:
-    """What a trace has found in a place outside of the call.
+    """The value that a trace has found in a place outside of the call.
 
     Attributes:
         place: where that is.
@@ -122,27 +122,25 @@ class StateRead:
             return facet.find(holder, key) is MISSING
         if facet is CONTENTS:
             return self.value.fits(holder)
-        found = facet.outline(holder) if key is ALL else facet.look(holder, key)
-        return found is self.value or _equal(found, self.value)
+        value = facet.outline(holder) if key is ALL else facet.look(holder, key)
+        return value is self.value or _equal(value, self.value)
 
 
-def _equal(found: Any, value: Any) -> bool:
-    if found is value:
+def _equal(other: Any, value: Any) -> bool:
+    if other is value:
         return True
     kind = type(value)
-    if type(found) is not kind:
+    if type(other) is not kind:
         return False
     if kind in (frozenset, tuple):
-        if kind is frozenset or len(found) != len(value):
-            return found == value
-        return all(map(operator.is_, found, value)) or all(map(_equal, found, value))
+        if kind is frozenset or len(other) != len(value):
+            return other == value
+        return all(map(operator.is_, other, value)) or all(map(_equal, other, value))
     if kind is types.MethodType:  # made anew by each look-up
-        return found.__func__ is value.__func__ and found.__self__ is value.__self__
+        return other.__func__ is value.__func__ and other.__self__ is value.__self__
     if kind in (float, complex):
-        return repr(found) == repr(value)  # tells 0.0 from -0.0
-    return kind in PLAIN and found == value
+        return repr(other) == repr(value)  # tells 0.0 from -0.0
+    return kind in PLAIN and other == value
 
 
-__all__ = [
-    "ALL", "ANSWER", "MISSING", "PLAIN", "Key", "Node", "Place", "StateRead", "cell_place",
-]  # fmt: skip
+__all__ = ["ALL", "ANSWER", "MISSING", "PLAIN", "ArgumentNode", "Key", "Place", "StateRead", "cell_place"]

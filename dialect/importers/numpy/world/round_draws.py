@@ -19,7 +19,7 @@ from ..tracing.operators import op, wrap
 from .draws import HINT, METHODS, places_of, record
 
 if TYPE_CHECKING:
-    from ..source.loops import Loop
+    from ..source.loops import RecordedLoop
     from ..tracing.recorder import Recorder
 
 # Methods whose arrays hold what single calls give: `choice` and `permutation` treat all elements
@@ -30,7 +30,7 @@ _OF_NUMPY = frozenset({"integers"})  # a single draw is NumPy's scalar, not a nu
 
 @dataclass(eq=False)
 class RoundDraws:
-    """What the rounds of a loop draw from one generator.
+    """The draws of the rounds of a loop from one generator.
 
     Attributes:
         number: of the draw in `Recorder.draws`.
@@ -46,20 +46,18 @@ class RoundDraws:
     number: int
     value: int
     given: tuple
-    outer: Loop
+    outer: RecordedLoop
     body: Block
     most: int
     count: int = 0
 
 
-def drawn_by_rounds(
-    rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]
-) -> Any:
-    """What a round gets that draws; raises TraceError where the loops decide what is drawn."""
+def drawn_by_rounds(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The drawn value that a round gets; raises TraceError where the loops decide what is drawn."""
     what = f"Generator.{name}"
     loops = _loops(rec, what)
     args, kwargs, size = _taken_apart(name, args, kwargs, what)
-    given = (name, *(places_of(rec, x, what) for x in (args, kwargs, size)))
+    call = (name, *(places_of(rec, x, what) for x in (args, kwargs, size)))
     inner, key = loops[-1], id(owner.bit_generator)
     draws = rec.draws.in_loops.get(key)
     is_gone = draws is None or draws.number >= len(rec.draws.made)  # with a trial
@@ -69,36 +67,34 @@ def drawn_by_rounds(
         value = record(rec, owner, name, args, {**kwargs, "size": counts})
         number, body = len(rec.draws.made) - 1, rec.blocks[-1]
         rec.draws.made[number].of_rounds = True
-        draws = RoundDraws(number, value, given, loops[0], body, most)
+        draws = RoundDraws(number, value, call, loops[0], body, most)
         rec.draws.in_loops[key] = draws
-    elif draws.body is not rec.blocks[-1] or draws.given != given:
+    elif draws.body is not rec.blocks[-1] or draws.given != call:
         raise trace_error(f"{what} is called in a loop that draws otherwise, too", HINT)
     number, draws.count = draws.count, draws.count + 1
     if draws.count > draws.most:
         inner.draws_again(key, draws.count)
         number = 0
     places = (*(loop.number() for loop in loops), number)
-    found = wrap(rec, draws.value)[places]
+    element = wrap(rec, draws.value)[places]
     if size:
-        return op("copy", found)  # to which the function may write
-    return found if name in _OF_NUMPY else op("item", found)
+        return op("copy", element)  # to which the function may write
+    return element if name in _OF_NUMPY else op("item", element)
 
 
-def _loops(rec: Recorder, what: str) -> list[Loop]:
+def _loops(rec: Recorder, what: str) -> list[RecordedLoop]:
     """The loops that are recorded, the innermost one last; raises TraceError for what else is."""
     loops = list(rec.source.open) if rec.source is not None else []
-    if len(rec.blocks) != len(loops) + 1 or not all(loop.runs_each_round_once for loop in loops):
+    if rec.draws.repeating(rec.blocks) != len(loops) or not all(loop.runs_each_round_once for loop in loops):
         raise trace_error(
-            f"{what} is called in a branch, in a loop that may end early or in a function that is "
-            "differentiated: which numbers are drawn must not depend on what runs",
+            f"{what} is called in a branch or in a loop that may end early: which numbers are drawn must not "
+            "depend on what runs",
             HINT,
         )
     return loops  # type: ignore[return-value]
 
 
-def _taken_apart(
-    name: str, args: tuple, kwargs: dict[str, Any], what: str
-) -> tuple[tuple, dict[str, Any], tuple]:
+def _taken_apart(name: str, args: tuple, kwargs: dict[str, Any], what: str) -> tuple[tuple, dict[str, Any], tuple]:
     """The arguments of a draw without its size, and that size."""
     at = METHODS[name]
     size = kwargs.get("size", args[at] if len(args) > at >= 0 else None)

@@ -21,29 +21,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ProfuseError, TraceError
+from ....ir.device import is_foreign
+from ....trees.containers import plain_key
+from ....trees.leaves import check_array, memory_of
+from ....trees.pytree import flatten
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import (
-    FIELDS,
-    LIST,
-    MEMBERS,
-    STATE,
-    TABLE,
-    Facet,
-    facets_of,
-    parts_of,
-    table,
-)
+from ..python.objects import FIELDS, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
 from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
-from ..tracing.containers import plain_key
-from ..tracing.leaves import check_array
 from ..tracing.operators import Recording
-from ..tracing.pytree import flatten
-from .hidden import Hidden, is_hidden
-from .journal import holds_tracer
-from .places import ALL, Key, Node, Place
-from .stores import Entry, Store
+from ..tracing.traced import TracedArray
+from .journal import ATOMS, holds_tracer
+from .opaque import Hidden, is_hidden
+from .places import ALL, ArgumentNode, Key, Place
+from .stores import PlaceStore, ShadowFacet
 from .substitutes import original_of, substitute
 
 if TYPE_CHECKING:
@@ -51,10 +43,7 @@ if TYPE_CHECKING:
 
 _MOST = 5000  # shadows of one trace
 _MISSING = object()
-_PLAIN = frozenset({
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype,
-    np.ufunc, types.CodeType,
-})  # fmt: skip
+_PLAIN = ATOMS - {types.GenericAlias}
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 _CODE = (type, *_FUNCTIONS)
 _NAMES = (str, bytes, *_CODE)
@@ -79,7 +68,7 @@ class Shadows:
         self._made: dict[int, tuple[Any, Any]] = {}
         self._originals: dict[int, Any] = {}
         self._own: dict[int, Any] = {}  # objects that the function itself has made
-        self._entries: list[Entry] = []
+        self._entries: list[ShadowFacet] = []
         self.whole: dict[int, Any] = {}
         self._others: dict[int, Any] = {}  # objects of packages, which stand for themselves
         self.has_hidden = False
@@ -94,9 +83,9 @@ class Shadows:
         kind = type(value)
         if kind in _PLAIN or issubclass(kind, (np.generic, Recording)):
             return value
-        known = self._made.get(id(value))
-        if known is not None:
-            return known[1]
+        entry = self._made.get(id(value))
+        if entry is not None:
+            return entry[1]
         return apart(self._shadow_of, value, name)
 
     def _shadow_of(self, value: Any, name: str) -> Any:
@@ -126,7 +115,7 @@ class Shadows:
 
     @property
     def count(self) -> int:
-        """How many shadows of objects that may change there are."""
+        """The number of shadows of objects that may change."""
         return len(self._entries)
 
     def made(self) -> Iterator[tuple[Any, str]]:
@@ -150,14 +139,14 @@ class Shadows:
         changed |= self._rec.captures.written()
         if not changed or not self._others:
             return False
-        todo, met = [*self._others.values()], set[int]()
-        while todo and len(met) < _MOST:
+        todo, seen = [*self._others.values()], set[int]()
+        while todo and len(seen) < _MOST:
             value = todo.pop()
-            if id(value) in met or type(value) in _PLAIN:
+            if id(value) in seen or type(value) in _PLAIN:
                 continue
-            met.add(id(value))
+            seen.add(id(value))
             todo += parts_of(value)
-        return len(met) >= _MOST or not changed.isdisjoint(met)
+        return len(seen) >= _MOST or not changed.isdisjoint(seen)
 
     def _maker(self, value: Any, kind: type) -> Callable[[Shadows, Any, str], Any] | None:
         make = _MAKERS.get(kind)
@@ -169,6 +158,8 @@ class Shadows:
             return Shadows._array
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             return Shadows._tuple
+        if is_foreign(value) and memory_of(value) is not None:
+            return Shadows._tensor
         if kind in BOUND:
             return Shadows._code if bound_to(value) is None else Shadows._bound
         if kind is types.ModuleType:
@@ -187,8 +178,8 @@ class Shadows:
 
     def original(self, value: Any) -> Any:
         """The object whose shadow this is, or the value itself."""
-        found = self._originals.get(id(value), _MISSING)
-        return original_of(value) if found is _MISSING else found
+        original = self._originals.get(id(value), _MISSING)
+        return original_of(value) if original is _MISSING else original
 
     def _enter(self, value: Any, shadow: Any) -> Any:
         self._made[id(value)] = value, shadow
@@ -200,8 +191,6 @@ class Shadows:
     # --- kinds of objects -----------------------------------------------------------------------
 
     def _array(self, value: np.ndarray, name: str) -> Any:
-        from ..tracing.traced import TracedArray
-
         try:
             check_array(value, "")
         except ProfuseError:
@@ -211,12 +200,16 @@ class Shadows:
         captured, owner = self._rec.captures.take(value), f"the array {name}"
         return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
 
+    def _tensor(self, value: Any, name: str) -> Any:
+        captured, owner = self._rec.captures.take(value, memory_of(value)), f"the tensor {name}"
+        return self._enter(value, TracedArray(self._rec, captured, owner, is_input=True))
+
     def _filled(self, value: Any, name: str) -> Any:
         """A shadow whose facets are filled with shadows of what is there."""
         shadow = self._enter(value, _empty(value))
         for facet in facets_of(type(value)):
             _FILL[facet.kind](self, value, shadow, name)
-            self._entries.append(Entry(value, shadow, facet, name))
+            self._entries.append(ShadowFacet(value, shadow, facet, name))
         return shadow
 
     def _frozenset(self, value: frozenset, name: str) -> Any:
@@ -247,15 +240,15 @@ class Shadows:
         return self._enter(value, getattr(holder, value.__name__))
 
     def _code(self, value: Any, name: str) -> Any:
-        """What the code gets where it reads a function, or a module of a package, by name."""
+        """The object that the code gets where it reads a function, or a module of a package, by name."""
         is_function = type(value) is types.FunctionType
-        found = self._rec.scope.reached(value, name) if is_function else substitute(value)
-        return value if found is value else self._enter(value, found)
+        stand_in = self._rec.scope.reached(value, name) if is_function else substitute(value)
+        return value if stand_in is value else self._enter(value, stand_in)
 
     def _class(self, value: type, name: str) -> Any:
-        found = substitute(value)
-        if found is not value:
-            return self._enter(value, found)
+        stand_in = substitute(value)
+        if stand_in is not value:
+            return self._enter(value, stand_in)
         return value if is_pure_class(value) else self._hidden(value, name)
 
     def _hidden(self, value: Any, name: str) -> Any:
@@ -297,33 +290,33 @@ class Shadows:
 
     # --- effects --------------------------------------------------------------------------------
 
-    def stores(self) -> list[Store]:
-        """What the code has written to shadows.
+    def stores(self) -> list[PlaceStore]:
+        """The values that the code has written to shadows.
 
         Raises TraceError for what no graph can repeat at each call: attributes and items that are
         deleted, containers of another length, new objects other than containers of arrays.
         """
         return self.stores_of(self._entries)
 
-    def stores_of(self, entries: Iterable[Entry]) -> list[Store]:
+    def stores_of(self, entries: Iterable[ShadowFacet]) -> list[PlaceStore]:
         """The same of these; containers among the arguments may have any length."""
         return [store for entry in entries for store in self._stores_of(entry)]
 
-    def _stores_of(self, entry: Entry) -> Iterator[Store]:
+    def _stores_of(self, entry: ShadowFacet) -> Iterator[PlaceStore]:
         if entry.is_as_made:
             return
-        facet, found, held = entry.facet, entry.found(), entry.held
-        is_kept = held.keys() <= found.keys() and entry.keeps_order(found)
+        facet, now, before = entry.facet, entry.found(), entry.held
+        is_kept = before.keys() <= now.keys() and entry.keeps_order(now)
         if facet is LIST:
-            is_kept = len(found) == len(held)
+            is_kept = len(now) == len(before)
         if is_kept and facet is not MEMBERS and type(entry.shadow) is not deque:
-            for key, value in found.items():
-                if key not in held or value is not held[key]:
+            for key, value in now.items():
+                if key not in before or value is not before[key]:
                     at = self._key(key)
                     place = Place(facet, entry.original, at, entry.name + facet.label(at))
-                    yield self._store(place, value, key not in held)
-        elif facet.step == "item" and type(entry.original) is Node:
-            items = {self._key(key): x for key, x in found.items()}
+                    yield self._store(place, value, key not in before)
+        elif facet.step == "item" and type(entry.original) is ArgumentNode:
+            items = {self._key(key): x for key, x in now.items()}
             whole = [*items.values()] if facet is LIST else items
             yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
         else:
@@ -335,11 +328,16 @@ class Shadows:
             return type(key)(map(self._key, key))
         return self.original(plain_key(key))
 
-    def _store(self, place: Place, value: Any, is_new: bool) -> Store:
+    def _store(self, place: Place, value: Any, is_new: bool) -> PlaceStore:
         """That the function assigns a value; raises TraceError for what no graph can make anew."""
         original = self.original(value)
         if original is not value or id(value) in self._originals:
-            return Store(place, None, is_new, kept=original)
+            return PlaceStore(place, None, is_new, kept=original)
+        if type(place.holder) is not ArgumentNode and not is_new and is_foreign(place.find()):
+            raise TraceError(
+                f"the function assigns {place.name}, which holds a tensor of another library",
+                hint="return what is new in place of storing it there",
+            )
         try:
             leaves, tree = flatten(value, self.whole)
         except ProfuseError:
@@ -350,7 +348,7 @@ class Shadows:
                 raise unrepeatable(place.name)
         if any(id(leaf) in self._originals for leaf in leaves):
             raise unrepeatable(place.name)
-        return Store(place, tree, is_new, tuple(leaves))
+        return PlaceStore(place, tree, is_new, tuple(leaves))
 
 
 def _is_state(value: Any, kind: type) -> bool:
@@ -384,13 +382,22 @@ def unrepeatable(name: str) -> TraceError:
 
 _MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
     **dict.fromkeys((list, deque, dict, OrderedDict, defaultdict, set), Shadows._filled),
-    frozenset: Shadows._frozenset, tuple: Shadows._tuple, types.MethodType: Shadows._method,
-    functools.partial: Shadows._partial, types.FunctionType: Shadows._code,
-}  # fmt: skip
-_FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table({
-    "list": Shadows._fill_list, "dict": Shadows._fill_dict, "set": Shadows._fill_set,
-    **{f.kind: functools.partial(Shadows._fill_named, facet=f) for f in (*STATE, FIELDS)},
-    "fixed": _whole, "contents": _whole, "class": _whole,
-})  # fmt: skip
+    frozenset: Shadows._frozenset,
+    tuple: Shadows._tuple,
+    types.MethodType: Shadows._method,
+    functools.partial: Shadows._partial,
+    types.FunctionType: Shadows._code,
+}
+_FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table(
+    {
+        "list": Shadows._fill_list,
+        "dict": Shadows._fill_dict,
+        "set": Shadows._fill_set,
+        **{f.kind: functools.partial(Shadows._fill_named, facet=f) for f in (*STATE, FIELDS)},
+        "fixed": _whole,
+        "contents": _whole,
+        "class": _whole,
+    }
+)
 
 __all__ = ["Shadows", "unrepeatable"]

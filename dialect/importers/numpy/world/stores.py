@@ -1,4 +1,4 @@
-"""What a trace has handed out in place of objects, and what the code has written there."""
+"""The shadows that a trace has handed out in place of objects, and what the code has written there."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import field
 from typing import Any
 
 from ....dataclass import dataclass
+from ....trees.pytree import TreeDef
 from ..python.objects import ATTRIBUTES, TABLE, Facet
-from ..tracing.pytree import TreeDef
 from .places import Place
 
 
 @dataclass(eq=False)
-class Store:
+class PlaceStore:
     """A place that the function writes to.
 
     Attributes:
@@ -32,7 +32,7 @@ class Store:
 
     @property
     def count(self) -> int:
-        """How many leaves the value has."""
+        """The number of leaves of the value."""
         return 0 if self.tree is None else self.tree.leaves
 
     def value(self, leaves: Sequence[Any]) -> Any:
@@ -41,7 +41,7 @@ class Store:
 
 
 @dataclass(eq=False)
-class Entry:
+class ShadowFacet:
     """One facet of an object with a shadow, and what the shadow held at first, by key.
 
     A container that a trace makes for one among the arguments is the shadow of a `Node`.
@@ -57,21 +57,21 @@ class Entry:
         self.held = self.found()
 
     def found(self) -> dict[Any, Any]:
-        """What the shadow holds now, by key."""
+        """The values that the shadow holds now, by key."""
         return self.facet.keyed(self.facet.copy(self.shadow))
 
     @property
     def is_as_made(self) -> bool:
         """True if nothing has been written."""
-        found, held = self.found(), self.held
-        if found.keys() != held.keys() or not all(found[k] is held[k] for k in found):
+        now, before = self.found(), self.held
+        if now.keys() != before.keys() or not all(now[k] is before[k] for k in now):
             return False
-        return self.keeps_order(found)
+        return self.keeps_order(now)
 
-    def keeps_order(self, found: dict[Any, Any]) -> bool:
-        """Whether the keys that there were are the first ones, in their order, if they have any."""
-        pairs = zip(found, self.held, strict=False)
+    def keeps_order(self, now: dict[Any, Any]) -> bool:
+        """True if the keys that there were are the first ones, in their order, if they have any."""
+        pairs = zip(now, self.held, strict=False)
         return self.facet not in (TABLE, ATTRIBUTES) or all(a is b or a == b for a, b in pairs)
 
 
-__all__ = ["Entry", "Store"]
+__all__ = ["PlaceStore", "ShadowFacet"]

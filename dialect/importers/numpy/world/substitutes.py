@@ -1,4 +1,4 @@
-"""What a traced function gets in place of some values, by whatever name it reads them.
+"""The objects that a traced function gets in place of some values, by whatever name it reads them.
 
 NumPy's creation functions do not dispatch on traced arguments, and clocks and random numbers would
 be those of the trace for ever. Nothing of NumPy or Python is patched for this: `scope` hands the
@@ -36,19 +36,31 @@ from ..tracing.types_seen import (
 )
 
 DRAW_OUTSIDE = "draw them outside and pass them as an argument"
-_CLOCKS = frozenset({
-    "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
-    "process_time", "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime",
-    "clock_gettime_ns", "localtime", "gmtime", "ctime",
-})  # fmt: skip
+_CLOCKS = frozenset(
+    {
+        "time",
+        "time_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "monotonic",
+        "monotonic_ns",
+        "process_time",
+        "process_time_ns",
+        "thread_time",
+        "thread_time_ns",
+        "clock_gettime",
+        "clock_gettime_ns",
+        "localtime",
+        "gmtime",
+        "ctime",
+    }
+)
 _DATES = frozenset({"now", "utcnow", "today"})
 _UNIQUE = frozenset({"uuid1", "uuid4"})
 _READS_STATE = frozenset({"getstate", "get_state", "bit_generator", "state"})
 # Modules of Python functions that act on what is outside of the program: C functions, which they
 # call, are refused as such, and would be named in their place.
-_OUTSIDE = frozenset({
-    "logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code",
-})  # fmt: skip
+_OUTSIDE = frozenset({"logging", "warnings", "subprocess", "shutil", "socket", "urllib.request", "pdb", "code"})
 # Functions of NumPy that change, or tell, how it treats floating-point errors in the whole thread.
 _OF_ERRORS = frozenset({"geterr", "geterrcall", "seterr", "seterrcall"})
 # Their functions pass on errors of arrays that they are given.
@@ -62,12 +74,10 @@ BUILTINS: dict[str, Any] = {}
 CONVERSIONS: dict[type, Callable[..., Any]] = {}  # of Python's numbers, where they are called
 CLASSES: dict[type, Callable[..., Any]] = {}
 # Modules of which some attributes are substituted.
-_MODULES = frozenset({
-    "numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "uuid", "contextlib",
-})  # fmt: skip
+_MODULES = frozenset({"numpy", "numpy.random", "math", "cmath", "time", "random", "secrets", "uuid", "contextlib"})
 
 
-class Module(types.ModuleType):
+class SubstituteModule(types.ModuleType):
     """A module whose attributes are substituted as they are read."""
 
     def __init__(self, real: types.ModuleType) -> None:
@@ -96,20 +106,20 @@ def substitute(value: Any) -> Any:
     if not callable(value):
         return value
     try:
-        found = FUNCTIONS.get(value)
+        stand_in = FUNCTIONS.get(value)
     except TypeError:  # unhashable
-        found = None
-    if found is None and getattr(value, "__module__", None) in ("math", "cmath"):
+        stand_in = None
+    if stand_in is None and getattr(value, "__module__", None) in ("math", "cmath"):
         load_numbers()
-        found = FUNCTIONS.get(value)
-    if found is not None:
-        return found
+        stand_in = FUNCTIONS.get(value)
+    if stand_in is not None:
+        return stand_in
     if isinstance(value, types.MethodType) and is_plain_generator(value.__self__):
         from .draw_calls import draws_of  # few functions draw
 
-        found = draws_of(value)
-        if found is not None:
-            return found
+        stand_in = draws_of(value)
+        if stand_in is not None:
+            return stand_in
     why = refusal(value) or unknown(value)
     if why is None:
         return _wary(value) if _is_of_an_extension(value) else value
@@ -119,8 +129,8 @@ def substitute(value: Any) -> Any:
 
 
 def original_of(value: Any) -> Any:
-    """What a substitute stands for; the value itself if it is none."""
-    if type(value) is Module:
+    """The object that a substitute stands for; the value itself if it is none."""
+    if type(value) is SubstituteModule:
         return value.__dict__["__profuse_real__"]
     name = getattr(value, "__name__", None)
     if isinstance(name, str) and BUILTINS.get(name) is value:
@@ -140,7 +150,7 @@ def _has_substitutes(module: types.ModuleType) -> bool:
 
 
 def unknown(value: Any) -> tuple[str, str] | None:
-    """Why a C function must not be called; None if it is pure, or belongs to an object.
+    """The reason why a C function must not be called; None if it is pure, or belongs to an object.
 
     `watching` sees what Python code calls. What C code calls, as `functools.partial` and
     `itertools.starmap` do, nobody sees.
@@ -199,12 +209,12 @@ def conversion(kind: type) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(real: types.ModuleType) -> Module:
-    return Module(real)
+def _module(real: types.ModuleType) -> SubstituteModule:
+    return SubstituteModule(real)
 
 
 def refusal(value: Any) -> tuple[str, str] | None:
-    """Why a callable must not be called while tracing, and what to write; None if it may."""
+    """The reason why a callable must not be called while tracing, and what to write; None if it may."""
     name = getattr(value, "__name__", "")
     if isinstance(value, _METHODS):
         owner = value.__self__
@@ -245,8 +255,8 @@ def refusal(value: Any) -> tuple[str, str] | None:
 def _speakers() -> tuple[type, ...]:
     """Classes whose methods read or write what is outside of the program; loaded modules alone."""
     logging = sys.modules.get("logging")
-    found = (getattr(logging, name, None) for name in ("Logger", "LoggerAdapter"))
-    return (io.IOBase, io.TextIOBase, *(cls for cls in found if cls is not None))
+    classes = (getattr(logging, name, None) for name in ("Logger", "LoggerAdapter"))
+    return (io.IOBase, io.TextIOBase, *(cls for cls in classes if cls is not None))
 
 
 def _happens_once(name: str) -> tuple[str, str]:
@@ -281,7 +291,9 @@ def _refuser(original: Callable, what: str, hint: str) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         if current() is None:
             return original(*args, **kwargs)
-        raise trace_error(what, hint)
+        error = trace_error(what, hint)
+        error.library = (getattr(original, "__module__", None) or "").partition(".")[0]
+        raise error
 
     return call
 
@@ -307,9 +319,9 @@ CLASSES[contextlib.suppress] = _Suppress
 def _builtin(name: str) -> Callable[[Callable], Callable]:
     """Register a substitute for a builtin."""
 
-    def register(made: Callable) -> Callable:
-        BUILTINS[name] = functools.wraps(getattr(builtins, name))(made)
-        return made
+    def register(stand_in: Callable) -> Callable:
+        BUILTINS[name] = functools.wraps(getattr(builtins, name))(stand_in)
+        return stand_in
 
     return register
 

@@ -92,3 +92,20 @@ func.func private @fusion_4(%x: tensor<?x?xf32, {sym = ["s0", "s1"], strides = "
   %1 = "profuse.exp"(%0) : (tensor<?x?xf32, {sym = ["s1", "s0"]}>) -> tensor<?x?xf32, {sym = ["s1", "s0"]}>
   return %1 : tensor<?x?xf32, {sym = ["s1", "s0"]}>
 }
+
+// The place of an axis of one element in memory is no other order: nothing is turned.
+// CHECK-LABEL: func.func @one_image(
+// CHECK:         %[[F:.*]] = "profuse.fusion_group"({{.*}}) {callee = @fusion_one_image}
+// CHECK-NEXT:    return %[[F]]
+// CHECK-LABEL: func.func private @fusion_one_image(
+// CHECK:         %[[E:.*]] = "profuse.matmul"
+// CHECK-NEXT:    return %[[E]]
+func.func @one_image(%x: tensor<8x4xf32, {strides = "contiguous"}>, %y: tensor<1x8x3xf32, {strides = "contiguous"}>) -> tensor<1x4x3xf32> {
+  %0 = "profuse.fusion_group"(%x, %y) {callee = @fusion_one_image} : (tensor<8x4xf32, {strides = "contiguous"}>, tensor<1x8x3xf32, {strides = "contiguous"}>) -> tensor<1x4x3xf32>
+  return %0 : tensor<1x4x3xf32>
+}
+func.func private @fusion_one_image(%x: tensor<8x4xf32, {strides = "contiguous"}>, %y: tensor<1x8x3xf32, {strides = "contiguous"}>) -> tensor<1x4x3xf32> {
+  %0 = "profuse.transpose"(%x) : (tensor<8x4xf32, {strides = "contiguous"}>) -> tensor<4x8xf32>
+  %1 = "profuse.matmul"(%0, %y) : (tensor<4x8xf32>, tensor<1x8x3xf32, {strides = "contiguous"}>) -> tensor<1x4x3xf32>
+  return %1 : tensor<1x4x3xf32>
+}

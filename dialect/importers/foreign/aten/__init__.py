@@ -1,0 +1,1 @@
+"""ATen, the operators of PyTorch: the table that FX graphs and TorchScript share."""

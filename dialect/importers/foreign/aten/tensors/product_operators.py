@@ -1,0 +1,173 @@
+"""Products of matrices and vectors, attention and the cells of recurrent networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....numpy.capture.user_functions import op
+from ....numpy.neural.attention import scaled_dot_product_attention
+from ..aten_table import aten, refuse
+from ..promotion import BOOL, cast, category, widened
+from .binary_operators import add, mul
+from .reduction_operators import sum_
+
+_sigmoid = op("sigmoid")
+
+
+def product(a: Any, b: Any) -> Any:
+    """``a @ b`` in the dtype of ``a``; sums of f16 and bf16 are made in f32."""
+    dtype = a.dtype
+    if dtype == BOOL:
+        raise refuse("matmul", "on bools")
+    wide = widened(dtype)
+    return cast(np.matmul(cast(a, wide), cast(b, wide)), dtype)
+
+
+@aten("mm", "bmm", "mv", "linalg_matmul")
+def mm(self: Any, mat2: Any) -> Any:
+    return product(self, mat2)
+
+
+@aten("matmul", "__matmul__")
+def matmul(self: Any, other: Any) -> Any:
+    return product(self, other)
+
+
+@aten("dot")
+def dot(self: Any, tensor: Any) -> Any:
+    return product(self, tensor)
+
+
+@aten("vdot")
+def vdot(self: Any, other: Any) -> Any:
+    return product(np.conj(self) if category(self.dtype) == 3 else self, other)
+
+
+@aten("linalg_vecdot")
+def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    return sum_((np.conj(x) if category(x.dtype) == 3 else x) * y, dim, dtype=x.dtype)
+
+
+def _times(x: Any, factor: Any) -> Any:
+    return x if type(factor) in (int, float) and factor == 1 else x * cast(factor, x.dtype)
+
+
+def _sum_of(self: Any, product_: Any, beta: Any, alpha: Any) -> Any:
+    """``beta * self + alpha * product``; with beta 0, NaN of ``self`` does not count."""
+    scaled = _times(product_, alpha)
+    if type(beta) in (int, float, bool) and beta == 0:
+        return scaled if self.ndim <= scaled.ndim else np.broadcast_to(scaled, self.shape)
+    return _times(cast(self, scaled.dtype), beta) + scaled
+
+
+@aten("addmm", "baddbmm", "addmv")
+def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _sum_of(self, product(mat1, mat2), beta, alpha)
+
+
+@aten("addbmm")
+def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _sum_of(self, np.sum(product(batch1, batch2), axis=0, dtype=batch1.dtype), beta, alpha)
+
+
+@aten("addr")
+def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    outer_product = mul(vec1[:, None], vec2)
+    if self.dtype == outer_product.dtype == BOOL:
+        scaled = outer_product if alpha else outer_product & False
+        return scaled | self if beta else scaled
+    if type(beta) in (int, float, bool) and beta == 0:
+        return mul(outer_product, alpha)
+    return add(mul(self, beta), mul(outer_product, alpha))
+
+
+@aten("outer", "ger")
+def outer(self: Any, vec2: Any) -> Any:
+    return mul(self[:, None], vec2)
+
+
+@aten("linear")
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    y = product(input, np.transpose(weight))
+    return y if bias is None else y + bias
+
+
+@aten("einsum")
+def einsum(equation: str, tensors: Any, *, path: Any = None) -> Any:
+    return np.einsum(equation, *tensors)
+
+
+@aten("_trilinear")
+def trilinear(
+    i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int = 1
+) -> Any:
+    ndim = i1.ndim + len(expand1)
+    a, b, c = (
+        np.expand_dims(x, tuple(dim % ndim for dim in dims)) if dims else x
+        for x, dims in ((i1, expand1), (i2, expand2), (i3, expand3))
+    )
+    return np.sum(a * b * c, axis=tuple(sumdim)) if sumdim else a * b * c
+
+
+@aten("scaled_dot_product_attention")
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    return scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+@aten("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> tuple[Any, Any]:
+    out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    return out, None  # the logarithms of sums are for torch's own backward alone
+
+
+@aten("lstm_cell")
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
+    h, c = hx
+    gates = linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)
+    i, f, g, o = np.split(gates, 4, axis=-1)
+    c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
+    return _sigmoid(o) * np.tanh(c), c
+
+
+@aten("gru_cell")
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    (r, z, n), (hr, hz, hn) = (np.split(g, 3, axis=-1) for g in (linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)))
+    reset, update = _sigmoid(r + hr), _sigmoid(z + hz)
+    new = np.tanh(n + reset * hn)
+    return (hx - new) * update + new
+
+
+@aten("rnn_tanh_cell")
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    return np.tanh(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
+
+
+@aten("rnn_relu_cell")
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    return op("relu")(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
+
+
+__all__ = ["linear", "product"]

@@ -1,0 +1,1 @@
+"""Graphs of torch.fx: functions of torch traced to ATen, read as foreign graphs, with sizes as symbols."""

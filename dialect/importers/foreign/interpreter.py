@@ -1,0 +1,94 @@
+"""Interpretation of foreign graphs: on traced values it records them, on arrays it computes.
+
+So a foreign graph becomes a function like any other, with tiers, guards, gradients and explanations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dataclass import dataclass
+from ...errors import ProfuseError
+from ..numpy.tracing.current import current
+from .foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ForeignType, Operand, ValueRef
+from .operator_table import OperatorTable
+
+
+@dataclass(slots=True)
+class NodeContext:
+    """The node that is being interpreted, as its handler sees it.
+
+    Attributes:
+        node: the node.
+        interpreter: runs the node's blocks.
+    """
+
+    node: ForeignNode
+    interpreter: Interpreter
+
+    @property
+    def type(self) -> ForeignType | None:
+        """What the source says of the first result; None = nothing."""
+        return self.node.types[0] if self.node.types else None
+
+    def run_block(self, number: int, *values: Any) -> tuple[Any, ...]:
+        """The outputs of a block of the node for these arguments."""
+        return self.interpreter.run(self.node.blocks[number], values)
+
+
+class Interpreter:
+    """One run of a graph.
+
+    Args:
+        table: the operators.
+        graph: the graph, whose operators have handlers.
+
+    Attributes:
+        statements: control flow that is being recorded, the innermost statement last.
+    """
+
+    def __init__(self, table: OperatorTable, graph: ForeignGraph) -> None:
+        self.table, self.graph = table, graph
+        self._values: dict[int, Any] = dict(graph.constants)
+        self._producers: dict[int, ForeignNode] = {}
+        self.statements: list[Any] = []
+
+    def run(self, block: ForeignBlock, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The outputs of a block for these arguments, one for each of its inputs.
+
+        Raises what the handlers raise: errors of this package without a place get that of the node.
+        """
+        self._values.update(zip(block.inputs, values, strict=True))
+        for node in block.nodes:
+            self._values.update(zip(node.results, self._results(node), strict=True))
+            self._producers.update(dict.fromkeys(node.results, node))
+        return tuple(self.value(output) for output in block.outputs)
+
+    def value(self, operand: Operand) -> Any:
+        """An operand with values in the place of references."""
+        if type(operand) is ValueRef:
+            return self._values[operand.number]
+        if type(operand) is tuple:
+            return tuple(map(self.value, operand))
+        return operand
+
+    def producer(self, operand: Operand) -> ForeignNode | None:
+        """The node that has given an operand; None for arguments and constants."""
+        return self._producers.get(operand.number) if type(operand) is ValueRef else None
+
+    def _results(self, node: ForeignNode) -> tuple[Any, ...]:
+        handler = self.table.handler(node)
+        operands = map(self.value, node.operands)
+        attributes = {name: self.value(x) for name, x in node.attributes.items()}
+        rec = current()
+        try:
+            if rec is None:
+                results = handler(NodeContext(node, self), *operands, **attributes)
+            else:
+                with rec.at(node.loc):
+                    results = handler(NodeContext(node, self), *operands, **attributes)
+        except ProfuseError as error:
+            error.place(node.loc)
+            raise
+        return results if len(node.results) != 1 else (results,)

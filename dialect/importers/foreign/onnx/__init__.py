@@ -1,0 +1,1 @@
+"""ONNX models: read as plain graphs, and the table of ONNX's operators."""

@@ -1,0 +1,67 @@
+"""The table of ONNX's operators, and how handlers are registered in it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ....errors import TraceError
+from ..interpreter import NodeContext
+from ..operator_table import OperatorTable
+from .size_values import all_sizes, as_array
+
+ONNX = OperatorTable("ONNX", home=(f"{__package__}.all_onnx", "ONNX"))
+ONNX.advice["ai.onnx.ml.ZipMap"] = "its dictionaries are no arrays: to_onnx(model, x, options={'zipmap': False})"
+
+
+class NodeResults(tuple):
+    """The results of an operator that has several; those behind the last that a node names are dropped."""
+
+
+def onnx_op(
+    *names: str, sizes: Callable[..., Any] | None = None, kept: tuple[int, ...] = (), whole: bool = False
+) -> Callable[[Callable], Callable]:
+    """Decorate the handler of the operators with these names.
+
+    Args:
+        names: operators; those of other domains than ONNX's own have it before them, as ``"ai.onnx.ml.Scaler"``,
+            and ``"Softmax-1"`` is the one whose meaning has changed since that version.
+        sizes: computes the operator of sizes, and of sizes alone; it takes what the handler takes, where
+            constants are sizes, too. NotImplemented = it is none for sizes after all.
+        kept: the operands that the handler takes as sizes, where they are sizes; for all others it gets arrays.
+        whole: so it takes all operands.
+
+    The attributes of a node are keyword arguments, whose defaults are ONNX's; other attributes are refused.
+    A handler gives one result, or `NodeResults`.
+    """
+
+    def add(handler: Callable) -> Callable:
+        signature = inspect.signature(handler)
+
+        @functools.wraps(handler)
+        def call(context: NodeContext, *operands: Any, **attributes: Any) -> Any:
+            try:
+                signature.bind(context, *operands, **attributes)
+            except TypeError as error:
+                raise TraceError(f"{context.node.op}: {error}, in the versions of ONNX that are known") from None
+            vectors = all_sizes(operands) if sizes is not None else None
+            result: Any = NotImplemented
+            if vectors is not None and sizes is not None:
+                result = sizes(context, *vectors, **attributes)
+            if result is NotImplemented:
+                arrays = (x if whole or k in kept else as_array(x) for k, x in enumerate(operands))
+                result = handler(context, *arrays, **attributes)
+            count = len(context.node.results)
+            if isinstance(result, NodeResults):
+                return result[0] if count == 1 else tuple(result[:count])
+            return result if count == 1 else (result,)
+
+        ONNX.register(*names)(call)
+        return handler
+
+    return add
+
+
+__all__ = ["ONNX", "NodeResults", "onnx_op"]

@@ -1,0 +1,70 @@
+"""Loops of a known number of steps that carry values and give an output at each step: scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....numpy.tracing.current import current
+from ....numpy.tracing.traced_control import fori_loop
+from ...array_values import constant_or_created, owned
+
+Values = tuple[Any, ...]
+_MOST_UNROLLED = 8  # steps that are recorded one by one
+
+
+def steps(
+    length: Any, first: Values, step: Callable[[Any, Values], tuple[Values, Values]], *, backward: bool = False
+) -> tuple[Values, Values]:
+    """The values behind the last step, and the outputs of all steps, stacked along a new first axis.
+
+    Args:
+        length: the number of steps, an int, traced or not.
+        first: the values before the first step.
+        step: gives the new values and the outputs for the number of a step and the values before it.
+        backward: the last step comes first; outputs are in the order of their numbers in any case.
+    """
+    is_open = getattr(length, "is_open", False)
+    if not is_open and (current() is None or length <= _MOST_UNROLLED) and length >= 1:
+        numbers = range(int(length))
+        values, rows = first, []
+        for k in reversed(numbers) if backward else numbers:
+            values, outputs = step(k, values)
+            rows.append(outputs)
+        if backward:
+            rows.reverse()
+        return values, tuple(np.stack(column) for column in zip(*rows, strict=True))
+    return _looped(length, first, step, backward=backward)
+
+
+def _looped(length: Any, first: Values, step: Callable, *, backward: bool) -> tuple[Values, Values]:
+    shapes: list[tuple[tuple[Any, ...], Any]] = []
+
+    def probe(at: Any, values: Values) -> Values:
+        new, outputs = step(_number(at, length, backward=backward), values)
+        shapes[:] = [(tuple(map(int, y.shape)), y.dtype) for y in outputs]
+        return new
+
+    # The shapes of outputs are those that a step, which is recorded for them alone, has.
+    fori_loop(0, 0, probe, first)
+    stacks = tuple(constant_or_created("zeros", (length, *shape), dtype) for shape, dtype in shapes)
+
+    def body(at: Any, carried: tuple[Values, Values]) -> tuple[Values, Values]:
+        values, kept = carried
+        number = _number(at, length, backward=backward)
+        new, outputs = step(number, values)
+        return new, tuple(_with(stack, number, y) for stack, y in zip(kept, outputs, strict=True))
+
+    return fori_loop(0, length, body, (first, stacks))
+
+
+def _number(at: Any, length: Any, *, backward: bool) -> Any:
+    return length - 1 - at if backward else at
+
+
+def _with(stack: Any, at: Any, y: Any) -> Any:
+    new = owned(stack)
+    new[at] = y
+    return new

@@ -1,0 +1,1 @@
+"""StableHLO: modules that `jax.export` writes, and text, as foreign graphs."""

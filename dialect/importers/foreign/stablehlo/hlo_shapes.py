@@ -1,0 +1,195 @@
+"""Shapes, slices, joins and padding in StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import TraceError
+from ..array_values import constant_or_created, is_size, owned
+from ..interpreter import NodeContext
+from .hlo_elementwise import STABLEHLO
+from .hlo_values import arrays, as_array, as_size, as_sizes, in_trace
+
+_WIDE = np.dtype(np.int64)
+
+
+def shape_of(call: NodeContext, sizes: Any = None) -> tuple:
+    """The sizes of the result: the given ones, or those of its type; raises TraceError for unknown ones."""
+    if sizes is not None:
+        return as_sizes(sizes)
+    assert call.type is not None and call.type.shape is not None
+    if None in call.type.shape:
+        raise TraceError(f"{call.node.op} gives sizes that its type does not tell")
+    return call.type.shape
+
+
+def _as_array(call: NodeContext, x: Any) -> Any:
+    """An operand as an array; sizes get the dtype of the result."""
+    assert call.type is not None and call.type.dtype is not None
+    return as_array(x, call.type.dtype)
+
+
+@STABLEHLO.register("stablehlo.broadcast_in_dim")
+def _broadcast_in_dim(call: NodeContext, x: Any, *, broadcast_dimensions: tuple[int, ...]) -> Any:
+    shape = shape_of(call)
+    if is_size(x) and type(x) is not tuple and shape == (1,):
+        return (x,)
+    return broadcast_in_dim(_as_array(call, x), shape, broadcast_dimensions)
+
+
+@STABLEHLO.register("stablehlo.dynamic_broadcast_in_dim")
+def _dynamic_broadcast_in_dim(
+    call: NodeContext, x: Any, sizes: Any, *, broadcast_dimensions: tuple[int, ...], **_: Any
+) -> Any:
+    return broadcast_in_dim(_as_array(call, x), as_sizes(sizes), broadcast_dimensions)
+
+
+def broadcast_in_dim(x: Any, shape: Sequence[Any], axes: Sequence[int]) -> Any:
+    """``x``, whose axes are these of the result, repeated along the others."""
+    between = [1] * len(shape)
+    for axis, size in zip(axes, x.shape, strict=True):
+        between[axis] = size
+    order = sorted(range(len(axes)), key=lambda k: axes[k])
+    x = in_trace(x, tuple(shape))
+    ordered = np.transpose(x, order) if order != list(range(len(axes))) else x
+    return np.broadcast_to(np.reshape(ordered, tuple(between)), tuple(shape))
+
+
+@STABLEHLO.register("stablehlo.reshape")
+def _reshape(call: NodeContext, x: Any) -> Any:
+    shape = shape_of(call)
+    if is_size(x) and shape in ((), (1,)):
+        scalar = x[0] if type(x) is tuple else x
+        return (scalar,) if shape else scalar
+    return np.reshape(_as_array(call, x), shape)
+
+
+@STABLEHLO.register("stablehlo.dynamic_reshape")
+def _dynamic_reshape(call: NodeContext, x: Any, sizes: Any) -> Any:
+    shape = as_sizes(sizes)
+    return np.reshape(in_trace(_as_array(call, x), shape), shape)
+
+
+@STABLEHLO.register("stablehlo.get_dimension_size")
+def _get_dimension_size(call: NodeContext, x: Any, *, dimension: int) -> Any:
+    return x.shape[dimension]
+
+
+@STABLEHLO.register("stablehlo.transpose")
+def _transpose(call: NodeContext, x: Any, *, permutation: tuple[int, ...], **_: Any) -> Any:
+    return np.transpose(_as_array(call, x), permutation)
+
+
+@STABLEHLO.register("stablehlo.reverse")
+def _reverse(call: NodeContext, x: Any, *, dimensions: tuple[int, ...]) -> Any:
+    return np.flip(_as_array(call, x), dimensions) if dimensions else x
+
+
+@STABLEHLO.register("stablehlo.slice")
+def _slice(
+    call: NodeContext,
+    x: Any,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> Any:
+    if type(x) is tuple:
+        return x[start_indices[0] : limit_indices[0] : strides[0]]
+    return x[tuple(map(slice, start_indices, limit_indices, strides))]
+
+
+@STABLEHLO.register("stablehlo.real_dynamic_slice")
+def _real_dynamic_slice(call: NodeContext, x: Any, starts: Any, limits: Any, strides: Any) -> Any:
+    bounds = zip(as_sizes(starts), as_sizes(limits), as_sizes(strides), strict=True)
+    return x[tuple(slice(*bound) for bound in bounds)]
+
+
+@STABLEHLO.register("stablehlo.concatenate")
+def _concatenate(call: NodeContext, *parts: Any, dimension: int) -> Any:
+    if any(type(part) is tuple for part in parts):
+        return tuple(size for part in parts for size in as_sizes(part))
+    return np.concatenate(arrays(parts), dimension)
+
+
+@STABLEHLO.register("stablehlo.pad")
+def _pad(
+    call: NodeContext,
+    x: Any,
+    value: Any,
+    *,
+    edge_padding_low: tuple[int, ...],
+    edge_padding_high: tuple[int, ...],
+    interior_padding: tuple[int, ...],
+) -> Any:
+    return padded(_as_array(call, x), value, edge_padding_low, edge_padding_high, interior_padding)
+
+
+@STABLEHLO.register("stablehlo.dynamic_pad")
+def _dynamic_pad(call: NodeContext, x: Any, value: Any, low: Any, high: Any, interior: Any) -> Any:
+    return padded(x, value, as_sizes(low), as_sizes(high), as_sizes(interior))
+
+
+def padded(x: Any, value: Any, low: Sequence[Any], high: Sequence[Any], interior: Sequence[Any]) -> Any:
+    """``x`` with a value between its elements and around them; widths below 0 cut elements off."""
+    for axis, count in enumerate(interior):
+        if count:
+            x = _spread(x, value, axis, count)
+    for widths in (low, high):
+        if not all(type(width) is int for width in widths):
+            raise TraceError("padding by widths that depend on sizes of arguments is not supported")
+    outer = [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)]
+    if any(map(any, outer)):
+        x = np.pad(x, outer, constant_values=value)
+    if any(a < 0 or b < 0 for a, b in zip(low, high, strict=True)):
+        x = x[tuple(slice(max(-a, 0), x.shape[d] - max(-b, 0)) for d, (a, b) in enumerate(zip(low, high, strict=True)))]
+    return x
+
+
+def _spread(x: Any, value: Any, axis: int, count: int) -> Any:
+    """``x`` with ``count`` elements of a value between neighbours along an axis."""
+    size = x.shape[axis]
+    if size < 2:
+        return x
+    widths = [(0, 0)] * (x.ndim + 1)
+    widths[axis + 1] = (0, count)
+    wide = np.pad(np.expand_dims(x, axis + 1), widths, constant_values=value)
+    merged = np.reshape(wide, (*x.shape[:axis], size * (count + 1), *x.shape[axis + 1 :]))
+    return merged[(slice(None),) * axis + (slice(0, size * (count + 1) - count),)]
+
+
+@STABLEHLO.register("stablehlo.dynamic_slice")
+def _dynamic_slice(call: NodeContext, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
+    """A part that begins where it still lies inside."""
+    for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
+        if x.shape[axis] == count:
+            continue
+        x = np.take(x, window_of(x.shape[axis], start, count), axis=axis)
+    return x
+
+
+@STABLEHLO.register("stablehlo.dynamic_update_slice")
+def _dynamic_update_slice(call: NodeContext, x: Any, update: Any, *starts: Any) -> Any:
+    """A copy with another part, which begins where it still lies inside."""
+    x, update = arrays((x, update))
+    if not x.ndim:
+        return update
+    result = owned(x)
+    windows = [window_of(x.shape[d], starts[d], update.shape[d]) for d in range(x.ndim)]
+    grid = [np.reshape(w, tuple(-1 if k == d else 1 for k in range(x.ndim))) for d, w in enumerate(windows)]
+    result[tuple(grid)] = update
+    return result
+
+
+def window_of(size: Any, start: Any, count: Any) -> Any:
+    """The positions of a window in an axis; windows that would reach outside are moved inside."""
+    first = np.minimum(np.maximum(_position(start), 0), size - count)
+    wide = as_array(first, _WIDE) if is_size(first) else first.astype(_WIDE)
+    return wide + constant_or_created("arange", count)
+
+
+def _position(start: Any) -> Any:
+    return as_size(start) if is_size(start) else start

@@ -1,0 +1,1 @@
+"""TorchScript, torch's own language of graphs: its reader, control flow, lists, state and Python values."""

@@ -1,0 +1,161 @@
+"""``prim::If``: the branch that is known while tracing, or both, recorded; exceptions of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....errors import ModelError
+from ....ir.program import Block
+from ....ir.types import ScalarType, TensorType, Type
+from ...numpy.source.branches import emit_if
+from ...numpy.source.exits import Exits
+from ...numpy.source.source import ConvertedSource
+from ...numpy.tracing.current import current, trace_error
+from ...numpy.tracing.operators import Recording, as_value, op
+from ...numpy.tracing.recorder import Recorder
+from ...numpy.tracing.traced_control import join_hints, truth
+from ..foreign_graph import ForeignBlock
+from ..interpreter import NodeContext
+from .carried_structures import UNINITIALIZED, built, joined
+from .script_table import script
+
+
+class _Branch:
+    """A branch that is being recorded, among the open statements."""
+
+    is_loop = False
+
+
+def is_open(value: Any) -> bool:
+    """True for a traced value whose truth only a run tells."""
+    return isinstance(value, Recording) and value.is_open
+
+
+@script("prim::If")
+def branches(call: NodeContext, condition: Any) -> Any:
+    """The results of one branch, or of both."""
+    if not is_open(condition):
+        return _results(call, call.run_block(0 if condition else 1))
+    for number, block in enumerate(call.node.blocks):
+        if _raises(block):
+            return _leaving(call, condition, number)
+    rec = current()
+    assert rec is not None
+    chosen = truth(rec, condition)
+    held = exits_of(rec, call.node.blocks)
+    before = dict(held)
+    blocks, outputs = (Block(), Block()), []
+    statement = _Branch()
+    call.interpreter.statements.append(statement)
+    for number, recorded in enumerate(blocks):
+        held.update(before)
+        with rec.nested(recorded):
+            outputs.append((*call.run_block(number), *held.values()))
+    call.interpreter.statements.remove(statement)
+    leaves: list[tuple[Any, ...]] = []
+    structures = [joined(sides, leaves, keeps=True) for sides in zip(*outputs, strict=True)]
+    values, hints = [], []
+    for pair in leaves:
+        sides, hint = _values(rec, blocks, pair)
+        values.append(sides)
+        hints.append(hint)
+    columns = [[sides[k] for sides in values] for k in range(2)]
+    results = emit_if(rec, chosen, blocks, columns, hints)
+    behind = [built(structure, results) for structure in structures]
+    count = len(behind) - len(held)
+    held.update(zip(held, behind[count:], strict=True))
+    return _results(call, tuple(behind[:count]))
+
+
+def _values(rec: Recorder, blocks: tuple[Block, Block], pair: tuple[Any, ...]) -> tuple[list[int], Type]:
+    """A leaf's value in either branch, and the type of the result."""
+    values: list[Any] = [None, None]
+    for k, leaf in enumerate(pair):
+        if leaf is not UNINITIALIZED:
+            with rec.nested(blocks[k]):
+                values[k] = as_value(rec, leaf)
+                rec.check_visible(values[k])
+    for k, leaf in enumerate(pair):
+        if leaf is UNINITIALIZED:
+            with rec.nested(blocks[k]):
+                values[k] = as_value(rec, any_of(rec.hints[values[1 - k]]))
+    hint = join_hints(rec.hints[values[0]], rec.hints[values[1]])
+    if hint is None:
+        shown = " and ".join(_shown(rec.hints[value]) for value in values)
+        raise trace_error(f"a tensor is {shown}, which only a run decides", "convert it on one of the ways")
+    return values, hint
+
+
+def any_of(hint: Type) -> Any:
+    """A value of a type, for what is not read."""
+    if isinstance(hint, TensorType) and hint.dtype is not None and hint.shape is not None:
+        return np.zeros(tuple(size or 1 for size in hint.shape), hint.dtype.numpy)
+    assert isinstance(hint, ScalarType)
+    return hint.dtype.numpy.type(0).item()
+
+
+def _shown(hint: Type) -> str:
+    rank = len(hint.shape) if isinstance(hint, TensorType) and hint.shape is not None else 0
+    return f"of {getattr(hint, 'dtype', None)} with {rank} axes"
+
+
+def _results(call: NodeContext, outputs: tuple[Any, ...]) -> Any:
+    return outputs[0] if len(call.node.results) == 1 else outputs
+
+
+# --- exceptions of the model --------------------------------------------------------------------
+
+
+def exits_of(rec: Recorder, blocks: tuple[ForeignBlock, ...]) -> dict[str, Any]:
+    """What says that no exit has been taken, which a statement with these blocks carries."""
+    if any(node.op == "prim::RaiseException" for block in blocks for node in block.walk()):
+        _exits(rec).begin()
+    return {} if rec.source is None else rec.source.exits.held
+
+
+def _exits(rec: Recorder) -> Exits:
+    if rec.source is None:
+        if rec.policy is None:
+            raise trace_error("the model raises an exception if contents of tensors say so, and loops are not recorded")
+        rec.source = ConvertedSource(rec)
+    return rec.source.exits
+
+
+def _raises(block: ForeignBlock) -> bool:
+    return any(node.op == "prim::RaiseException" for node in block.nodes)
+
+
+@script("prim::RaiseException")
+def raise_exception(call: NodeContext, message: Any, kind: Any = None) -> Any:
+    """Raise the model's exception, which it raises for all arguments of these types."""
+    raise ModelError(f"the model raises {_exception(message, kind)}", loc=call.node.loc)
+
+
+def _exception(message: Any, kind: Any) -> str:
+    name = str(kind).rpartition(".")[2] if kind else "Exception"
+    return f"{name}: {message}"
+
+
+def _leaving(call: NodeContext, condition: Any, number: int) -> Any:
+    """The results of the branch that does not raise; runs that take the other one are void."""
+    rec = current()
+    assert rec is not None
+    message = _message(call, rec, number)
+    holds = op("logical_not", condition) if number == 0 else condition
+    _exits(rec).leave_unless(holds, len(rec.blocks), message)
+    return _results(call, call.run_block(1 - number))
+
+
+def _message(call: NodeContext, rec: Recorder, number: int) -> str:
+    """The message of the branch that raises, which is recorded for that and dropped."""
+    with rec.nested(Block()):
+        try:
+            call.run_block(number)
+        except ModelError as error:
+            return error.what
+    raise trace_error("a branch raises an exception on some of its ways only")
+
+
+__all__ = ["any_of", "exits_of", "is_open"]

@@ -1,0 +1,450 @@
+"""The values that a trace has read of objects that outlive the call, and tests of whether they are the same now.
+
+A graph holds the values that globals, closure cells, attributes and items had when it was traced.
+Each of them becomes a `StateRead`, and a call compares it with the value that is there now.
+
+Globals and cells count if the code has read them. Which attributes of the objects behind them the code
+reads is not observed but concluded from the names in it, those of texts for `getattr` included. An
+attribute that is named but not read is compared for nothing. Code that may put names together, as in
+``getattr(self, f"w{k}")``, is taken to read every attribute (`_makes_names`).
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import itertools
+import sys
+import types
+import weakref
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import TraceError
+from ....ir.device import is_foreign
+from ..python.instances import slots_of
+from ..python.objects import (
+    ATTRIBUTES,
+    CLASS,
+    CONTENTS,
+    DESCRIPTORS,
+    FIELDS,
+    FIXED,
+    LIST,
+    MEMBERS,
+    STATE,
+    TABLE,
+    Facet,
+    attributes_of,
+    facet_of_attribute,
+    facets_of,
+    fields_of,
+    table,
+)
+from ..python.purity import CODE, is_python_state, is_value
+from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
+from ..world.contents import may_change
+from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
+from .method_calls import codes_in
+
+if TYPE_CHECKING:
+    from ..world.shadows import Shadows
+    from .scope import TraceScope
+    from .watching import TraceWatch
+
+_TOLD = frozenset({"__annotations__", "__doc__", "__name__", "__qualname__"})  # by functions
+_DEFAULTS = ("__defaults__", "__kwdefaults__")
+MOST_READS = 4096  # of one trace
+# What gives attributes by names that are no names or texts of the code.
+_BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
+_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars"})
+_MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
+_ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
+_CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
+_CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
+_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
+_CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
+# What a class has in the place of attributes that its objects keep in slots.
+_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
+_DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
+
+
+def state_reads(
+    scope: TraceScope,
+    watch: TraceWatch,
+    reached: Iterable[tuple[Any, str]],
+    is_plain: Callable[[np.ndarray, bool], bool],
+    shadows: Shadows | None,
+) -> list[StateRead]:
+    """The reads of the traced code of what was there before the call, each place once.
+
+    Args:
+        scope: of the trace, which has ended.
+        watch: what else has run.
+        reached: objects that it got without reading a name: itself, and arguments that are no
+            leaves, each with its name.
+        is_plain: whether the code got an array itself, and may have computed of its contents; with
+            True, code that gets no shadows has reached it.
+        shadows: of the trace, if it has any.
+
+    Raises TraceError where that is more than calls can compare.
+    """
+    codes = [inner for code in (*scope.codes, *watch.codes) for inner in codes_in(code)]
+    names = {*_names(codes), *_texts(codes)}
+    asked = set(_names(filter(_finds_absent, codes)))
+    if names & {"getattr", "hasattr"}:
+        asked |= set(_texts(codes))
+    walk = _NameWalk(
+        names,
+        asked,
+        is_plain,
+        scope.check_reached,
+        shadows,
+        makes_names=any(map(_makes_names, codes)),
+        watched=watch.codes,
+        matches=any(_MATCH_CLASS in code.co_code[::2] for code in codes),
+    )
+    with walk.of_objects_themselves():
+        for read in watch.reads:
+            walk.note(read)
+    for read in scope.read():
+        walk.note(read)
+    for kind, key in watch.bindings:
+        walk.read(CLASS, kind, key, f"{kind.__name__}.{key}")
+    for value, name in reached:
+        walk.descend(value, name)
+    return walk.reads
+
+
+def named(scope: TraceScope) -> set[str]:
+    """All names and texts in the code that a trace has run."""
+    codes = [inner for code in scope.codes for inner in codes_in(code)]
+    return {*_names(codes), *_texts(codes)}
+
+
+def _names(codes: Iterable[types.CodeType]) -> Iterator[str]:
+    """All names in code."""
+    return (name for code in codes for name in code.co_names)
+
+
+def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
+    """All texts in code, with which it may ask for attributes."""
+    for code in codes:
+        for constant in code.co_consts:
+            parts = constant if isinstance(constant, tuple) else (constant,)
+            yield from (part for part in parts if isinstance(part, str))
+
+
+def _finds_absent(code: types.CodeType) -> bool:
+    """True for code that may catch the error for an attribute that an object does not have."""
+    if not code.co_exceptiontable:
+        return False
+    if not _ERRORS.isdisjoint(code.co_names):
+        return True
+    steps = code.co_code[::2]
+    caught, matched, of_with = (dis.opmap[name] in steps for name in _CAUGHT)
+    return caught and not matched and not of_with  # ``except`` without a class
+
+
+def _makes_names(code: types.CodeType) -> bool:
+    """True of code that may ask for attributes by names that it makes up."""
+    names = {*code.co_names}
+    if names & _BY_NAME:
+        return True
+    if not names & _LISTS and "getattr" not in names:
+        return False
+    steps = list(dis.get_instructions(code))
+    for k, step in enumerate(steps):
+        if step.argval in _LISTS and (step.opname == "LOAD_GLOBAL" or names & _MODULES):
+            return True
+        if step.argval == "getattr" and step.opname.startswith("LOAD_"):
+            arguments = list(itertools.takewhile(lambda s: s.opname not in _CALLS, steps[k + 1 :]))
+            loads = all(s.opname.startswith(("LOAD_", "PUSH_", "CACHE", "COPY")) for s in arguments)
+            if not loads or not any(type(s.argval) is str and "CONST" in s.opname for s in arguments):
+                return True
+    return False
+
+
+class _NameWalk:
+    """Follows what the code names through the objects that it reads.
+
+    Args:
+        names: names and texts in the code.
+        asked: attributes that the code may have found absent.
+        is_plain, shadows: see `state_reads`.
+        check: is given what is read of objects that have no shadow.
+        makes_names: the code may ask for any attribute.
+        watched: what has run of code that has no scope, packages' among it.
+        matches: the code has patterns of classes, which name attributes by their place alone.
+    """
+
+    def __init__(
+        self,
+        names: set[str],
+        asked: set[str],
+        is_plain: Callable[[np.ndarray, bool], bool],
+        check: Callable[[Any], None],
+        shadows: Shadows | None,
+        *,
+        makes_names: bool,
+        watched: Container[types.CodeType],
+        matches: bool,
+    ) -> None:
+        self.reads: list[StateRead] = []
+        self._names, self._asked, self._is_plain = names, asked, is_plain
+        self._check, self._shadows = check, shadows
+        self._all, self._watched, self._matches = makes_names, watched, matches
+        self._of_themselves = False
+        self._apart: dict[int, Any] = {}
+        self._seen: dict[int, Any] = {}
+        self._classes: dict[type, None] = {}
+
+    @contextmanager
+    def of_objects_themselves(self) -> Iterator[None]:
+        """Note what is met now as read by code that gets no shadows."""
+        before, self._of_themselves = self._of_themselves, True
+        try:
+            yield
+        finally:
+            self._of_themselves = before
+
+    def read(self, facet: Facet, holder: Any, key: Any, name: str) -> None:
+        """Note what is found somewhere now, and what the code names of it."""
+        read = Place(facet, holder, key, name).read()
+        if read.is_absent or not read.holds():  # a descriptor makes it anew each time
+            if facet.step == "attribute":
+                self._descriptor(holder, key, name)
+            return
+        value = read.value
+        if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
+            self._apart[id(value)] = value  # of which code gets the parts alone
+        elif key is not ALL and not self._is_given(holder):
+            self._check(value)
+        self.note(read)
+
+    def _descriptor(self, holder: Any, key: str, name: str) -> None:
+        """Note what a package's code reads of a descriptor of its own."""
+        descriptor = inspect.getattr_static(holder, key, None)
+        if is_of_a_library(descriptor, type(descriptor)) and not isinstance(descriptor, _DESCRIPTORS):
+            with self.of_objects_themselves():
+                self.descend(descriptor, name)
+
+    def note(self, read: StateRead) -> None:
+        """Note a read, and what the code names of the value."""
+        value, name = read.value, read.place.name
+        if isinstance(value, _SLOTS):
+            return
+        if isinstance(value, types.ModuleType) and not is_users_module(value):
+            self._settings(value, name)
+        if len(self.reads) >= MOST_READS:
+            raise TraceError(
+                f"the function reads more than {MOST_READS} values that are there before the call, "
+                f"{name} among them: comparing them would take longer than the call",
+                hint="pass them as arguments",
+            )
+        self.reads.append(read)
+        self.descend(value, name)
+
+    def _is_given(self, holder: Any) -> bool:
+        """True if what an object holds has been handed to the code by the trace."""
+        if id(holder) in self._apart:
+            return True
+        return self._shadows is not None and self._shadows.has(holder) and not self._of_themselves
+
+    def descend(self, value: Any, name: str) -> None:
+        """Note what the code names of an object."""
+        kind = type(value)
+        if kind in PLAIN or value is None or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, types.ModuleType):
+            if is_users_module(value):
+                self._attributes(value, vars(value), name)
+            return
+        facets = facets_of(kind)
+        for facet in facets:
+            _READ[facet.kind](self, value, name)
+        if not facets:
+            self._attributes_of(value, name)
+
+    # --- what a facet holds ---------------------------------------------------------------------
+
+    def _attributes_of(self, value: Any, name: str) -> None:
+        """Note the attributes of an object that the code names, those in slots among them.
+
+        Raises TraceError for an object that holds more than what Python tells of it.
+        """
+        kind: Any = type(value)
+        is_noted = any(f not in STATE for f in facets_of(kind))  # what C code holds for it
+        is_known = is_noted or is_python_state(kind)
+        if is_known and is_users_class(kind):
+            self._instance(value, kind, name)
+        elif CONTENTS in facets_of(kind):
+            pass  # of a package, as masked arrays are: `Contents` has what their attributes are
+        elif is_foreign(value) and self._is_given(value):
+            pass  # a tensor that is an input of the graph
+        elif is_known and is_of_a_library(value, kind):
+            every = kind.__module__.partition(".")[0] == "numpy"  # whose code nobody watches
+            with self.of_objects_themselves():
+                self._attributes(value, vars(value), name, every=every)
+        elif is_noted:
+            self._attributes(value, attributes_of(value) or (), name)
+        elif not is_value(value, kind):
+            error = TraceError(
+                f"the function may read {name}, a {kind.__name__}, whose state nobody can "
+                "compare: it may change from call to call, unseen",
+                hint="read it outside of the function and pass what it gives as an argument, "
+                "or tell pf.pure that its class is pure",
+            )
+            error.library = kind.__module__.partition(".")[0]
+            raise error
+
+    def _slots(self, value: Any, name: str) -> None:
+        if ATTRIBUTES not in facets_of(type(value)):
+            self._attributes_of(value, name)
+
+    def _items(self, value: Any, name: str) -> None:
+        self.read(LIST, value, ALL, f"len({name})")
+        for k in range(len(value)):
+            self.read(LIST, value, k, f"{name}[{k}]")
+
+    def _table(self, value: dict, name: str) -> None:
+        self.read(TABLE, value, ALL, f"the keys of {name}")
+        for key in TABLE.outline(value):
+            self.read(TABLE, value, key, f"{name}{TABLE.label(key)}")
+
+    def _members(self, value: Any, name: str) -> None:
+        self.read(MEMBERS, value, ALL, name)
+
+    def _fixed(self, value: Any, name: str) -> None:
+        if type(value) is not types.FunctionType:  # whose cells are read by name
+            for part in FIXED.parts(value):
+                if not self._is_given(value):
+                    self._check(part)
+                if id(value) in self._apart and type(part) is weakref.ref:
+                    part = part()  # a key of a table, which forgets what is gone
+                self.descend(part, name)
+
+    def _fields(self, value: Any, name: str) -> None:
+        if type(value) is types.FunctionType:
+            self._function(value, name)
+        elif type(value) is types.CellType:
+            self.read(*cell_place(value, name))
+        else:
+            for key in fields_of(value):
+                self.read(FIELDS, value, key, f"{name}.{key}")
+
+    def _contents(self, value: Any, name: str) -> None:
+        if may_change(value) and self._is_plain(value, self._of_themselves):
+            from ..world.contents import Contents  # few functions need any
+
+            self.reads.append(StateRead(Place(CONTENTS, value, ALL, name), Contents(value)))
+
+    def _function(self, function: types.FunctionType, name: str) -> None:
+        """Note what a function of the user's consists of, which may be replaced in place."""
+        if not is_users_file(function.__code__.co_filename):
+            if function.__closure__ and function.__code__ in self._watched:
+                with self.of_objects_themselves():  # what a decorator of a package keeps there
+                    for cell in function.__closure__:
+                        self.read(*cell_place(cell, f"what {name} keeps"))
+            return
+        self.reads.append(Place(FIELDS, function, "__code__", name).read())
+        for key in _DEFAULTS:
+            if getattr(function, key):
+                self.read(FIELDS, function, key, f"the defaults of {name}")
+        for key in sorted(self._names & _TOLD):
+            self.read(FIELDS, function, key, f"{name}.{key}")
+
+    def _instance(self, value: Any, kind: type, name: str) -> None:
+        attributes = {**dict(slots_of(value, kind)), **getattr(value, "__dict__", {})}
+        if self._matches:
+            self._patterns(kind)
+        self._attributes(value, attributes, name)
+        if self._all and hasattr(value, "__dict__"):
+            self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
+        self._class(kind)
+        # The object may be given attributes that hide those of its class.
+        for key in sorted(self._names & self._of_class(kind)):
+            if key not in attributes and not key.startswith("__"):
+                self.read(facet_of_attribute(value, key), value, key, f"{name}.{key}")
+        if self._asked:
+            self._absent(value, kind, name)
+
+    def _patterns(self, kind: type) -> None:
+        """Note the names of the attributes that patterns ask objects of a class for."""
+        for cls in kind.__mro__:
+            if "__match_args__" in vars(cls):
+                self.read(CLASS, cls, "__match_args__", f"{cls.__name__}.__match_args__")
+                self._names |= set(cls.__match_args__)  # type: ignore[attr-defined]
+
+    def _attributes(self, holder: Any, held: Iterable[str], name: str, *, every: bool = False) -> None:
+        every |= self._all and not isinstance(holder, types.ModuleType)
+        for key in sorted(set(held) if every else self._names & set(held)):
+            if not (key.startswith("__") and key.endswith("__")):
+                self.read(facet_of_attribute(holder, key), holder, key, f"{name}.{key}")
+
+    def _settings(self, module: types.ModuleType, name: str) -> None:
+        """Note numbers, texts, containers and objects of a package's module."""
+        if module.__name__.partition(".")[0] in _CONSTANT:
+            return
+        attributes = vars(module)
+        for key in sorted(self._names & attributes.keys()):
+            value = attributes[key]
+            if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
+                continue
+            self.read(ATTRIBUTES, module, key, f"{name}.{key}")
+
+    def _type(self, kind: Any, name: str) -> None:
+        """Note what the code names of a class that it reads itself, and may look through."""
+        self._class(kind)
+        if self._all and is_users_class(kind):
+            self.read(CLASS, kind, ALL, f"the attributes of {name}")
+
+    def _class(self, kind: type) -> None:
+        if type(kind) is not type and is_users_class(type(kind)):
+            self._class(type(kind))  # its properties are those of the class
+        for cls in kind.__mro__:
+            if cls not in self._classes and is_users_class(cls):
+                self._classes[cls] = None
+                attributes = vars(cls)
+                self._attributes(cls, attributes, cls.__name__)
+
+    @staticmethod
+    def _of_class(kind: type) -> set[str]:
+        """The names of what objects of a class have from it, other than descriptors."""
+        return {
+            key
+            for cls in kind.__mro__
+            if is_users_class(cls)
+            for key, value in vars(cls).items()
+            if not isinstance(value, _DESCRIPTORS)
+        }
+
+    def _absent(self, holder: Any, kind: type, name: str) -> None:
+        """Note attributes that the code may have asked for, and that there are none."""
+        for key in filter(str.isidentifier, sorted(self._asked)):
+            label, of_class = f"{name}.{key}", CLASS.find(kind, key)
+            own = StateRead(Place(facet_of_attribute(holder, key), holder, key, label), MISSING)
+            is_slot = type(of_class) is types.MemberDescriptorType
+            if own.holds() and (of_class is MISSING or is_slot):
+                self.reads += own, StateRead(Place(CLASS, kind, key, label), of_class)
+
+
+_READ = table(
+    {
+        "list": _NameWalk._items,
+        "dict": _NameWalk._table,
+        "set": _NameWalk._members,
+        "fixed": _NameWalk._fixed,
+        "fields": _NameWalk._fields,
+        "contents": _NameWalk._contents,
+        "attributes": _NameWalk._attributes_of,
+        "slots": _NameWalk._slots,
+        "class": _NameWalk._type,
+    }
+)
+
+__all__ = ["named", "state_reads"]

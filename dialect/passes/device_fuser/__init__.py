@@ -1,0 +1,1 @@
+"""The fuser of device groups, step by step (R3.1)."""

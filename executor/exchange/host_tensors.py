@@ -1,0 +1,271 @@
+"""Tensors of other libraries in host memory: as NumPy arrays of the same memory, and made of arrays.
+
+A library takes part if its tensors' type has DLPack's C functions (`c_functions`). Nothing of a
+library is imported: all is asked of the type of a tensor when it first appears.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ...dialect.dataclass import dataclass
+from ...dialect.errors import ArgumentError, DTypeError, GradientError, ProfuseError
+from ...dialect.ir.device import has_exchange
+from ...dialect.ir.dtypes import BF16, dtype_of
+from ..memory.offsets import Refused
+from . import torch_tensors
+from .c_functions import Reader, api_of
+from .dlpack import CPU, DLTensor, lent, numpy_dtype, row_major, taken_back
+
+_describe_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+_make_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+_decref = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
+
+
+@dataclass(frozen=True, eq=False)
+class TensorClass(Reader):
+    """A type of tensors that may lie in host memory.
+
+    Attributes:
+        kind, describe, false, negative, modes, counts, gradients: see `Reader`.
+        make: address of ``int (DLManagedTensorVersioned *, void **)``, which makes a tensor of memory.
+        library: name of the library's module.
+        refused: why calls with such tensors are Python's; "" = they are not.
+    """
+
+    kind: type
+    describe: int
+    make: int
+    library: str
+    false: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    modes: tuple[tuple[Any, str, Any], ...] = ()
+    counts: tuple[Callable[[], int], ...] = ()
+    gradients: Callable[[], bool] | None = None
+    refused: str = ""
+
+
+_types: WeakKeyDictionary[type, TensorClass | None] = WeakKeyDictionary()
+
+
+def tensor_type(kind: type) -> TensorClass | None:
+    """What is known of a type of tensors; None of all other types."""
+    try:
+        return _types[kind]
+    except KeyError:
+        type_ = _types[kind] = _read(kind) if has_exchange(kind) else None
+        return type_
+
+
+def _read(kind: type) -> TensorClass | None:
+    try:
+        api = api_of(kind)
+    except Refused:
+        return None
+    if not api.describe or not api.to_object:
+        return None
+    library = kind.__module__.partition(".")[0]
+    if torch_tensors.is_torchs(kind):
+        library, refused = "torch", ""
+        if not torch_tensors.is_plain(kind):
+            refused = f"a {kind.__name__} is passed, a subclass of torch's Tensor that may compute in its own way"
+        return TensorClass(
+            kind,
+            api.describe,
+            api.to_object,
+            library,
+            torch_tensors.FALSE,
+            torch_tensors.LAZY,
+            torch_tensors.modes(),
+            torch_tensors.counts(),
+            torch_tensors.gradients(),
+            refused,
+        )
+    false = tuple([name for name in torch_tensors.FALSE if hasattr(kind, name)])
+    negative = tuple([name for name in torch_tensors.LAZY if hasattr(kind, name)])
+    return TensorClass(kind, api.describe, api.to_object, library, false, negative)
+
+
+class _Memory:
+    """What NumPy makes an array of: memory of a tensor, which this keeps alive."""
+
+    __slots__ = ("__array_interface__", "tensor")
+
+    def __init__(self, tensor: Any, **interface: Any) -> None:
+        self.tensor, self.__array_interface__ = tensor, {"version": 3, **interface}
+
+
+def described(tensor: Any, type_: TensorClass) -> DLTensor:
+    """The description of a tensor; raises ArgumentError for one that has no elements in memory."""
+    seen, describe = DLTensor(), _describe_type(type_.describe)
+    try:
+        failed = describe(tensor, ctypes.addressof(seen))
+        why = "its library does not describe it" if failed else ""
+    except Exception as error:  # whatever the library raises
+        why = str(error).partition("\n")[0]
+    if why:
+        raise ArgumentError(
+            f"a tensor has no elements in memory that kernels could read: {why}",
+            hint="pass a dense tensor of the CPU: x.to_dense(), x.cpu()",
+        )
+    return seen
+
+
+def check_modes(type_: TensorClass) -> None:
+    """Raise ArgumentError within a mode of the library that has to see all that is computed of its tensors."""
+    if any(count() for count in type_.counts):
+        raise ArgumentError(
+            f"tensors of {type_.library} are used within a mode that sees each of its operations, and would see none",
+            hint="leave the mode (TorchDispatchMode, make_fx, a counter of operations) around the call",
+        )
+
+
+def is_lazy(tensor: Any, type_: TensorClass) -> bool:
+    """True if memory does not hold the elements themselves, but what is conjugate or opposite to them."""
+    return any(getattr(tensor, name)() for name in type_.negative)
+
+
+def is_copied(tensor: Any) -> bool:
+    """True if `array_of` copies a tensor."""
+    type_ = tensor_type(type(tensor))
+    return type_ is not None and is_lazy(tensor, type_)
+
+
+def check_gradients(tensor: Any, type_: TensorClass) -> None:
+    """Raise GradientError for a tensor that requires gradients, or has a tangent, which a call would lose."""
+    if any(getattr(tensor, name) for name in type_.false) and (type_.gradients is None or type_.gradients()):
+        raise GradientError(
+            f"a tensor of {type_.library} that requires gradients is used, and would lose them",
+            hint="pass x.detach(), or call under torch.no_grad(); pf.torch.compile keeps gradients",
+        )
+    for holder, name, value in type_.modes:
+        if getattr(holder, name) != value:
+            raise GradientError(
+                f"tensors of {type_.library} are used within forward-mode differentiation, and would lose tangents",
+                hint="leave the level of torch.autograd.forward_ad around the call",
+            )
+
+
+def array_of(tensor: Any, type_: TensorClass, *, is_detached: bool = False) -> np.ndarray | None:
+    """An array of a tensor's memory, which it keeps alive; None for one in the memory of a device.
+
+    An array of a lazily conjugated or negated tensor is a copy of its own, and read-only, as are
+    arrays whose elements overlap. ``is_detached``: gradients that the tensor requires do not matter.
+
+    Raises ArgumentError for a tensor without elements in memory, DTypeError for a dtype that NumPy
+    has not, and GradientError for one that would lose gradients.
+    """
+    seen = described(tensor, type_)
+    if seen.device.type != CPU:
+        return None
+    check_modes(type_)
+    if not is_detached:
+        check_gradients(tensor, type_)
+    is_copy = is_lazy(tensor, type_)
+    if is_copy:
+        tensor = torch_tensors.resolved(tensor)
+        seen = described(tensor, type_)
+    try:
+        dtype = dtype_of(numpy_dtype(seen.dtype)).numpy
+    except (ValueError, TypeError, ProfuseError):
+        raise DTypeError(
+            f"a tensor has elements of {getattr(tensor, 'dtype', 'a dtype')}, which arrays have not",
+            hint="convert it: x.float()",
+        ) from None
+    shape = tuple(seen.shape[: seen.ndim])
+    steps = tuple(seen.strides[: seen.ndim]) if seen.strides else row_major(shape)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    if not seen.data:
+        raise ArgumentError("a tensor has no memory", hint="pass one with elements: x.clone()")
+    itemsize = dtype.itemsize
+    overlaps = any(step == 0 and size > 1 for step, size in zip(steps, shape, strict=True))
+    memory = _Memory(
+        tensor,
+        data=(seen.data + seen.byte_offset, is_copy or overlaps),
+        shape=shape,
+        strides=tuple(step * itemsize for step in steps),
+        typestr=f"<u{itemsize}" if dtype == BF16.numpy else dtype.str,
+    )
+    return np.asarray(memory).view(dtype)  # a view, for other tensors may have the memory: it is not donated
+
+
+def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
+    """A tensor of an array's memory, which it keeps alive.
+
+    What no tensor can hold is copied: a foreign byte order, negative strides, read-only memory.
+    Raises DTypeError for a dtype that the library has not.
+    """
+    array = np.asarray(value)
+    try:
+        dtype = dtype_of(array.dtype).numpy
+    except DTypeError:
+        dtype = array.dtype
+    steps = array.strides
+    is_lendable = array.flags.writeable and array.dtype.isnative and array.flags.aligned
+    if not is_lendable or any(step < 0 or step % array.dtype.itemsize for step in steps):
+        array = np.array(array, dtype.newbyteorder("="), order="C")
+    if torch_tensors.is_torchs(type_.kind):
+        try:
+            return torch_tensors.of_array(array)
+        except TypeError as error:
+            why = str(error).partition("\n")[0]
+            raise DTypeError(f"torch makes no tensor of a result of {array.dtype}: {why}") from None
+    slot = ctypes.c_void_p()
+    try:
+        place = lent(array)
+    except KeyError:
+        raise DTypeError(f"a result has elements of {array.dtype}, which tensors have not") from None
+    try:
+        failed = _make_type(type_.make)(place, ctypes.byref(slot))
+    except Exception as error:  # whatever the library raises
+        taken_back(place)
+        why = str(error).partition("\n")[0]
+        raise DTypeError(f"{type_.library} makes no tensor of a result of {array.dtype}: {why}") from None
+    if failed or slot.value is None:
+        taken_back(place)
+        raise DTypeError(f"{type_.library} makes no tensor of a result of {array.dtype}")
+    tensor = ctypes.cast(slot, ctypes.py_object).value
+    _decref(slot)
+    return tensor
+
+
+def owner_of(array: np.ndarray) -> Any:
+    """The tensor of whose memory `array_of` has made an array."""
+    memory = array.base
+    while type(memory) is np.ndarray:
+        memory = memory.base
+    return memory.tensor if type(memory) is _Memory else None
+
+
+def whole_tensor(value: Any) -> Any:
+    """The tensor all of whose memory an array shows, in the same layout; None = there is none."""
+    tensor = owner_of(value) if type(value) is np.ndarray else None
+    type_ = None if tensor is None else tensor_type(type(tensor))
+    if type_ is None or is_lazy(tensor, type_):
+        return None
+    seen, itemsize = described(tensor, type_), value.dtype.itemsize
+    there = (seen.data or 0) + seen.byte_offset, tuple(seen.shape[: seen.ndim]), numpy_dtype(seen.dtype)
+    if there != (value.__array_interface__["data"][0], value.shape, value.dtype):
+        return None
+    steps = tuple(step * itemsize for step in seen.strides[: seen.ndim]) if seen.strides else value.strides
+    return tensor if steps == value.strides else None
+
+
+__all__ = [
+    "TensorClass",
+    "array_of",
+    "check_gradients",
+    "described",
+    "is_copied",
+    "is_lazy",
+    "owner_of",
+    "tensor_of",
+    "tensor_type",
+    "whole_tensor",
+]

@@ -1,0 +1,84 @@
+"""What is known of torch beyond its C exchange: all names of torch in this room are here.
+
+Nothing is imported: the module is there once a tensor of it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...dialect.ir.dtypes import BF16
+
+_ROOT = "torch"
+
+
+def is_torchs(kind: type) -> bool:
+    """True for tensors of torch, those of subclasses among them."""
+    module = sys.modules.get(_ROOT)
+    return module is not None and issubclass(kind, module.Tensor)
+
+
+def is_plain(kind: type) -> bool:
+    """True for the types of torch whose tensors compute what plain ones do."""
+    module = sys.modules[_ROOT]
+    return kind is module.Tensor or kind is module.nn.Parameter
+
+
+def gradients() -> Callable[[], bool]:
+    """The function that tells whether gradient mode is on in this thread."""
+    return sys.modules[_ROOT].is_grad_enabled
+
+
+def modes() -> tuple[tuple[Any, str, Any], ...]:
+    """What says that no tangents are computed beside the tensors: an object, a name, and its value."""
+    forward = sys.modules.get(f"{_ROOT}.autograd.forward_ad")
+    return () if forward is None else ((forward, "_current_level", -1),)
+
+
+def counts() -> tuple[Callable[[], int], ...]:
+    """Functions that return 0 if no mode sees the operations on plain tensors."""
+    count = getattr(sys.modules[_ROOT]._C, "_len_torch_dispatch_stack", None)
+    return () if count is None else (count,)
+
+
+def note_write(tensor: Any) -> None:
+    """Tell torch that a tensor has been written to: what it keeps for gradients is outdated."""
+    if is_torchs(type(tensor)) and not tensor.is_inference():
+        sys.modules[_ROOT].autograd.graph.increment_version(tensor)
+
+
+def of_array(array: np.ndarray) -> Any:
+    """A tensor of an array's memory; raises TypeError for a dtype that torch has not.
+
+    torch lets go of the array in C: it may do so while an exception is set, with which no Python code runs.
+    """
+    torch = sys.modules[_ROOT]
+    if array.dtype == BF16.numpy:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def resolved(tensor: Any) -> Any:
+    """A tensor whose memory holds its elements: one with a lazy conjugation or sign is copied."""
+    return tensor.resolve_conj().resolve_neg()
+
+
+FALSE = ("requires_grad",)
+LAZY = ("is_neg", "is_conj")
+
+__all__ = [
+    "FALSE",
+    "LAZY",
+    "counts",
+    "gradients",
+    "is_plain",
+    "is_torchs",
+    "modes",
+    "note_write",
+    "of_array",
+    "resolved",
+]

@@ -1,0 +1,370 @@
+"""Functions and modules of TorchScript as functions of this package, called as in torch.
+
+State that a method assigns to its module is carried from call to call in the module itself: what a
+call reads of it becomes arguments of the graph, and what it assigns become results, which are set
+behind the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...dialect.errors import ArgumentError, GradientError, TraceError
+from ...dialect.importers.foreign.torch_values import code_of, numpy_dtype, shared_array, tensor_of
+from ...dialect.importers.foreign.torchscript.named_tuples import shaped
+from ...dialect.importers.foreign.torchscript.script_function import ImportedScript
+from ...dialect.importers.foreign.torchscript.script_graph import Parameter, ScriptGraph
+from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
+from ...dialect.importers.numpy.python.pausing import apart
+from ...dialect.importers.numpy.tracing.current import current
+from ..plans.plan_options import Options
+from .foreign_files import function_of
+from .function import GraphFunction
+
+if TYPE_CHECKING:
+    from ..explain.state import DebugState, ExecutorState
+    from ..tiers.keyed import KeyedState
+
+_VARIANTS = 8  # of a method, for what its module has held
+
+
+class _Attribute:
+    """An attribute of a module, or of one within it.
+
+    Args:
+        module: the module.
+        path: of the attribute, from there.
+    """
+
+    def __init__(self, module: Any, path: str) -> None:
+        *holders, self._name = path.split(".")
+        for holder in holders:
+            module = getattr(module, holder)
+        self._holder = module._c
+
+    def get(self) -> Any:
+        """What the attribute holds."""
+        return self._holder.getattr(self._name)
+
+    def set(self, value: Any) -> None:
+        """Assign it."""
+        self._holder.setattr(self._name, value)
+
+
+class _Variant:
+    """The graph of a method for what its module holds besides tensors, and functions of it.
+
+    Args:
+        script: the graph.
+        module: whose method it is; None = a function.
+        options: of the functions.
+
+    Attributes:
+        script: the graph.
+        buffers: attributes of the module that are written.
+        state: those that are assigned.
+        tensors: the number of arguments, if these and the result are tensors, and nothing else is to be done.
+    """
+
+    def __init__(self, script: ScriptGraph, module: Any, options: Options) -> None:
+        self.script, self._options = script, options
+        # torch puts other memory into parameters where it converts a module, and users put other tensors there.
+        places = [(_Attribute(module, path), attribute(module, path)) for path in script.tensors]
+        self._tensors = [(place, tensor, tensor.data_ptr()) for place, tensor in places]
+        self._attributes = [(_Attribute(module, path), value) for path, value in script.attributes.items()]
+        self.buffers = [_Attribute(module, path) for path in script.buffers]
+        self.state = [_Attribute(module, path) for path in script.state]
+        self._functions: dict[tuple[str, ...], GraphFunction] = {}
+        is_pure = not (script.state or script.buffers) and script.result is None
+        is_plain = is_pure and all(parameter.type == "Tensor" for parameter in script.parameters)
+        self.tensors = len(script.parameters) if is_plain else None
+
+    def holds(self) -> bool:
+        """True while the module holds what it held."""
+        for place, tensor, pointer in self._tensors:
+            if place.get() is not tensor or tensor.data_ptr() != pointer:
+                return False
+        return all(_is_same(place.get(), value) for place, value in self._attributes)
+
+    def function(self, tensors: tuple[str, ...] = ()) -> GraphFunction:
+        """The function of the graph, with these parameters or buffers as further arguments."""
+        function = self._functions.get(tensors)
+        if function is None:
+            graph = self.script.with_arguments(tensors) if tensors else self.script.graph
+            function = function_of(ImportedScript(graph), self._options)
+            self._functions[tensors] = function
+        return function
+
+
+class ScriptFunction:
+    """A function of TorchScript, or a method of one of its modules.
+
+    Args:
+        function: the function or method, with ``inlined_graph`` and ``schema``.
+        module: whose method it is; None = a function.
+        source: what it is, for users.
+        options: of the function.
+
+    Raises TraceError for graphs with operators that are not supported.
+    """
+
+    def __init__(self, function: Any, module: Any, source: str, options: Options) -> None:
+        self._script, self._module, self._source = function, module, source
+        self._options = replace(options, unsupported="raise")
+        self.__name__ = self.__qualname__ = options.name
+        self._variants = [self._read()]  # the one used last comes first
+        self._function = self._variants[0].function()
+
+    def _read(self) -> _Variant:
+        script = read_script(self._script, self._module, self._options.name, self._source)
+        return _Variant(script, self._module, self._options)
+
+    def _variant(self) -> _Variant:
+        """The graph for what the module holds now."""
+        for k, variant in enumerate(self._variants):
+            if variant.holds():
+                if k:
+                    self._variants.insert(0, self._variants.pop(k))
+                return variant
+        self._variants = [self._read(), *self._variants[: _VARIANTS - 1]]
+        return self._variants[0]
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call as in torch, with tensors or arrays.
+
+        Results are tensors, but arrays where arguments are arrays and no tensors. Raises GradientError for
+        tensors that require gradients while torch records them, TraceError for what no graph can hold.
+        """
+        return apart(self._call, {}, args, kwargs)
+
+    def functional_call(self, tensors: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Call with other parameters or buffers in the place of those with these names, as `torch.func` does.
+
+        Gradients of parameters are those of this function's first argument. Raises ArgumentError for
+        names of parameters and buffers that the function does not read.
+        """
+        return apart(self._call, tensors, args, kwargs)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The parameters and buffers that the function reads, as arrays of their memory."""
+        script = self._variant().script
+        return {path: script.graph.constants[number] for path, number in script.tensors.items()}
+
+    def _call(self, tensors: Mapping[str, Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        variant = self._variant()
+        if len(args) == variant.tensors and not (tensors or kwargs) and all(map(_has_axes, args)):
+            self._function = function = variant.function()
+            return function(*args)
+        script, names = variant.script, tuple(tensors)
+        unknown = [name for name in names if name not in script.tensors]
+        if unknown:
+            raise ArgumentError(f"{self.__name__} reads no parameter or buffer named {unknown[0]}")
+        is_traced = current() is not None
+        if (script.state or script.buffers) and is_traced:
+            raise TraceError(
+                f"{self.__name__} changes {', '.join((*script.state, *script.buffers))} of its module, and is "
+                "called while tracing",
+                hint="call it outside of jitted and differentiated functions",
+            )
+        bound = self._bound(args, kwargs)
+        values = [_argument(value, parameter) for value, parameter in zip(bound, script.parameters, strict=True)]
+        takes_arrays = _holds(values, _is_array) and not _holds(values, _is_tensor)
+        values += [_with_arrays(place.get()) for place in (*variant.buffers, *variant.state)]
+        if not is_traced and not takes_arrays:
+            values = [_with_arrays(value) for value in values]
+        values += tensors.values()
+        self._function = function = variant.function(names)
+        results = function(*values)
+        if script.state:
+            results, *state = results
+            for place, value in zip(variant.state, state, strict=True):
+                place.set(_with_tensors(value))
+        if not is_traced and not takes_arrays:
+            results = _with_tensors(results)
+        return shaped(results, script.result)
+
+    def _bound(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments in order; raises ArgumentError where they do not fit the parameters."""
+        parameters = self._variants[0].script.parameters
+        if len(args) > len(parameters):
+            raise ArgumentError(f"{self.__name__} takes {len(parameters)} arguments, {len(args)} were given")
+        values = list(args)
+        for parameter in parameters[len(args) :]:
+            if parameter.name in kwargs:
+                values.append(kwargs.pop(parameter.name))
+            elif parameter.has_default:
+                values.append(parameter.default)
+            else:
+                raise ArgumentError(f"{self.__name__} needs an argument {parameter.name}")
+        if kwargs:
+            raise ArgumentError(f"{self.__name__} takes no argument {next(iter(kwargs))}, or it is given twice")
+        return values
+
+    # --- what is told of it ---------------------------------------------------------------------
+
+    def state(self) -> ExecutorState:
+        """Tier, specialisations, counters and reasons; see `GraphFunction.state`."""
+        return self._function.state()
+
+    def debug_state(self) -> DebugState | KeyedState:
+        """A snapshot of the graph used last; see `GraphFunction.debug_state`."""
+        return self._function.debug_state()
+
+    def explain(self) -> str:
+        """Text that says which parts run as native code, and why others do not."""
+        return self._function.explain()
+
+    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
+        """IR text of a stage of the graph used last; see `GraphFunction.ir`."""
+        return self._function.ir(stage, specialization)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for background work, at most ``timeout`` seconds; returns whether all has ended."""
+        return self._function.wait(timeout)
+
+    def flush(self) -> None:
+        """Drop all profiles, plans and kernels."""
+        self._function.flush()
+
+    def __repr__(self) -> str:
+        return f"<profuse {self._source}>"
+
+
+class ScriptModule(ScriptFunction):
+    """A module of TorchScript: its method ``forward``; other methods of it are attributes.
+
+    Args:
+        module: a `torch.jit.ScriptModule`.
+        source: what it is, for users.
+        options: of all methods.
+
+    Attributes:
+        module: the module of torch, whose memory parameters share and which holds the state.
+    """
+
+    def __init__(self, module: Any, source: str, options: Options) -> None:
+        self.module, self._methods = module, dict[str, ScriptFunction]()
+        super().__init__(_method(module, "forward"), module, source, options)
+
+    def __getattr__(self, name: str) -> Any:
+        """A method of the module by its name."""
+        if name.startswith("_") or name == "module" or not self.module._c._has_method(name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        method = self._methods.get(name)
+        if method is None:
+            options = replace(self._options, name=f"{self._options.name}.{name}")
+            method = ScriptFunction(
+                _method(self.module, name), self.module, f"method {name} of {self._source}", options
+            )
+            self._methods[name] = method
+        return method
+
+
+def _method(module: Any, name: str) -> Any:
+    if not module._c._has_method(name):
+        raise ArgumentError(
+            f"the module has no method {name}", hint=f"its methods are {', '.join(module._c._method_names())}"
+        )
+    method = module._c._get_method(name)
+    if not hasattr(method, "inlined_graph"):
+        raise ArgumentError(f"torch gives no graph of the method {name}")
+    return method
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """True for equal attributes; tensors in them are the same if their memory is."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_is_same(a[key], b[key]) for key in a)
+    return a.data_ptr() == b.data_ptr() if _is_tensor(a) else a == b or (a != a and b != b)
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "data_ptr") and hasattr(value, "requires_grad")
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def _has_axes(value: Any) -> bool:
+    """True for tensors and arrays, traced ones included, and False for numbers."""
+    return hasattr(value, "ndim")
+
+
+def _holds(value: Any, is_meant: Callable[[Any], bool]) -> bool:
+    """True if a value, or one in its lists, tuples and dicts, is of a kind."""
+    if isinstance(value, (list, tuple)):
+        return any(_holds(x, is_meant) for x in value)
+    return any(_holds(x, is_meant) for x in value.values()) if type(value) is dict else is_meant(value)
+
+
+def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A value with others in the place of what its lists, tuples and dicts hold."""
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(_mapped(x, function) for x in value)
+    return {key: _mapped(x, function) for key, x in value.items()} if type(value) is dict else function(value)
+
+
+def _argument(value: Any, parameter: Parameter) -> Any:
+    """The argument of a graph for that of a call; raises ArgumentError for numbers in a tensor's place."""
+    kind = parameter.type.removeprefix("Optional[")
+    if kind.startswith("float") and type(value) is int:
+        return float(value)
+    if kind.startswith("int") and type(value).__name__ == "dtype":
+        return code_of(numpy_dtype(value))
+    if type(value) is tuple and kind.startswith("List["):
+        value = list(value)
+    if kind.startswith("Tensor") and value is not None and not _has_axes(value):
+        raise ArgumentError(f"{parameter.name} is to be a tensor, and is of type {type(value).__name__}")
+    return str(value) if type(value).__name__ == "device" else value
+
+
+def _with_arrays(value: Any) -> Any:
+    return _mapped(value, lambda x: _array(x) if _is_tensor(x) else x)
+
+
+def _array(tensor: Any) -> np.ndarray:
+    """A tensor as an array of its memory; raises GradientError where its gradient would be lost."""
+    if tensor.requires_grad:
+        import torch
+
+        if torch.is_grad_enabled() and not isinstance(tensor, torch.nn.Parameter):
+            raise GradientError(
+                "a tensor that requires gradients is an argument, and torch gets none from this function",
+                hint="pass x.detach(), call it under torch.no_grad(), or use pf.grad and functional_call",
+            )
+    return shared_array(tensor)
+
+
+def _with_tensors(value: Any) -> Any:
+    return _mapped(value, lambda x: tensor_of(x) if _is_array(x) else x)
+
+
+def script_function(script: Any, options: Options, source: str | None = None) -> ScriptFunction:
+    """A `torch.jit.ScriptModule` or `ScriptFunction` as a function of this package.
+
+    Raises ArgumentError for anything else.
+    """
+    name = getattr(script, "original_name", None) or getattr(script, "name", None) or "script"
+    options = options if options.name != "main" else replace(options, name=str(name))
+    if hasattr(script, "_c") and hasattr(script, "named_modules"):
+        return ScriptModule(script, source or f"the TorchScript module {name}", options)
+    if hasattr(script, "inlined_graph") and hasattr(script, "schema"):
+        return ScriptFunction(script, None, source or f"the TorchScript function {name}", options)
+    raise ArgumentError(
+        f"an object of type {type(script).__name__} is no module or function of TorchScript",
+        hint="make one by torch.jit.script or torch.jit.trace, or use pf.torch.compile",
+    )
+
+
+__all__ = ["ScriptFunction", "ScriptModule", "script_function"]

@@ -1,0 +1,152 @@
+"""Assigns places in one block to arrays: live arrays do not overlap, dead arrays free their place.
+
+Sizes may be expressions (`dialect.ir.symbolic`) over any kind of leaves; the offsets of places are
+then expressions over the same leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field
+from functools import reduce
+from typing import NamedTuple
+
+from ...dialect.dataclass import dataclass
+from ...dialect.errors import ShapeError
+from ...dialect.ir.size_algebra import OPERATORS, bounds, sym_max
+from ...dialect.ir.symbolic import Dim, terms_of
+from .output_pool import ALIGNMENT
+
+# A place may be shared by this many sizes of which none is known to be the largest. Its size is
+# then a nested maximum, which code that reads the expression handles by recursion.
+_MOST_SIZES = 8
+_GROWS, _UNKNOWN, _TOO_LONG = 2, 3, 4  # how badly a place fits, see `_misfit`
+
+
+class Refused(Exception):
+    """A call cannot be planned in advance; the message says why."""
+
+
+class Moment(NamedTuple):
+    """One step of a plan: the values that it makes, and those that it makes or reads."""
+
+    made: Iterable[int]
+    touched: Collection[int]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The places of arrays in a block; the places follow one another without gaps.
+
+    Attributes:
+        where: value -> number of its place.
+        rooms: bytes of each place, multiples of `output_pool.ALIGNMENT`.
+    """
+
+    where: Mapping[int, int] = field(default_factory=dict)
+    rooms: tuple[Dim, ...] = ()
+
+    @property
+    def total(self) -> int | None:
+        """Bytes of the block; None if sizes are only known at a call; 0 = no array has a place."""
+        known = [room for room in self.rooms if isinstance(room, int)]
+        return sum(known) if len(known) == len(self.rooms) else None
+
+
+def lay_out(
+    moments: Sequence[Moment], nbytes: Mapping[int, Dim], web: Callable[[int], int] = lambda value: value
+) -> Placement:
+    """Places for the values that have an entry in ``nbytes``.
+
+    Two values share a place only if one is dead before the moment that makes the other, because
+    kernels rely on outputs that overlap no input.
+
+    Args:
+        moments: in order; each value of ``nbytes`` is made at one of them.
+        nbytes: value -> bytes of its array.
+        web: value -> what stands for all values that may be the same array.
+
+    Raises ShapeError if a size expression becomes too long.
+    """
+    last = {web(value): k for k, moment in enumerate(moments) for value in moment.touched}
+    dead: dict[int, list[int]] = defaultdict(list)
+    for value in nbytes:
+        dead[last[web(value)]].append(value)
+    rooms: list[list[Dim]] = []  # per place, the sizes of its values; it is as large as the largest
+    free: list[int] = []
+    where: dict[int, int] = {}
+    for k, moment in enumerate(moments):
+        for value in moment.made:
+            if value in nbytes:
+                where[value] = _take(nbytes[value], rooms, free)
+        free += [where[value] for value in dead[k]]
+    return Placement(where, tuple(_aligned(reduce(sym_max, sizes)) for sizes in rooms))
+
+
+def _take(size: Dim, rooms: list[list[Dim]], free: list[int]) -> int:
+    """The number of a free place for ``size`` bytes, enlarged if necessary, or of a new place."""
+    place = min(free, key=lambda k: _misfit(rooms[k], size), default=None)
+    kind = _TOO_LONG if place is None else _misfit(rooms[place], size)[0]
+    if place is None or kind == _TOO_LONG:
+        rooms.append([size])
+        return len(rooms) - 1
+    free.remove(place)
+    if kind == _GROWS:
+        rooms[place] = [size]
+    elif kind == _UNKNOWN:
+        rooms[place].append(size)
+    return place
+
+
+def _misfit(room: list[Dim], size: Dim) -> tuple[int, int]:
+    """A sort key: exact fits first, then the least waste, the least growth, unknown sizes last."""
+    if room == [size]:
+        return 0, 0
+    if isinstance(room[0], int) and isinstance(size, int) and len(room) == 1:
+        return (1, room[0] - size) if room[0] > size else (_GROWS, size - room[0])
+    if size in room:
+        return 1, 0
+    return (_UNKNOWN, len(room)) if len(room) < _MOST_SIZES else (_TOO_LONG, 0)
+
+
+def _aligned(size: Dim) -> Dim:
+    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+
+
+def bytes_of(itemsize: int, sizes: Sequence[Dim]) -> Dim:
+    """Bytes of an array; raises ShapeError if the expression becomes too long."""
+    return math.prod(sizes, start=itemsize)
+
+
+def size_of(dim: Dim, symbols: Mapping[str, Dim], *, guarded: bool = False) -> Dim:
+    """Substitute sizes for the symbols of a size expression.
+
+    ``guarded``: it is evaluated only where the guard holds that the symbols are made for.
+
+    Raises Refused for a divisor that is no positive literal or, of what is guarded, that may be 0 or negative; for
+    an unbound symbol; and for a result that is too long.
+    """
+    if isinstance(dim, int):
+        return dim
+
+    if not _divides_by_positive(dim, guarded):
+        raise Refused(f"a size is divided by another one ({dim})")
+    try:
+        return dim.fold(symbols.__getitem__, int, lambda op, a, b: OPERATORS[op](a, b))
+    except KeyError as error:
+        raise Refused(f"size symbol {error} is not bound") from None
+    except ShapeError as error:
+        raise Refused(error.what) from None
+
+
+def _divides_by_positive(dim: Dim, guarded: bool) -> bool:
+    """True if all divisors are literals of at least 1 or, where a guard has been passed, known to be at least 1."""
+    inner = (atom for mono, _ in terms_of(dim) for atom in mono if isinstance(atom, tuple))
+    return all(
+        (op not in ("//", "%") or ((guarded or isinstance(b, int)) and bounds(b, (0, math.inf))[0] > 0))
+        and _divides_by_positive(a, guarded)
+        and _divides_by_positive(b, guarded)
+        for op, a, b in inner
+    )

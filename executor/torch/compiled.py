@@ -1,0 +1,433 @@
+"""`profuse.torch.compile`: modules and functions of torch that are exported once, and dispatched here."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from ...dialect.errors import ArgumentError, ProfuseError, TraceError
+from ..functions.function import GraphFunction
+from ..settings.fork_lock import ForkLock
+from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
+from .closed_code import ClosedCode, OpenCodeError
+from .dynamo_backend import DynamoGraph, compile_graph
+from .exported_call import ExportedCall, exported, exporting
+from .module_state import ModuleState, kept_value
+from .size_text import sizes_as_text
+
+_STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
+_MOST_SHAPES = 4096
+_MOST_EXPORTS = 64
+_METHODS = ("explain", "state", "wait", "save")
+_REASONS = 8
+
+
+def compile(
+    model: Any = None,
+    *,
+    dynamic: bool = True,
+    name: str | None = None,
+    background: bool | None = None,
+    strategy: Sequence[tuple[str, int]] | None = None,
+    profile: Any = None,
+) -> Any:
+    """A module or function of torch, compiled by this package, without Dynamo.
+
+    Args:
+        model: a `torch.nn.Module`, or a function of tensors; absent in the form ``@compile(...)``.
+        dynamic: sizes of arguments are symbols, so that one export serves tensors of all sizes of a rank, where the
+            model does not decide by them. False = each combination of sizes has an export.
+        name: in messages and in IR; default: that of the model.
+        background: as of `jit`: compile in a worker process while calls are served.
+        strategy: as of `jit`.
+        profile: as of `jit`: a file that `save` wrote.
+
+    An export serves later calls, so it is made only of code that reads and changes nothing but its arguments, the
+    module's tensors, and plain values, which are compared at each call (`closed_code`). Calls of any other model go
+    through Dynamo, which guards what its code reads; `explain` says why.
+
+    The result is called as the model is, with CPU tensors, and gives what the model gives: dtypes, shapes, order in
+    memory, arguments and views of these where the model returns such, and gradients, also of gradients. The module's
+    own parameters are used; running statistics are written to. One export is made per structure of arguments, rank,
+    dtype, mode of the module (train, eval), and set of tensors that require gradients. What no graph holds is run by
+    torch, as `explain` says.
+
+    Raises ArgumentError for what is neither.
+    """
+    if model is None:
+        return functools.partial(
+            compile, dynamic=dynamic, name=name, background=background, strategy=strategy, profile=profile
+        )
+    if not callable(model):
+        raise ArgumentError(f"torch.compile takes a module or a function, not {type(model).__name__}")
+    options = {"background": background, "strategy": strategy, "profile": profile}
+    label = name or getattr(model, "__name__", None) or type(model).__name__
+    if isinstance(model, torch.nn.Module):
+        return CompiledModule(model, CompiledCalls(model, model, label, dynamic, options))
+    calls = CompiledCalls(model, None, label, dynamic, options)
+
+    @functools.wraps(model)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        return calls(args, kwargs)
+
+    vars(compiled).update(calls=calls, **{name: getattr(calls, name) for name in _METHODS})
+    return compiled
+
+
+class CompiledModule(torch.nn.Module):
+    """A compiled module: parameters, modes and attributes are those of the module itself."""
+
+    def __init__(self, model: torch.nn.Module, calls: CompiledCalls) -> None:
+        super().__init__()
+        self.__dict__["calls"] = calls
+        self._orig_mod = model
+        self.training = model.training
+        for method in _METHODS:
+            self.__dict__[method] = getattr(calls, method)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        return self.__dict__["calls"](args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("_orig_mod"), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        model = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if model is None or name == "_orig_mod" or (name in self.__dict__ and name not in model.__dict__):
+            super().__setattr__(name, value)
+            return
+        setattr(model, name, value)
+        if name in self.__dict__:  # as `training`, which torch sets in both
+            self.__dict__[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __reduce__(self) -> Any:
+        return _compiled_again, (self._orig_mod, self.calls.settings())
+
+
+def _compiled_again(model: torch.nn.Module, settings: dict[str, Any]) -> Any:
+    """A copy of a compiled module, or one that has been in a pickle: it has exports of its own."""
+    return compile(model, **settings)
+
+
+class CompiledCalls:
+    """Dispatches the calls of one model.
+
+    Args:
+        model: what is called.
+        module: the module whose state it reads; None = there is none.
+        name: of the model.
+        dynamic: see `compile`.
+        options: of `jit`.
+
+    Attributes:
+        counters: ``exports``, ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of graphs),
+            ``dynamo_calls``.
+        reasons: why calls have been left to torch.
+    """
+
+    def __init__(
+        self,
+        model: Callable[..., Any],
+        module: torch.nn.Module | None,
+        name: str,
+        dynamic: bool,
+        options: dict[str, Any],
+    ) -> None:
+        self._model, self._module, self._name, self._dynamic, self._options = model, module, name, dynamic, options
+        self._state = ModuleState(module)
+        self._graphs: list[DynamoGraph] = []
+        self._through_dynamo: Callable[..., Any] | None = None
+        self._look_at_code()
+        self._exports: dict[tuple, list[tuple[ExportedCall, Any]]] = {}
+        self._by_shapes: dict[tuple, tuple[ExportedCall, Any]] = {}
+        self._refused: dict[tuple, str] = {}
+        self._lock = ForkLock()
+        self.counters: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+
+    def settings(self) -> dict[str, Any]:
+        """What `compile` was given besides the model."""
+        return {"dynamic": self._dynamic, "name": self._name, **self._options}
+
+    def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of a call."""
+        if torch.compiler.is_dynamo_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+            return self._model(*args, **kwargs)  # within another trace of torch's
+        if torch.compiler.is_compiling():
+            with exporting:  # in which all threads are told so
+                is_traced = torch.compiler.is_compiling()
+            if is_traced:
+                return self._model(*args, **kwargs)
+        if self._closed is not None and not self._closed.is_current():
+            self._reset()
+        if self._closed is None:
+            return self._left(args, kwargs)
+        leaves, tree = flat(args, kwargs)
+        if not self._state.is_current():
+            self._reset()
+        key = self._key(leaves, tree)
+        if key is None:
+            return self._in_torch(args, kwargs)
+        differentiates = key[-1]
+        shapes = (key, tuple([x.shape for x in leaves if isinstance(x, torch.Tensor)]))
+        entry = self._by_shapes.get(shapes)
+        if entry is None:
+            entry = self._entry(key, shapes, leaves, args, kwargs)
+            if entry is None:
+                if self._closed is None:
+                    return self._left(args, kwargs)
+                return self._in_torch(args, kwargs)
+        call, out_tree = entry
+        inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
+        if call.written and overlap((*self._state.tensors, *inputs), [number for number, _ in call.written]):
+            self._note("a tensor that is written to shares memory with another")
+            return self._in_torch(args, kwargs)
+        self.counters["torch_ops"] += len(call.parts.left)
+        try:
+            results = call(self._state.tensors, inputs, differentiates)
+        except ProfuseError as error:
+            self._note(str(error))
+            if isinstance(error, TraceError):
+                self._refused[shapes] = str(error)
+                self._by_shapes.pop(shapes, None)
+            return self._in_torch(args, kwargs)
+        return out_tree(results)
+
+    def _key(self, leaves: Sequence[Any], tree: Any) -> tuple | None:
+        """What an export holds for besides sizes; None = no export holds for the call."""
+        if modes_are_on():
+            self._note("a mode of torch is on, which sees or changes each operation")
+            return None
+        kinds: list[Any] = []
+        needs = False
+        grad = torch.is_grad_enabled()
+        for x in leaves:
+            if isinstance(x, torch.Tensor):
+                if type(x) not in (torch.Tensor, torch.nn.Parameter) or x.device.type != "cpu":
+                    self._note(f"an argument is a {type(x).__name__} on {x.device}")
+                    return None
+                if x.layout != torch.strided or x.is_conj() or x.is_neg():
+                    self._note(f"an argument has the layout {x.layout}, or a pending conjugation")
+                    return None
+                requires = grad and x.requires_grad
+                needs |= requires
+                fixed = tuple([d if d < 2 else 2 for d in x.shape])
+                kinds.append((x.dtype, fixed, True if x.is_contiguous() else x.stride(), requires))
+            elif type(x) in _STATIC:
+                kinds.append((type(x), kept_value(x)))
+            else:
+                self._note(f"an argument is a {type(x).__name__}")
+                return None
+        own = tuple([x.requires_grad for x in self._state.tensors]) if grad else ()
+        needs |= any(own)
+        cast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+        return (
+            tree,
+            kinds_of_names(tree),
+            tuple(kinds),
+            self._state.values(),
+            own,
+            cast,
+            torch.get_default_dtype(),
+            needs,
+        )
+
+    def _entry(
+        self, key: tuple, shapes: tuple, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[ExportedCall, Any] | None:
+        """The export for a call, which is made if there is none; None = torch runs the call."""
+        if shapes in self._refused:
+            return None
+        with self._lock:
+            inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
+            every = (*self._state.tensors, *inputs)
+            candidates = self._exports.setdefault(key, [])
+            entry = next((e for e in candidates if e[0].accepts(every)), None)
+            if entry is None and len(candidates) >= _MOST_EXPORTS:
+                self._note(f"there are {_MOST_EXPORTS} exports for other sizes")
+                return None
+            if entry is None:
+                strange = strange_containers(tree=key[0])
+                if strange:
+                    self._note(f"an argument is held by a {strange[0].__name__}")
+                    return None
+                self._look_at_code()  # what the key tells from other keys may be other code
+                if self._closed is None:
+                    return None
+                try:
+                    entry = self._exported(leaves, inputs, structure(args, kwargs), key[-1])
+                except Exception as error:  # torch raises errors of many kinds; the model's own come again in torch
+                    self._refused[shapes] = f"{type(error).__name__}: {error}"
+                    self._note(f"{type(error).__name__}: {error}".splitlines()[0])
+                    return None
+                candidates.append(entry)
+                self.counters["exports"] += 1
+            if len(self._by_shapes) > _MOST_SHAPES:
+                self._by_shapes.clear()
+            self._by_shapes[shapes] = entry
+            return entry
+
+    def _exported(
+        self, leaves: Sequence[Any], inputs: Sequence[Any], structure: Any, differentiates: bool
+    ) -> tuple[ExportedCall, Any]:
+        out: list[Any] = []
+        _, tree = flat(*structure(leaves))
+        held = len(self._state.tensors)
+        is_tensor = [isinstance(x, torch.Tensor) for x in leaves]
+
+        def called(*values: Any) -> list[Any]:
+            tensors = iter(values[held:])
+            passed = [next(tensors) if t else x for t, x in zip(is_tensor, leaves, strict=True)]
+            args, kwargs = structure(passed)
+            with self._state.replaced(values[:held]) as module, sizes_as_text():
+                result = (self._model if module is None else module)(*args, **kwargs)
+            left, tree_left = flat(args, kwargs)
+            if (
+                tree_left != tree
+                or len(left) != len(passed)
+                or any(a is not b for a, b in zip(left, passed, strict=True))
+            ):
+                raise TraceError("the model changes a list or a dict among its arguments, which a graph does not")
+            if not containers((args, kwargs)).isdisjoint(containers(result)):
+                raise TraceError("the model returns a list or a dict that is an argument")
+            results, out_tree = _pytree.tree_flatten(result)
+            out[:] = [out_tree]
+            return results
+
+        assert self._closed is not None
+        is_dynamic = self._dynamic and not self._closed.asks_for_numbers
+
+        def attempt(dynamic: bool) -> ExportedCall:
+            with _random_kept():
+                return exported(
+                    called,
+                    self._state.tensors,
+                    inputs,
+                    name=self._name,
+                    source=f"the torch model {self._name}",
+                    differentiates=differentiates,
+                    dynamic=dynamic,
+                    options=self._options,
+                )
+
+        try:
+            call = attempt(is_dynamic)
+        except Exception:
+            if not is_dynamic:
+                raise
+            call = attempt(False)
+        out_tree = out[0]
+        if out_tree.is_leaf():
+            return call, lambda results: results[0]
+        return call, lambda results: _pytree.tree_unflatten(results, out_tree)
+
+    def _look_at_code(self) -> None:
+        self._closed: ClosedCode | None = None
+        self._open, self._is_dynamos = "", True
+        try:
+            self._closed = ClosedCode(self._model)
+        except OpenCodeError as error:
+            self._open, self._is_dynamos = str(error), error.is_dynamos
+
+    def _left(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of a call of code that is not closed."""
+        if not self._is_dynamos:
+            self._note(self._open)
+            return self._in_torch(args, kwargs)
+        if self._through_dynamo is None:
+            dynamic = True if self._dynamic else None
+            self._through_dynamo = torch.compile(self._model, backend=self._backend, dynamic=dynamic)
+        self.counters["dynamo_calls"] += 1
+        return self._through_dynamo(*args, **kwargs)
+
+    def _backend(self, module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        graph = compile_graph(module, example_inputs, options=self._options)
+        if isinstance(graph, DynamoGraph):
+            self._graphs.append(graph)
+        return graph
+
+    def _in_torch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self.counters["torch_calls"] += 1
+        return self._model(*args, **kwargs)
+
+    def _note(self, reason: str) -> None:
+        if reason in self.reasons or len(self.reasons) < _REASONS:
+            self.reasons[reason] += 1
+
+    def _reset(self) -> None:
+        """Drop everything: the module holds other tensors than before, or its code reads other things."""
+        with self._lock:
+            self._look_at_code()
+            self._state = ModuleState(self._module)
+            self._exports, self._by_shapes, self._refused = {}, {}, {}
+
+    def entries(self) -> list[tuple[ExportedCall, Any]]:
+        """The exports, each with what makes its results of a flat list."""
+        with self._lock:
+            return [entry for entries in self._exports.values() for entry in entries]
+
+    def functions(self) -> list[GraphFunction]:
+        """The jitted functions of all exports."""
+        exported = [f for call, _ in self.entries() for f in call.parts.functions()]
+        return exported + [f for graph in self._graphs for f in graph.functions()]
+
+    def state(self) -> list[Any]:
+        """The states of the jitted functions (see `jit`)."""
+        return [f.state() for f in self.functions()]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for compiles under way, at most ``timeout`` seconds each; returns whether all have ended."""
+        ended = [f.wait(timeout) for f in self.functions()]
+        return all(ended)
+
+    def save(self, path: Any) -> None:
+        """Write the graph of the calls so far, with profile and code, to a file; see `jit`.
+
+        Raises ArgumentError unless there is one jitted function.
+        """
+        functions = self.functions()
+        if len(functions) != 1:
+            raise ArgumentError(
+                f"{self._name} has {len(functions)} compiled functions, of which a file holds one",
+                hint="call it without gradients, with arguments of one structure",
+            )
+        functions[0].save(path)
+
+    def explain(self) -> str:
+        """Text that says what runs as native code, what torch runs, at which line of the model, and why."""
+        entries = [call for call, _ in self.entries()]
+        lines = [f"{self._name}: {len(entries)} exports, {self.counters['torch_calls']} calls run by torch."]
+        if self._open and self._is_dynamos:
+            lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.")
+        lines += [graph.explain() for graph in self._graphs]
+        lines += [f"  torch ran {count} calls: {reason}" for reason, count in self.reasons.items()]
+        for call in entries:
+            if call.parts.left:
+                lines.append(f"  torch runs between the kernels: {call.parts.says()}")
+            lines += [f.explain() for f in call.parts.functions()]
+        return "\n".join(lines)
+
+
+class _random_kept:
+    """torch's random numbers are as before, whatever a trace draws."""
+
+    def __enter__(self) -> None:
+        self._state = torch.get_rng_state()
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_rng_state(self._state)
+
+
+__all__ = ["CompiledCalls", "CompiledModule", "compile"]

@@ -1,0 +1,185 @@
+"""Imported graphs of torch as functions of tensors: forward alone, and with gradients in torch's own graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+
+from ...dialect.autodiff.pullback import Forward, Pullback, backward, pulled_through
+from ...dialect.importers.foreign.foreign_graph import ForeignGraph
+from ...dialect.importers.foreign.fx.fx_sizes import FX
+from ...dialect.importers.foreign.imported_function import ImportedFunction
+from ...dialect.importers.foreign.torch_values import shared_array, tensor_of
+from ..functions.function import GraphFunction
+from ..functions.jit import jit
+from ..settings.knobs import knobs
+
+
+class TensorFunction:
+    """A function of flat tensors, which gives a tuple of tensors, in torch's graph of gradients.
+
+    Args:
+        fn: a function of arrays, each argument and each leaf of the result one array.
+        name: in messages and in IR.
+        options: of `jit`.
+    """
+
+    def __init__(self, fn: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+        self.fn, self.name, self.options = fn, name, options
+        self._forward: dict[tuple[int, ...], GraphFunction] = {}
+        self._reverse: dict[tuple, TensorFunction] = {}
+        self._pull: GraphFunction | None = None
+
+    def apply(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The results for tensors, with nodes in torch's graph."""
+        return DifferentiableCall.apply(self, *tensors)
+
+    def forward(self, wrt: tuple[int, ...]) -> GraphFunction:
+        """The forward half, with what the pullback by these arguments needs."""
+        function = self._forward.get(wrt)
+        if function is None:
+            half = Forward(self.fn, wrt, knobs.activation_budget, borrows=True)
+            function = jit(half, name=f"{self.name}_forward", unsupported="raise", **self.options)
+            self._forward[wrt] = function
+        return function
+
+    @property
+    def pull(self) -> GraphFunction:
+        """The reverse half."""
+        if self._pull is None:
+            self._pull = jit(backward, name=f"{self.name}_backward", unsupported="raise", **self.options)
+        return self._pull
+
+    def reverse(self, count: int, wrt: tuple[int, ...], outputs: tuple[int, ...], results: int) -> TensorFunction:
+        """The gradients as a function of the arguments and of the gradients of results, to be differentiated again.
+
+        Args:
+            count: the number of arguments.
+            wrt: the arguments that have gradients.
+            outputs: the results whose gradients are given.
+            results: the number of results.
+        """
+        key = count, wrt, outputs, results
+        if key not in self._reverse:
+            self._reverse[key] = TensorFunction(_Pulled(self.fn, *key), f"{self.name}_reverse", self.options)
+        return self._reverse[key]
+
+    def functions(self) -> list[GraphFunction]:
+        """The jitted functions that there are."""
+        own = list(self._forward.values()) + ([] if self._pull is None else [self._pull])
+        return own + [f for reverse in self._reverse.values() for f in reverse.functions()]
+
+
+class _Pulled:
+    """The gradients of a function, as a function of its arguments and of the gradients of its results."""
+
+    only_traced: ClassVar[bool] = True
+
+    def __init__(
+        self, fn: Callable[..., Any], count: int, wrt: tuple[int, ...], outputs: tuple[int, ...], results: int
+    ) -> None:
+        self.fn, self.count, self.wrt, self.outputs, self.results = fn, count, wrt, outputs, results
+        self.__name__ = self.__qualname__ = "gradients"
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        by_output = dict(zip(self.outputs, args[self.count :], strict=True))
+        gradients = pulled_through(self.fn, args[: self.count], [by_output.get(k) for k in range(self.results)])
+        return tuple(gradients[k] for k in self.wrt)
+
+
+class DifferentiableCall(torch.autograd.Function):
+    """One call of a `TensorFunction` in torch's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, function: TensorFunction, *tensors: torch.Tensor) -> Any:
+        wrt = tuple(k for k, x in enumerate(tensors) if isinstance(x, torch.Tensor) and x.requires_grad)
+        result, saved, token = function.forward(wrt)(*map(detached, tensors))
+        results = tuple(as_tensor(x) for x in result)
+        ctx.function, ctx.token, ctx.wrt, ctx.saved = function, token, wrt, saved
+        ctx.inputs, ctx.results = tensors, len(results)
+        ctx.versions = list(map(_version, tensors))
+        ctx.save_for_backward(*(results[~k] if k < 0 else tensors[k] for k in token.borrowed))
+        ctx.likes = [(x.shape, x.dtype) for x in results]
+        ctx.mark_non_differentiable(*(x for x in results if not is_float(x)))
+        ctx.set_materialize_grads(False)
+        return results
+
+    @staticmethod
+    @torch.compiler.disable  # where a function that Dynamo runs calls for gradients, it would trace this package
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        defined = tuple(k for k, g in enumerate(gradients) if g is not None)
+        results: Sequence[Any] = ()
+        if defined and torch.is_grad_enabled():
+            for x, version in zip(ctx.inputs, ctx.versions, strict=True):
+                if _version(x) != version:
+                    raise RuntimeError(
+                        "a tensor that is needed for a gradient of a gradient has been modified by an inplace operation"
+                    )
+            reverse = ctx.function.reverse(len(ctx.inputs), ctx.wrt, defined, ctx.results)
+            results = reverse.apply((*ctx.inputs, *(gradients[k] for k in defined)))
+        elif defined:
+            token: Pullback = ctx.token
+            pairs = [
+                torch.zeros(ctx.likes[k][0], dtype=ctx.likes[k][1]) if gradients[k] is None else gradients[k]
+                for k in token.floats
+            ]
+            saved = [*ctx.saved, *(x.detach() for x in ctx.saved_tensors)]
+            results = ctx.function.pull(token, saved, [detached(g) for g in pairs])
+        by_input = dict(zip(ctx.wrt, map(as_tensor, results), strict=False))
+        return (None, *(by_input.get(k) for k in range(len(ctx.inputs))))
+
+
+def is_float(x: torch.Tensor) -> bool:
+    """True for tensors that have gradients."""
+    return x.is_floating_point() or x.is_complex()
+
+
+def as_tensor(x: Any) -> torch.Tensor:
+    """A result of a jitted function as a tensor."""
+    return x if isinstance(x, torch.Tensor) else tensor_of(x)
+
+
+def detached(x: Any) -> Any:
+    """A tensor without its place in torch's graph; a number as it is."""
+    return x.detach() if isinstance(x, torch.Tensor) else x
+
+
+def _version(x: Any) -> int:
+    return x._version if isinstance(x, torch.Tensor) else 0
+
+
+class ImportedTensors:
+    """An imported graph as a function of tensors, of which the first are held by a module.
+
+    Args:
+        graph: the graph.
+        held: the tensors of the module that are its first inputs.
+        options: of `jit`.
+
+    Raises TraceError where operators of the graph are not supported.
+    """
+
+    def __init__(self, graph: ForeignGraph, held: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
+        self._graph, self._held, self._options = graph, held, options
+        self.function = TensorFunction(ImportedFunction(graph, FX, single=False), graph.name, options)
+        self._plain: GraphFunction | None = None
+
+    def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The results of a call that nothing is differentiated of, for the inputs behind the held ones."""
+        if self._plain is None:
+            self._plain = self._bound()
+        return tuple([as_tensor(x) for x in self._plain(*tensors)])
+
+    def _bound(self) -> GraphFunction:
+        """The function that has captured what the module holds."""
+        bound = self._graph.with_constants([*map(shared_array, self._held)])
+        return jit(ImportedFunction(bound, FX, single=False), unsupported="raise", **self._options)
+
+    def functions(self) -> list[GraphFunction]:
+        """The jitted functions that there are."""
+        return ([] if self._plain is None else [self._plain]) + self.function.functions()
+
+
+__all__ = ["ImportedTensors", "TensorFunction", "as_tensor", "is_float"]

@@ -1,0 +1,117 @@
+"""Deliberate faults in guards of device groups, and in what they compare."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+_VALUES = ("executor/test_device_group_sizes.py::test_a6_no_shapes_give_a_wrong_value",)
+_WRITTEN = ("dialect/guards/test_free_sizes.py",)
+_RUNS = ("executor/test_speculated_values.py",)
+
+DEVICE_MUTATIONS = (
+    Mutation(
+        "relaxed guards ask nothing of how sizes fit each other",
+        "dialect/guards/checks.py",
+        "    checks += _free_checks(free)\n",
+        "",
+        _VALUES,
+    ),
+    Mutation(
+        "relaxed guards forget expressions over sizes",
+        "dialect/guards/checks.py",
+        '        yield Check("fit", axis_of(names[-1])[0], sides)\n',
+        "",
+        _VALUES,
+    ),
+    Mutation(
+        "relaxed guards forget sizes that are equal",
+        "dialect/guards/free_sizes.py",
+        "                equal.append((*axis_of(first[dim]), *axis_of(name)))\n",
+        "                pass\n",
+        _VALUES,
+    ),
+    Mutation(
+        "equal profiled sizes share a symbol",
+        "dialect/guards/free_sizes.py",
+        "self.sizes[axis_name(k, axis)] = symbol(axis_name(k, axis))",
+        'self.sizes[axis_name(k, axis)] = symbol(f"s0_{dim}")',
+        _WRITTEN,
+    ),
+    Mutation(
+        "a multiple is not asked for",
+        "dialect/guards/free_sizes.py",
+        'return f"{symbol(name) % times}{_EQUALS}0"',
+        'return f"{name}{_EQUALS}{name}"',
+        _VALUES,
+    ),
+    Mutation(
+        "sizes that stay literal are not asked for",
+        "dialect/guards/free_sizes.py",
+        "if isinstance(dim, int) or (first[dim]",
+        "if not isinstance(dim, int) and (first[dim]",
+        ("executor/test_device_group_sizes.py::test_a6_what_sizes_have_to_fit_follows_from_the_ops",),
+    ),
+    Mutation(
+        "sizes that differed from run to run may be 1",
+        "dialect/guards/free_sizes.py",
+        "symbol(axis_name(k, a)) if dim is None else dim",
+        "None if dim is None else dim",
+        _WRITTEN,
+    ),
+    Mutation(
+        "strides are told although an axis broadcasts",
+        "dialect/guards/relaxed.py",
+        "is_told = wide == sorted(want.order) and want.order[-1] in want.dense",
+        "is_told = bool(want.order) and want.order[-1] in want.dense",
+        _WRITTEN,
+    ),
+    Mutation(
+        "emitted code forgets expressions over sizes",
+        "executor/dispatch/conditions/guards.py",
+        'return left == right or [Test(("same", left, right), 1)]',
+        "return True",
+        ("executor/dispatch/test_dispatch_relaxed.py::test_a6_random_relations_between_sizes",),
+    ),
+    Mutation(
+        "groups expect of each other the layout of NumPy",
+        "dialect/passes/device_fuser/insert_device_guards.py",
+        "_as_kernels_give_it(t) if is_a(defining_op(v), CudaGroup) else t",
+        "t",
+        ("executor/test_device_group_sizes.py::test_a_group_takes_what_another_makes_in_c_order",),
+    ),
+    Mutation(
+        "a view keeps the sizes that it was profiled with",
+        "dialect/passes/device_fuser/speculated_values.py",
+        '        if check.kind in ("view", "target"):\n',
+        '        if check.kind == "target":\n',
+        _RUNS,
+    ),
+    Mutation(
+        "the constraint of a view forgets factors",
+        "dialect/guards/view_constraints.py",
+        "    return view_sizes is not None and view_constraint(sizes, view_sizes) == constraint\n",
+        "    return view_sizes is not None and view_constraint(sizes, view_sizes) is not None\n",
+        _RUNS,
+    ),
+    Mutation(
+        "targets of sums need not fit what is summed",
+        "dialect/guards/relaxed.py",
+        "    if summed is not None and sizes and not _can_be_summed(summed, sizes):\n        return False\n",
+        "",
+        _RUNS,
+    ),
+    Mutation(
+        "fallbacks use the values that were profiled",
+        "dialect/passes/device_fuser/insert_device_guards.py",
+        "        take_operands(fallback)\n",
+        "        take_constants(fallback)\n",
+        _RUNS,
+    ),
+    Mutation(
+        "values of the run are not compared",
+        "dialect/passes/device_fuser/guarded_values.py",
+        "passed = emit(AllTrue, [*conditions, answer])",
+        "passed = emit(AllTrue, [answer])",
+        _RUNS,
+    ),
+)

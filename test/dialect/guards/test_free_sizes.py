@@ -1,0 +1,133 @@
+"""What the sizes of operands have to fit, derived from ops (A6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mlir import ir
+from profuse.dialect.guards.free_sizes import FreeSizes, SizeSolver, axis_name, axis_of
+from profuse.dialect.guards.mismatch import fits_relaxed, mismatches
+from profuse.dialect.guards.relaxed import free_strides
+from profuse.dialect.ir.symbolic import Sym, symbol
+from profuse.dialect.ir.types import TensorType, type_of
+from profuse.dialect.mlir.parse import parse_module
+from profuse.dialect.mlir.rewrite import body_of, functions
+from profuse.dialect.mlir.rewrite import type_of as value_type
+from profuse.dialect.passes import load_passes
+from profuse.dialect.reasons import Kind, Reason
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def profiled(*shapes: tuple[int, ...]) -> list[TensorType]:
+    return [type_of(zeros(*shape)) for shape in shapes]  # type: ignore[misc]
+
+
+def relations(text: str, *shapes: tuple[int, ...]) -> FreeSizes | Reason:
+    """What the guard of a group with this body asks, of operands with these shapes when profiled."""
+    load_passes()
+    from profuse.dialect.passes.device_fuser.group_sizes import free_group
+
+    arguments = ", ".join(f"%{chr(ord('a') + k)}: !profuse.tensor" for k in range(len(shapes)))
+    module = parse_module(f"func.func @f({arguments}) -> !profuse.tensor {{ {text} return %out : !profuse.tensor }}")
+    with module.context, ir.Location.unknown():
+        (func,) = functions(module)
+        answer = free_group(func, {k: k for k in range(len(shapes))}, profiled(*shapes))
+        if isinstance(answer, Reason):
+            return answer
+        types = [value_type(v) for v in body_of(func).arguments]
+    names = {name for t in types for d in t.shape if isinstance(d, Sym) for name in d.symbols}
+    axes = {d.terms[0][0] for t in types for d in t.shape if isinstance(d, Sym) and len(d.terms) == 1}
+    assert names <= {mono[0] for mono in axes}, "a kernel could not read its sizes"
+    return answer[0]
+
+
+TENSOR = "!profuse.tensor"
+ADD = (
+    f'%0 = "profuse.add"(%a, %b) : ({TENSOR}, {TENSOR}) -> {TENSOR} %out = "profuse.tanh"(%0) : ({TENSOR}) -> {TENSOR}'
+)
+MATMUL = f"""%0 = "profuse.matmul"(%a, %b) : ({TENSOR}, {TENSOR}) -> {TENSOR}
+  %out = "profuse.add"(%0, %c) : ({TENSOR}, {TENSOR}) -> {TENSOR}"""
+ROWS = f"""%0 = "profuse.mul"(%a, %b) : ({TENSOR}, {TENSOR}) -> {TENSOR}
+  %out = "profuse.sum"(%0) {{axes = array<i64: 1>}} : ({TENSOR}) -> {TENSOR}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "equal"),
+    [
+        (ADD, [(8, 8), (8, 8)], ((0, 0, 1, 0), (0, 1, 1, 1))),
+        (MATMUL, [(4, 8), (8, 3), (3,)], ((0, 1, 1, 0), (1, 1, 2, 0))),
+        (ROWS, [(4, 8), (1, 8)], ((0, 1, 1, 1),)),
+    ],
+)
+def test_a6_equal_sizes(text, shapes, equal):
+    assert relations(text, *shapes) == FreeSizes(equal)
+
+
+def test_a6_sizes_that_do_not_fit_are_no_hit():
+    free = relations(ADD, (4, 8), (4, 8))
+    types = profiled((4, 8), (4, 8))
+    assert not fits_relaxed(types, (zeros(4, 8), zeros(5, 8)), free)
+    assert fits_relaxed(types, (zeros(16, 32), zeros(16, 32)), free)
+    product = relations(f'%out = "profuse.matmul"(%a, %b) : ({TENSOR}, {TENSOR}) -> {TENSOR}', (4, 8), (8, 3))
+    assert not fits_relaxed(profiled((4, 8), (8, 3)), (zeros(4, 9), zeros(8, 3)), product)
+
+
+def test_a6_what_cannot_be_compiled_for_any_sizes_is_refused():
+    flagged = [replace(t, requires_grad=True) for t in profiled((4,), (4,))]
+    load_passes()
+    from profuse.dialect.passes.device_fuser.group_sizes import free_group
+
+    module = parse_module(f"func.func @f(%a: {TENSOR}, %b: {TENSOR}) -> {TENSOR} {{ {ADD} return %out : {TENSOR} }}")
+    with module.context, ir.Location.unknown():
+        answer = free_group(functions(module)[0], {0: 0, 1: 1}, flagged)
+    assert isinstance(answer, Reason)
+    assert answer.kind is Kind.NOT_GENERAL
+
+
+def test_a6_a_size_that_differed_from_run_to_run_is_none_of_0_and_1():
+    """It is a symbol from the start; a guard that asked nothing of it would let it broadcast."""
+    solver = SizeSolver([replace(type_of(zeros(4, 8)), shape=(None, 8))], 1)  # type: ignore[arg-type]
+    (checked,) = solver.checked()
+    assert checked.shape == (symbol("s0_0"), 8)
+    for rows, fits in ((5, True), (1, False), (0, False)):
+        assert fits_relaxed([checked], [zeros(rows, 8)]) is fits
+
+
+def test_a6_expressions_are_told_in_the_words_of_a_miss():
+    free = FreeSizes(fit=("s1_0 == s0_0*s0_1", "(s0_0 % 2) == 0"))
+    types = profiled((4, 6), (24,))
+    assert fits_relaxed(types, (zeros(2, 5), zeros(10)), free)
+    seen = [type_of(zeros(3, 5)), type_of(zeros(16))]
+    assert [m.text for m in mismatches(types, seen, ["x", "y"], relaxed=True, free=free)] == [
+        "x: sizes do not fit: (dimension 0 of x % 2) must be 0, they are 1 and 0",
+        "y: sizes do not fit: dimension 0 of y must be dimension 0 of x*dimension 1 of x, they are 16 and 15",
+    ]
+
+
+def test_a6_names_of_axes():
+    assert axis_of(axis_name(3, 1)) == (3, 1)
+    for name in ("k1", "s3", "x3_1"):
+        with pytest.raises(ValueError):
+            axis_of(name)
+
+
+@pytest.mark.parametrize(
+    ("array", "strides"),
+    [
+        (zeros(4, 8), "contiguous"),
+        (zeros(4, 1, 8), "contiguous"),
+        (zeros(8, 4).T, (1, None)),
+        (zeros(4, 16)[:, ::2], (None, None)),
+        (zeros(4, 16)[:, :8], (None, 1)),
+        (np.broadcast_to(zeros(8), (4, 8)), (None, None)),
+        (np.broadcast_to(zeros(4, 1), (4, 8)), (None, None)),
+        (zeros(0, 4), "contiguous"),
+    ],
+)
+def test_a6_strides_that_a_guard_tells(array, strides):
+    assert free_strides(type_of(array)) == strides  # type: ignore[arg-type]

@@ -1,0 +1,220 @@
+"""StableHLO text in generic form as functions: attributes, values, loops, sizes, refusals; without jax."""
+
+from __future__ import annotations
+
+import numpy as np
+import profuse as pf
+import pytest
+from profuse.dialect.errors import ArgumentError, DTypeError, IRError, ShapeError, TraceError
+from profuse.dialect.importers.foreign.stablehlo.stablehlo_reader import read_stablehlo
+
+RNG = np.random.default_rng(0)
+
+
+def module(types: str, body: str, results: str) -> str:
+    """A module of one function: ``types`` of %a, %b …, ops, and the type of its result %r."""
+    names = "abcdef"
+    arguments = ", ".join(f"%{name}: {t}" for name, t in zip(names, types.split("; "), strict=False))
+    signature = f"({types.replace(';', ',')}) -> {results}"
+    return (
+        '"builtin.module"() <{sym_name = "m"}> ({\n'
+        f'  "func.func"() <{{function_type = {signature}, sym_name = "main"}}> ({{\n  ^bb0({arguments}):\n'
+        f'    {body}\n    "func.return"(%r) : ({results}) -> ()\n  }}) : () -> ()\n}}) : () -> ()\n'
+    )
+
+
+def loaded(tmp_path, text: str):
+    path = tmp_path / "model.anything"  # what a file is, is told by its content
+    path.write_text(text, encoding="utf-8")
+    return pf.load(path, background=False)
+
+
+def check(tmp_path, text: str, wanted, *args, calls: int = 3):
+    function = loaded(tmp_path, text)
+    for _ in range(calls):
+        found = function(*args)
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-6)
+    state = function.state()
+    assert state.tier == "optimized" and state.counters["kernel_launches"] == calls - 1
+    return function
+
+
+def region(op: str) -> str:
+    return (
+        f'({{\n    ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n      %z = "stablehlo.{op}"(%x, %y) : '
+        '(tensor<f32>, tensor<f32>) -> tensor<f32>\n      "stablehlo.return"(%z) : (tensor<f32>) -> ()\n    })'
+    )
+
+
+F = "tensor<f32>"
+
+
+def test_a_product_with_constants_of_all_kinds(tmp_path):
+    text = module(
+        "tensor<4x3xf32>",
+        '%c = "stablehlo.constant"() <{value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>}> : () -> tensor<3xf32>\n'
+        '%s = "stablehlo.constant"() <{value = dense<2.0> : tensor<4x3xf32>}> : () -> tensor<4x3xf32>\n'
+        '%m = "stablehlo.multiply"(%a, %s) : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>\n'
+        '%r = "stablehlo.dot_general"(%m, %c) <{dot_dimension_numbers = #stablehlo.dot<'
+        "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>}> : "
+        "(tensor<4x3xf32>, tensor<3xf32>) -> tensor<4xf32>",
+        "tensor<4xf32>",
+    )
+    x = RNG.standard_normal((4, 3)).astype(np.float32)
+    function = check(tmp_path, text, x * 2 @ np.array([1, 2, 3], np.float32), x)
+    assert function.state().counters["kernel_launches"] == 2
+    assert "model.anything:" in function.explain()
+
+
+@pytest.mark.parametrize(
+    ("op", "init", "wanted"),
+    [
+        ("add", "0.0", lambda x: x.sum(1)),
+        ("add", "1.5", lambda x: x.sum(1) + np.float32(1.5)),
+        ("maximum", "0xFF800000", lambda x: x.max(1)),
+        ("maximum", "0.25", lambda x: np.maximum(x.max(1), np.float32(0.25))),
+        ("subtract", "0.0", lambda x: -x.sum(1)),
+    ],
+)
+def test_reductions(tmp_path, op, init, wanted):
+    """Known regions are reductions of ours, and another one is combined in order."""
+    text = module(
+        "tensor<3x4xf32>",
+        f'%i = "stablehlo.constant"() <{{value = dense<{init}> : {F}}}> : () -> {F}\n'
+        f'%r = "stablehlo.reduce"(%a, %i) <{{dimensions = array<i64: 1>}}> {region(op)} : '
+        f"(tensor<3x4xf32>, {F}) -> tensor<3xf32>",
+        "tensor<3xf32>",
+    )
+    x = RNG.standard_normal((3, 4)).astype(np.float32)
+    check(tmp_path, text, wanted(x), x)
+
+
+def test_a_counting_loop_is_one(tmp_path):
+    text = module(
+        "tensor<3xf32>",
+        '%z = "stablehlo.constant"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>\n'
+        '%n = "stablehlo.constant"() <{value = dense<40> : tensor<i32>}> : () -> tensor<i32>\n'
+        '%one = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>\n'
+        '%h = "stablehlo.constant"() <{value = dense<0.5> : tensor<3xf32>}> : () -> tensor<3xf32>\n'
+        '%k, %r = "stablehlo.while"(%z, %a) ({\n^bb0(%i: tensor<i32>, %x: tensor<3xf32>):\n'
+        '%t = "stablehlo.compare"(%i, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}> : '
+        '(tensor<i32>, tensor<i32>) -> tensor<i1>\n"stablehlo.return"(%t) : (tensor<i1>) -> ()\n}, {\n'
+        '^bb0(%i: tensor<i32>, %x: tensor<3xf32>):\n'
+        '%y = "stablehlo.multiply"(%x, %h) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>\n'
+        '%w = "stablehlo.add"(%y, %h) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>\n'
+        '%j = "stablehlo.add"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n'
+        '"stablehlo.return"(%j, %w) : (tensor<i32>, tensor<3xf32>) -> ()\n}) : '
+        "(tensor<i32>, tensor<3xf32>) -> (tensor<i32>, tensor<3xf32>)",
+        "tensor<3xf32>",
+    )  # fmt: skip
+    x = np.array([3, -1, 0.5], np.float32)
+    wanted = x
+    for _ in range(40):
+        wanted = wanted * np.float32(0.5) + np.float32(0.5)
+    function = check(tmp_path, text, wanted, x)
+    assert "scf.for" in function.ir("graph") and "scf.while" not in function.ir("graph")
+
+
+def test_sizes_stay_sizes(tmp_path):
+    """What is computed of sizes alone is no array, so one graph serves all of them."""
+    text = module(
+        "tensor<?x3xf32>",
+        '%n = "stablehlo.get_dimension_size"(%a) <{dimension = 0 : i64}> : (tensor<?x3xf32>) -> tensor<i32>\n'
+        '%three = "stablehlo.constant"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>\n'
+        '%m = "stablehlo.multiply"(%n, %three) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n'
+        '%v = "stablehlo.reshape"(%m) : (tensor<i32>) -> tensor<1xi32>\n'
+        '%r = "stablehlo.dynamic_reshape"(%a, %v) : (tensor<?x3xf32>, tensor<1xi32>) -> tensor<?xf32>',
+        "tensor<?xf32>",
+    )
+    function = loaded(tmp_path, text)
+    for rows in (2, 5, 3, 7):
+        x = RNG.standard_normal((rows, 3)).astype(np.float32)
+        np.testing.assert_array_equal(function(x), x.reshape(-1))
+    assert function.state().counters["traces"] == 1
+
+
+def test_gather_and_scatter(tmp_path):
+    """Starts outside are moved inside by the one, and updates outside are left out by the other."""
+    text = module(
+        "tensor<5x2xf32>; tensor<3x1xi32>",
+        '%r = "stablehlo.gather"(%a, %b) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], '
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}> : "
+        "(tensor<5x2xf32>, tensor<3x1xi32>) -> tensor<3x2xf32>",
+        "tensor<3x2xf32>",
+    )
+    x, ids = RNG.standard_normal((5, 2)).astype(np.float32), np.array([[4], [-1], [9]], np.int32)
+    check(tmp_path, text, x[[4, 0, 4]], x, ids)
+    text = module(
+        "tensor<5x2xf32>; tensor<3x1xi32>; tensor<3x2xf32>",
+        '%r = "stablehlo.scatter"(%a, %b, %c) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = '
+        "[1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> "
+        f"{region('add')} : (tensor<5x2xf32>, tensor<3x1xi32>, tensor<3x2xf32>) -> tensor<5x2xf32>",
+        "tensor<5x2xf32>",
+    )
+    updates = RNG.standard_normal((3, 2)).astype(np.float32)
+    wanted = x.copy()
+    wanted[4] += updates[0]
+    check(tmp_path, text, wanted, x, ids, updates)
+
+
+def test_conversions_and_bits(tmp_path):
+    text = module("tensor<5xf32>", '%r = "stablehlo.convert"(%a) : (tensor<5xf32>) -> tensor<5xi32>', "tensor<5xi32>")
+    x = np.array([1.9, -1.9, 1e20, -1e20, np.nan], np.float32)
+    check(tmp_path, text, np.array([1, -1, 2**31 - 1, -(2**31), 0], np.int32), x)
+    text = module(
+        "tensor<5xf32>", '%r = "stablehlo.bitcast_convert"(%a) : (tensor<5xf32>) -> tensor<5xui32>', "tensor<5xui32>"
+    )
+    check(tmp_path, text, x.view(np.uint32), x)
+
+
+def test_arguments_are_checked(tmp_path):
+    text = module(
+        "tensor<?x3xf32>", '%r = "stablehlo.tanh"(%a) : (tensor<?x3xf32>) -> tensor<?x3xf32>', "tensor<?x3xf32>"
+    )
+    function = loaded(tmp_path, text)
+    with pytest.raises(DTypeError, match="arg0 has dtype float64, and the model takes float32"):
+        function(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match=r"arg0 has shape \(\d, 4\), and the model takes \(.*3\)"):
+        function(np.ones((2, 4), np.float32))
+    with pytest.raises(ShapeError, match="arg0 has 1 axes, and the model takes 2"):
+        function(np.ones(3, np.float32))
+    with pytest.raises(ArgumentError, match="arg0 is of type float"):
+        function(2.0)
+    assert function(np.zeros((1, 3), np.float32)).shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "what"),
+    [
+        ('"builtin.module"() ({"stablehlo.x"() : () -> ()}) : () -> ()', IRError, "has 0 functions"),
+        ("stablehlo. what is this", IRError, "model.mlir:1"),
+        (
+            module("tensor<2xf32>", '%r = "stablehlo.after_all"() : () -> !stablehlo.token', "!stablehlo.token"),
+            DTypeError,
+            "values of type !stablehlo.token are not supported",
+        ),
+        (
+            module("tensor<2xi4>", '%r = "stablehlo.abs"(%a) : (tensor<2xi4>) -> tensor<2xi4>', "tensor<2xi4>"),
+            DTypeError,
+            "element type 'i4'",
+        ),
+    ],
+)
+def test_what_is_no_module_of_arrays(tmp_path, text, error, what):
+    with pytest.raises(error, match=what):
+        read_stablehlo(text, "main", "model.mlir")
+
+
+def test_what_is_not_supported_is_named_with_its_place(tmp_path):
+    body = '%r = "stablehlo.popcnt"(%a) : (tensor<3xi32>) -> tensor<3xi32>'
+    with pytest.raises(TraceError, match=r"model.anything:\d+:\d+: .* not supported: stablehlo.popcnt"):
+        loaded(tmp_path, module("tensor<3xi32>", body, "tensor<3xi32>"))
+
+
+def test_a_function_that_calls_itself_is_an_error():
+    text = module(
+        "tensor<3xf32>", '%r = "func.call"(%a) <{callee = @main}> : (tensor<3xf32>) -> tensor<3xf32>', "tensor<3xf32>"
+    )
+    with pytest.raises(IRError, match="calls itself"):
+        read_stablehlo(text, "main", "model.mlir")

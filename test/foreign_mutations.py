@@ -1,0 +1,86 @@
+"""Faults of the importers of foreign graphs."""
+
+from mutation_runner import Mutation
+
+_STABLEHLO = "dialect/importers/foreign/stablehlo"
+_TEXT = f"{_STABLEHLO}/test_stablehlo_text.py"
+
+FOREIGN_MUTATIONS = (
+    Mutation(
+        "a foreign graph's constants are copied when it is made",
+        "dialect/importers/foreign/interpreter.py",
+        "self._values: dict[int, Any] = dict(graph.constants)",
+        "self._values: dict[int, Any] = {k: x.copy() for k, x in graph.constants.items()}",
+        ("dialect/importers/foreign/test_foreign_graphs.py::test_a_graph_is_a_function_in_all_tiers",),
+    ),
+    Mutation(
+        "arguments of a foreign graph may have any size",
+        "dialect/importers/foreign/foreign_arguments.py",
+        "if wanted is not None and x.shape[axis] != wanted:",
+        "if wanted is None and x.shape[axis] != wanted:",
+        (f"{_TEXT}::test_arguments_are_checked",),
+    ),
+    Mutation(
+        "a table has its base's handlers first",
+        "dialect/importers/foreign/operator_table.py",
+        "        own = self._own(name)\n",
+        "        own = self._base.find(name) if self._base else self._own(name)\n",
+        ("dialect/importers/foreign/test_foreign_graphs.py::test_a_table_extends_another",),
+    ),
+    Mutation(
+        "what becomes an input of a foreign graph stays a constant",
+        "dialect/importers/foreign/foreign_graph.py",
+        " for number, array in self.constants.items() if number not in numbers}",
+        " for number, array in self.constants.items()}",
+        ("dialect/importers/foreign/test_foreign_graphs.py::test_constants_become_inputs_and_inputs_constants",),
+    ),
+    Mutation(
+        "kernels of a transposed convolution are not turned",
+        "dialect/importers/foreign/window_axes.py",
+        "    return np.flip(kernels, tuple(range(2, 2 + len(sizes))))\n",
+        "    return kernels\n",
+        ("dialect/importers/foreign/onnx/test_onnx_operators.py::test_convolutions_with_uneven_padding",),
+    ),
+    Mutation(
+        "the start value of a reduction is left out",
+        f"{_STABLEHLO}/hlo_reductions.py",
+        'if init.dtype.kind in "iuf" and init == neutral:',
+        'if init.dtype.kind in "iuf":',
+        (f"{_TEXT}::test_reductions",),
+    ),
+    Mutation(
+        "a region of any op is a sum",
+        f"{_STABLEHLO}/hlo_reductions.py",
+        "return name if name in _COMBINED and gives and takes == set(block.inputs) else None",
+        'return name if name in _COMBINED else "add"',
+        (f"{_TEXT}::test_reductions",),
+    ),
+    Mutation(
+        "gathers outside of an array are not moved inside",
+        f"{_STABLEHLO}/hlo_indexing.py",
+        "np.clip(starts[..., 0].astype(_WIDE), 0, x.shape[axis] - 1)",
+        "starts[..., 0].astype(_WIDE)",
+        (f"{_TEXT}::test_gather_and_scatter",),
+    ),
+    Mutation(
+        "floats beyond an integer wrap around",
+        f"{_STABLEHLO}/hlo_elementwise.py",
+        "return np.where(above, np.asarray(info.max, dtype), limits)",
+        "return limits",
+        (f"{_TEXT}::test_conversions_and_bits",),
+    ),
+    Mutation(
+        "a loop that counts is a while loop",
+        f"{_STABLEHLO}/hlo_control.py",
+        "return (number, right) if _steps_by_one(body, number) else None",
+        "return None",
+        (f"{_TEXT}::test_a_counting_loop_is_one",),
+    ),
+    Mutation(
+        "bits of floats are other ones",
+        "lowering/linalg/scalar.py",
+        "bits = self.bits() if self.dtype.is_float else self",
+        "bits = self.bits() + 1 if self.dtype.is_float else self",
+        (f"{_TEXT}::test_conversions_and_bits",),
+    ),
+)

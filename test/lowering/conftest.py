@@ -1,0 +1,1 @@
+"""The folder's modules are found by the tests of each room of lowering."""

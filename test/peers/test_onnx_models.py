@@ -1,0 +1,154 @@
+"""Models of packages, and models made here, against onnxruntime; each part is skipped where its package is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import profuse as pf
+import pytest
+from every_case import EVERY_CASE
+from onnx_models import chirps, drawn_text, file_bytes, first_state, folder, session, speech_inputs
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
+pytestmark = pytest.mark.filterwarnings("ignore")
+_TOLERANCE = 1e-4
+_HALF_TOLERANCE = 1e-3  # the model computes in f16
+_CHUNKS = 200 if EVERY_CASE else 4
+SPEECH = sorted(folder("silero_vad").glob("data/*.onnx"))
+TEXT = folder("rapidocr_onnxruntime") / "models"
+FILES = folder("magika") / "models/standard_v3_3/model.onnx"
+
+
+def all_of(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def assert_close(found: Any, wanted: Any, tolerance: float) -> None:
+    for a, b in zip(all_of(found), wanted, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("path", SPEECH if EVERY_CASE else SPEECH[1:2], ids=lambda path: path.stem)
+def test_speech_is_detected_over_many_chunks(path):
+    pytest.importorskip("onnxruntime")
+    peer, f = session(path), pf.load(path, background=False)
+    names = [x.name for x in peer.get_inputs()]
+    ours, theirs = first_state(names), first_state(names)
+    for chunk in chirps(_CHUNKS):
+        wanted = peer.run(None, dict(zip(names, speech_inputs(names, chunk, theirs), strict=True)))
+        found = f(*speech_inputs(names, chunk, ours))
+        assert_close(found, wanted, _HALF_TOLERANCE if "half" in path.stem else _TOLERANCE)
+        theirs, ours = dict(zip(theirs, wanted[1:], strict=True)), dict(zip(ours, found[1:], strict=True))
+    counters = f.state().counters
+    assert f.state().tier == "optimized"
+    assert (counters["traces"], counters["compiles"], counters.get("python_calls", 0)) == (1, 1, 0)
+
+
+def run_beside(path: Path, *inputs: np.ndarray) -> None:
+    pytest.importorskip("onnxruntime")
+    peer, f = session(path), pf.load(path, background=False)
+    for x in inputs:
+        wanted = peer.run(None, {peer.get_inputs()[0].name: x})
+        for _ in range(2):
+            assert_close(f(x), wanted, _TOLERANCE)
+    assert f.state().tier == "optimized"
+
+
+@pytest.mark.skipif(not (EVERY_CASE and FILES.exists()), reason="a case of EVERY_CASE, where magika is installed")
+def test_types_of_files_are_told():
+    run_beside(FILES, *(file_bytes(path) for path in (Path(__file__), Path(np.__file__))))
+
+
+@pytest.mark.skipif(not (EVERY_CASE and TEXT.exists()), reason="a case of EVERY_CASE, where rapidocr is installed")
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("ch_ppocr_mobile_v2.0_cls_infer", (48, 192)),
+        ("ch_PP-OCRv4_rec_infer", (48, 320)),
+        ("ch_PP-OCRv4_det_infer", (96, 160)),
+    ],
+)
+def test_text_is_found_and_read(name, size):
+    pytest.importorskip("PIL")
+    run_beside(TEXT / f"{name}.onnx", drawn_text(*size))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["trees", "linear", "boosting"] if EVERY_CASE else ["trees"])
+def test_classifiers_of_scikit_learn(kind, classes):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from profuse.executor.functions.onnx_backend import PreparedModel
+    from sklearn.datasets import load_iris
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    x, y = load_iris(return_X_y=True)
+    x, y = x.astype(np.float32), np.minimum(y, classes - 1)
+    made = {
+        "trees": RandomForestClassifier(8, random_state=0),
+        "linear": LogisticRegression(max_iter=300),
+        "boosting": GradientBoostingClassifier(n_estimators=8, random_state=0),
+    }[kind].fit(x, y)
+    model = skl2onnx.to_onnx(made, x[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3})
+    wanted = runtime.InferenceSession(model.SerializeToString()).run(None, {"X": x})
+    prepared = PreparedModel(model)
+    for _ in range(3):
+        assert_close(prepared.run([x]), wanted, 1e-5)
+    assert prepared.function.state().tier == "optimized"
+
+
+@pytest.fixture
+def small_model(tmp_path):
+    """tanh(x @ w), with w in a file of its own, and a node with a name."""
+    w = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["z"], name="proj"), helper.make_node("Tanh", ["z"], ["y"])]
+    floats = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", floats, ["n", 3])],
+        [helper.make_tensor_value_info("y", floats, ["n", 2])],
+        [numpy_helper.from_array(w, "w")],
+    )
+    path = tmp_path / "small.any"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="weights.bin")
+    return path, w
+
+
+def test_a_file_is_told_by_its_content_and_can_be_differentiated(small_model):
+    path, w = small_model
+    f = pf.load(path, background=False)
+    x = np.full((4, 3), 0.3, np.float32)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x=x), np.tanh(x @ w), rtol=1e-6)
+    assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
+    wanted = (1 - np.tanh(x @ w) ** 2) @ w.T
+    np.testing.assert_allclose(pf.grad(lambda v: np.sum(f(v)))(x), wanted, rtol=1e-5)
+    assert "small.any:proj" in f.explain()
+    f.save(path.with_name("small.saved"))
+    np.testing.assert_array_equal(pf.load(path.with_name("small.saved"))(x=x), f(x=x))
+
+
+def test_what_cannot_be_read_is_told(small_model, tmp_path):
+    path, _ = small_model
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(pf.ProfuseError, match=r"small\.any"):
+        pf.load(path)
+    (tmp_path / "broken.onnx").write_bytes(b"\x08\x09\x12\xff\xff")
+    with pytest.raises(pf.ProfuseError, match=r"broken\.onnx"):
+        pf.load(tmp_path / "broken.onnx")
+
+
+def test_operators_that_are_missing_are_told_with_their_place(tmp_path):
+    nodes = [helper.make_node("ImageDecoder", ["x"], ["y"], name="open")]
+    inputs = [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, ["n"])]
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, ["h", "w", "c"])]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", inputs, outputs)), tmp_path / "image.onnx")
+    with pytest.raises(pf.ProfuseError, match=r"image\.onnx:open.*ImageDecoder"):
+        pf.load(tmp_path / "image.onnx")

@@ -1,0 +1,50 @@
+"""Faults of the import of TorchScript."""
+
+from mutation_runner import Mutation
+
+_TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
+
+SCRIPT_MUTATIONS = (
+    Mutation(
+        "a model's exception voids the runs that raise none",
+        "dialect/importers/foreign/torchscript/script_branches.py",
+        'holds = op("logical_not", condition) if number == 0 else condition',
+        'holds = op("logical_not", condition) if number != 0 else condition',
+        (_TESTS + "test_exceptions_of_models_make_runs_void",),
+    ),
+    Mutation(
+        "rounds of a loop that may be left are numbered by twos",
+        "dialect/importers/foreign/torchscript/script_loops.py",
+        "return index + 1, wrap(",
+        "return index + 2, wrap(",
+        (_TESTS + "test_functions_are_left_in_loops",),
+    ),
+    Mutation(
+        "a recorded branch appends to a list from outside",
+        "dialect/importers/foreign/torchscript/script_containers.py",
+        "return rec is None or rec.blocks[-1] is self._home",
+        "return True",
+        (_TESTS + "test_what_no_graph_holds_is_refused",),
+    ),
+    Mutation(
+        "a loop within the loop that a list grows in takes the list for its own",
+        "dialect/importers/foreign/torchscript/script_loops.py",
+        "error.grown.growing is not None or not error.grown.is_of(self.rec.blocks[self.depth - 1])",
+        "error.grown.growing is not None",
+        (_TESTS + "test_lists_grow_in_loops_within_loops",),
+    ),
+    Mutation(
+        "structures of branches that differ are taken for one",
+        "dialect/importers/foreign/torchscript/carried_structures.py",
+        "if all(map(is_leaf, valued)) and valued:",
+        "if any(map(is_leaf, valued)) and valued:",
+        (_TESTS + "test_what_no_graph_holds_is_refused",),
+    ),
+    Mutation(
+        "numbers of dtypes are those of their neighbours",
+        "dialect/importers/foreign/torch_values.py",
+        "for code, name in enumerate(_NAMES) if name",
+        "for code, name in enumerate(_NAMES, 1) if name",
+        (_TESTS + "test_numbers_of_dtypes",),
+    ),
+)

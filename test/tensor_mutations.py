@@ -1,0 +1,63 @@
+"""Faults in what is read of tensors of other libraries, and in what they are given back."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+_READS = "executor/dispatch/conditions/described_reads.py"
+_CALLS = "executor/functions/tensor_calls.py"
+_MEMORY = "executor/dispatch/leaves/lent_memory.py"
+_TENSORS = "executor/exchange/host_tensors.py"
+_TEST = "executor/exchange/test_host_tensors.py"
+
+TENSOR_MUTATIONS = (
+    Mutation(
+        "emitted code takes tensors that require gradients",
+        _TENSORS,
+        "    false = tuple([name for name in torch_tensors.FALSE if hasattr(kind, name)])\n",
+        "    false = ()\n",
+        (_TEST + "::test_gradients_are_not_lost",),
+    ),
+    Mutation(
+        "the memory of results is where the head of the block is",
+        _MEMORY,
+        "head + _ALIGNMENT - 1",
+        "head - 1",
+        (_TEST + "::test_a_result_is_aligned_and_laid_out_as_arrays_are",),
+    ),
+    Mutation(
+        "turned results have the strides of others",
+        "executor/dispatch/leaves/host_leaf.py",
+        "[strides[k] for k in order], [dims[k] for k in order]",
+        "strides, [dims[k] for k in order]",
+        (_TEST + "::test_a_result_is_aligned_and_laid_out_as_arrays_are",),
+    ),
+    Mutation(
+        "arrays of tensors do not keep these",
+        _TENSORS,
+        "self.tensor, self.__array_interface__ = tensor,",
+        "self.tensor, self.__array_interface__ = None,",
+        (_TEST + "::test_conversions_to_arrays_and_back",),
+    ),
+    Mutation(
+        "what a function stores in containers of tensors is lost",
+        _CALLS,
+        "        exchanged.write_back(type_)\n        return",
+        "        return",
+        (_TEST + "::test_writes_are_seen_in_tensors_and_in_containers_of_them",),
+    ),
+    Mutation(
+        "a result that the function closes over is another tensor",
+        _CALLS,
+        "    tensor = whole_tensor(value)\n",
+        "    tensor = None\n",
+        (_TEST + "::test_a_tensor_that_is_closed_over_is_returned_itself",),
+    ),
+    Mutation(
+        "strides of tensors are taken for bytes",
+        _READS,
+        "i64 {w.load('i64', w.element(steps, axis))}, {ref.itemsize}",
+        "i64 {w.load('i64', w.element(steps, axis))}, 1",
+        (_TEST + "::test_strided_tensors_are_read_where_they_lie",),
+    ),
+)
