@@ -78,10 +78,6 @@ class Aliases:
         """Roots of the memory of a value; none for Python numbers."""
         return self.roots.get(value, NOTHING)
 
-    def may_alias(self, one: Any, two: Any) -> bool:
-        """True unless two values certainly share no memory."""
-        return bool(self.of(one) & self.of(two))
-
     def writers(self, value: Any) -> list[Instr]:
         """Instructions, innermost, that may write the memory of a value."""
         mine = self.of(value)

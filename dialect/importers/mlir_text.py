@@ -28,13 +28,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
         ) from None
 
 
-def load_mlir(path: str | os.PathLike[str], name: str | None = None) -> Module:
-    """The graph of a ``.mlir`` file.
+def load_mlir(path: str | os.PathLike[str]) -> Module:
+    """The graph of a ``.mlir`` file: of its first function that is not private.
 
-    ``name``: its main function; by default the first that is not private.  Raises FileError, and
-    IRError for text that does not parse, verify or decode, located in the file.
+    Raises FileError, and IRError for text that does not parse, verify or decode, located in the file.
     """
-    return import_mlir(read_text(path), name, filename=os.fspath(path))
+    return import_mlir(read_text(path), filename=os.fspath(path))
 
 
 def import_mlir(text: str, name: str | None = None, *, filename: str = "-") -> Module:

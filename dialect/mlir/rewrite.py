@@ -220,15 +220,9 @@ def unique_symbol(module: ir.Module, prefix: str) -> str:
 
 
 def add_function(
-    module: ir.Module,
-    name: str,
-    args: Sequence[Type],
-    results: Sequence[Type],
-    *,
-    private: bool = True,
-    loc: ir.Location | Loc | None = None,
+    module: ir.Module, name: str, args: Sequence[Type], results: Sequence[Type], *, loc: ir.Location | Loc | None = None
 ) -> tuple[ir.Operation, ir.Block]:
-    """Append a function with an empty body (no ``return`` yet); returns it and its block."""
+    """Append a private function with an empty body (no ``return`` yet); returns it and its block."""
     from mlir import ir
 
     where = _location(loc, module.operation)
@@ -238,9 +232,8 @@ def add_function(
     attrs: dict[str, ir.Attribute] = {
         "sym_name": ir.StringAttr.get(name, module.context),
         "function_type": ir.TypeAttr.get(function_type, module.context),
+        "sym_visibility": ir.StringAttr.get("private", module.context),
     }
-    if private:
-        attrs["sym_visibility"] = ir.StringAttr.get("private", module.context)
     func = ir.Operation.create("func.func", attributes=attrs, regions=1, loc=where, ip=ir.InsertionPoint(module.body))
     return func, func.regions[0].blocks.append(*arg_types, arg_locs=[where] * len(arg_types))
 

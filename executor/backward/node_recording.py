@@ -117,7 +117,7 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
     if function is None:
         base = f"{camel(node.plan.op.name)}Backward"
         count = c.counts.get(base, 0)
-        function = _recorded(c, f"{base}{count}", node, attrs, wanted, xs, ys, types)
+        function = _recorded(f"{base}{count}", node, attrs, wanted, xs, ys, types)
         c.counts[base] = count + 1
         c.made[key] = function
         c.functions[function.program.name] = function.program
@@ -127,7 +127,7 @@ def record_op(c: Capture, node: OpNode, gs: Sequence[int | None]) -> list[int | 
 
 
 def _recorded(
-    c: Capture, name: str, node: OpNode, attrs: Mapping[str, Any], wanted: Sequence[bool], xs: Any, ys: Any, types: Any
+    name: str, node: OpNode, attrs: Mapping[str, Any], wanted: Sequence[bool], xs: Any, ys: Any, types: Any
 ) -> RuleFunction:
     """The function of a node; with nothing known of sizes where symbols may be equal or not.
 

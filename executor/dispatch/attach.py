@@ -189,10 +189,11 @@ def _check_tensors(leaf: Leaf) -> None:
         raise Refused("a function of NumPy's runs between kernels of a call with tensors")
 
 
-def _specialised(chain: Chain, inputs: Sequence[Value], order: Sequence[int] | None = None) -> Iterator[Found]:
+def _specialised(chain: Chain, inputs: Sequence[Value]) -> Iterator[Found]:
     """Yield the specialisations of a chain of plans whose graph has these inputs."""
     missed: list[Level] = []
     numbers: set[int] = set()  # positions of outputs whose one element outer graphs return
+    order: Sequence[int] | None = None
     for executor, plan in chain:
         _check(plan)
         kernels, keep = _kernels(plan)

@@ -9,7 +9,7 @@ seen, ``profiled_type`` or ``seen``, and the record lets go of its frame.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Union
 
@@ -189,7 +189,7 @@ class Record:
         with self._lock:
             if self._left == 0:
                 return False
-            _merge_frame(self._types, frame.types, self._names)
+            merge_frame(self._types, frame.types, self._names)
             for site, seen in frame.values.items():
                 if site in self.values:
                     self.values[site].add(seen)
@@ -265,21 +265,15 @@ def _same_value(a: Any, b: Any) -> bool:
     return type(a) is type(b) and repr(a) == repr(b)
 
 
-def merge_frames(frames: Iterable[Types]) -> Types:
-    """Merge the types of several runs into the first (R1.21).
+def merge_frame(merged: Types, frame: Types, names: Iterator[str]) -> None:
+    """Merge the types of a run into those of the runs before it, in place (R1.21).
 
     Equal sizes stay literal; a size that changed becomes a symbol shared by all positions with
     the same (old, new) pair; sizes already unknown get fresh symbols; differing ranks lose all.
     The rest of a type stays the first run's, but for strides where sizes changed.
+
+    ``names``: names for new symbols.
     """
-    merged: Types = {}
-    names = (f"p{k}" for k in itertools.count())
-    for frame in frames:
-        _merge_frame(merged, frame, names)
-    return merged
-
-
-def _merge_frame(merged: Types, frame: Types, names: Iterator[str]) -> None:
     shared: dict[tuple[MaybeDim, MaybeDim], MaybeDim] = {}
     for site, type_ in frame.items():
         old = merged.get(site)

@@ -64,10 +64,6 @@ class Plan:
     def __post_init__(self) -> None:
         self.ref = weakref.ref(self)
 
-    def backward_executors(self) -> list[Any]:
-        """The executor of the reverse half of each differentiable subgraph, in order (R2.17)."""
-        return [graph.reverse for graph in self.graphs]
-
 
 class _Plans:
     """Counts changes of plans in this process, so that callers can notice a new plan cheaply."""

@@ -90,11 +90,6 @@ def total_depth(strategy: Strategy) -> int:
     return sum(count for _, count in strategy)
 
 
-def default_depth() -> int:
-    """Depth of an executor built now with the process-wide strategy (R1.5)."""
-    return total_depth(get_fusion_strategy())
-
-
 def behavior_at(strategy: Strategy, depth: int) -> Behavior:
     """The way to specialise with ``depth`` left: entries are counted from the last one (R1.6)."""
     total = 0

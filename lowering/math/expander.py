@@ -282,10 +282,6 @@ class K:
         """f64 to f32, rounded to nearest."""
         return arith.truncf(ir.F32Type.get(), x)
 
-    def low_half(self, i) -> ir.Value:
-        """The low 32 bits of a 64-bit integer."""
-        return arith.trunci(ir.IntegerType.get_signless(32), i)
-
     def is_odd(self, i) -> ir.Value:
         """True where the lowest bit of an integer is set."""
         low = self.iand(i, self.integer(1))

@@ -83,11 +83,7 @@ def output_loop(index: ix.AffineIndex, op: ir.Operation) -> int:
 
 
 def extents(
-    count: int,
-    reduction: Sequence[bool],
-    tensors: Sequence[Tensor],
-    indices: Sequence[tuple[ix.AffineIndex, ...]],
-    inputs: int,
+    count: int, tensors: Sequence[Tensor], indices: Sequence[tuple[ix.AffineIndex, ...]], inputs: int
 ) -> tuple[Dim, ...]:
     """Sizes of the loops: parallel loops from the outputs, reductions from reads of whole axes."""
     extents: list[Dim | None] = [None] * count

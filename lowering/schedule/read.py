@@ -205,7 +205,7 @@ class _Reader:
         ins, outs = values[: counts[0]], values[counts[0] :]
         indices = [tuple(affine(e) for e in m.results) for m in maps]
         axes = [tuple(output_loop(e, op) for e in index) for index in indices[counts[0] :]]
-        sizes = extents(len(reduction), reduction, values, indices, counts[0])
+        sizes = extents(len(reduction), values, indices, counts[0])
         reads = [Read(t, tuple(within(e, sizes) for e in index)) for t, index in zip(ins, indices, strict=False)]
         block = op.regions[0].blocks[0]
         body, combiners = read_body(block, self.block, [], self.tensors, self.sizes.known_size)

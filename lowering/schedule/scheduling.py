@@ -149,7 +149,7 @@ def schedule(
         form_blocks(grouper)
         form_panels(grouper)
     result = Schedule(graph)
-    lives = _assign_buffers(graph, grouper)
+    lives = _assign_buffers(grouper)
     stored = set(lives) | {t for op in _computes(graph) for t in op.outputs if t.buffer}
     for number, step in enumerate(grouper.steps):
         if isinstance(step, Product):
@@ -309,7 +309,7 @@ def _root_kind(tensor: Tensor) -> str | None:
 # --- buffers -----------------------------------------------------------------------------------
 
 
-def _assign_buffers(graph: Graph, grouper: Grouper) -> dict[Any, Life]:
+def _assign_buffers(grouper: Grouper) -> dict[Any, Life]:
     """Assign buffers to tensors that later steps read; returns first and last step of each."""
     last: dict[Tensor, int] = {}
     for number, step in enumerate(grouper.steps):

@@ -18,7 +18,6 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.mlir.verify import verify_module
 from profuse.dialect.ops.speculation import CudaGroup
-from profuse.dialect.passes.device_fuser import shape_rules
 from profuse.dialect.passes.device_fuser.shape_expressions import ShapeExpressions
 from profuse.dialect.passes.device_fuser.size_only_results import replace_size_queries
 from profuse.dialect.pipeline.execution import run_pipeline
@@ -399,7 +398,3 @@ def test_reductions_without_an_identity_keep_their_result():
     """Over no elements they raise an error."""
     main, call, body = group_of(lambda emit, x: emit("max", x, axes=(0,)), X)
     assert ShapeExpressions.before(main, call, body).of(body.outputs[0]) is None
-
-
-def test_rules_are_of_ops_that_there_are():
-    assert shape_rules.unknown_names() == []

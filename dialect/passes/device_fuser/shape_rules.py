@@ -70,12 +70,12 @@ class SizedOp:
 
 Rule = Callable[[SizedOp, Emit], Sequence[Sizes]]
 _RULES: list[tuple[type[Op], Rule]] = []
-_BY_NAME: dict[str, Rule] = {}
+_BY_OP: dict[type[Op], Rule] = {}
 
 
 def derived_sizes(site: SizedOp, emit: Emit) -> Sequence[Sizes]:
     """The sizes of each result of an op, None for each that is not expressed."""
-    rule = _BY_NAME.get(site.op.name)
+    rule = _BY_OP.get(site.op)
     if rule is None:
         rule = next((r for family, r in _RULES if issubclass(site.op, family)), None)
     return (None,) * site.count if rule is None else rule(site, emit)
@@ -95,7 +95,7 @@ def of_named(*names: str) -> Callable[[Rule], Rule]:
     """Decorator: the rule of the ops of these names; goes before those of families."""
 
     def add(rule: Rule) -> Rule:
-        _BY_NAME.update(dict.fromkeys(names, rule))
+        _BY_OP.update({OPS[f"profuse.{name}"]: rule for name in names})
         return rule
 
     return add
@@ -248,9 +248,4 @@ of_named("native_batch_norm_backward")(_gradients("grad", "weight", "weight"))
 of_named("batch_norm_index_backward")(_gradients("x", "weight", "weight"))
 
 
-def unknown_names() -> list[str]:
-    """Names of rules that no op of the table has."""
-    return [name for name in _BY_NAME if f"profuse.{name}" not in OPS]
-
-
-__all__ = ["Emit", "SizedOp", "Sizes", "derived_sizes", "unknown_names"]
+__all__ = ["Emit", "SizedOp", "Sizes", "derived_sizes"]

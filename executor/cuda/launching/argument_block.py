@@ -31,8 +31,3 @@ class ArgumentBlock:
 def float_bits(value: float) -> int:
     """An f64 as the integer of its bits."""
     return struct.unpack("<q", struct.pack("<d", value))[0]
-
-
-def bits_float(bits: int) -> float:
-    """Inverse of `float_bits`."""
-    return struct.unpack("<d", struct.pack("<q", bits))[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import functools
+import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from mlir import ir
 from profuse.dialect.ir.dtypes import dtype_named
-from profuse.executor.cuda.launching.argument_block import ArgumentBlock, bits_float
+from profuse.executor.cuda.launching.argument_block import ArgumentBlock
 from profuse.executor.cuda.nvidia.driver_api import Direct, DriverError, LaunchNode
 from profuse.executor.cuda.nvidia.gemm import Gemm
 from simt import parse, programs, run_kernel, types
@@ -246,7 +247,7 @@ class EmulatedDriver:
                 return MemRef(Buffer("null", "global", 0), types.dtype_of(type_))
             buffer, offset, _ = self.find(value)
             return MemRef(buffer, types.dtype_of(type_), offset=offset)
-        return bits_float(value) if isinstance(type_, ir.F64Type) else value
+        return struct.unpack("<d", struct.pack("<q", value))[0] if isinstance(type_, ir.F64Type) else value
 
     # --- order ------------------------------------------------------------------------------
 

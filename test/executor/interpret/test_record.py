@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 
@@ -18,7 +19,7 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.dialect.profiling.observers import instrument
 from profuse.executor.interpret.evaluate import Evaluator
-from profuse.executor.interpret.record import UNDEFINED, Record, RunRecord, SeenValue, merge_frames
+from profuse.executor.interpret.record import UNDEFINED, Record, RunRecord, SeenValue, merge_frame
 from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph, loop_graph
 
@@ -135,13 +136,21 @@ def test_an_observer_in_a_branch_not_taken_keeps_the_bare_type():
 # --- several runs ------------------------------------------------------------------------------
 
 
+def merged_frames(*frames: dict[int, TensorType]) -> dict[int, TensorType]:
+    merged: dict[int, TensorType] = {}
+    names = (f"p{k}" for k in itertools.count())
+    for frame in frames:
+        merge_frame(merged, frame, names)
+    return merged
+
+
 def test_runs_share_symbols():
     """R1.21: x (2,3) then (5,3), y (2) then (5): one symbol for both leading sizes."""
     frames = [
         {0: TensorType(F32, (2, 3)), 1: TensorType(F32, (2,)), 2: TensorType(F32, (7,))},
         {0: TensorType(F32, (5, 3)), 1: TensorType(F32, (5,)), 2: TensorType(F32, (7, 1))},
     ]
-    merged = merge_frames(frames)
+    merged = merged_frames(*frames)
     assert merged[0].shape is not None
     assert merged[1].shape is not None
     assert isinstance(merged[0].shape[0], Sym)
@@ -154,7 +163,7 @@ def test_pairs_of_sizes_that_differ_get_symbols_of_their_own():
     """R1.21: (2 -> 5) and (2 -> 6) are two symbols, and an unknown size is a fresh one each."""
     unknown = TensorType(F32, (None, None))
     frames = [{0: TensorType(F32, (2, 2)), 1: unknown}, {0: TensorType(F32, (5, 6)), 1: unknown}]
-    merged = merge_frames(frames)
+    merged = merged_frames(*frames)
     sizes = [*(merged[0].shape or ()), *(merged[1].shape or ())]
     assert all(isinstance(s, Sym) for s in sizes)
     assert len(set(map(str, sizes))) == 4
@@ -164,15 +173,15 @@ def test_the_rest_of_the_type_stays_the_first_runs():
     """R1.21: with equal ranks; strides of sizes that changed are dropped."""
     first = TensorType(F32, (4, 3), (6, 2), "cpu", False, True)
     second = TensorType(F64, (4, 3), "contiguous", "cpu", True, True)
-    assert merge_frames([{0: first}, {0: second}])[0] == first
-    grown = merge_frames([{0: first}, {0: TensorType(F64, (5, 3), (6, 2))}])[0]
+    assert merged_frames({0: first}, {0: second})[0] == first
+    grown = merged_frames({0: first}, {0: TensorType(F64, (5, 3), (6, 2))})[0]
     assert (grown.dtype, grown.strides, grown.device) == (F32, None, "cpu")
 
 
 def test_a_value_met_in_one_run_only_keeps_that_runs_type():
     """R1.21"""
     one, two = TensorType(F32, (2,)), TensorType(F32, (3,))
-    assert merge_frames([{0: one}, {1: two}]) == {0: one, 1: two}
+    assert merged_frames({0: one}, {1: two}) == {0: one, 1: two}
 
 
 def test_two_profiled_runs_through_the_executor():

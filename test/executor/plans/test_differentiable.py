@@ -629,11 +629,11 @@ def test_a_plan_hands_out_the_backward_executors_of_its_subgraphs():
     f = pf.jit(lambda a: (np.exp(a) * a).reshape(-1).sum())
     for _ in range(3):
         f(leaf(X)).backward()
-    plan = on_tape(f).optimized
-    assert plan.backward_executors() == [g.reverse for g in plan.graphs] != []
+    (graph,) = on_tape(f).optimized.graphs
+    assert graph.reverse.counters.kernel_launches > 0
     g = pf.jit(lambda a: np.exp(a) * a)
     g.warmup(X)
-    assert executor_of(g).optimized.backward_executors() == []
+    assert executor_of(g).optimized.graphs == ()
 
 
 def test_keyed_reverse_halves_look_their_plans_up(profiling_off):
@@ -643,7 +643,7 @@ def test_keyed_reverse_halves_look_their_plans_up(profiling_off):
         a = leaf(X)
         f(a).backward()
     (plan,) = [s.plan for s in on_tape(f).compiled()]
-    (reverse,) = plan.backward_executors()
+    (reverse,) = [graph.reverse for graph in plan.graphs]
     assert reverse.counters.cache_misses == 1 and reverse.counters.cache_hits == 1
     assert on_tape(f).counters.cache_misses == on_tape(f).counters.cache_hits == 1
     assert reverse.counters.kernel_launches == 2 and reverse.counters.evaluated_ops == 0

@@ -84,11 +84,11 @@ def test_the_debug_state_of_reverse_halves():
     f = trained()
     (plan,) = f.debug_state().plans.values()
     assert "profuse.diff_graph" in f.debug_state().graph
-    (reverse,) = plan.backward_executors()
+    (reverse,) = [g.reverse for g in plan.graphs]
     found = reverse.debug_state()
     assert "profuse.fusion_group" in found.graph and "profuse.tanh" in found.graph
     (inner,) = found.plans.values()
-    assert inner.kind == "optimized" and inner.backward_executors() == []
+    assert inner.kind == "optimized" and inner.graphs == ()
 
 
 def test_the_debug_state_of_reverse_halves_that_are_keyed():
@@ -99,7 +99,7 @@ def test_the_debug_state_of_reverse_halves_that_are_keyed():
             data = X if rank == 2 else X[0]
             f(leaf(data), leaf(data)).backward()
     on_tape = [n for e in f._executors() for n in e.noted.values()]
-    reverse = [r for e in on_tape for s in e.compiled() for r in s.plan.backward_executors()]
+    reverse = [r for e in on_tape for s in e.compiled() for r in (g.reverse for g in s.plan.graphs)]
     assert len(reverse) == 2
     for executor in reverse:
         state = executor.debug_state()

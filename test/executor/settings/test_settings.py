@@ -12,7 +12,7 @@ import profuse as pf
 import pytest
 from internals import forget_printed, forget_strategy
 from profuse.executor.settings.knobs import KNOBS, Knobs, knobs
-from profuse.executor.settings.strategy import behavior_at, default_depth, normalize, parse_strategy, total_depth
+from profuse.executor.settings.strategy import behavior_at, normalize, parse_strategy, total_depth
 from profuse.executor.tiers.profiling import Executor, Options
 from small_graphs import add_graph
 
@@ -95,7 +95,6 @@ def test_defaults(monkeypatch):
 def test_the_bailout_depth_knob_is_never_read():
     """R1.1: set to 3, the default depth is still the strategy's total."""
     with knobs.override(bailout_depth=3):
-        assert default_depth() == 12
         assert Executor(add_graph(), Options()).depth == 12
 
 
@@ -286,7 +285,6 @@ def test_executors_built_around_a_set_differ_in_depth():
     pf.set_fusion_strategy([("static", 1), ("dynamic", 3)])
     newer = Executor(add_graph(), Options())
     assert (older.depth, newer.depth) == (12, 4)
-    assert default_depth() == 4
     assert Executor(add_graph(), Options(strategy=(("static", 7),))).depth == 7
 
 

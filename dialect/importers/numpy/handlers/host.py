@@ -44,11 +44,6 @@ def host_function(function: Any, name: str | None = None) -> Handler | None:
     return lambda *args, **named: call(name, args, named)
 
 
-def host_method(name: str) -> Handler:
-    """The handler of an ndarray method that is a function of NumPy with the same arguments."""
-    return lambda *args, **named: call(name, args, named)
-
-
 def call(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """Record the call of a function of the table; the result has the function's structure.
 
@@ -176,4 +171,4 @@ def _type_of(x: Any) -> Type:
     return type_of(x)
 
 
-__all__ = ["RecordedCall", "call", "host_function", "host_method"]
+__all__ = ["RecordedCall", "call", "host_function"]
