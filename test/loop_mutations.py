@@ -257,7 +257,7 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "complex numbers take elements for NumPy's",
-        "dialect/importers/numpy/tracing/traced.py",
+        "dialect/importers/numpy/tracing/traced_scalar.py",
         'return op("item", x) if is_float else x',
         "return x",
         (

@@ -7,14 +7,14 @@ from mutation_runner import Mutation
 TRACING_MUTATIONS = (
     Mutation(
         "parts of what a kernel makes are contiguous",
-        "executor/functions/results.py",
+        "executor/functions/result_origins.py",
         "if view.root in self.inputs or view.root in self._shared:\n            return True\n",
         "if view.root in self.inputs or view.root in self._shared:\n            return True\n        return False\n",
         ("executor/functions/test_memory_of_results.py::test_results_are_those_of_python",),
     ),
     Mutation(
         "results that share memory have memory of their own",
-        "executor/functions/results.py",
+        "executor/functions/result_origins.py",
         "for root, count in Counter(roots).items() if count > 1}",
         "for root, count in Counter(roots).items() if count > 9}",
         ("executor/functions/test_memory_of_results.py::test_writes_through_results_are_seen",),

@@ -12,7 +12,8 @@ import numpy as np
 from ..analysis.alias import SHAPED_LIKE
 from ..importers.numpy.tracing import operators
 from ..importers.numpy.tracing.recorder import Recorder
-from ..importers.numpy.tracing.traced import Traced, TracedArray, TracedScalar
+from ..importers.numpy.tracing.traced import Traced, TracedArray
+from ..importers.numpy.tracing.traced_scalar import TracedScalar
 from ..ir.attrs import DYNAMIC
 from ..ir.gradients import GradientBuilder
 from ..ir.postorder import postorder

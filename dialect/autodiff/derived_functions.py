@@ -16,8 +16,9 @@ from ..importers.numpy.tracing.current import current, trace_error, user_loc
 from ..importers.numpy.tracing.mutation import in_memory, memory_of, write
 from ..importers.numpy.tracing.operators import Recording, as_value, op, wrap
 from ..importers.numpy.tracing.recorder import Recorder
-from ..importers.numpy.tracing.traced import Traced, TracedArray, TracedScalar
+from ..importers.numpy.tracing.traced import Traced, TracedArray
 from ..importers.numpy.tracing.traced_control import own_arguments
+from ..importers.numpy.tracing.traced_scalar import TracedScalar
 from ..ir.dtypes import F64, dtype_of
 from ..ir.op import op_named
 from ..ir.program import Block, Instr, Program

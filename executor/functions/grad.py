@@ -13,7 +13,8 @@ from ...dialect.autodiff.derived_functions import Jvp, Selector, ValueAndGrad, i
 from ...dialect.autodiff.pullback import Forward, backward, checked, pulled_in_trace
 from ...dialect.errors import ArgumentError
 from ...dialect.importers.numpy.tracing.operators import op
-from ...dialect.importers.numpy.tracing.traced import Traced, TracedScalar, is_on_tape, is_tracing
+from ...dialect.importers.numpy.tracing.traced import Traced, is_on_tape, is_tracing
+from ...dialect.importers.numpy.tracing.traced_scalar import TracedScalar
 from ...dialect.ir.device import DeviceTensor
 from ...dialect.trees.pytree import flatten, unflatten
 from ..settings.events import log

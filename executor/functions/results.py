@@ -14,9 +14,7 @@ contents decide so, in a branch or loop, are copies.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,19 +22,12 @@ import numpy as np
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
 from ...dialect.importers.numpy.capture.trace import Trace
-from ...dialect.importers.numpy.tracing.layouts import Copied
-from ...dialect.ir.op import Attrs, Fusion, Op
+from ...dialect.ir.op import Fusion
 from ...dialect.ir.program import Block, Instr, Module, Program
-from ...dialect.ir.types import ScalarType, TensorType
-from ...dialect.ops.indexing.inplace import Borrow
-from ...dialect.ops.indexing.scatter import Copy
-from ...dialect.ops.indexing.slicing import Pick, Slice
-from ...dialect.ops.manipulation.permute import Permutation
-from ...dialect.ops.manipulation.shape import ExpandDims, Reshape, Squeeze
-from ...dialect.ops.queries import Dim, Size, ToTensor
 from ..interpret.evaluate import Evaluator
 from ..memory.offsets import Refused
 from .result_orders import Order, ValueOrders, in_order
+from .result_origins import Origins
 
 if TYPE_CHECKING:
     from ..dispatch.arguments import CallArguments
@@ -47,8 +38,6 @@ ORDER_UNKNOWN = TraceError(
     "lies then is not known",
     hint="pass arrays in C order: np.ascontiguousarray(x)",
 )
-# Views that lie in memory as the arrays do which kernels make, or that a group turns itself.
-_KEPT = (Reshape, Squeeze, ExpandDims, Permutation, ToTensor)
 
 
 @dataclass(eq=False)
@@ -188,7 +177,7 @@ def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
 def results_of(trace: Trace) -> Results | None:
     """The `Results` of a trace; None if they are the outputs of its graph."""
     main = trace.module.main
-    origins = _Origins(trace)
+    origins = Origins(trace)
     results = origins.program.outputs
     views = [origins.view(v) for v in results]
     arrays = [v for v in results if not origins.is_number(v)]
@@ -254,220 +243,6 @@ def _without_dead_views(program: Program) -> Program:
                 used.update(v for b in inner.blocks for v in b.outputs)
     body = Block(program.inputs, kept[::-1], program.outputs)
     return Program(program.name, body, program.types, program.count)
-
-
-@dataclass(eq=False)
-class _View:
-    """A result that is a view of another value, or an array itself.
-
-    Attributes:
-        root: the array: an input, or what an op has made.
-        chain: the instructions that lead from there to the result, and make numbers for them.
-        numbers: numbers that only the graph computes.
-        may_copy: the layout in memory decides whether it is a copy.
-    """
-
-    root: int
-    chain: list[Instr] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    may_copy: bool = False
-
-
-class _Origins:
-    """The origins of the results of a trace."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.program, same = _without_copies(trace)
-        self._hints, self._laid = trace.hints, trace.laid
-        self.inputs = frozenset(self.program.inputs)
-        self.instrs = list(_with_views(self.program.body.instrs, trace.copied, same))
-        self._made = {r: instr for instr in self.instrs for r in instr.results}
-        roots = [self._root(v) for v in dict.fromkeys(self.program.outputs)]
-        self._copies: set[int] = set()  # instructions that may copy, and have a result
-        self._fronts: dict[int, None] = {}  # arrays of which a result is some rows, if in C order
-        self._shared = {root for root, count in Counter(roots).items() if count > 1}
-
-    def layouts(self, values: Sequence[int]) -> ValueOrders | None:
-        """The orders in which the axes of values lie in memory; None where all have an axis at most."""
-        flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
-        if flat and not self._fronts:
-            return None
-        return ValueOrders(self.program, self._hints, self._laid, values, self._fronts)
-
-    def check_own(self, view: _View) -> None:
-        """Raise TraceError for a copy, if it is one, that another result is part of, too."""
-        for instr in view.chain:
-            if instr.op.layout_decides or instr.attrs.get("order") is not None:
-                if id(instr) in self._copies:
-                    raise TraceError(
-                        "the layout of an array in memory decides what results share",
-                        loc=instr.loc,
-                        hint="say which: make a copy, y.copy()",
-                    )
-                self._copies.add(id(instr))
-
-    def is_outside(self, view: _View) -> bool:
-        """True if a result is to be taken of what owns its memory, behind the graph."""
-        if view.root in self.inputs or view.root in self._shared:
-            return True
-        in_order = True  # the axes lie in memory in their order
-        for instr in reversed(view.chain):
-            if issubclass(instr.op, Permutation):
-                in_order = False
-            elif issubclass(instr.op, Reshape):
-                in_order = True  # a copy, if it was not so before
-            elif instr.op is _Taken:
-                if instr.attrs["order"] != "C":
-                    return True
-                in_order = True
-            elif instr.op.aliases and not issubclass(instr.op, _KEPT):
-                if not (in_order and _is_front(instr)):
-                    return True
-                self._fronts[view.root] = None
-        return False
-
-    def view(self, value: int) -> _View | None:
-        """The view that a result is; None of a number, and of an array that the graph makes for it."""
-        if self.is_number(value):
-            return None
-        view = _View(self._root(value))
-        if view.root != value and not self._rank(view.root):
-            if not self._rank(value):
-                return None
-            if view.root in self._shared:
-                raise TraceError(
-                    "results share the memory of an array without axes",
-                    loc=self._made[value].loc,
-                    hint="return copies of it: y.copy()",
-                )
-        while value != view.root:
-            instr = self._made[value]
-            (shared,) = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
-            if instr.op is _Taken and instr.attrs["take"] is None:
-                raise TraceError(
-                    "a result is a view in NumPy, and a copy in a graph",
-                    loc=instr.loc,
-                    hint="return a copy of it: y.copy()",
-                )
-            view.chain.append(instr)
-            view.may_copy |= instr.op.layout_decides or instr.attrs.get("order") is not None
-            for k, operand in enumerate(instr.operands):
-                if k != shared:
-                    self._number(operand, view)
-            value = instr.operands[shared]
-        return view
-
-    def _root(self, value: int) -> int:
-        """The array of which a value is a view."""
-        while value not in self.inputs:
-            instr = self._made.get(value)
-            if instr is None or instr.blocks or self.is_number(value):
-                break
-            shared = instr.op.shared_operands(instr.results.index(value), len(instr.operands))
-            if len(shared) != 1 or self.is_number(instr.operands[shared[0]]):
-                break
-            if instr.op is Pick and not self._rank(value):
-                break  # a NumPy scalar
-            value = instr.operands[shared[0]]
-        return value
-
-    def _number(self, value: int, view: _View) -> None:
-        """Add what computes a number of inputs, of sizes and numbers; others the graph gives."""
-        instr = self._made.get(value)
-        if instr is None:
-            return
-        todo, chain = [value], []
-        while todo:
-            v = todo.pop()
-            instr = self._made.get(v)
-            if instr is None:
-                if v in self.inputs and self.is_number(v):
-                    continue
-                break
-            if instr.blocks or instr.op.writes:
-                break
-            chain.append(instr)
-            if instr.op not in (Dim, Size):
-                if not self.is_number(v):
-                    break
-                todo += instr.operands
-            elif not set(instr.operands) <= self.inputs:
-                break
-        else:
-            view.chain += chain
-            return
-        view.numbers.append(value)
-
-    def is_number(self, value: int) -> bool:
-        return isinstance(self.program.type_of(value), ScalarType)
-
-    def _rank(self, value: int) -> int | None:
-        hint = self._hints.get(value)
-        return hint.rank if isinstance(hint, TensorType) else None
-
-
-class _Taken(Op):
-    """A view that NumPy has in place of a copy in the graph (`Copied`)."""
-
-    aliases = {0: 0}
-
-    @classmethod
-    def full_attrs(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(given)  # no graph has them
-
-    @classmethod
-    def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        return attrs["take"](*args)
-
-
-def _with_views(instrs: Sequence[Instr], copied: Mapping[int, Copied], same: Mapping[int, int]) -> Iterator[Instr]:
-    """Instructions, and behind each those that take views in place of its copies."""
-    for instr in instrs:
-        views = [v for v in instr.results if v in copied]
-        if len(views) < len(instr.results) or not views:
-            yield instr
-        for v in views:
-            view = copied[v]
-            operands = tuple([same.get(x, x) for x in (view.source, *view.operands)])
-            attrs = {"take": view.take, "order": view.order}
-            yield Instr(_Taken, operands, (v,), attrs, (), view.loc)
-
-
-def _is_front(instr: Instr) -> bool:
-    """True if a view of an array in C order is contiguous: rows that follow one another."""
-    if instr.op is Pick:
-        return instr.attrs.get("axis", 0) == 0
-    if instr.op is not Slice:
-        return False
-    axes, steps = instr.attrs.get("axes"), instr.attrs.get("steps")
-    count = len(instr.attrs["starts"])
-    return count == 1 and (axes is None or tuple(axes) == (0,)) and tuple(steps or (1,)) == (1,)
-
-
-def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
-    """The graph without writes, its results alone: the copies of what is written are the inputs.
-
-    With it, the values that stand for others.
-    """
-    main = trace.module.main
-    count = len(main.outputs) - len(trace.writes)
-    finals = {v: main.inputs[k] for k, v in zip(trace.writes, main.outputs[count:], strict=True)}
-    same: dict[int, int] = {}
-    instrs = []
-    for instr in main.body.instrs:
-        operands = tuple([same.get(v, v) for v in instr.operands])
-        if instr.op in (Copy, Borrow) and finals.get(instr.results[0]) == operands[0]:
-            same[instr.results[0]] = operands[0]
-        elif instr.op.writes and not instr.blocks:
-            for k, result in enumerate(instr.results):
-                shared = instr.op.shared_operands(k, len(operands))
-                if len(shared) == 1:
-                    same[result] = operands[shared[0]]
-        else:
-            instrs.append(Instr(instr.op, operands, instr.results, instr.attrs, instr.blocks))
-    outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
-    program = Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
-    return program, same
 
 
 __all__ = ["ORDER_UNKNOWN", "Results", "results_of"]

@@ -14,7 +14,8 @@ import numpy as np
 
 from ...numpy.tracing.current import trace_error
 from ...numpy.tracing.operators import op
-from ...numpy.tracing.traced import Traced, TracedScalar
+from ...numpy.tracing.traced import Traced
+from ...numpy.tracing.traced_scalar import TracedScalar
 
 BOOL, INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 FLOAT16, BFLOAT16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)

@@ -14,7 +14,8 @@ import numpy as np
 from ....errors import TraceError
 from ....ir.dtypes import dtype_of
 from ...numpy.tracing.operators import op
-from ...numpy.tracing.traced import TracedScalar, is_tracing
+from ...numpy.tracing.traced import is_tracing
+from ...numpy.tracing.traced_scalar import TracedScalar
 from ..array_values import is_constant, is_size, owned
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...numpy.tracing.current import trace_error
 from ...numpy.tracing.operators import op
-from ...numpy.tracing.traced import TracedScalar
+from ...numpy.tracing.traced_scalar import TracedScalar
 from ..aten.all_aten import ATEN
 from ..interpreter import NodeContext
 from .carried_structures import UNINITIALIZED

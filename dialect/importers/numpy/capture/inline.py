@@ -24,8 +24,9 @@ from ..tracing.current import trace_error
 from ..tracing.operators import as_value, recorder_of, wrap
 from ..tracing.recorder import Recorder
 from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
 from ..tracing.traced_control import join_hints, own_arguments, unknown_number
+from ..tracing.traced_scalar import TracedScalar
 from .trace import Trace
 
 # Ops that do to integers what the operators of `Sym` do.

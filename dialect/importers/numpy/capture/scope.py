@@ -24,7 +24,8 @@ from ..python.pausing import apart
 from ..python.purity import CACHED, CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_class, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
-from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced import TracedArray
+from ..tracing.traced_scalar import TracedScalar
 from ..world.opaque import Hidden, hidden_error, is_hidden
 from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown

@@ -10,7 +10,8 @@ import numpy as np
 from .... import ops as _table  # noqa: F401 - fills the op table
 from ....ir.op import op_named
 from ..tracing import traced
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 
 
 def op(name: str) -> Callable[..., Any]:

@@ -12,8 +12,9 @@ from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, is_immutable, write
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
 from ..tracing.traced_control import cond, fori_loop, required
+from ..tracing.traced_scalar import TracedScalar
 from .axes import has_mask, setting, settled_key
 from .creation import array
 from .indexing import get_item, has_ellipsis, is_index_array, items_of

@@ -16,7 +16,8 @@ from ....trees.leaves import NUMBERS
 from ..tracing.current import user_loc
 from ..tracing.handler_tables import CREATION
 from ..tracing.operators import as_value, op, recorder_of, wrap
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 
 
 def sizes(shape: Any) -> tuple[tuple[int, ...], list[TracedScalar]]:

@@ -26,7 +26,8 @@ from ..tracing.mutation import in_memory
 from ..tracing.operators import as_value, op, recorder_of, wrap
 from ..tracing.outputs import laid_out, note_order
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from ..world.substitutes import FUNCTIONS as SUBSTITUTES
 from .axes import as_traced, check_order, dtype_like, ndim, sizes
 from .registry import creation_function, numpy_function

@@ -23,7 +23,8 @@ from ..tracing.handler_tables import CREATION, Handler
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import laid_out, note_copy, write_out
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 
 # Parameters that take numbers, as many as a rank or a caller says, or arrays one by one.
 _SEQUENCES = frozenset({"axis", "axes", "range", "shape", "dims", "choicelist", "condlist", "choices", "pad_width"})

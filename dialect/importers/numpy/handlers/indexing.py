@@ -20,7 +20,8 @@ from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy, note_order
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from ..tracing.types_seen import LazyRange
 from .axes import has_mask, settled_key, sizes_now
 from .creation import arange, array

@@ -14,7 +14,8 @@ from ....trees.leaves import NUMBERS
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
 from .creation import iota
 from .registry import creation_function, numpy_function

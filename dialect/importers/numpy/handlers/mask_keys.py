@@ -9,7 +9,8 @@ from ....errors import BoundsError
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.operators import op
 from ..tracing.recorder import Recorder
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import as_traced, is_mask
 
 _MOST_OPS = 64  # of two masks that are compared

@@ -14,7 +14,8 @@ from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import op
 from ..tracing.outputs import traced_out
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import as_array, as_traced, check_cast, dtype_like, ndim, sizes_now
 from .masks import HARMLESS
 from .registry import numpy_function

@@ -21,7 +21,8 @@ from ..tracing.current import trace_error
 from ..tracing.handler_tables import FUNCTIONS, METHODS, load_all
 from ..tracing.mutation import check_owner, write
 from ..tracing.operators import COMPARISONS, OPERATORS, UNARY, Recording, op
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import ndim, settled_key
 from .mask_keys import Mask, is_written, same_mask
 

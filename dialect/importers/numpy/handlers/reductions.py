@@ -13,7 +13,8 @@ from ....ir.dtypes import dtype_of
 from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.handler_tables import FUNCTIONS, Handler
 from ..tracing.operators import op, recorder_of
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import (
     MISSING,
     as_array,

@@ -19,7 +19,8 @@ from ..tracing.current import trace_error
 from ..tracing.handler_tables import CREATION, FUNCTIONS, METHODS, Handler
 from ..tracing.operators import op
 from ..tracing.outputs import note_order, write_out
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 
 # Arguments that say where or how a result is laid out, not what it is.
 _HARMLESS = {

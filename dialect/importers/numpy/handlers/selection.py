@@ -13,7 +13,8 @@ from ....ir.dtypes import dtype_of
 from ..tracing.current import trace_error, user_loc
 from ..tracing.mutation import in_memory, is_immutable
 from ..tracing.operators import op
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, strong, zero_of
 from .creation import iota, whole_diagonal
 from .registry import creation_function, numpy_function

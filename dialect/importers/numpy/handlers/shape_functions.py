@@ -19,7 +19,8 @@ from ..tracing.current import size_error, trace_error, user_loc
 from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import laid_out
-from ..tracing.traced import Traced, TracedScalar
+from ..tracing.traced import Traced
+from ..tracing.traced_scalar import TracedScalar
 from .axes import MISSING, as_array, as_traced, axis_of, axis_tuple, check_order, dtype_like, ndim, reduced_axes, sizes
 from .registry import numpy_function
 

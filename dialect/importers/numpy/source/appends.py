@@ -13,8 +13,9 @@ from ....ir.dtypes import DTYPES
 from ..handlers.creation import CREATION
 from ..tracing.mutation import Storage, is_immutable
 from ..tracing.operators import op
-from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced import TracedArray
 from ..tracing.traced_control import required
+from ..tracing.traced_scalar import TracedScalar
 
 if TYPE_CHECKING:
     from ....ir.program import Block

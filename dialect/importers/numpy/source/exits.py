@@ -15,8 +15,8 @@ import numpy as np
 
 from ..tracing.current import contents_error, user_loc
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.traced import TracedScalar
 from ..tracing.traced_control import required
+from ..tracing.traced_scalar import TracedScalar
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

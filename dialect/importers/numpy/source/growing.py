@@ -17,8 +17,9 @@ import numpy as np
 
 from ..handlers.creation import CREATION
 from ..tracing.operators import op
-from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced import TracedArray
 from ..tracing.traced_control import fori_loop, required
+from ..tracing.traced_scalar import TracedScalar
 from .appends import AppendedRow, array_for, fitting, hold, is_as, row_of
 
 if TYPE_CHECKING:

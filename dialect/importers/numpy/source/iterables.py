@@ -12,8 +12,9 @@ from typing import Any
 from ....dataclass import dataclass
 from ..python.pausing import apart
 from ..tracing.operators import op
-from ..tracing.traced import Traced, TracedArray, TracedScalar
+from ..tracing.traced import Traced, TracedArray
 from ..tracing.traced_control import required
+from ..tracing.traced_scalar import TracedScalar
 from ..tracing.types_seen import traced_range
 
 

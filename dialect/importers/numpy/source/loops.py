@@ -15,7 +15,8 @@ from ....ir.program import Block
 from ....ir.types import INT_SCALAR
 from ..python.pausing import apart
 from ..tracing.operators import as_value, op, wrap
-from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced import TracedArray
+from ..tracing.traced_scalar import TracedScalar
 from .appends import hold, is_held, own_list
 from .decisions import Key
 from .exchanges import period_of

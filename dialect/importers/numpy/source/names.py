@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracing.operators import Recording
-from ..tracing.traced import TracedArray, TracedScalar
+from ..tracing.traced import TracedArray
+from ..tracing.traced_scalar import TracedScalar
 
 UNBOUND = object()  # what a trace says of a variable that Python has not bound
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

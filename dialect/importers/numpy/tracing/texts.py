@@ -21,7 +21,8 @@ from .current import contents_error
 if TYPE_CHECKING:
     from .operators import Recording
     from .recorder import Recorder
-    from .traced import Traced, TracedScalar
+    from .traced import Traced
+    from .traced_scalar import TracedScalar
 
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 

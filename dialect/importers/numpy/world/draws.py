@@ -181,7 +181,8 @@ def places_of(rec: Recorder, args: Any, what: str) -> Any:
 
 def _place(rec: Recorder, x: Any, what: str) -> tuple[Any, Any]:
     """An argument of a draw as calls find it, and as it is in the call that is traced."""
-    from ..tracing.traced import TracedArray, TracedScalar
+    from ..tracing.traced import TracedArray
+    from ..tracing.traced_scalar import TracedScalar
 
     kind = type(x)
     if kind is TracedScalar:

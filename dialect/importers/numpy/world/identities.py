@@ -11,7 +11,7 @@ from typing import Any
 
 from ..python.users_code import IS, PREFIX
 from ..tracing.operators import op
-from ..tracing.traced import TracedScalar
+from ..tracing.traced_scalar import TracedScalar
 
 _MATCHED = f"{PREFIX}matched"  # the variable of a value that ``case True:`` captures
 
