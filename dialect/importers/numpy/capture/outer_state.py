@@ -6,14 +6,12 @@ Each of them becomes a `StateRead`, and a call compares it with the value that i
 Globals and cells count if the code has read them. Which attributes of the objects behind them the code
 reads is not observed but concluded from the names in it, those of texts for `getattr` included. An
 attribute that is named but not read is compared for nothing. Code that may put names together, as in
-``getattr(self, f"w{k}")``, is taken to read every attribute (`_makes_names`).
+``getattr(self, f"w{k}")``, is taken to read every attribute (`makes_names`).
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
-import itertools
 import sys
 import types
 import weakref
@@ -48,6 +46,7 @@ from ..python.purity import CODE, is_python_state, is_value
 from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
 from ..world.contents import may_change
 from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
+from .code_names import finds_absent, makes_names, matches_classes, names_in, texts_in
 from .method_calls import codes_in
 
 if TYPE_CHECKING:
@@ -58,14 +57,6 @@ if TYPE_CHECKING:
 _TOLD = frozenset({"__annotations__", "__doc__", "__name__", "__qualname__"})  # by functions
 _DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
-# What gives attributes by names that are no names or texts of the code.
-_BY_NAME = frozenset({"__dict__", "__getattribute__", "__getattr__", "__slots__"})
-_LISTS = frozenset({"asdict", "astuple", "attrgetter", "dir", "fields", "getmembers", "methodcaller", "vars"})
-_MODULES = frozenset({"dataclasses", "inspect", "operator"})  # of these functions
-_ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of absent attributes
-_CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
-_CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
-_MATCH_CLASS = dis.opmap["MATCH_CLASS"]
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
 # What a class has in the place of attributes that its objects keep in slots.
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
@@ -93,19 +84,19 @@ def state_reads(
     Raises TraceError where that is more than calls can compare.
     """
     codes = [inner for code in (*scope.codes, *watch.codes) for inner in codes_in(code)]
-    names = {*_names(codes), *_texts(codes)}
-    asked = set(_names(filter(_finds_absent, codes)))
+    names = {*names_in(codes), *texts_in(codes)}
+    asked = set(names_in(filter(finds_absent, codes)))
     if names & {"getattr", "hasattr"}:
-        asked |= set(_texts(codes))
+        asked |= set(texts_in(codes))
     walk = _NameWalk(
         names,
         asked,
         is_plain,
         scope.check_reached,
         shadows,
-        makes_names=any(map(_makes_names, codes)),
+        makes_names=any(map(makes_names, codes)),
         watched=watch.codes,
-        matches=any(_MATCH_CLASS in code.co_code[::2] for code in codes),
+        matches=any(map(matches_classes, codes)),
     )
     with walk.of_objects_themselves():
         for read in watch.reads:
@@ -117,55 +108,6 @@ def state_reads(
     for value, name in reached:
         walk.descend(value, name)
     return walk.reads
-
-
-def named(scope: TraceScope) -> set[str]:
-    """All names and texts in the code that a trace has run."""
-    codes = [inner for code in scope.codes for inner in codes_in(code)]
-    return {*_names(codes), *_texts(codes)}
-
-
-def _names(codes: Iterable[types.CodeType]) -> Iterator[str]:
-    """All names in code."""
-    return (name for code in codes for name in code.co_names)
-
-
-def _texts(codes: Iterable[types.CodeType]) -> Iterator[str]:
-    """All texts in code, with which it may ask for attributes."""
-    for code in codes:
-        for constant in code.co_consts:
-            parts = constant if isinstance(constant, tuple) else (constant,)
-            yield from (part for part in parts if isinstance(part, str))
-
-
-def _finds_absent(code: types.CodeType) -> bool:
-    """True for code that may catch the error for an attribute that an object does not have."""
-    if not code.co_exceptiontable:
-        return False
-    if not _ERRORS.isdisjoint(code.co_names):
-        return True
-    steps = code.co_code[::2]
-    caught, matched, of_with = (dis.opmap[name] in steps for name in _CAUGHT)
-    return caught and not matched and not of_with  # ``except`` without a class
-
-
-def _makes_names(code: types.CodeType) -> bool:
-    """True of code that may ask for attributes by names that it makes up."""
-    names = {*code.co_names}
-    if names & _BY_NAME:
-        return True
-    if not names & _LISTS and "getattr" not in names:
-        return False
-    steps = list(dis.get_instructions(code))
-    for k, step in enumerate(steps):
-        if step.argval in _LISTS and (step.opname == "LOAD_GLOBAL" or names & _MODULES):
-            return True
-        if step.argval == "getattr" and step.opname.startswith("LOAD_"):
-            arguments = list(itertools.takewhile(lambda s: s.opname not in _CALLS, steps[k + 1 :]))
-            loads = all(s.opname.startswith(("LOAD_", "PUSH_", "CACHE", "COPY")) for s in arguments)
-            if not loads or not any(type(s.argval) is str and "CONST" in s.opname for s in arguments):
-                return True
-    return False
 
 
 class _NameWalk:
@@ -447,4 +389,4 @@ _READ = table(
     }
 )
 
-__all__ = ["named", "state_reads"]
+__all__ = ["state_reads"]

@@ -28,7 +28,8 @@ from ..world.places import MISSING, StateRead
 from ..world.shadows import Shadows
 from ..world.stores import PlaceStore
 from ..world.substitutes import original_of
-from .outer_state import named, state_reads
+from .code_names import named
+from .outer_state import state_reads
 from .scope import TraceScope
 from .trace import Trace, takes_generators
 from .traced_call import Restart, TracedCall
