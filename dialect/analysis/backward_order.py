@@ -207,35 +207,35 @@ def _moved_down(program: Program, keep: bool, calls: Sequence[Instr]) -> int:
 
 
 def move_unpack_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of an unpack hook right in front of its first user (R4.33)."""
+    """Put each call of an unpack hook right in front of its first user (R4.33)."""
     return _moved_down(program, keep_order, _hooks(program, "unpack_hook"))
 
 
 def move_tensor_pre_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of a tensor hook behind the gradient that it is given (R4.34)."""
+    """Put each call of a tensor hook behind the gradient that it is given (R4.34)."""
     calls = _hooks(program, "tensor_pre_hook")
     return _moved_up(program, keep_order, [(call, call.operands[1:]) for call in calls])
 
 
 def move_pre_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of a prehook as early as its arguments allow (R4.35)."""
+    """Put each call of a prehook as early as its arguments allow (R4.35)."""
     calls = _hooks(program, "pre_hook")
     return _moved_up(program, keep_order, [(call, call.operands[1:]) for call in calls])
 
 
 def move_accumulations(program: Program, keep_order: bool = False) -> int:
-    """Each accumulation behind the later of its leaf and its gradient (R4.36)."""
+    """Put each accumulation behind the later of its leaf and its gradient (R4.36)."""
     accumulations = [instr for instr in program.body.instrs if instr.op is AccumulateGrad]
     return _moved_up(program, keep_order, [(instr, instr.operands) for instr in accumulations])
 
 
 def move_pre_hooks_late(program: Program, keep_order: bool = False) -> int:
-    """Each call of a prehook, last to first, right in front of what uses its results (R4.37)."""
+    """Put each call of a prehook, last to first, right in front of what uses its results (R4.37)."""
     return _moved_down(program, keep_order, _hooks(program, "pre_hook")[::-1])
 
 
 def move_post_accumulate_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of a post-accumulate hook, last to first, behind its accumulation (R4.38)."""
+    """Put each call of a post-accumulate hook, last to first, behind its accumulation (R4.38)."""
     calls = _hooks(program, "post_acc_grad_hook")
     if not calls:
         return 0
@@ -254,7 +254,7 @@ def move_post_accumulate_hooks(program: Program, keep_order: bool = False) -> in
 
 
 def move_post_hooks(program: Program, keep_order: bool = False) -> int:
-    """Each call of a posthook that replaces nothing, last to first, behind its node (R4.39).
+    """Put each call of a posthook that replaces nothing, last to first, behind its node (R4.39).
 
     That is behind the latest of its arguments and of what else uses these, and behind the
     post-accumulate hook of an accumulation.
@@ -283,7 +283,7 @@ def move_post_hooks(program: Program, keep_order: bool = False) -> int:
 
 
 def fold_validation(program: Program, keep_order: bool = False) -> int:
-    """Remove the checks of gradients whose types are known to be those that are asked for."""
+    """Remove the checks of gradients whose types are known to be those that are asked for (R4.19)."""
     stands: dict[int, int] = {}
     kept: list[Instr] = []
     removed = 0

@@ -60,6 +60,15 @@ def literal(value: ir.Value) -> int | None:
     return number
 
 
+def base_of(pointer: ir.Value) -> ir.Value:
+    """The base that an address is computed from; different bases never overlap."""
+    op = definition(pointer)
+    while op is not None and op.name == "llvm.getelementptr":
+        pointer = op.operands[0]
+        op = definition(pointer)
+    return pointer
+
+
 def noalias() -> ir.DictAttr:
     """Attributes of a pointer to memory that no other argument of its function reaches."""
     return ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get()})

@@ -19,7 +19,7 @@ from mlir import ir
 from ...dialect.mlir.rewrite import walk
 from ..linalg.element import RARE
 from ..schedule.graph import definition
-from .loop_ops import EXTENT, IN_PLACE, SCALAR, Ops, iterations
+from .loop_ops import EXTENT, IN_PLACE, SCALAR, Ops, base_of, iterations
 
 Bounds = tuple[ir.Value, ir.Value, Sequence[ir.Value]]  # first, end, start of carried values
 
@@ -44,8 +44,8 @@ def version_loops(ops: Ops, function: ir.Operation) -> None:
         if not any(RARE in op.attributes for op in inside):
             continue
         stores = [op for op in walk(loop) if op.name == "llvm.store"]
-        written = {_root(op.operands[1]) for op in stores}
-        read = {_root(op.operands[0]) for op in walk(loop) if op.name == "llvm.load"}
+        written = {base_of(op.operands[1]) for op in stores}
+        read = {base_of(op.operands[0]) for op in walk(loop) if op.name == "llvm.load"}
         # What only some elements store, the second run might not overwrite.
         always = all(op in inside for op in stores)
         is_free = not any(_is_guarded(op) for op in inside)
@@ -95,15 +95,6 @@ def _operations(loop: ir.Operation) -> list[ir.Operation]:
     return [view.operation for view in loop.regions[0].blocks[0].operations]
 
 
-def _root(pointer: ir.Value) -> ir.Value:
-    """The base that an address is computed from; different bases never overlap."""
-    op = definition(pointer)
-    while op is not None and op.name == "llvm.getelementptr":
-        pointer = op.operands[0]
-        op = definition(pointer)
-    return pointer
-
-
 def _needed(condition: ir.Value, loop: ir.Operation, written: set[ir.Value]) -> list[ir.Operation] | None:
     """The operations of a loop's body that compute a condition, in order; None = too many."""
     body = loop.regions[0].blocks[0]
@@ -121,7 +112,7 @@ def _needed(condition: ir.Value, loop: ir.Operation, written: set[ir.Value]) -> 
             continue
         if not op.name.startswith("arith.") and op.name not in _FREE + _CHEAP:
             return None
-        if op.name == "llvm.load" and _root(op.operands[0]) in written:
+        if op.name == "llvm.load" and base_of(op.operands[0]) in written:
             return None
         ops.add(op)
         values += op.operands

@@ -14,7 +14,7 @@ from mlir import ir
 
 from ...dialect.mlir.rewrite import walk
 from ..schedule.graph import definition
-from .loop_ops import EXTENT, IN_PLACE, OVER_BLOCKS, STRAIGHT, Ops, literal
+from .loop_ops import EXTENT, IN_PLACE, OVER_BLOCKS, STRAIGHT, Ops, base_of, literal
 
 STRIP = 8  # elements
 _LONGEST = 64  # elements of a row; longer ones fill LLVM's loop over several vectors
@@ -58,8 +58,8 @@ def _can_be_stripped(loop: ir.Operation) -> bool:
     inside = list(walk(loop))
     if len(inside) > _MAX_SIZE or any(op.name in _OTHERS for op in inside):
         return False
-    written = {_root(op.operands[1]) for op in inside if op.name == "llvm.store"}
-    read = {_root(op.operands[0]) for op in inside if op.name == "llvm.load"}
+    written = {base_of(op.operands[1]) for op in inside if op.name == "llvm.store"}
+    read = {base_of(op.operands[0]) for op in inside if op.name == "llvm.load"}
     return bool(written) and written.isdisjoint(read)
 
 
@@ -78,15 +78,6 @@ def _is_disjunction(value: ir.Value, before: ir.Value) -> bool:
             return False
         value = op.operands[0]
     return True
-
-
-def _root(pointer: ir.Value) -> ir.Value:
-    """The base that an address is computed from; different bases never overlap."""
-    op = definition(pointer)
-    while op is not None and op.name == "llvm.getelementptr":
-        pointer = op.operands[0]
-        op = definition(pointer)
-    return pointer
 
 
 def _strip(ops: Ops, loop: ir.Operation) -> None:
