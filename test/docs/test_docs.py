@@ -24,6 +24,7 @@ SETTINGS = ROOT / "docs" / "settings.md"
 BLOCK = re.compile(r"^(<!-- continues -->\n)?```python\n(.*?)^```", re.S | re.M)
 OPTIONAL = re.compile(r"^(?:import|from) (jax|onnx|onnxruntime|torch|transformers)\b", re.M)  # optional extras
 SOURCE = re.compile(r"\b(?:dialect|executor|lowering|tools|test|bench|examples)/[\w./-]*\w")
+IN_FILE = re.compile(r"`(\w+(?:\.\w+)*)`\s+in\s+`([\w/]+\.py)`")
 TEMPLATE = re.compile(r"[<*{]")  # a name in place of which the reader puts one
 
 
@@ -102,6 +103,15 @@ def test_source_files_named_exist(page):
         path = ROOT / found[0]
         known = path.exists() or path.with_name(path.name + ".py").exists()
         assert known, f"{page.name} names {found[0]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_names_are_in_the_files_that_are_named_with_them(page):
+    """As in "`Backend` in `executor/plans/processor.py`"."""
+    for names, file in IN_FILE.findall(page.read_text("utf-8")):
+        if SOURCE.match(file):
+            words = set(re.findall(r"\w+", (ROOT / file).read_text("utf-8")))
+            assert set(names.split(".")) <= words, f"{page.name} names {names} in {file}"
 
 
 def test_every_page_is_on_the_site():
