@@ -41,8 +41,7 @@ def passes_text() -> str:
     """Our passes with their options and first line of help, then named pipelines."""
     from ..dialect.passes import load_passes
     from ..dialect.passes.base import PASSES
-    from ..dialect.pipeline.execution import PIPELINES
-    from ..dialect.pipeline.syntax import option_help
+    from ..dialect.pipeline.syntax import PIPELINES, option_help
 
     load_passes()
     lines = ["passes (every pass of mlir-opt can be named too):"]

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> str:
         from ..dialect.mlir.irdl import irdl_text
 
         return irdl_text()
-    from ..dialect.pipeline.execution import parse_pipeline
+    from ..dialect.pipeline.syntax import parse_pipeline
 
     parse_pipeline(options.pipeline)  # a misspelt command is reported before any IR is looked at
     text, name = _read(options.file) if options.source is None else _imported(options.file, options.source)

@@ -1,39 +1,26 @@
-"""Pass pipelines as strings: parsing, and running with a trace, times, and a replay line.
-
-``"dce,specialize{min-runs=2},canonicalize,func.func(cse)"``: names of our passes come from
-`passes.base.PASSES`, names of whole pipelines from `PIPELINES`; everything else goes, in contiguous
-runs, to MLIR's own pass manager.
-
-Options of a named pipeline are those of its passes, and the names of the pipelines in it:
-``profile-driven{dynamic=true pre-fusion=(probe,dce)}`` makes every pass of it that can be dynamic
-so, and runs two passes where `pre-fusion` stands.
-"""
+"""The run of a pipeline over a module, with a trace, times, and a line that replays it."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import partial
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 from ..dataclass import dataclass
-from ..errors import InternalError, PipelineError, ProfuseError
+from ..errors import PipelineError, ProfuseError
 from ..mlir.context import context, near, one_line, position_of
 from ..passes.base import PASSES, Pass
 from ..reasons import Reason
 from .replay_line import replay_line
-from .standard import STANDARD
-from .syntax import PipelineItem, make_pass, option_names, split_items, split_options, unknown_option
+from .syntax import PIPELINES, Stage, parse_pipeline
 
 if TYPE_CHECKING:
     from mlir import ir
     from mlir.passmanager import PassManager
-
-PIPELINES: dict[str, str] = {}
-"""Named pipelines; a name may stand in a pipeline string like that of a pass."""
 
 # For near matches only: MLIR does not list its passes to Python.
 _UPSTREAM = (
@@ -48,116 +35,6 @@ _UPSTREAM = (
     "convert-linalg-to-loops",
     "lower-affine",
 )
-
-Stage = Union[Pass, tuple[str, ...]]  # one of ours, or a run of MLIR's
-
-
-def register_pipeline(name: str, text: str) -> None:
-    """Name a pipeline; a second pipeline or pass of that name is an InternalError."""
-    if name in PIPELINES or name in PASSES:
-        raise InternalError(f"pipeline {name} is declared twice")
-    PIPELINES[name] = text
-
-
-for _name, _text in STANDARD.items():
-    register_pipeline(_name, _text)
-
-
-def parse_pipeline(text: str) -> list[Stage]:
-    """Passes of a pipeline string, in order. Raises PipelineError.
-
-    Names of MLIR's passes are not looked at here; `run_pipeline` checks them before it runs any.
-    """
-    from ..passes import load_passes
-
-    load_passes()
-    stages: list[Stage] = []
-    for item in _expand(split_items(text), (), None):
-        cls = PASSES.get(item.name)
-        if cls is not None and item.nested is None:
-            stages.append(make_pass(cls, item))
-        elif stages and isinstance(stages[-1], tuple):
-            stages[-1] = (*stages[-1], item.text)
-        else:
-            stages.append((item.text,))
-    return stages
-
-
-def _expand(
-    items: Sequence[PipelineItem], inside: tuple[str, ...], given: _GivenOptions | None
-) -> Iterator[PipelineItem]:
-    for item in items:
-        if item.name == "builtin.module" and item.nested is not None:
-            yield from _expand(split_items(item.nested), inside, given)
-        elif item.name in PIPELINES and item.nested is None:
-            yield from _pipeline(item, inside, given)
-        else:
-            _refuse_ours_inside(item)
-            yield item if given is None else given.add_to(item)
-
-
-def _pipeline(item: PipelineItem, inside: tuple[str, ...], given: _GivenOptions | None) -> Iterator[PipelineItem]:
-    """The passes of a named pipeline, or those that an option of an outer one puts in its place."""
-    if item.name in inside:
-        raise PipelineError(f"pipeline {item.name} contains itself")
-    inside = (*inside, item.name)
-    instead = None if given is None else given.instead_of(item.name)
-    if instead is not None:
-        yield from _expand(split_items(instead), inside, None)
-        return
-    own = _GivenOptions(item, given)
-    yield from _expand(split_items(PIPELINES[item.name]), inside, own)
-    own.check()
-
-
-class _GivenOptions:
-    """Options of a named pipeline, on their way to the passes and pipelines in it."""
-
-    def __init__(self, item: PipelineItem, outer: _GivenOptions | None) -> None:
-        self.owner = f"pipeline {item.name}"
-        self.values = split_options(self.owner, item.options)
-        self.outer = outer
-        self.known: set[str] = set()
-
-    def add_to(self, item: PipelineItem) -> PipelineItem:
-        """A pass with those of the options that it has, and that it is not given already."""
-        cls = PASSES.get(item.name)
-        if cls is None or item.nested is not None:
-            return item
-        own = split_options(f"pass {cls.name}", item.options)
-        extra = {k: v for k in option_names(cls) if (v := self._find(k)) is not None}
-        if extra.keys() <= own.keys():
-            return item
-        options = " ".join(f"{k}={v}" for k, v in {**extra, **own}.items())
-        return PipelineItem(item.name, f"{item.name}{{{options}}}", options)
-
-    def instead_of(self, name: str) -> str | None:
-        """The passes in the place of the pipeline ``name``; None = its own passes stay."""
-        text = self._find(name)
-        if text is not None and text[:1] == "(" and text[-1:] == ")":
-            return text[1:-1]
-        return text
-
-    def _find(self, key: str) -> str | None:
-        self.known.add(key)
-        outer = None if self.outer is None else self.outer._find(key)
-        return self.values.get(key, outer)
-
-    def check(self) -> None:
-        """Raise PipelineError for an option that nothing in the pipeline has."""
-        for key in self.values:
-            if key not in self.known:
-                raise unknown_option(self.owner, key, sorted(self.known))
-
-
-def _refuse_ours_inside(item: PipelineItem) -> None:
-    """Our passes run on whole modules: ``func.func(dce)`` would send `dce` to MLIR."""
-    if not item.nested:
-        return
-    for inner in split_items(item.nested):
-        if inner.name in PASSES and inner.nested is None:
-            raise PipelineError(f"pass {inner.name} runs on a module and cannot stand inside {item.name}(…)")
-        _refuse_ours_inside(inner)
 
 
 def check_pipeline(text: str) -> None:
@@ -294,10 +171,10 @@ def _pass_manager(run: tuple[str, ...]) -> PassManager:
 
 
 def _bad_name(run: tuple[str, ...], said: str) -> PipelineError:
-    known = [*PASSES, *PIPELINES, *_UPSTREAM]
+    names = [*PASSES, *PIPELINES, *_UPSTREAM]
     unknown = re.search(r"'([^']*)' does not refer to a registered pass", said)
     if unknown:
-        hint = near(unknown[1], known) or "profuse-opt --list-passes prints every pass of ours"
+        hint = near(unknown[1], names) or "profuse-opt --list-passes prints every pass of ours"
         return PipelineError(f"unknown pass {unknown[1]!r}", hint=hint)
     said = re.sub(r"^MLIR Textual PassPipeline Parser:\d+:\d+: error: ", "", said)
     return PipelineError(f"bad pipeline {','.join(run)!r}: {said}")

@@ -156,11 +156,11 @@ def keeping_loops(pipeline: str, numbers: Iterable[int], option: str = "keep") -
     ``option="alone"``: by which no others go with them.
     """
     wanted = sorted(numbers)
-    known = re.search(rf"(?<=\b{option}=)[0-9:]+", pipeline)
+    option_value = re.search(rf"(?<=\b{option}=)[0-9:]+", pipeline)
     if not wanted:
         return pipeline
-    if known is not None:
-        listed = ":".join(map(str, sorted({*map(int, known[0].split(":")), *wanted})))
-        return f"{pipeline[: known.start()]}{listed}{pipeline[known.end() :]}"
+    if option_value is not None:
+        listed = ":".join(map(str, sorted({*map(int, option_value[0].split(":")), *wanted})))
+        return f"{pipeline[: option_value.start()]}{listed}{pipeline[option_value.end() :]}"
     listed = ":".join(map(str, wanted))
     return re.sub(r"\b(profile-driven|spec-driven)\{", rf"\1{{{option}={listed} ", pipeline, count=1)

@@ -1,22 +1,37 @@
-"""The text form of pipelines: splitting into items, and options of our passes."""
+"""The text form of pipelines: from a string to the passes that it names, with their options.
+
+``"dce,specialize{min-runs=2},canonicalize,func.func(cse)"``: names of our passes come from
+`passes.base.PASSES`, names of whole pipelines from `PIPELINES`; everything else goes, in contiguous
+runs, to MLIR's own pass manager.
+
+Options of a named pipeline are those of its passes, and the names of the pipelines in it:
+``profile-driven{dynamic=true pre-fusion=(probe,dce)}`` makes every pass of it that can be dynamic
+so, and runs two passes where `pre-fusion` stands.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..dataclass import dataclass
-from ..errors import PipelineError
+from ..errors import InternalError, PipelineError
 from ..mlir.context import near
-from ..passes.base import Pass
+from ..passes.base import PASSES, Pass
+from .standard import STANDARD
 
 _OPEN, _CLOSE = "({[<", ")}]>"
 _ITEM = re.compile(r"(?P<name>[\w.\-]+)\s*(?:\((?P<nested>.*)\)|\{(?P<options>.*)\})?", re.DOTALL)
 
 _OPTION_TYPES: dict[type[Pass], dict[str, Any]] = {}  # reading annotations is slow
+
+Stage = Union[Pass, tuple[str, ...]]  # one of ours, or a run of MLIR's
+
+PIPELINES: dict[str, str] = {}
+"""Named pipelines; a name may stand in a pipeline string like that of a pass."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +116,10 @@ def make_pass(cls: type[Pass], item: PipelineItem) -> Pass:
     """A pass with the options that an item gives. Raises PipelineError, naming the option."""
     types, owner = option_types(cls), f"pass {cls.name}"
     values: dict[str, Any] = {}
-    known = option_names(cls)
+    names = option_names(cls)
     for key, value in split_options(owner, item.options).items():
-        if key not in known:
-            raise unknown_option(owner, key, known)
+        if key not in names:
+            raise unknown_option(owner, key, names)
         field = key.replace("-", "_")
         values[field] = _value(cls, key, value, types[field])
     try:
@@ -148,3 +163,114 @@ def _value(cls: type[Pass], key: str, text: str, type_: Any) -> Any:
     except (ValueError, KeyError):
         word = {bool: "true or false", int: "an integer", float: "a number"}.get(type_, type_)
         raise PipelineError(f"pass {cls.name}: option {key!r} must be {word}, not {text!r}") from None
+
+
+# --- named pipelines ---------------------------------------------------------------------------
+
+
+def register_pipeline(name: str, text: str) -> None:
+    """Name a pipeline; a second pipeline or pass of that name is an InternalError."""
+    if name in PIPELINES or name in PASSES:
+        raise InternalError(f"pipeline {name} is declared twice")
+    PIPELINES[name] = text
+
+
+for _name, _text in STANDARD.items():
+    register_pipeline(_name, _text)
+
+
+def parse_pipeline(text: str) -> list[Stage]:
+    """Passes of a pipeline string, in order. Raises PipelineError.
+
+    Names of MLIR's passes are not looked at here; `run_pipeline` checks them before it runs any.
+    """
+    from ..passes import load_passes
+
+    load_passes()
+    stages: list[Stage] = []
+    for item in _expand(split_items(text), (), None):
+        cls = PASSES.get(item.name)
+        if cls is not None and item.nested is None:
+            stages.append(make_pass(cls, item))
+        elif stages and isinstance(stages[-1], tuple):
+            stages[-1] = (*stages[-1], item.text)
+        else:
+            stages.append((item.text,))
+    return stages
+
+
+def _expand(
+    items: Sequence[PipelineItem], inside: tuple[str, ...], given: _GivenOptions | None
+) -> Iterator[PipelineItem]:
+    for item in items:
+        if item.name == "builtin.module" and item.nested is not None:
+            yield from _expand(split_items(item.nested), inside, given)
+        elif item.name in PIPELINES and item.nested is None:
+            yield from _pipeline(item, inside, given)
+        else:
+            _refuse_ours_inside(item)
+            yield item if given is None else given.add_to(item)
+
+
+def _pipeline(item: PipelineItem, inside: tuple[str, ...], given: _GivenOptions | None) -> Iterator[PipelineItem]:
+    """The passes of a named pipeline, or those that an option of an outer one puts in its place."""
+    if item.name in inside:
+        raise PipelineError(f"pipeline {item.name} contains itself")
+    inside = (*inside, item.name)
+    instead = None if given is None else given.instead_of(item.name)
+    if instead is not None:
+        yield from _expand(split_items(instead), inside, None)
+        return
+    own = _GivenOptions(item, given)
+    yield from _expand(split_items(PIPELINES[item.name]), inside, own)
+    own.check()
+
+
+class _GivenOptions:
+    """Options of a named pipeline, on their way to the passes and pipelines in it."""
+
+    def __init__(self, item: PipelineItem, outer: _GivenOptions | None) -> None:
+        self.owner = f"pipeline {item.name}"
+        self.values = split_options(self.owner, item.options)
+        self.outer = outer
+        self.known: set[str] = set()
+
+    def add_to(self, item: PipelineItem) -> PipelineItem:
+        """A pass with those of the options that it has, and that it is not given already."""
+        cls = PASSES.get(item.name)
+        if cls is None or item.nested is not None:
+            return item
+        own = split_options(f"pass {cls.name}", item.options)
+        extra = {k: v for k in option_names(cls) if (v := self._find(k)) is not None}
+        if extra.keys() <= own.keys():
+            return item
+        options = " ".join(f"{k}={v}" for k, v in {**extra, **own}.items())
+        return PipelineItem(item.name, f"{item.name}{{{options}}}", options)
+
+    def instead_of(self, name: str) -> str | None:
+        """The passes in the place of the pipeline ``name``; None = its own passes stay."""
+        text = self._find(name)
+        if text is not None and text[:1] == "(" and text[-1:] == ")":
+            return text[1:-1]
+        return text
+
+    def _find(self, key: str) -> str | None:
+        self.known.add(key)
+        outer = None if self.outer is None else self.outer._find(key)
+        return self.values.get(key, outer)
+
+    def check(self) -> None:
+        """Raise PipelineError for an option that nothing in the pipeline has."""
+        for key in self.values:
+            if key not in self.known:
+                raise unknown_option(self.owner, key, sorted(self.known))
+
+
+def _refuse_ours_inside(item: PipelineItem) -> None:
+    """Our passes run on whole modules: ``func.func(dce)`` would send `dce` to MLIR."""
+    if not item.nested:
+        return
+    for inner in split_items(item.nested):
+        if inner.name in PASSES and inner.nested is None:
+            raise PipelineError(f"pass {inner.name} runs on a module and cannot stand inside {item.name}(…)")
+        _refuse_ours_inside(inner)

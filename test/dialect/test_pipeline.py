@@ -13,8 +13,9 @@ from profuse.dialect.mlir.parse import parse_module
 from profuse.dialect.passes.base import PASSES, Pass, register_pass
 from profuse.dialect.passes.cleanup.dce import Dce
 from profuse.dialect.passes.cleanup.fold import Fold
-from profuse.dialect.pipeline import execution as pipeline
-from profuse.dialect.pipeline.execution import parse_pipeline, register_pipeline, run_pipeline
+from profuse.dialect.pipeline import syntax as pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
+from profuse.dialect.pipeline.syntax import parse_pipeline, register_pipeline
 from profuse.tools.opt import main
 
 TEXT = """

@@ -15,8 +15,9 @@ from profuse.dialect.passes import load_passes
 from profuse.dialect.passes.backward.finishing import FinishingPass
 from profuse.dialect.passes.base import PASSES
 from profuse.dialect.passes.speculate.form_fusions import FormFusions
-from profuse.dialect.pipeline.execution import PIPELINES, run_pipeline
+from profuse.dialect.pipeline.execution import run_pipeline
 from profuse.dialect.pipeline.options import PipelineOptions
+from profuse.dialect.pipeline.syntax import PIPELINES
 from profuse.executor.settings.knobs import KNOBS
 from profuse.tools.opt import main
 

@@ -21,7 +21,7 @@ from internals import NAMED_DISTRIBUTIONS, no_installed_folders, version_of
 from profuse.dialect.ir.dtypes import dtype_named
 from profuse.dialect.ir.types import TensorType
 from profuse.dialect.passes import base as passes
-from profuse.dialect.pipeline import execution as pipelines
+from profuse.dialect.pipeline import syntax as pipelines
 from profuse.dialect.reasons import Kind, Reason
 from profuse.executor.compile import compiler as compile_module
 from profuse.executor.compile import user_extensions as users_own
