@@ -200,7 +200,7 @@ TRACING_MUTATIONS = (
     Mutation(
         "names that code makes up are not looked for",
         "dialect/importers/numpy/capture/outer_state.py",
-        "makes_names=any(map(_makes_names, codes))",
+        "makes_names=any(map(makes_names, codes))",
         "makes_names=False",
         ("executor/functions/test_names_made_up.py::test_new_values_are_seen",),
     ),

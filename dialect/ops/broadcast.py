@@ -26,9 +26,9 @@ def broadcast_shapes(*shapes: Shape | None) -> Shape | None:
     """
     if any(s is None for s in shapes):
         return None
-    known = [s for s in shapes if s is not None]
-    rank = max(map(len, known), default=0)
-    return tuple(_broadcast_sizes([s[len(s) - k] for s in known if len(s) >= k], known) for k in range(rank, 0, -1))
+    tuples = [s for s in shapes if s is not None]
+    rank = max(map(len, tuples), default=0)
+    return tuple(_broadcast_sizes([s[len(s) - k] for s in tuples if len(s) >= k], tuples) for k in range(rank, 0, -1))
 
 
 def _broadcast_sizes(sizes: Iterable[MaybeDim], shapes: Sequence[Shape]) -> MaybeDim:

@@ -249,9 +249,9 @@ def unfused(executor: Executor) -> list[str]:
 def _unfused(results: list[CompileResult], reasons: list[Reason]) -> list[str]:
     """Sentences about ops, with their place in the user's source where it is known."""
     placed = [r for result in results for r in result.refusals if r.loc and _is_unfused(r)]
-    known = {(r.op, r.why) for r in placed}
+    pairs = {(r.op, r.why) for r in placed}
     sentences = dict.fromkeys(map(_told, placed))
-    others = (r for r in reasons if not (_is_unfused(r) and (r.op, r.why) in known))
+    others = (r for r in reasons if not (_is_unfused(r) and (r.op, r.why) in pairs))
     sentences |= {_told(r): None for r in others if r.effect is not Effect.LEFT}
     return list(sentences)
 

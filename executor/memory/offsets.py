@@ -32,7 +32,7 @@ class Refused(Exception):
 class Moment(NamedTuple):
     """One step of a plan: the values that it makes, and those that it makes or reads."""
 
-    made: Iterable[int]
+    outputs: Iterable[int]
     touched: Collection[int]
 
 
@@ -51,8 +51,8 @@ class Placement:
     @property
     def total(self) -> int | None:
         """Bytes of the block; None if sizes are only known at a call; 0 = no array has a place."""
-        known = [room for room in self.rooms if isinstance(room, int)]
-        return sum(known) if len(known) == len(self.rooms) else None
+        rooms = [room for room in self.rooms if isinstance(room, int)]
+        return sum(rooms) if len(rooms) == len(self.rooms) else None
 
 
 def lay_out(
@@ -78,7 +78,7 @@ def lay_out(
     free: list[int] = []
     where: dict[int, int] = {}
     for k, moment in enumerate(moments):
-        for value in moment.made:
+        for value in moment.outputs:
             if value in nbytes:
                 where[value] = _take(nbytes[value], rooms, free)
         free += [where[value] for value in dead[k]]

@@ -256,8 +256,8 @@ _NO_KNOBS = {"PROFUSE_WORKER_FAULT"}  # read by `compile.worker.faults`
 
 def unknown_variables() -> list[str]:
     """Names of environment variables that begin with `PREFIX`, but are no setting."""
-    known = {_variable(name) for name in KNOBS} | _NO_KNOBS
-    return sorted(v for v in os.environ if v.startswith(PREFIX) and v not in known)
+    names = {_variable(name) for name in KNOBS} | _NO_KNOBS
+    return sorted(v for v in os.environ if v.startswith(PREFIX) and v not in names)
 
 
 def check_variables() -> None:

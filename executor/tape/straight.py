@@ -80,13 +80,13 @@ class _Line:
     """A line of a function.
 
     Attributes:
-        made: the variable.
+        variable: the variable.
         text: what it becomes.
         reads: variables in the text.
         type: of the array that a ufunc makes; None where the text is something else.
     """
 
-    made: str
+    variable: str
     text: str
     reads: list[str]
     type: TensorType | None
@@ -134,7 +134,7 @@ class _RuleWriter:
         used, lines = set(_NAME.findall(last)), []
         kept = used | {x for line in self._lines if line.type is None for x in line.reads}
         for line in reversed(self._lines):
-            if line.made not in used:
+            if line.variable not in used:
                 continue
             text = line.text
             if line.type is not None:
@@ -142,7 +142,7 @@ class _RuleWriter:
                 if again and self._fresh[again[0]] == line.type:
                     text = f"{text[:-1]}, {again[0]})"
             used.update(line.reads)
-            lines.append(f"{line.made} = {text}")
+            lines.append(f"{line.variable} = {text}")
         return lines[::-1]
 
     def _line(self, value: int, text: str, type_: TensorType | None = None) -> None:

@@ -52,7 +52,7 @@ class Scope:
         symbol: of a counted loop whose index is known as an expression, or of a number that sizes
             depend on; "" = there is none.
         span: the largest value of the symbol.
-        known: the index of a loop that counts by one up to a number that is no expression; else
+        index: the index of a loop that counts by one up to a number that is no expression; else
             None.
         ends: where such a loop begins and ends.
         loop: the ``scf.for``.
@@ -65,7 +65,7 @@ class Scope:
     place: SizePlace
     symbol: str = ""
     span: Dim | None = None
-    known: Dim | None = None
+    index: Dim | None = None
     ends: tuple[Scalar, Scalar] | None = None
     loop: ir.Operation | None = None
     is_block: bool = True
@@ -319,9 +319,9 @@ class LoopBuilder(Builder):
         A run that would go on behind the axis ends before the loop.
         """
         scope = self._block
-        if scope is None or scope.ends is None or scope.known is None or self._found is not None:
+        if scope is None or scope.ends is None or scope.index is None or self._found is not None:
             return False
-        ahead = where - scope.known
+        ahead = where - scope.index
         if any(isinstance(d, Sym) and scope.symbol in d.symbols for d in (ahead, size)):
             return False
         begin, end = scope.ends

@@ -149,7 +149,7 @@ class LoopEnvironment(Environment):
         b = self.builder
         (body,) = instr.blocks
         bounds, inits = instr.operands[:3], instr.operands[3:]
-        known = induction([self.types[v] for v in bounds], f"{LOOP}{self.loops}")
+        counter = induction([self.types[v] for v in bounds], f"{LOOP}{self.loops}")
         self.loops += 1
         types = self._types(inits)
         lower, upper, step = (b.scalar(self.values[v]) for v in bounds)
@@ -160,17 +160,17 @@ class LoopEnvironment(Environment):
             # After two rounds each array is where it was: so many rounds copy none of them.
             pairs = ((end - low + by - 1) // by).maximum(0) // 2
             middle = low + pairs * 2 * by
-            carried = self._rounds(instr, known, types, (low, middle, by), carried, 2)
+            carried = self._rounds(instr, counter, types, (low, middle, by), carried, 2)
             low = middle
         start = None if up else (lower, step)
-        carried = self._rounds(instr, known, types, (low, end, by), carried, 1, start)
+        carried = self._rounds(instr, counter, types, (low, end, by), carried, 1, start)
         for value, type_, result in zip(instr.results, types, carried, strict=True):
             self._adopt(value, type_, result)
 
     def _rounds(
         self,
         instr: Instr,
-        known: Induction,
+        counter: Induction,
         types: Sequence[Type],
         bounds: tuple[Scalar, Scalar, Scalar],
         carried: Sequence[ir.Value],
@@ -193,17 +193,17 @@ class LoopEnvironment(Environment):
             regions=1,
         )
         block = loop.regions[0].blocks.append(index, *[v.type for v in carried])
-        span, step = known.span, by.known if times > 1 else 0
+        span, step = counter.span, by.known if times > 1 else 0
         span = None if span is None else span - (times - 1) * step
-        by_one = bool(known.symbol) and span is None and times == by.known == 1
+        by_one = bool(counter.symbol) and span is None and times == by.known == 1
         with (
-            inside_loop(known.symbol, span),
+            inside_loop(counter.symbol, span),
             b.inside(
                 block,
-                symbol=known.symbol,
+                symbol=counter.symbol,
                 span=span,
                 loop=loop,
-                known=known.type.value if by_one and start is None else None,
+                index=counter.type.value if by_one and start is None else None,
                 ends=(low, end),
                 straight=_is_straight(body, types),
             ) as scope,
@@ -214,15 +214,15 @@ class LoopEnvironment(Environment):
                 if start is not None:
                     number = start[0] + number * start[1]
                     at = _index(number)
-                if known.symbol:
-                    base = b.scalar(known.base)
-                    index_of: Any = known.type.value
-                    b.define(scope, known.symbol, _index(number - base), index_of, at)
+                if counter.symbol:
+                    base = b.scalar(counter.base)
+                    index_of: Any = counter.type.value
+                    b.define(scope, counter.symbol, _index(number - base), index_of, at)
             for turn in range(times):
                 value: Any = number if not turn else number + turn * step
-                if known.symbol:
-                    value = known.type.value + turn * step  # type: ignore[operator]
-                self.types[body.args[0]] = ScalarType(I64, value if known.symbol else None)
+                if counter.symbol:
+                    value = counter.type.value + turn * step  # type: ignore[operator]
+                self.types[body.args[0]] = ScalarType(I64, value if counter.symbol else None)
                 self.values[body.args[0]] = value
                 for arg, type_, raw in zip(body.args[1:], types, values, strict=True):
                     self._adopt(arg, type_, raw)

@@ -116,8 +116,8 @@ def _inverse(number: Any, dtype: np.dtype) -> Any:
 def _as_array(x: Any, dtype: np.dtype) -> Any:
     """A number that is not known as an array, which gives infinity where Python raises."""
     # Not np.asarray, which would take the value of this call for a constant.
-    known = hasattr(x, "shape") or type(x) in PYTHON_NUMBERS
-    return x if known else np.multiply(x, dtype.type(1))
+    has_value = hasattr(x, "shape") or type(x) in PYTHON_NUMBERS
+    return x if has_value else np.multiply(x, dtype.type(1))
 
 
 def _no_zero(call: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim]:

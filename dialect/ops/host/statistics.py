@@ -53,11 +53,11 @@ def _variables(first: str) -> Any:
 
 def _convolved(call: BoundCall) -> Shapes | None:
     sizes = [product(call.shape(name) or (None,)) for name in ("a", "v")]
-    known = sorted(size for size in sizes if isinstance(size, int) and size)
+    lengths = sorted(size for size in sizes if isinstance(size, int) and size)
     mode = call["mode"]
-    if len(known) < 2 or not isinstance(mode, str):
+    if len(lengths) < 2 or not isinstance(mode, str):
         return [(None,)]
-    m, n = known
+    m, n = lengths
     return [({"f": n + m - 1, "s": n, "v": n - m + 1}.get(mode[:1]),)]
 
 

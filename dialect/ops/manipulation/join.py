@@ -80,15 +80,15 @@ class Concatenate(_Join, name="concatenate"):
         shapes = [(k, tensor_type(t).shape) for k, t in enumerate(types)]
         if not shapes:
             raise ShapeError("need at least one array to concatenate")
-        known = [(k, s) for k, s in shapes if s is not None]
-        if not known:
+        tuples = [(k, s) for k, s in shapes if s is not None]
+        if not tuples:
             return None
-        first, reference = known[0]
+        first, reference = tuples[0]
         if not reference:
             raise ShapeError("zero-dimensional arrays cannot be concatenated")
         axis = normalize_axis(attrs.get("axis", 0), len(reference))
         sizes: list[MaybeDim] = list(reference)
-        for k, shape in known[1:]:
+        for k, shape in tuples[1:]:
             if len(shape) != len(reference):
                 raise ShapeError(
                     "all the input arrays must have same number of dimensions, but the array at "
@@ -104,7 +104,7 @@ class Concatenate(_Join, name="concatenate"):
                         f"match exactly, but along dimension {dim}, the array at index {first} "
                         f"has size {reference[dim]} and the array at index {k} has size {size}",
                     )
-        sizes[axis] = _total([s[axis] for _, s in known], len(known) == len(shapes))
+        sizes[axis] = _total([s[axis] for _, s in tuples], len(tuples) == len(shapes))
         return tuple(sizes)
 
     @classmethod

@@ -90,15 +90,15 @@ def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGu
         if isinstance((value := behind_observers(operand)).owner, ir.Block)
     )
     args = set(body_of(func).arguments)
-    known = {value: flag for value in candidates if value in args and (flag := _seen(func, value)) is not None}
-    if not known:
+    flags = {value: flag for value in candidates if value in args and (flag := _seen(func, value)) is not None}
+    if not flags:
         return None
     fallback = unspecialised(module, func, symbol_of(func))
     fallback.attributes["sym_visibility"] = ir.StringAttr.get("private")
     remove_counter(fallback)
     remove_observers(fallback)
     refresh_signature(fallback)
-    return DefinednessGuard(func, fallback, known)
+    return DefinednessGuard(func, fallback, flags)
 
 
 def _seen(func: ir.Operation, value: ir.Value) -> bool | None:

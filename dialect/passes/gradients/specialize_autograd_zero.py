@@ -23,8 +23,8 @@ from .definedness import observed_definedness
 
 
 def _sum(m: Match) -> int:
-    op, (a, b), known = m.op, m.op.operands, m.options.known
-    defined = [_is_defined(a, known), _is_defined(b, known)]
+    op, (a, b) = m.op, m.op.operands
+    defined = [_is_defined(a, m.options.known), _is_defined(b, m.options.known)]
     if False in defined:
         new = b if defined[0] is False else a
     elif all(defined):

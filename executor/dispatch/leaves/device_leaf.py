@@ -104,7 +104,7 @@ class DeviceLeaf(LeafWriter):
             else:
                 dims = [self.size(size_of(parse_dim(dim), sizes)) for dim in spec.dims]
                 output = self.new_array(dims, dtype_named(spec.dtype).numpy)
-            self.made[result] = output
+            self.kernel_outputs[result] = output
             outputs.append(output.data)
         inputs = [self.operand(operand, numbers) for operand in step.operands]
         self.run(step.actions, {"input": inputs, "scalar": inputs, "output": outputs})
@@ -118,7 +118,7 @@ class DeviceLeaf(LeafWriter):
         if isinstance(value, ArrayValue):
             assert isinstance(value.ref, DescribedRef)
             return address(self.w, description(self.w, value.ref))
-        return self.made[operand].data
+        return self.kernel_outputs[operand].data
 
     def run(self, actions: Sequence[Action], by_kind: dict[str, list[str]]) -> None:
         w = self.w

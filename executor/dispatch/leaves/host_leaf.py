@@ -56,7 +56,7 @@ class HostLeaf(LeafWriter):
             if result is None:
                 voids.append(output.data)
             else:
-                self.made[result] = output
+                self.kernel_outputs[result] = output
         workspace = self.workspace(step.workspace)
         data, input_bytes = [], []
         for operand in step.operands:
@@ -69,7 +69,7 @@ class HostLeaf(LeafWriter):
             if isinstance(value, ArrayValue):
                 data.append(elements_of(w, value.ref))
             else:
-                data.append(self.number_of(self.made[operand].data))
+                data.append(self.number_of(self.kernel_outputs[operand].data))
         data += [self.number_of(pointer) for pointer in pointers]
         data.append(workspace)
         data += [self.size(size) for size in sizes.values()]
@@ -84,7 +84,7 @@ class HostLeaf(LeafWriter):
             self.leave_unless(w.op(f"icmp eq i8 {w.load('i8', void)}, 0"))
         self.stop(index, step, start)
         for result, spec in zip(step.results, abi.results, strict=True):
-            if not spec.dims and result in self.leaf.outputs and self.made[result].array is None:
+            if not spec.dims and result in self.leaf.outputs and self.kernel_outputs[result].array is None:
                 self.scalar(result)
 
     def number_of(self, pointer: str) -> str:
@@ -162,7 +162,7 @@ class HostLeaf(LeafWriter):
         w, result = self.w, self.leaf.values[value]
         assert isinstance(result, MadeValue)
         descr = w.object(result.dtype)
-        output = self.made[value]
+        output = self.kernel_outputs[value]
         if value in self.leaf.numbers:
             output.array = self.element(output.data, result.dtype.kind)
             return

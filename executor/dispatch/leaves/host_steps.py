@@ -22,13 +22,13 @@ class HostSteps(LeafBody):
     Attributes:
         leaf: the leaf.
         cells: its cells.
-        made: value number -> what a kernel or a function has made.
+        kernel_outputs: value number -> what a kernel or a function has made.
         computed: value number -> a Python number, as the 8 bytes that kernels take.
     """
 
     leaf: Leaf
     cells: LeafCells
-    made: dict[int, KernelOutput]
+    kernel_outputs: dict[int, KernelOutput]
     computed: dict[int, str]
 
     def spare(self, hits: str) -> None:
@@ -59,12 +59,12 @@ class HostSteps(LeafBody):
             item = w.call("PyTuple_GetItem", "ptr", f"ptr {results}", f"i64 {k}")
             w.call("Py_IncRef", "void", f"ptr {item}")
             w.store("ptr", item, item_slot(w, FromHost(result)))
-            self.made[result] = KernelOutput("", self.own(item))
+            self.kernel_outputs[result] = KernelOutput("", self.own(item))
 
     def object_of(self, operand: int) -> str:
         """The object that a value is; the leaf, or the caller, owns it."""
         value = self.leaf.values[operand]
-        output = self.made.get(operand)
+        output = self.kernel_outputs.get(operand)
         if output is not None:
             if output.array is None:
                 self.scalar(operand)

@@ -51,7 +51,7 @@ class LeafWriter(HostSteps):
         super().__init__(w, settings)
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
-        self.made: dict[int, KernelOutput] = {}
+        self.kernel_outputs: dict[int, KernelOutput] = {}
         lasting = [*leaf.outputs, *leaf.targets, *leaf.host_operands]
         self.places = places_of(leaf.steps, leaf.values, lasting)
 
@@ -215,7 +215,7 @@ class LeafWriter(HostSteps):
         number = self.leaf.values[output]
         if isinstance(number, NUMBERS):
             return self.number_object(number, self.computed[output])
-        w, array = self.w, self.made[output].array or ""
+        w, array = self.w, self.kernel_outputs[output].array or ""
         order = self.leaf.turned.get(output)
         if order is None or self.leaf.tensors is not None:
             return array
