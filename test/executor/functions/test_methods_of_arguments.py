@@ -84,8 +84,7 @@ def several():
 
 
 @pytest.mark.parametrize(
-    "f, make",
-    [(f, one) for f in (by_method, by_bound_method, by_name, by_map, by_class)] + [(inside, several)],
+    "f, make", [(f, one) for f in (by_method, by_bound_method, by_name, by_map, by_class)] + [(inside, several)]
 )
 def test_methods_assign_to_the_callers_container(f, make):
     jitted, ours = pf.jit(f), make()
