@@ -1,4 +1,4 @@
-"""What code finds under a name may become another object: attributes that hide those of classes, modules of all kinds."""
+"""What code finds under a name may become another object: attributes that hide those of classes, modules."""
 
 import importlib
 import sys

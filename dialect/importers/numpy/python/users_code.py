@@ -61,7 +61,7 @@ def is_users_name(module: str | None) -> bool:
 
 
 def is_users_module(module: types.ModuleType) -> bool:
-    """True for a module of the user's own; also for one without a file, unless a package or Python itself has made it."""
+    """True for a module of the user's own; also without a file, unless a package or Python itself has made it."""
     if not is_users_name(module.__name__):
         return False
     if file := getattr(module, "__file__", None):
