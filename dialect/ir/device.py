@@ -90,7 +90,8 @@ def is_foreign(value: Any) -> bool:
 EXCHANGE_NAMES = ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
 
 
-def has_exchange(kind: type) -> bool:
+@functools.lru_cache(maxsize=4096)  # calls ask for the classes of all their arguments
+def has_exchange(kind: Any) -> bool:
     """True for a type of tensors whose library publishes DLPack's C functions, which exchange them."""
     return any(getattr(kind, name, None) is not None for name in EXCHANGE_NAMES)
 

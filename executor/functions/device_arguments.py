@@ -86,7 +86,7 @@ def _holds(items: Any) -> bool:
     kinds = set(map(type, items))
     if kinds <= PLAIN_KINDS:
         return False
-    if any(kind not in PLAIN_KINDS and has_exchange(kind) for kind in kinds):
+    if any(map(has_exchange, kinds)):
         return True
     for item in items:
         if type(item) not in PLAIN_KINDS:

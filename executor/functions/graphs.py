@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ..memory.donation import positions
 from ..memory.output_pool import readable
 from ..plans.processor import Processor
 from ..routing.graph_trial import GraphTrial
-from ..routing.in_vain import NewNumbers, NewObjects
+from ..routing.in_vain import LatestTraces, changing
 from ..routing.ledger import Ledger, NoGraph, is_lasting
 from ..routing.patience import TRIES, are_in_vain, serves
 from ..routing.verdict import Cause
@@ -32,6 +32,8 @@ from .variants import Key, Variant, argument_names
 if TYPE_CHECKING:
     from .graph_source import GraphSource
     from .results import Results
+
+_KINDS = 256  # kinds of calls whose latest traces are kept
 
 
 class Graphs:
@@ -60,8 +62,7 @@ class Graphs:
         self.on_device: dict[tuple, Variant] = {}
         self.made = self.changes = 0
         self.traced_by: int | None = None
-        self._new_objects: NewObjects | None = None
-        self._new_numbers: dict[Key, NewNumbers] = {}
+        self._latest: dict[Key, LatestTraces] = {}
 
     @property
     def raises(self) -> bool:
@@ -106,14 +107,15 @@ class Graphs:
         refused = self.ledger.refused(key, leaves)
         if refused is not None:
             raise refused
+        latest = self._latest_of(key)
+        try:
+            latest.check(key[0])
+        except TraceError as error:
+            self.ledger.tell(error)
+            by, patience = self.ledger.by_kinds, latest.patience
+            raise NoGraph(Cause.IN_VAIN, error, by=by, patience=patience, of_all=latest.is_short) from None
         check_arity(self.source.fn, self.name, args, kwargs)
-        objects = self._objects_of(key[0])
-        if objects is not None:
-            self._check_in_vain(objects, lambda: objects.check(key[0]))
-        known_graphs = self.variants.get(key, ())
-        if len(known_graphs) >= TRIES:
-            numbers = self._new_numbers.setdefault(key, NewNumbers())
-            self._check_in_vain(numbers, lambda: numbers.check(known_graphs))
+        start = time.perf_counter()
         variant = None
         try:
             variant = self.trace(key, leaves, args, kwargs, plain=plain)
@@ -130,27 +132,22 @@ class Graphs:
         except NoGraph as error:
             refused = error
         finally:
-            if objects is not None:
-                objects.note(key[0], variant)
+            latest.note(key[0], variant, time.perf_counter() - start)
         refused.key = key
         if refused.raised is not None:
             refused.by = self.ledger.by_values
         raise refused
 
-    def _objects_of(self, tree: TreeDef) -> NewObjects | None:
-        """The latest traces by their objects; None where no call has had any."""
-        if self._new_objects is None and tree.statics():
-            self._new_objects = NewObjects()
-        return self._new_objects
-
-    def _check_in_vain(self, latest: NewObjects | NewNumbers, check: Callable[[], None]) -> None:
-        """Raise `NoGraph` where one more trace does not pay."""
-        try:
-            check()
-        except TraceError as error:
-            self.ledger.tell(error)
-            by, patience = self.ledger.by_kinds, latest.patience
-            raise NoGraph(Cause.IN_VAIN, error, by=by, patience=patience) from None
+    def _latest_of(self, key: Key) -> LatestTraces:
+        """The latest traces of calls with such arguments, whichever objects are among them."""
+        tree, kinds = key
+        kind = tree.with_statics(type), kinds
+        latest = self._latest.get(kind)
+        if latest is None:
+            if len(self._latest) >= _KINDS:
+                self._latest.clear()
+            latest = self._latest[kind] = LatestTraces()
+        return latest
 
     def inputs(self, variant: Variant, leaves: Sequence[Any]) -> list:
         """The inputs of a graph: the leaves, then the captured arrays with their present contents.
@@ -274,12 +271,7 @@ class Graphs:
             )
         outdated = [v for v in known if not v.trace.holds_what_it_held()]
         if are_in_vain(outdated):
-            names = {read.place.name for v in outdated[-TRIES:] for read in v.trace.changed()}
-            raise TraceError(
-                f"{', '.join(sorted(names)) or 'a captured array'} is read by the function and "
-                "changes from call to call: each value would be a graph of its own",
-                hint="pass it as an argument",
-            )
+            raise changing({read.place.name for v in outdated[-TRIES:] for read in v.trace.changed()})
 
     def _check_lengths(self, key: Key) -> None:
         """Raise TraceError where containers have another length at each call: so would have graphs.

@@ -156,7 +156,11 @@ class Router:
         if verdict is Cause.COMPILING.verdict:
             self._emission.current = variant.executor
             variant.executor.counters.calls += 1
-            return self._python.call(verdict, args, kwargs)
+            start = time.perf_counter()
+            try:
+                return self._python.call(verdict, args, kwargs)
+            finally:
+                trial.note_python(time.perf_counter() - start)
         if verdict is not None:
             self._ledger.propose_sooner(args, kwargs)
             return self._python.call(verdict, args, kwargs)

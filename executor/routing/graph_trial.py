@@ -35,6 +35,8 @@ class GraphTrial:
         races: which calls Python runs sooner.
         fails_often: most of the last calls had to be Python's, as an op raised an error.
         renewals: how often the graph got other objects of the same kinds to read.
+        python_calls: calls that Python has run while code was under way.
+        python_seconds: these took together.
     """
 
     def __init__(self, trace: Trace, executor: AnyExecutor, *, gives_views: bool) -> None:
@@ -48,6 +50,7 @@ class GraphTrial:
         self._failing = Patience(first=1, most=_MOST_SKIPPED)  # looks at whether calls still raise
         self._failures = self._calls_before = 0
         self.renewals = 0
+        self.python_calls, self.python_seconds = 0, 0.0
 
     @cached_property
     def has_rounds(self) -> bool:
@@ -87,6 +90,11 @@ class GraphTrial:
             return False
         # Before, a plan is for the call that records, which notes what it takes.
         return executor.is_recorded and executor.plan().kind == "compiling"
+
+    def note_python(self, seconds: float) -> None:
+        """Note a call that Python has run while code was under way."""
+        self.python_calls += 1
+        self.python_seconds += seconds
 
     def standing(self) -> set[Cause]:
         """The causes of the verdicts that stand now; this requests nothing."""

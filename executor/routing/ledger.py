@@ -52,13 +52,15 @@ class Verdicts:
         patience = self._left.get(self._outline(args, kwargs))
         return None if patience is None or not patience.passes() else self._verdict
 
-    def propose(self, args: tuple, kwargs: dict[str, Any], patience: Patience | None = None) -> bool:
+    def propose(
+        self, args: tuple, kwargs: dict[str, Any], patience: Patience | None = None, of_all: bool = False
+    ) -> bool:
         """Leave calls like one that was looked at to Python; returns whether that could be noted.
 
-        ``patience``: has the calls that pass unseen; None = ever more.
+        ``patience``: has the calls that pass unseen; None = ever more. ``of_all``: those with a graph as well.
         """
         key = self._outline(args, kwargs)
-        if key is None or key in self._mixed:
+        if key is None or (key in self._mixed and not of_all):
             return False
         entry = self._left.get(key)
         if entry is None and len(self._left) >= _KEPT:  # of objects that are gone, for the most part
@@ -93,6 +95,7 @@ class NoGraph(Exception):
         raised: the error that the function itself raised while it was traced.
         by: which outline tells calls that have none either; None = that is not known.
         patience: how long others with the same outline are left unseen; None = for ever longer.
+        of_all: so are those that have a graph.
 
     Attributes:
         key: of the calls without a graph, if it is not known yet whether Python raises the same.
@@ -106,10 +109,11 @@ class NoGraph(Exception):
         raised: Exception | None = None,
         by: Verdicts | None = None,
         patience: Patience | None = None,
+        of_all: bool = False,
     ) -> None:
         super().__init__()
         self.verdict = cause.verdict
-        self.error, self.raised, self.by, self.patience = error, raised, by, patience
+        self.error, self.raised, self.by, self.patience, self.of_all = error, raised, by, patience, of_all
         self.key: Hashable | None = None
 
     def disproved(self) -> ProfuseError:
@@ -179,7 +183,7 @@ class Ledger:
             if flat is not None and patience is None and by is not self.by_values:
                 if len(self._flat) < _KEPT:  # the key tells all that decides
                     self._flat[flat] = Verdict(Cause.KEY, flat)
-            elif by.propose(args, kwargs, patience):
+            elif by.propose(args, kwargs, patience, refused.of_all):
                 every = self.by_kinds, self.by_identities, self.by_values
                 self._unseen = [table for table in every if table is by or table in self._unseen]
 

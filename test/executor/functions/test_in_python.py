@@ -431,10 +431,10 @@ def test_python_runs_graphs_until_there_is_code():
 
 def test_calls_that_python_runs_meanwhile_count_for_the_graph():
     """Else graphs would seem to serve hardly a call, and no more would be made."""
-    f = pf.jit(lambda x, mode: x * 2 if mode else x + 1, background=True)
+    f, x = pf.jit(lambda x, mode: x * 2 if mode else x + 1, background=True), np.ones(10**6)
     for k in range(12):
         for _ in range(10):
-            f(np.ones(3), f"mode {k}")
+            f(x, f"mode {k}")
     assert counts(f, "traces") == (12,)
 
 

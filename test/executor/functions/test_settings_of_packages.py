@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import colorsys
+import concurrent.futures.thread
 import logging
 import sys
 from xml.etree import ElementTree
@@ -33,6 +35,14 @@ def register(k):
     ElementTree._namespace_map[f"profuse {k}"] = "p"
 
 
+def replace(k):
+    colorsys.rgb_to_yiq = lambda *colour: (colour[0] - k,)
+
+
+def replace_inner(k):
+    concurrent.futures.thread.cpu_count = lambda: k
+
+
 def count(k):
     Model.count += 1
 
@@ -41,6 +51,8 @@ CASES = {
     "list": (lambda x: x * len(sys.argv), append_argument),
     "number": (lambda x: x * 2 if logging.raiseExceptions else x, toggle),
     "dict": (lambda x: x * len(ElementTree._namespace_map), register),
+    "function": (lambda x: colorsys.rgb_to_yiq(x, x, x)[0], replace),
+    "function of an inner module": (lambda x: x * concurrent.futures.thread.cpu_count(), replace_inner),
     "metaclass": (lambda x: x * Model.rate, count),
 }
 
@@ -49,6 +61,8 @@ CASES = {
 def test_changes_are_seen(case, monkeypatch):
     monkeypatch.setattr(sys, "argv", [*sys.argv])
     monkeypatch.setattr(logging, "raiseExceptions", True)
+    monkeypatch.setattr(colorsys, "rgb_to_yiq", colorsys.rgb_to_yiq)
+    monkeypatch.setattr(concurrent.futures.thread, "cpu_count", lambda: 7, raising=False)
     monkeypatch.setattr(ElementTree, "_namespace_map", dict(ElementTree._namespace_map))
     function, change = CASES[case]
     jitted, x = pf.jit(function, unsupported="python"), np.arange(3.0)

@@ -104,3 +104,65 @@ def test_numbers_that_come_again_have_graphs():
     for n in range(16):
         np.testing.assert_array_equal(f(x, n), scaled(x, n))
     assert counts(f)[1] == 0
+
+
+class Model:
+    def __init__(self):
+        self.w, self.rate, self.name = np.zeros(3), 0.0, "model"
+        self.layers = [np.ones(3)]
+
+
+def predicted(model, x):
+    return model.w * x + model.rate * len(model.name) + model.layers[0]
+
+
+def rebind(model, k):
+    model.w = model.w + k
+
+
+def raise_rate(model, k):
+    model.rate += 0.5
+
+
+def rename(model, k):
+    model.name = "model" * k
+
+
+def renew_layers(model, k):
+    model.layers = [np.full(3, k)]
+
+
+@pytest.mark.parametrize("change", [rebind, raise_rate, rename, renew_layers])
+@pytest.mark.parametrize("objects, calls", [(1, 200), (20, 10), (100, 2)])
+def test_graphs_for_attributes_that_change_end(change, objects, calls):
+    """Whether the objects are new or not: each trace would serve one call."""
+    f, x = pf.jit(predicted), np.ones(3)
+    for _ in range(objects):
+        model = Model()
+        for k in range(calls):
+            change(model, k)
+            np.testing.assert_array_equal(f(model, x), predicted(model, x))
+    assert f.state().counters["traces"] <= 13
+    assert f.state().counters["python_calls"] >= 150
+
+
+def test_objects_that_change_sooner_than_their_traces_pay_off_are_python_s():
+    """A trace takes as long as Python takes for some thousand calls of so short a function."""
+    f, x = pf.jit(predicted, background=True), np.ones(3)
+    for k in range(40):
+        model = Model()
+        for _ in range(30):
+            np.testing.assert_array_equal(f(model, x), predicted(model, x))
+        if k < 3:
+            f.wait()
+    assert f.state().counters["traces"] <= 13
+    assert "other objects at each call (Model)" in f.explain()
+
+
+def test_attributes_that_change_rarely_have_graphs():
+    f, x, model = pf.jit(predicted), np.ones(3), Model()
+    for k in range(12):
+        rebind(model, k)
+        for _ in range(10):
+            np.testing.assert_array_equal(f(model, x), predicted(model, x))
+    assert counts(f) == (120, 0) and f.state().tier == "optimized"

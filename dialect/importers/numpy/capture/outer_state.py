@@ -11,6 +11,7 @@ attribute that is named but not read is compared for nothing. Code that may put 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
@@ -61,6 +62,8 @@ _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nob
 # What a class has in the place of attributes that its objects keep in slots.
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
 _DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
+# What goes before attributes of objects. A call may fill a cached property.
+_FIRST = (*_SLOTS, property, functools.cached_property)
 
 
 def state_reads(
@@ -142,6 +145,7 @@ class _NameWalk:
         self._of_themselves = False
         self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
+        self._inner: dict[int, types.ModuleType] = {}
         self._classes: dict[type, None] = {}
 
     @contextmanager
@@ -158,7 +162,7 @@ class _NameWalk:
         read = Place(facet, holder, key, name).read()
         if read.is_absent or not read.holds():  # a descriptor makes it anew each time
             if facet.step == "attribute":
-                self._descriptor(holder, key, name)
+                self._descriptor(facet, holder, key, name)
             return
         value = read.value
         if type(value) is types.MethodType or key in _DEFAULTS or (facet is TABLE and key is ALL):
@@ -167,9 +171,11 @@ class _NameWalk:
             self._check(value)
         self.note(read)
 
-    def _descriptor(self, holder: Any, key: str, name: str) -> None:
-        """Note what a package's code reads of a descriptor of its own."""
+    def _descriptor(self, facet: Facet, holder: Any, key: str, name: str) -> None:
+        """Note that nothing hides a descriptor, and what a package's code reads of one of its own."""
         descriptor = inspect.getattr_static(holder, key, None)
+        if facet in STATE and facet.find(holder, key) is MISSING and not inspect.isdatadescriptor(descriptor):
+            self.reads.append(StateRead(Place(facet, holder, key, name), MISSING))
         if is_of_a_library(descriptor, type(descriptor)) and not isinstance(descriptor, _DESCRIPTORS):
             with self.of_objects_themselves():
                 self.descend(descriptor, name)
@@ -179,8 +185,6 @@ class _NameWalk:
         value, name = read.value, read.place.name
         if isinstance(value, _SLOTS):
             return
-        if isinstance(value, types.ModuleType) and not is_users_module(value):
-            self._settings(value, name)
         if len(self.reads) >= MOST_READS:
             raise TraceError(
                 f"the function reads more than {MOST_READS} values that are there before the call, "
@@ -205,6 +209,8 @@ class _NameWalk:
         if isinstance(value, types.ModuleType):
             if is_users_module(value):
                 self._attributes(value, vars(value), name)
+            else:
+                self._settings(value, name)
             return
         facets = facets_of(kind)
         for facet in facets:
@@ -328,16 +334,26 @@ class _NameWalk:
             if not (key.startswith("__") and key.endswith("__")):
                 self.read(facet_of_attribute(holder, key), holder, key, f"{name}.{key}")
 
-    def _settings(self, module: types.ModuleType, name: str) -> None:
-        """Note numbers, texts, containers and objects of a package's module."""
-        if module.__name__.partition(".")[0] in _CONSTANT:
+    def _settings(self, module: types.ModuleType, name: str, is_inner: bool = False) -> None:
+        """Note what the code names of a package's module.
+
+        Of functions and classes the name alone tells which are called: the watch sees what they read. ``is_inner``: a
+        module that another one of a package holds, of whose other objects none is asked, as most are private.
+        """
+        if module.__name__.partition(".")[0] in _CONSTANT or (is_inner and id(module) in self._inner):
             return
+        self._inner[id(module)] = module
         attributes = vars(module)
         for key in sorted(self._names & attributes.keys()):
-            value = attributes[key]
-            if isinstance(value, CODE) or value is sys.modules or key.startswith("__"):
+            value, label = attributes[key], f"{name}.{key}"
+            if value is sys.modules or key.startswith("__"):
                 continue
-            self.read(ATTRIBUTES, module, key, f"{name}.{key}")
+            if isinstance(value, CODE):
+                self.reads.append(Place(ATTRIBUTES, module, key, label).read())
+                if type(value) is types.ModuleType:
+                    self._settings(value, label, is_inner=True)
+            elif not is_inner or type(value) in PLAIN:
+                self.read(ATTRIBUTES, module, key, label)
 
     def _type(self, kind: Any, name: str) -> None:
         """Note what the code names of a class that it reads itself, and may look through."""
@@ -356,13 +372,13 @@ class _NameWalk:
 
     @staticmethod
     def _of_class(kind: type) -> set[str]:
-        """The names of what objects of a class have from it, other than descriptors."""
+        """The names of what objects of a class have from it, and may have of their own."""
         return {
             key
             for cls in kind.__mro__
             if is_users_class(cls)
             for key, value in vars(cls).items()
-            if not isinstance(value, _DESCRIPTORS)
+            if not isinstance(value, _FIRST)
         }
 
     def _absent(self, holder: Any, kind: type, name: str) -> None:

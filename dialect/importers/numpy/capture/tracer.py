@@ -271,7 +271,7 @@ def _containers(rec: Recorder, call: TracedCall, tree: TreeDef) -> Given | None:
         return None
     from ..world.given import Given
 
-    return Given(rec, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
+    return Given(rec, rec.shadows, tree, positional_names(call.fn, len(tree.spec[2][0][2])))
 
 
 def _results(

@@ -61,8 +61,16 @@ def is_users_name(module: str | None) -> bool:
 
 
 def is_users_module(module: types.ModuleType) -> bool:
-    """True for a module of the user's own."""
-    return is_users_name(module.__name__) and is_users_file(getattr(module, "__file__", None) or "")
+    """True for a module of the user's own; also without a file, unless a package or Python itself has made it."""
+    if not is_users_name(module.__name__):
+        return False
+    if file := getattr(module, "__file__", None):
+        return is_users_file(file)
+    outer = sys.modules.get(module.__name__.partition(".")[0], module)
+    if outer is not module and getattr(outer, "__file__", None):
+        return is_users_module(outer)
+    origin = getattr(module.__spec__, "origin", None)  # Python's own are "built-in" or "frozen"
+    return origin is None and all(is_users_file(f"{path}/") for path in getattr(module, "__path__", ()))
 
 
 def is_users_class(cls: Any) -> bool:

@@ -20,6 +20,7 @@ from .stores import PlaceStore, ShadowFacet
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder
+    from .shadows import Shadows
 
 _MUTABLE = frozenset({"list", "dict", "ordered", "dataclass", "namespace"})
 _OPEN = _MUTABLE | {"tuple", "namedtuple"}  # others are watched as a whole
@@ -100,6 +101,7 @@ class Given:
 
     Args:
         rec: the trace.
+        shadows: of the trace.
         tree: structure of the arguments, around shadows of objects from outside.
         names: what the user calls the positional arguments.
 
@@ -107,8 +109,8 @@ class Given:
         entries: what the containers that the trace has made held at first.
     """
 
-    def __init__(self, rec: Recorder, tree: TreeDef, names: Sequence[str]) -> None:
-        self._rec, self._tree, self._names = rec, tree, names
+    def __init__(self, rec: Recorder, shadows: Shadows, tree: TreeDef, names: Sequence[str]) -> None:
+        self._rec, self._shadows, self._tree, self._names = rec, shadows, tree, names
         self._kinds: list[str] = []
         self.entries: list[ShadowFacet] = []
 
@@ -135,6 +137,8 @@ class Given:
             meta,
             [self._build(child, leaves, name + label, watched) for child, label in zip(children, labels, strict=True)],
         )
+        # Its methods are bound to the container itself, in which effects are looked for.
+        self._shadows.leave(instance)
         if watched and not inside:
             self._rec.journal.watch(instance, name)
         elif kind in _MUTABLE and not inside:
