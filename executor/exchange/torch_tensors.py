@@ -5,6 +5,7 @@ Nothing is imported: the module is there once a tensor of it is.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -47,8 +48,52 @@ def counts() -> tuple[Callable[[], int], ...]:
 
 def note_write(tensor: Any) -> None:
     """Tell torch that a tensor has been written to: what it keeps for gradients is outdated."""
-    if is_torchs(type(tensor)) and not tensor.is_inference():
+    if not tensor.is_inference():
         sys.modules[_ROOT].autograd.graph.increment_version(tensor)
+
+
+_nothing = contextlib.nullcontext()
+
+
+def _unseen() -> contextlib.AbstractContextManager[None]:
+    """A context in which modes of functions, where there are any, do not see what is asked of tensors."""
+    core = sys.modules[_ROOT]._C
+    return core.DisableTorchFunction() if core._len_torch_function_stack() else _nothing
+
+
+def array_of(tensor: Any) -> np.ndarray | None:
+    """An array of a tensor's memory, of which that is the base; None where the description alone tells of the memory.
+
+    So it is of tensors that require gradients, have no elements, or have elements that overlap.
+    """
+    if tensor.requires_grad:
+        return None
+    try:
+        with _unseen():
+            array = tensor.numpy()
+    except (TypeError, RuntimeError):
+        return None
+    return None if 0 in array.shape or 0 in array.strides else array
+
+
+def part_of(tensor: Any, array: np.ndarray) -> Any:
+    """The view of a tensor that shows what an array of its memory does; None = torch has no such view.
+
+    It is the tensor itself where the array shows all of it. A write to a view counts as one to the
+    tensor, as it does where torch makes the view. The dtypes are one.
+    """
+    itemsize, strides = array.itemsize, array.strides
+    steps = tuple([step // itemsize for step in strides])
+    if not array.size or (strides and (min(strides) < 0 or any(step % itemsize for step in strides))):
+        return None
+    with _unseen():
+        there, rest = divmod(array.__array_interface__["data"][0] - tensor.data_ptr(), itemsize)
+        if rest:
+            return None
+        if not there and steps == tensor.stride() and array.shape == tensor.shape:
+            return tensor
+        plain = tensor.detach() if tensor.requires_grad else tensor
+        return plain.as_strided(array.shape, steps, tensor.storage_offset() + there)
 
 
 def of_array(array: np.ndarray) -> Any:
@@ -73,6 +118,7 @@ LAZY = ("is_neg", "is_conj")
 __all__ = [
     "FALSE",
     "LAZY",
+    "array_of",
     "counts",
     "gradients",
     "is_plain",
@@ -80,5 +126,6 @@ __all__ = [
     "modes",
     "note_write",
     "of_array",
+    "part_of",
     "resolved",
 ]
