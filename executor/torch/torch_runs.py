@@ -11,8 +11,8 @@ class TorchRuns:
     """What torch has run of one model.
 
     Attributes:
-        counters: ``torch_calls`` (calls of the model, or of a graph of it, as a whole), ``torch_ops`` (between the parts
-            of graphs), and what a door counts besides.
+        counters: ``torch_calls`` (calls of the model, or of a graph of it, as a whole), ``torch_ops`` (between the
+            parts of graphs), and what a door counts besides.
         reasons: why, with the number of times; those that come first.
     """
 
