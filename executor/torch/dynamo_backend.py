@@ -6,22 +6,22 @@ Dynamo guards structure, sizes and modes, and calls a graph with its inputs: par
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._guards import TracingContext, detect_fake_mode
+from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
 from ..settings.events import log
-from .exported_call import ExportedCall, traced
+from .exported_call import ExportedCall, exported, traced
 from .module_state import kept_value
 from .torch_runs import TorchRuns
 
 _OPTIONS = frozenset(("background", "strategy", "profile"))
-_MOST_NUMBERS = 16
+_MOST_EXPORTS = 16
 _graphs: weakref.WeakSet[DynamoGraph] = weakref.WeakSet()
 
 
@@ -57,7 +57,8 @@ class DynamoGraph:
     """One graph of Dynamo, exported.
 
     Dynamo passes numbers of Python that may change as tensors without axes, which the graph reads. A graph of this
-    package holds for one value of each, so there is an export for each combination that calls have.
+    package holds for one value of each, so there is an export for each combination that calls have. Sizes are symbols
+    of Dynamo's, which guards them; where no export has symbols, there is one for each combination of sizes.
 
     Args:
         module: the graph.
@@ -78,27 +79,25 @@ class DynamoGraph:
             isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs
         )
         self._read = _numbers_read(module)
-        self._exports: dict[tuple, ExportedCall | str] = {}  # by numbers that the graph reads; a text says why not
-        self._fakes: list[Any] | None = None
+        self._exports: dict[tuple, ExportedCall | str] = {}  # by numbers and sizes; a text says why there is none
+        self._no_symbols = ""  # why sizes are no symbols
         self._mode = detect_fake_mode(list(example_inputs))
+        self._fakes: list[Any] = []
         if self._mode is None:
-            self._exports[()], self._read = self._refused("the graph has no tensor among its inputs"), {}
+            self._no_symbols = "the graph has no tensor among its inputs"
             return
         self._fakes = [_fake(x, self._mode) for x in example_inputs]
         if not any(isinstance(example_inputs[k], FakeTensor) for k in self._read.values()):
-            self._export(self._numbers(example_inputs), example_inputs)
-        if not self._read:
-            self._fakes = self._mode = None  # no more exports
+            self._export_with_symbols(example_inputs)
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """The results, in a list."""
-        numbers = self._numbers(inputs)
-        call = self._exports.get(numbers) or self._export(numbers, inputs)
+        call = self._exports.get(self._key(inputs)) or self._export(inputs)
         if isinstance(call, str):
             return self._in_torch(inputs, call)
         self._runs.counters["torch_ops"] += len(call.parts.left)
         try:
-            return call((), inputs, self._differentiates)
+            return call((), inputs if call.count == len(inputs) else _tensors(inputs), self._differentiates)
         except ProfuseError as error:
             if self.torch_calls == 0:
                 log("slower", "torch.compile", f"torch runs calls of a graph itself: {error}")
@@ -110,20 +109,54 @@ class DynamoGraph:
         self._runs.note(reason)
         return self._module(*inputs)
 
-    def _numbers(self, inputs: Sequence[Any]) -> tuple:
-        return tuple([kept_value(inputs[k].item()) for k in self._read.values()])
+    def _key(self, inputs: Sequence[Any]) -> tuple:
+        """What an export holds for: the numbers that the graph reads, and all sizes if these are no symbols."""
+        numbers = tuple([kept_value(inputs[k].item()) for k in self._read.values()])
+        if not self._no_symbols:
+            return numbers
+        return numbers, tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs])
 
-    def _export(self, numbers: tuple, inputs: Sequence[Any]) -> ExportedCall | str:
-        """The export for numbers that the graph reads, or why there is none."""
-        if len(self._exports) >= _MOST_NUMBERS:
-            return f"a graph of torch.compile reads numbers, of which it has seen {_MOST_NUMBERS} combinations"
-        assert self._mode is not None and self._fakes is not None
-        env = self._mode.shape_env
-        known = None if not self._exports or env is None else len(env.guards)
-        values = {node: inputs[k].item() for node, k in self._read.items()}
+    def _export(self, inputs: Sequence[Any]) -> ExportedCall | str:
+        """The export for a call, or why there is none."""
+        if len(self._exports) >= _MOST_EXPORTS:
+            return f"a graph of torch.compile has {_MOST_EXPORTS} exports for other numbers and sizes"
+        if not self._no_symbols:
+            self._export_with_symbols(inputs)
+            if not self._no_symbols:
+                return self._exports[self._key(inputs)]
         try:
-            call: ExportedCall | str = traced(
-                lambda *args: list(_Reading(self._module, values).run(*args)),
+            with tracing(None):
+                graph, places = self._with_numbers(inputs), [isinstance(x, torch.Tensor) for x in inputs]
+
+                def of_tensors(*tensors: Any) -> list[Any]:
+                    rest = iter(tensors)
+                    return graph(*(next(rest) if place else x for place, x in zip(places, inputs, strict=True)))
+
+                call: ExportedCall | str = exported(
+                    of_tensors,
+                    (),
+                    _tensors(inputs),
+                    name="graph",
+                    source="a graph of torch.compile",
+                    differentiates=self._differentiates,
+                    dynamic=False,
+                    options=self._options,
+                )
+        except Exception as error:  # torch raises errors of many kinds
+            call = _first_line(error)
+            count = len(self._module.graph.nodes)
+            log("slower", "torch.compile", f"torch runs a graph of {count} nodes itself: {call}")
+        self._exports[self._key(inputs)] = call
+        return call
+
+    def _export_with_symbols(self, inputs: Sequence[Any]) -> None:
+        """Add an export whose sizes are Dynamo's symbols; if there is none, no later one has any."""
+        assert self._mode is not None
+        env = self._mode.shape_env
+        count = len(env.guards) if self._exports and env is not None else None
+        try:
+            call = traced(
+                self._with_numbers(inputs),
                 inputs,
                 self._fakes,
                 None,
@@ -134,16 +167,20 @@ class DynamoGraph:
                 self._options,
                 self._mode,
             )
-            if known is not None and env is not None and len(env.guards) != known:
+            if count is not None and env is not None and len(env.guards) != count:
                 raise TraceError("another number makes the graph decide by sizes, which Dynamo does not guard any more")
         except Exception as error:  # torch raises errors of many kinds
-            call = self._refused(f"{type(error).__name__}: {error}".splitlines()[0])
-        self._exports[numbers] = call
-        return call
+            self._no_symbols = _first_line(error)
+            log("slower", "torch.compile", f"a graph has an export for each combination of sizes: {self._no_symbols}")
+        else:
+            self._exports[self._key(inputs)] = call
+        if self._no_symbols or not self._read:
+            self._fakes, self._mode = [], None  # this was the last one
 
-    def _refused(self, reason: str) -> str:
-        log("slower", "torch.compile", f"torch runs a graph of {len(self._module.graph.nodes)} nodes itself: {reason}")
-        return reason
+    def _with_numbers(self, inputs: Sequence[Any]) -> Callable[..., list[Any]]:
+        """The graph as a function, with the numbers that it reads of inputs."""
+        values = {node: inputs[k].item() for node, k in self._read.items()}
+        return lambda *args: list(_Reading(self._module, values).run(*args))
 
     def calls(self) -> list[ExportedCall]:
         """The exports."""
@@ -161,6 +198,8 @@ class DynamoGraph:
     def explain(self) -> str:
         """Text that says what runs as native code, and what torch runs."""
         lines = [f"A graph of torch.compile: {self.torch_calls} calls run by torch."]
+        if self._no_symbols:
+            lines.append(f"  There is an export for each combination of sizes: {self._no_symbols}")
         refusals = [why for why in self._exports.values() if isinstance(why, str)]
         lines += [f"  torch runs it as a whole: {why}" for why in dict.fromkeys(refusals)]
         for call in self.calls():
@@ -179,6 +218,14 @@ class _Reading(torch.fx.Interpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         """The result of a node."""
         return self._numbers[n] if n in self._numbers else super().run_node(n)
+
+
+def _tensors(inputs: Sequence[Any]) -> list[torch.Tensor]:
+    return [x for x in inputs if isinstance(x, torch.Tensor)]
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _numbers_read(module: torch.fx.GraphModule) -> dict[torch.fx.Node, int]:
