@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,12 +18,12 @@ from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exported, exporting
 from .module_state import ModuleState, kept_value
 from .size_text import sizes_as_text
+from .torch_runs import TorchRuns
 
 _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
 _METHODS = ("explain", "state", "wait", "save")
-_REASONS = 8
 
 
 def compile(
@@ -133,7 +132,7 @@ class CompiledCalls:
 
     Attributes:
         counters: ``exports``, ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of graphs),
-            ``dynamo_calls``.
+            ``dynamo_calls``; a graph of Dynamo that torch runs counts as a call.
         reasons: why calls have been left to torch.
     """
 
@@ -154,8 +153,8 @@ class CompiledCalls:
         self._by_shapes: dict[tuple, tuple[ExportedCall, Any]] = {}
         self._refused: dict[tuple, str] = {}
         self._lock = ForkLock()
-        self.counters: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
+        self._runs = TorchRuns()
+        self.counters, self.reasons = self._runs.counters, self._runs.reasons
 
     def settings(self) -> dict[str, Any]:
         """What `compile` was given besides the model."""
@@ -192,13 +191,13 @@ class CompiledCalls:
         call, out_tree = entry
         inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
         if call.written and overlap((*self._state.tensors, *inputs), [number for number, _ in call.written]):
-            self._note("a tensor that is written to shares memory with another")
+            self._runs.note("a tensor that is written to shares memory with another")
             return self._in_torch(args, kwargs)
         self.counters["torch_ops"] += len(call.parts.left)
         try:
             results = call(self._state.tensors, inputs, differentiates)
         except ProfuseError as error:
-            self._note(str(error))
+            self._runs.note(str(error))
             if isinstance(error, TraceError):
                 self._refused[shapes] = str(error)
                 self._by_shapes.pop(shapes, None)
@@ -208,7 +207,7 @@ class CompiledCalls:
     def _key(self, leaves: Sequence[Any], tree: Any) -> tuple | None:
         """What an export holds for besides sizes; None = no export holds for the call."""
         if modes_are_on():
-            self._note("a mode of torch is on, which sees or changes each operation")
+            self._runs.note("a mode of torch is on, which sees or changes each operation")
             return None
         kinds: list[Any] = []
         needs = False
@@ -216,10 +215,10 @@ class CompiledCalls:
         for x in leaves:
             if isinstance(x, torch.Tensor):
                 if type(x) not in (torch.Tensor, torch.nn.Parameter) or x.device.type != "cpu":
-                    self._note(f"an argument is a {type(x).__name__} on {x.device}")
+                    self._runs.note(f"an argument is a {type(x).__name__} on {x.device}")
                     return None
                 if x.layout != torch.strided or x.is_conj() or x.is_neg():
-                    self._note(f"an argument has the layout {x.layout}, or a pending conjugation")
+                    self._runs.note(f"an argument has the layout {x.layout}, or a pending conjugation")
                     return None
                 requires = grad and x.requires_grad
                 needs |= requires
@@ -228,7 +227,7 @@ class CompiledCalls:
             elif type(x) in _STATIC:
                 kinds.append((type(x), kept_value(x)))
             else:
-                self._note(f"an argument is a {type(x).__name__}")
+                self._runs.note(f"an argument is a {type(x).__name__}")
                 return None
         own = tuple([x.requires_grad for x in self._state.tensors]) if grad else ()
         needs |= any(own)
@@ -256,12 +255,12 @@ class CompiledCalls:
             candidates = self._exports.setdefault(key, [])
             entry = next((e for e in candidates if e[0].accepts(every)), None)
             if entry is None and len(candidates) >= _MOST_EXPORTS:
-                self._note(f"there are {_MOST_EXPORTS} exports for other sizes")
+                self._runs.note(f"there are {_MOST_EXPORTS} exports for other sizes")
                 return None
             if entry is None:
                 strange = strange_containers(tree=key[0])
                 if strange:
-                    self._note(f"an argument is held by a {strange[0].__name__}")
+                    self._runs.note(f"an argument is held by a {strange[0].__name__}")
                     return None
                 self._look_at_code()  # what the key tells from other keys may be other code
                 if self._closed is None:
@@ -270,7 +269,7 @@ class CompiledCalls:
                     entry = self._exported(leaves, inputs, structure(args, kwargs), key[-1])
                 except Exception as error:  # torch raises errors of many kinds; the model's own come again in torch
                     self._refused[shapes] = f"{type(error).__name__}: {error}"
-                    self._note(f"{type(error).__name__}: {error}".splitlines()[0])
+                    self._runs.note(f"{type(error).__name__}: {error}".splitlines()[0])
                     return None
                 candidates.append(entry)
                 self.counters["exports"] += 1
@@ -344,7 +343,7 @@ class CompiledCalls:
     def _left(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call of code that is not closed."""
         if not self._is_dynamos:
-            self._note(self._open)
+            self._runs.note(self._open)
             return self._in_torch(args, kwargs)
         if self._through_dynamo is None:
             dynamic = True if self._dynamic else None
@@ -353,18 +352,13 @@ class CompiledCalls:
         return self._through_dynamo(*args, **kwargs)
 
     def _backend(self, module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        graph = compile_graph(module, example_inputs, options=self._options)
-        if isinstance(graph, DynamoGraph):
-            self._graphs.append(graph)
+        graph = compile_graph(module, example_inputs, options=self._options, runs=self._runs)
+        self._graphs.append(graph)
         return graph
 
     def _in_torch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         self.counters["torch_calls"] += 1
         return self._model(*args, **kwargs)
-
-    def _note(self, reason: str) -> None:
-        if reason in self.reasons or len(self.reasons) < _REASONS:
-            self.reasons[reason] += 1
 
     def _reset(self) -> None:
         """Drop everything: the module holds other tensors than before, or its code reads other things."""
@@ -378,10 +372,13 @@ class CompiledCalls:
         with self._lock:
             return [entry for entries in self._exports.values() for entry in entries]
 
+    def exports(self) -> list[ExportedCall]:
+        """The exports, those of Dynamo's graphs included."""
+        return [call for call, _ in self.entries()] + [call for graph in self._graphs for call in graph.calls()]
+
     def functions(self) -> list[GraphFunction]:
         """The jitted functions of all exports."""
-        exported = [f for call, _ in self.entries() for f in call.parts.functions()]
-        return exported + [f for graph in self._graphs for f in graph.functions()]
+        return [f for call in self.exports() for f in call.parts.functions()]
 
     def state(self) -> list[Any]:
         """The states of the jitted functions (see `jit`)."""
@@ -410,7 +407,8 @@ class CompiledCalls:
         entries = [call for call, _ in self.entries()]
         lines = [f"{self._name}: {len(entries)} exports, {self.counters['torch_calls']} calls run by torch."]
         if self._open and self._is_dynamos:
-            lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.")
+            none = "" if self._graphs else " Dynamo has found no graph in it, so torch runs it."
+            lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.{none}")
         lines += [graph.explain() for graph in self._graphs]
         lines += [f"  torch ran {count} calls: {reason}" for reason, count in self.reasons.items()]
         for call in entries:

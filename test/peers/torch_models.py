@@ -138,6 +138,8 @@ def outcome(name: str) -> dict[str, str]:
     inputs, found = inputs_of(name), {}
     eager = model_of(name)
     for mode in ("inference", "training"):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
         compiled = pf.torch.compile(model_of(name), background=False)
         for _ in range(3):
             with torch.set_grad_enabled(mode == "training"):
@@ -154,11 +156,12 @@ def outcome(name: str) -> dict[str, str]:
                         scale = float(a.grad.abs().max()) + 1e-3
                         assert float((a.grad - b.grad).abs().max()) <= 2e-3 * scale, key
         calls = compiled.calls
-        if calls.counters["torch_calls"]:
-            found[mode] = "torch: " + "; ".join(calls.reasons)[:300]
-        elif calls.counters["torch_ops"]:
-            left = {op for call, *_ in calls.entries() for op, _ in call.parts.left}
-            found[mode] = "parts: " + ", ".join(sorted(left))
+        breaks = torch._dynamo.utils.counters["graph_break"]
+        if calls.counters["torch_calls"] or not calls.functions():
+            found[mode] = ("torch: " + "; ".join(calls.reasons or breaks))[:300]
+        elif calls.counters["torch_ops"] or breaks:
+            left = {op for call in calls.exports() for op, _ in call.parts.left}
+            found[mode] = ("parts: " + ", ".join(sorted(left | breaks.keys())))[:300]
         else:
             found[mode] = "whole"
     return found

@@ -396,6 +396,7 @@ class Atan2(Binary, name="atan2"):
     @staticmethod
     def partials(a: Any, b: Any, y: Any) -> Sequence[Partial]:
         square = a * a + b * b
+        square = np.where(square == 0, 1, square)  # at the origin, where no direction is better, the gradient is 0
         return b / square, -a / square
 
 

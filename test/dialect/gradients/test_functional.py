@@ -174,6 +174,7 @@ def test_singular_points():
     np.testing.assert_array_equal(pf.grad(lambda x: pf.relu(x).sum())(zero), zero)
     np.testing.assert_array_equal(pf.grad(lambda x: x.std())(zero), zero)
     np.testing.assert_array_equal(pf.grad(lambda x: np.hypot(x, x).sum())(zero), zero)
+    np.testing.assert_array_equal(pf.grad(lambda x: np.arctan2(x, x).sum())(zero), zero)
     np.testing.assert_array_equal(pf.grad(lambda x: (x**0).sum())(zero), zero)
     half = pf.grad(lambda a, b: np.maximum(a, b).sum(), wrt=(0, 1))(zero, zero)
     np.testing.assert_array_equal(half, [[0.5] * 3] * 2)

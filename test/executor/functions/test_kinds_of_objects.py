@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.dialect.importers.numpy.world import journal
 from profuse.dialect.importers.numpy.world.contents import Contents
 from profuse.dialect.importers.numpy.world.journal import Journal, holds_tracer
 
@@ -335,6 +336,21 @@ def test_results_hold_no_traced_values():
     assert scaled(2.0) == 2 * X.sum() and holder.queue[0] == X.sum() and added(1) == X.sum() + 1
     assert error.args[0] == holder.error.args[0] == read() == X.sum()
     assert not holds_tracer((scaled, holder, added, error, read))
+
+
+def test_a_pullback_may_have_more_parts_than_are_watched(monkeypatch):
+    functions = [np.sin, np.cos] * 60
+
+    def f(x):
+        y = x
+        for function in functions:
+            y = function(y) * 0.5
+        return y
+
+    monkeypatch.setattr(journal, "_OBJECTS", 1500)
+    _, pull = pf.vjp(f, X)
+    (gradient,) = pull(np.ones(4))
+    np.testing.assert_allclose(gradient, pf.grad(lambda x: f(x).sum())(X))
 
 
 def test_rounds_that_change_objects_of_packages():

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ....dataclass import dataclass
+from ....ir.program import Program
 from ..python.generators import is_generator, locked
 from ..python.instances import ABSENT, PLAIN_TYPES, dict_type
 from ..python.objects import (
@@ -306,7 +307,8 @@ def holds_tracer(value: Any) -> bool:
             return True
         if kind is types.FunctionType and type(value.__globals__) is not dict:
             return True
-        if kind in ATOMS or id(value) in seen or issubclass(kind, (type, types.ModuleType)):
+        # A graph, which may have more parts than are watched, has numbers in the place of traced values.
+        if kind in ATOMS or id(value) in seen or issubclass(kind, (type, types.ModuleType, Program)):
             continue
         if len(seen) >= _OBJECTS:
             return True  # nobody knows

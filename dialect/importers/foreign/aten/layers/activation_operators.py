@@ -100,7 +100,9 @@ def softplus(self: Any, beta: Any = 1, threshold: Any = 20) -> Any:
 @aten("log_sigmoid")
 def log_sigmoid(self: Any) -> Any:
     zero = cast(0, self.dtype)
-    return np.where(self < zero, self, zero) - np.log1p(np.exp(-np.abs(self)))
+    is_negative = self < zero
+    # No absolute value, whose gradient is 0 at 0, where that of the result is 0.5.
+    return np.where(is_negative, self, zero) - np.log1p(np.exp(np.where(is_negative, self, -self)))
 
 
 @aten("log_sigmoid_forward")

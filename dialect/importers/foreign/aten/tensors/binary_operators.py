@@ -223,12 +223,14 @@ def minimum(self: Any, other: Any) -> Any:
 
 @aten("fmax")
 def fmax(self: Any, other: Any) -> Any:
-    return np.fmax(*together(self, other))
+    a, b = together(self, other)
+    return np.where((a >= b) | (b != b), a, b)  # the first of equal ones has the gradient
 
 
 @aten("fmin")
 def fmin(self: Any, other: Any) -> Any:
-    return np.fmin(*together(self, other))
+    a, b = together(self, other)
+    return np.where((a <= b) | (b != b), a, b)
 
 
 @aten("heaviside")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ....numpy.neural.layer_inputs import detached
 from ....numpy.neural.projections import embedding as nn_embedding
 from ....numpy.neural.projections import in_range
 from ....numpy.tracing.handler_tables import created
@@ -287,8 +289,17 @@ def kthvalue(self: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A
 def median(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         flat = np.reshape(self, (-1,))
-        return _median(flat, 0, False)[0]
+        return _shared(flat, _median(flat, 0, False)[0])
     return _median(self, dim, keepdim) if self.ndim else (np.copy(self), np.zeros_like(self, dtype=np.int64))
+
+
+def _shared(flat: Any, value: Any) -> Any:
+    """An element of an array, the gradient of which all elements that are equal to it share."""
+    if not is_float(flat.dtype):
+        return value
+    value = detached(value)
+    is_equal = (flat == value) | ((flat != flat) & (value != value))
+    return np.max(np.where(is_equal, flat, cast(-math.inf, flat.dtype)))
 
 
 def _median(self: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
@@ -338,7 +349,8 @@ def nanmedian(self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     if not is_float(self.dtype):
         return median(self, dim, keepdim)
     if dim is None:
-        return _nanmedian(np.reshape(self, (-1,)), 0, False)[0]
+        flat = np.reshape(self, (-1,))
+        return _shared(flat, _nanmedian(flat, 0, False)[0])
     return _nanmedian(self, dim, keepdim) if self.ndim else (np.copy(self), np.zeros_like(self, dtype=np.int64))
 
 

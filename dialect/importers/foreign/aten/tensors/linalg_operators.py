@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....numpy.neural.layer_inputs import detached
 from ..aten_table import aten, refuse
 from ..dimensions import axis_of
 from ..on_host import on_host
@@ -119,25 +120,18 @@ def pinv(
         rtol = cutoff[0] if cutoff else rcond
     if self.shape[-1] == 0 or self.shape[-2] == 0:
         return np.copy(np.swapaxes(self, -1, -2))
-    # Of a Hermitian matrix the lower triangle is read alone.
-    matrix = np.tril(self) + _adjoint(np.tril(self, -1)) if hermitian else self
-    u, s, vh = on_host("numpy.linalg.svd", matrix, full_matrices=False)
-    largest = np.max(s, axis=-1, keepdims=True)
-    eps = float(np.finfo(s.dtype).eps) * max(int(self.shape[-1]), int(self.shape[-2]))
-    absolute = None if atol is None else _column(atol, s.dtype)
-    # Without a relative bound there is one, unless there is an absolute one.
-    default = cast(eps, s.dtype) if absolute is None else np.where(absolute > 0, cast(0, s.dtype), cast(eps, s.dtype))
-    least = largest * (default if rtol is None else _column(rtol, s.dtype))
-    least = least if absolute is None else np.maximum(least, absolute)
-    is_kept = s > least
-    inverse = np.where(is_kept, cast(1, s.dtype) / np.where(is_kept, s, cast(1, s.dtype)), cast(0, s.dtype))
-    return (_adjoint(vh) * cast(inverse, self.dtype)[..., None, :]) @ _adjoint(u)
-
-
-def _column(bound: Any, dtype: np.dtype) -> Any:
-    """A bound for each matrix, beside its singular values."""
-    x = cast(bound, dtype)
-    return x[..., None] if x.ndim else x
+    real = real_dtype(self.dtype)
+    eps = float(np.finfo(real).eps) * max(int(self.shape[-1]), int(self.shape[-2]))
+    if atol is None:
+        least = cast(eps if rtol is None else rtol, real)
+    else:
+        sizes = on_host("numpy.linalg.svd", detached(self), compute_uv=False, hermitian=bool(hermitian))
+        absolute = cast(atol, real)
+        # Without a relative bound there is one, unless there is an absolute one.
+        relative = np.where(absolute > 0, cast(0, real), cast(eps, real)) if rtol is None else cast(rtol, real)
+        least = np.maximum(relative, absolute / np.max(sizes, axis=-1))
+    # Of a Hermitian matrix the lower triangle is read alone, and the gradient is that of any matrix, as torch has it.
+    return on_host("numpy.linalg.pinv", self, rcond=least, hermitian=bool(hermitian))
 
 
 @aten("linalg_svdvals")

@@ -104,7 +104,7 @@ def var_mean(
 
 @aten("std")
 def std(self: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
-    return np.sqrt(_moments(self, dim, unbiased, correction, keepdim)[0])
+    return _root(_moments(self, dim, unbiased, correction, keepdim)[0])
 
 
 @aten("std_mean")
@@ -112,7 +112,15 @@ def std_mean(
     self: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Any, Any]:
     spread, average = _moments(self, dim, unbiased, correction, keepdim)
-    return np.sqrt(spread), average
+    return _root(spread), average
+
+
+def _root(x: Any, power: float = 0.5) -> Any:
+    """``x ** power`` of what is not negative, with the gradient 0 at 0, as torch has it."""
+    zero, one = cast(0, x.dtype), cast(1, x.dtype)
+    is_zero = x == zero
+    safe = np.where(is_zero, one, x)
+    return np.where(is_zero, zero, np.sqrt(safe) if power == 0.5 else np.power(safe, cast(power, x.dtype)))
 
 
 @aten("amax")
@@ -274,10 +282,9 @@ def vector_norm(self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False,
         norm = total(size)
     elif order == 2:
         square = np.real(x * np.conj(x)) if category(x.dtype) == 3 else cast(x, wide) * cast(x, wide)
-        squares = total(square)
-        # The gradient at zero is 0.
-        is_zero = squares == 0
-        norm = np.where(is_zero, cast(0, wide), np.sqrt(np.where(is_zero, cast(1, wide), squares)))
+        norm = _root(total(square))
+    elif order > 0:
+        norm = _root(total(_root(size, order)), 1.0 / order)
     else:
         powers = total(np.power(size, cast(order, wide)))
         norm = np.power(powers, cast(1.0 / order, wide))

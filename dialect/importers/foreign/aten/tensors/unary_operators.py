@@ -199,7 +199,7 @@ def logit(self: Any, eps: float | None = None) -> Any:
     if eps is not None:
         low, high = cast(eps, x.dtype), cast(1 - eps, x.dtype)
         x = np.where(x < low, low, np.where(x > high, high, x))
-    return np.log(x / (cast(1, x.dtype) - x))
+    return np.log(x) - np.log1p(-x)  # whose gradients at 0 and 1 are infinite
 
 
 @aten("bitwise_not", "__invert__")
