@@ -143,6 +143,8 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
     for leaf, levels, keep in specialisations:
         if served.tape:
             read_tape(leaf, values)
+        if arguments.drawing is not None:
+            leaf.between.insert(0, (0, arguments.drawing))
         if arguments.writing is not None:
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
             if halves is None and not (into or served.tape):
