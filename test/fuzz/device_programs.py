@@ -81,7 +81,8 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
     """A random function; ``smooth``: one whose gradients do not jump."""
     draw = random.Random(seed)
     program = DeviceProgram()
-    # Name -> kind of its shape: "nm" (n, m), "nh" (n, m // 2), "m", "n1", "n", "mn", "n2h" (n, 2, m // 2), "nn", "less" (n - 1, m).
+    # Name -> kind of its shape: "nm" (n, m), "nh" (n, m // 2), "m", "n1", "n", "mn", "n2h" (n, 2, m // 2), "nn",
+    # "less" (n - 1, m).
     shapes = {"x": "nm", "b": "m", "c": "n1"}
 
     def new(text: str, kind: str) -> str:
@@ -95,7 +96,8 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
         # Late ones first, so that there are chains.
         return draw.choice(names[-4:]) if names else None
 
-    full = {"nm": ("nm", "m", "n1"), "nh": ("nh", "n1"), "m": ("m",), "n1": ("n1",), "n": ("n",), "n2h": ("n2h",), "less": ("less",)}
+    full = {kind: (kind,) for kind in ("m", "n1", "n", "n2h", "less")}
+    full |= {"nm": ("nm", "m", "n1"), "nh": ("nh", "n1")}
     for _ in range(draw.randint(4, 10)):
         name = some("nm", "nh", "n2h", "m", "n", "n1", "less") or "x"
         kind = shapes[name]

@@ -20,7 +20,7 @@ from ..leaf_spec import ArrayValue, KernelStep, Leaf, MadeValue, Noting, Value
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
 from ..number_values import NUMBERS, Number, NumberValue, SizeNumber
-from ..refs import Held, Inside, OnTape, Stride, position_of
+from ..refs import Inside, OnTape, Stride, position_of
 from .host_steps import HostSteps
 from .leaf_body import KernelOutput
 
