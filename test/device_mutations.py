@@ -31,6 +31,13 @@ DEVICE_MUTATIONS = (
         _VALUES,
     ),
     Mutation(
+        "sizes that have to be large enough are not asked for",
+        "dialect/guards/free_sizes.py",
+        '            fit.append(f"max({place}, {least_of(own) * times}){_EQUALS}{place}")\n',
+        "            pass\n",
+        _WRITTEN,
+    ),
+    Mutation(
         "equal profiled sizes share a symbol",
         "dialect/guards/free_sizes.py",
         "self.sizes[axis_name(k, axis)] = symbol(axis_name(k, axis))",

@@ -99,6 +99,11 @@ def graph_count(f: Any) -> int:
     return len(f._graphs.variants)
 
 
+def variants_of(f: Any) -> list[Any]:
+    """The graphs of a function, with their executors."""
+    return [variant for variants in f._graphs.variants.values() for variant in variants]
+
+
 def plain_graph_count(f: Any) -> int:
     """Of these, the ones whose arguments are their own leaves."""
     return len(f._graphs.flat)

@@ -62,4 +62,25 @@ NEURAL_MUTATIONS = (
         "        if gs[0] is not None:\n",
         ("dialect/gradients/test_rules.py::test_gradients_are_those_of_central_differences",),
     ),
+    Mutation(
+        "emitted code does not take back what it has drawn",
+        "executor/dispatch/leaves/leaf_body.py",
+        "            if undo is not None:\n                self._undone(undo, reference)\n",
+        "",
+        ("executor/functions/test_emitted_draws.py::test_what_python_repeats_is_drawn_once",),
+    ),
+    Mutation(
+        "fallbacks of graphs that draw are dispatched in Python",
+        "executor/dispatch/reader.py",
+        "self.sizes or self.leaf.host_results or self",
+        "self.sizes or self.leaf.between or self",
+        ("executor/functions/test_emitted_draws.py::test_dropout_is_dispatched_in_emitted_code",),
+    ),
+    Mutation(
+        "what another thread has drawn is taken back",
+        "executor/functions/drawing.py",
+        "                if not same_state(bits.state, after):\n                    return False\n",
+        "                pass\n",
+        ("executor/functions/test_emitted_draws.py::test_a_draw_that_another_thread_has_followed_is_told",),
+    ),
 )

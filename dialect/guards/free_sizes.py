@@ -15,7 +15,7 @@ from math import gcd
 from typing import Any
 
 from ..dataclass import dataclass
-from ..ir.size_algebra import parse_dim, substitute, symbol_name
+from ..ir.size_algebra import least_of, parse_dim, substitute, symbol_name
 from ..ir.symbolic import Dim, Sym, evaluate, make_dim, symbol, terms_of
 from ..ir.types import TensorType, Type
 from .assumed_sizes import divided_symbols
@@ -23,6 +23,7 @@ from .relaxed import free_strides
 
 Axis = tuple[int, int]  # operand, axis
 _EQUALS = " == "
+_LEAST = 2  # of a size that a guard frees
 
 
 def axis_name(operand: int, axis: int) -> str:
@@ -32,8 +33,8 @@ def axis_name(operand: int, axis: int) -> str:
 
 def axis_of(name: str) -> Axis:
     """The operand and the axis that a name stands for; raises ValueError for another name."""
-    operand, separator, axis = name[1:].partition("_")
-    if name[:1] != "s" or not separator:
+    operand, axis, *_least = name[1:].split("_") if least_of(name) else ("", "")
+    if name[:1] != "s" or not operand:
         raise ValueError(f"{name} names no axis of an operand")
     return int(operand), int(axis)
 
@@ -44,7 +45,8 @@ class FreeSizes:
 
     Attributes:
         equal: operand, axis, operand, axis: the two sizes are equal.
-        fit: ``"P == Q"``, two expressions over sizes, each of which ``s1_0`` (operand 1, axis 0) names.
+        fit: ``"P == Q"``, two expressions over sizes, each of which ``s1_0`` (operand 1, axis 0) names. A size
+            that has to be large enough is ``"max(s1_0, 4) == s1_0"``.
     """
 
     equal: tuple[tuple[int, ...], ...] = ()
@@ -169,7 +171,7 @@ class SizeSolver:
         profiled.
         """
         sizes = _without_common_factor(sizes)
-        for step in (self._equate, self._unify, self._divide):
+        for step in (self._equate, self._unify, self._enlarge, self._divide):
             symbols = step(sizes)
             if symbols is not None:
                 return symbols
@@ -186,6 +188,10 @@ class SizeSolver:
         for name, dim in self.sizes.items():
             if isinstance(dim, int) or (first[dim] == name and symbol_name(dim) is None):
                 fit.append(self._told(name, dim, alone))
+        used = {own for dim in self.sizes.values() if isinstance(dim, Sym) for own in dim.symbols}
+        for own in sorted(name for name in used if least_of(name) > _LEAST):
+            place, times = (alone[own], 1) if own in alone else self._whole(own)
+            fit.append(f"max({place}, {least_of(own) * times}){_EQUALS}{place}")
         return FreeSizes(tuple(equal), tuple(fit))
 
     def _told(self, name: str, dim: Dim, alone: dict[str, str]) -> str:
@@ -270,6 +276,17 @@ class SizeSolver:
     def _order(self, name: str) -> tuple[int, ...]:
         return axis_of(name) if name[:1] == "s" else (-1, int(name[1:]))
 
+    def _enlarge(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Take a symbol for one of which the least value is known, so that a size is positive."""
+        if len(sizes) != 1 or not isinstance(sizes[0], Sym):
+            return None
+        name, least = _needed(_without_common_factor((sizes[0], 0))[0], 1) or ("", 0)
+        if not _LEAST <= least_of(name) < least or self.observed.get(name, least) < least:
+            return None
+        larger = f"{axis_name(*axis_of(name))}_{least}"
+        self.observed |= {larger: self.observed[name]} if name in self.observed else {}
+        return self._replace({name: symbol(larger)})
+
     def _divide(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
         """Take a symbol that is divided for a multiple of what divides it."""
         for size in sizes:
@@ -314,6 +331,28 @@ def _without_common_factor(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
         return sizes
     divided = {tuple(sorted((Counter(mono) - common).elements(), key=repr)): times // number for mono, times in terms}
     return make_dim(divided), 0
+
+
+def _needed(dim: Dim, least: int) -> tuple[str, int] | None:
+    """A symbol, and the value from which on an expression is ``least`` or more; None where no single symbol decides."""
+    terms = dict(terms_of(dim))
+    constant = terms.pop((), 0)
+    (mono, times), *others = terms.items() or [((), 0)]
+    if others or len(mono) != 1 or not times:
+        return None
+    (atom,) = mono
+    op, *sides = atom if isinstance(atom, tuple) else ("", atom)
+    if op == "//" and isinstance(sides[1], int) and sides[1] > 0:
+        if times < 0:  # a quotient that is rounded up is a negated one
+            return _needed(-sides[0], 1 - sides[1] * ((constant - least) // -times + 1))
+        return _needed(sides[0], sides[1] * -((constant - least) // times))
+    least = -((constant - least) // times)
+    if times < 0 or not isinstance(atom, tuple):
+        return (atom, least) if times > 0 and isinstance(atom, str) else None
+    numbers = [side for side in sides if isinstance(side, int)]
+    if op not in ("max", "min") or len(numbers) != 1 or (op == "min" and numbers[0] < least):
+        return None
+    return next(_needed(side, least) for side in sides if not isinstance(side, int))
 
 
 def _linear(dim: Dim) -> dict[str, int]:

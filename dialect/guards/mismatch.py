@@ -12,6 +12,7 @@ from typing import Any, Union
 
 from ..dataclass import dataclass
 from ..ir.gradient_mode import gradients
+from ..ir.size_algebra import sym_max
 from ..ir.symbolic import dim_text, evaluate
 from ..ir.types import Type, contiguous_strides
 from .checks import ALL_FREE, UNDEFINED, Check, Kind, checks_of, described, table
@@ -204,7 +205,11 @@ def _fit(check: Check, _: Any, state: _CheckState) -> str | None:
         values = [evaluate(side, {name: n for name, (n, _) in state.symbols.items()}) for side in sides]
     except (KeyError, ZeroDivisionError):
         return None if state.found else f"nothing tells whether {words}"
-    return None if values[0] == values[1] else f"sizes do not fit: {words}, they are {values[0]} and {values[1]}"
+    if values[0] == values[1]:
+        return None
+    if sides[0] == sym_max(sides[1], values[0]):
+        return f"{dim_text(sides[1], places.__getitem__)} is {values[1]}, must be at least {values[0]}"
+    return f"sizes do not fit: {words}, they are {values[0]} and {values[1]}"
 
 
 def _stride(check: Check, got: Any, _: _CheckState) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 from .symbolic import BINARY, LOOP, UP_TO, ArgumentRead, Atom, Dim, Leaf, Sym, make_dim, symbol, terms_of
 
 Bounds = tuple[float, float]  # of integers; infinite where there is none
-_FREE = re.compile(r"s\d+_\d+")  # `guards.free_sizes.axis_name`
+_FREE = re.compile(r"s\d+_\d+(?:_(\d+))?")  # `guards.free_sizes.axis_name`, and the least value
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
@@ -160,9 +160,11 @@ def _with_remainders(dim: Dim) -> Dim:
 def least_of(name: str) -> int:
     """The least size that a symbol stands for where its kernel runs; 0 = that depends on who asks.
 
-    Names such as ``s1_0`` are given to sizes behind relaxed guards, which are neither 0 nor 1 (R3.42).
+    Names such as ``s1_0`` are given to sizes behind relaxed guards, which are neither 0 nor 1 (R3.42); ``s1_0_4`` is
+    one that the guard wants to be 4 at least.
     """
-    return 2 if _FREE.fullmatch(name) else 0
+    found = _FREE.fullmatch(name)
+    return int(found[1] or 2) if found else 0
 
 
 def multiple_of(dim: Any) -> tuple[str, int] | None:

@@ -14,7 +14,7 @@ from ...dialect.trees.pytree import static_of
 from ..memory.offsets import Refused
 from ..memory.output_pool import unreadable
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, Noting, Test, Value, array_of, tests_of
+from .leaf_spec import ArrayValue, HostStep, Noting, Test, Value, array_of, tests_of
 from .number_values import NumberValue
 from .refs import DescribedRef, Held, Inside, InState, OnTape, Position, Ref, ScalarRef, position_of
 
@@ -37,6 +37,7 @@ class CallArguments:
         containers: those among the arguments, outer ones first.
         tests: conditions on the arguments; each test may rely on those before it.
         final: conditions on those that the function writes to.
+        drawing: what draws random numbers, which are the last of the values; None = nothing does.
         writing: what writes to them; None = nothing does.
         views: what makes results of what kernels give; None = they are the results.
         laid: the same, where what kernels give does not lie in C order.
@@ -49,6 +50,7 @@ class CallArguments:
     containers: list[Position] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
+    drawing: HostStep | None = None
     writing: EffectWriter | None = None
     views: Noting | None = None
     laid: Noting | None = None

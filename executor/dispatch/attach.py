@@ -144,6 +144,8 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
         leaf.tensors = next((type_ for type_ in served.tensors if type_ is not None), None)
         if served.tape:
             read_tape(leaf, values)
+        if arguments.drawing is not None:
+            leaf.between.insert(0, (0, arguments.drawing))
         if arguments.writing is not None:
             leaf.noting, leaf.final = arguments.writing, [*arguments.final]
             if halves is None and not (into or served.tape):

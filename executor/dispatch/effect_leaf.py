@@ -74,8 +74,10 @@ def effects_of(trace: Trace, arguments: CallArguments) -> tuple[EffectWriter, li
     if trace.containers is not None:
         tests += _apart(trace.containers, positions)
     sources = trace.sources or ()
-    objects = [*map(_object, inputs), *positions]
+    objects = [*map(object_at, inputs), *([None] * len(trace.draws)), *positions]
     returned = [objects[~source] for source in sources if source < 0]
+    if None in returned:
+        raise Refused("a draw is a result, or assigned")
     holders = [positions[node] for s in trace.stores if (node := s.place.node) is not None]
     operands = (*(objects[k] for k in trace.writes), *returned, *holders)
     count = trace.out_tree.leaves
@@ -146,7 +148,8 @@ def _may_write(leaf: Leaf, step: KernelStep, output: int, array: ArrayValue) -> 
     return not reads or (len(reads) == 1 and (place, reads[0]) in abi.in_place)
 
 
-def _object(value: Value) -> Any:
+def object_at(value: Value) -> Any:
+    """The position of an argument, or a captured array."""
     assert isinstance(value, (ArrayValue, NumberValue))
     return value.position if isinstance(value, NumberValue) else position_of(value.ref)
 
@@ -212,4 +215,4 @@ def _writer(trace: Trace, returned: int, holders: int, in_place: Container[int] 
     return write
 
 
-__all__ = ["EffectWriter", "effects_of", "write_in_place"]
+__all__ = ["EffectWriter", "effects_of", "object_at", "write_in_place"]

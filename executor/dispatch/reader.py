@@ -191,7 +191,13 @@ class _PlanReader:
         )
 
     def fallback_for(self, order: Sequence[int]) -> Fallback | None:
-        if len(self.branches) != 1 or len(self.checks) != 1 or self.sizes or self.leaf.between or self.speculated.tests:
+        if (
+            len(self.branches) != 1
+            or len(self.checks) != 1
+            or self.sizes
+            or self.leaf.host_results
+            or self.speculated.tests
+        ):
             return None
         results, other = self.branches[0].instr.results, self.branches[0].blocks[1]
         returned = [self.steps.body.outputs[k] for k in order]

@@ -117,15 +117,15 @@ class Variant:
         trace = self.trace
         if self.trial.renewals > FEW_TRIES:
             raise Refused("the objects that the function reads are replaced again and again")
-        if trace.draws:
-            raise Refused("each call draws random numbers first")
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
         memory = self.memory
         if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
             raise Refused("a result is an argument, or a view of it or of another result")
         if trace.has_effects and (first or on_tape or exchange is not None):
-            raise Refused("the function writes to what was there before the call")
+            raise Refused("the function writes to what was there before the call, or draws random numbers")
+        if trace.draws and tensors:
+            raise Refused("a call with tensors draws random numbers")
         captures = list(zip(trace.captured, trace.held, strict=True))
         slots = list(zip(map(in_state, trace.slots), trace.slot_kinds_held, strict=True))
         ways: dict[str, Any] = {"first": first, "exchange": exchange, "on_tape": on_tape, "tensors": tensors}
@@ -133,12 +133,16 @@ class Variant:
         # First: later tests rely on pointers that look-ups of attributes might make stale.
         arguments.tests[:0] = state_tests(trace.reads)
         arguments.tests += baked_tests(trace.guards, arguments.values)
-        if trace.has_effects:
+        if trace.sources is not None:
             from ..dispatch.effect_leaf import effects_of
 
             arguments.writing, arguments.final = effects_of(trace, arguments)
         if memory is not None and exchange is None and not (first or on_tape):
             memory.see_to(arguments, trace.out_tree.leaves)
+        if trace.draws:
+            from ..dispatch.drawn_numbers import draw_in_emitted_code
+
+            draw_in_emitted_code(trace, arguments)
         return arguments
 
     def is_outdated_by(self, trace: Trace) -> bool:

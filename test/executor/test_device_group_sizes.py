@@ -167,6 +167,14 @@ FITS = [
         [(5, 7), (9, 7), (14, 7)],
         [(5, 7), (9, 7), (9, 7)],
     ),
+    (lambda x: x[2:].max(axis=0) * 2, [(8, 6)], ((), ("max(s0_0, 3) == s0_0",)), [(3, 5)], [(2, 5)]),
+    (
+        lambda x, y: (x * y)[4:].min(axis=0) + x[:, 2::3].max(),
+        [(8, 6), (8, 6)],
+        (((0, 0, 1, 0), (0, 1, 1, 1)), ("max(s0_0, 5) == s0_0", "max(s0_1, 3) == s0_1")),
+        [(5, 3), (5, 3)],
+        [(5, 2), (5, 2)],
+    ),
     (lambda x: x * np.arange(8, dtype=np.float32), [(4, 8)], ((), ("s0_1 == 8",)), [(6, 8)], [(6, 9)]),
     (lambda x: x.reshape(2, 2, 3) * 2, [(2, 6)], ((), ("s0_0 == 2", "s0_1 == 6")), [(2, 6)], [(4, 3)]),
     (lambda x: x.reshape(-1, 3).sum(axis=1), [(2, 6)], ((), ("(s0_1 % 3) == 0",)), [(4, 9)], [(3, 4)]),
@@ -223,6 +231,10 @@ FUNCTIONS: list[tuple[Callable[..., Any], Shape]] = [
     (lambda x: x[::2] + x[1::2], (1,)),
     (lambda x: x[1:] - x[:-1], (2,)),
     (lambda x: x[:, 3:] * 2, (2,)),
+    (lambda x: x[3:].max(axis=0) * 2, (2,)),
+    (lambda x: x[:, 1:4].min(axis=1) + x[2::2].max(), (2,)),
+    (lambda x: x[::-1, 2:].argmax(axis=1) * 2, (2,)),
+    (lambda x, y: (x * y)[2:].max(axis=0) - x[1:].min(axis=0), (2, 2)),
     (lambda x: x[2] + x[-1], (2,)),
     (lambda x, y: x[: y.shape[0]] * y, (1, 1)),
     (lambda x, y: x[:, : x.shape[1] // 2] * y, (2, 2)),
@@ -245,7 +257,7 @@ FUNCTIONS: list[tuple[Callable[..., Any], Shape]] = [
     (lambda x, y: np.outer(x, y) + y, (1, 1)),
     (lambda x, y: np.dot(x, y.T) * 2, (2, 2)),
 ]
-PAIRS, RUNS = (120, 20) if EVERY_CASE else (35, 8)
+PAIRS, RUNS = (3 * len(FUNCTIONS), 20) if EVERY_CASE else (len(FUNCTIONS), 8)
 
 
 def shapes_of(rng: random.Random, ranks: Shape, sizes: Sequence[int]) -> list[Shape]:

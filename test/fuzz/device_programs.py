@@ -21,6 +21,32 @@ _UNARY = (
 )
 _BINARY = ("{} + {}", "{} * {}", "{} - {}", "np.maximum({}, {})", "{} / (abs({}) + 1)")
 _NEURAL = ("nn.softmax({}, dim=-1)", "nn.silu({})", "nn.gelu({})", "nn.relu({})", "nn.log_softmax({}, dim=0)")
+_NORMS = ("nn.layer_norm({0}, {0}.shape[1:])", "nn.group_norm({}, 2)", "nn.batch_norm({}, None, None, training=True)")
+# Kind -> what may be made of it, and of which kind that is.
+_VIEWS = {
+    "nm": (
+        ("{}[:, ::2] + 1", "nh"),
+        ("{}[:, ::-1] * 2", "nm"),
+        ("{}[::-1]", "nm"),
+        ("np.roll({}, 1, axis=1)", "nm"),
+        ("{}[1:] - {}[:-1]", "less"),
+        ("nn.avg_pool1d({}[None], 2)[0]", "nh"),
+        ("np.cumsum({}, axis=1)", "nm"),
+        ("np.pad({}, ((0, 0), (1, 1)))[:, 2:]", "nm"),
+        ("np.stack([{}, {} * 2], axis=1).sum(axis=1)", "nm"),
+    ),
+    "nh": (("np.concatenate([{}, {} * 0.5], axis=1)", "nm"), ("np.repeat({}, 2, axis=1)", "nm")),
+    "n2h": (("np.swapaxes({}, 1, 2).reshape({}.shape[0], -1)", "nm"), ("{}[:, 0] * {}[:, 1]", "nh")),
+    "m": (("np.broadcast_to({}, x.shape) * x", "nm"),),
+    "n": (("np.expand_dims({}, 1)", "n1"),),
+    "n1": (("np.squeeze({}, axis=1)", "n"),),
+}
+_LAYOUTS = (
+    lambda a: a,
+    np.asfortranarray,
+    lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    lambda a: np.ascontiguousarray(a[::-1])[::-1],
+)
 _CASTS = ("{}.astype(np.float64)", "{}.astype(np.float32)")
 
 
@@ -55,7 +81,8 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
     """A random function; ``smooth``: one whose gradients do not jump."""
     draw = random.Random(seed)
     program = DeviceProgram()
-    # Name -> kind of its shape: "nm" (n, m), "nh" (n, m // 2), "m", "n1", "n", "mn", "n2h" (n, 2, m // 2).
+    # Name -> kind of its shape: "nm" (n, m), "nh" (n, m // 2), "m", "n1", "n", "mn", "n2h" (n, 2, m // 2), "nn",
+    # "less" (n - 1, m).
     shapes = {"x": "nm", "b": "m", "c": "n1"}
 
     def new(text: str, kind: str) -> str:
@@ -69,9 +96,10 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
         # Late ones first, so that there are chains.
         return draw.choice(names[-4:]) if names else None
 
-    full = {"nm": ("nm", "m", "n1"), "nh": ("nh", "n1"), "m": ("m",), "n1": ("n1",), "n": ("n",), "n2h": ("n2h",)}
+    full = {kind: (kind,) for kind in ("m", "n1", "n", "n2h", "less")}
+    full |= {"nm": ("nm", "m", "n1"), "nh": ("nh", "n1")}
     for _ in range(draw.randint(4, 10)):
-        name = some("nm", "nh", "n2h", "m", "n") or "x"
+        name = some("nm", "nh", "n2h", "m", "n", "n1", "less") or "x"
         kind = shapes[name]
         turn = draw.random()
         if turn < 0.25:
@@ -81,14 +109,20 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
             other = some(*full[kind]) or name
             choices = (_BINARY[0], _BINARY[1], _BINARY[2]) if smooth else _BINARY
             new(draw.choice(choices).format(name, other), kind)
-        elif turn < 0.55 and kind == "nm":
+        elif turn < 0.52 and kind in _VIEWS and draw.random() < 0.7:
+            text, made = draw.choice(_VIEWS[kind])
+            new(text.replace("{}", name), made)
+        elif turn < 0.56 and kind == "nm":
+            scores = new(f"nn.softmax({name} @ {some('nm')}.T / 4, dim=-1)", "nn")
+            new(f"{scores} @ {some('nm')}", "nm")
+        elif turn < 0.6 and kind == "nm":
             first = f"np.split({name}, 2, axis=1)"
             halves = new(f"{first}[{draw.randint(0, 1)}]", "nh"), new(f"{first}[1]", "nh")
             new(f"{halves[0]} * np.tanh({halves[1]})", "nh")
-        elif turn < 0.62 and kind == "nm":
+        elif turn < 0.65 and kind == "nm":
             view = new(f"{name}.reshape({name}.shape[0], 2, -1)", "n2h")
             new(f"np.tanh({view})", "n2h")
-        elif turn < 0.66 and kind == "n2h":
+        elif turn < 0.68 and kind == "n2h":
             new(f"{name}.reshape({name}.shape[0], -1)", "nm")
         elif turn < 0.7 and kind == "nm":
             turned = new(f"np.tanh({name}.T)", "mn")
@@ -102,8 +136,8 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
                 new(f"{name}.{how}(axis={axis[0]}{', keepdims=True' if axis[0] == 1 else ''})", axis[1])
         elif turn < 0.9:
             texts = _NEURAL[:3] if smooth else _NEURAL
-            if kind == "nm" and draw.random() < 0.4:
-                new(f"nn.layer_norm({name}, {name}.shape[1:])", kind)
+            if kind == "nm" and draw.random() < 0.6:
+                new(draw.choice(_NORMS).format(name), kind)
             else:
                 new(draw.choice(texts).format(name), kind)
         elif turn < 0.95 and not smooth:
@@ -118,6 +152,7 @@ def generate(seed: int, *, smooth: bool = False) -> DeviceProgram:
 
 
 def arguments(seed: int, n: int, m: int) -> tuple[np.ndarray, ...]:
-    """Arguments of these sizes."""
+    """Arguments of these sizes, the first of which may lie in memory in some other order."""
     random_ = np.random.default_rng(seed)
-    return tuple(random_.standard_normal(s).astype(np.float32) for s in ((n, m), (m,), (n, 1)))
+    x, b, c = (random_.standard_normal(s).astype(np.float32) for s in ((n, m), (m,), (n, 1)))
+    return _LAYOUTS[seed % 7 % len(_LAYOUTS)](x), b, c

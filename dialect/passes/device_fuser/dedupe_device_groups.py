@@ -10,7 +10,7 @@ from typing import ClassVar
 from mlir import ir
 
 from ...ir.program import Block, Module, Program
-from ...ir.size_algebra import substitute
+from ...ir.size_algebra import least_of, substitute
 from ...ir.symbolic import Dim, Sym, symbol
 from ...ir.types import TensorType, Type
 from ...mlir.decode import decode_function
@@ -81,7 +81,7 @@ def _renamed_size(dim: Dim | None, names: dict[str, Sym]) -> Dim | None:
     if not isinstance(dim, Sym):
         return dim
     for name in sorted(dim.symbols - names.keys()):
-        names[name] = symbol(f"n{len(names)}")
+        names[name] = symbol(f"n{len(names)}_{least_of(name)}")
     return substitute(dim, {name: names[name] for name in dim.symbols})
 
 

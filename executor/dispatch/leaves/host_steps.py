@@ -9,7 +9,7 @@ from ..conditions.host_reads import emit_test, pointer_to
 from ..counter_table import LeafCells
 from ..leaf_spec import ArrayValue, HostStep, Leaf, Test
 from ..number_values import NUMBERS, Number
-from ..refs import FromHost
+from ..refs import FromHost, Held, Position
 from .leaf_body import KernelOutput, LeafBody
 
 _SPARE = 16  # calls that may be given up before hits have made up for any
@@ -50,16 +50,21 @@ class HostSteps(LeafBody):
 
     def host_step(self, step: HostStep) -> None:
         w = self.w
-        operands = [self.object_of(operand) for operand in step.operands]
+        operands = [*self.objects_at(step.given), *(self.object_of(operand) for operand in step.operands)]
         results = self.own(
             # Python calls the function again, and raises what it raises.
-            self.raise_unless(self.python_call(step.function, *operands), left=(Exception,))
+            self.raise_unless(self.python_call(step.function, *operands), left=(Exception,)),
+            undo=step.undo,
         )
         for k, result in enumerate(step.results):
             item = w.call("PyTuple_GetItem", "ptr", f"ptr {results}", f"i64 {k}")
             w.call("Py_IncRef", "void", f"ptr {item}")
             w.store("ptr", item, item_slot(w, FromHost(result)))
             self.kernel_outputs[result] = KernelOutput("", self.own(item))
+
+    def objects_at(self, given: Sequence[Position | Held]) -> list[str]:
+        """Pointers to arguments and other objects; the leaf, the caller or the builtin owns them."""
+        return [pointer_to(self.w, position) for position in given]
 
     def object_of(self, operand: int) -> str:
         """The object that a value is; the leaf, or the caller, owns it."""

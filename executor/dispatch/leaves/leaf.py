@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....dialect.ir.device import HOST
-from ....dialect.ir.symbolic import Dimension, Sym
+from ....dialect.ir.symbolic import Dimension, Sym, symbol
 from ....dialect.trees.containers import list_of_rows
 from ....dialect.trees.pytree import LEAF, static_of
 from ...memory.offsets import Moment, Placement, bytes_of, lay_out
@@ -20,7 +20,7 @@ from ..leaf_spec import ArrayValue, KernelStep, Leaf, MadeValue, Noting, Value
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
 from ..number_values import NUMBERS, Number, NumberValue, SizeNumber
-from ..refs import Held, Inside, OnTape, Stride, position_of
+from ..refs import Inside, OnTape, Stride, position_of
 from .host_steps import HostSteps
 from .leaf_body import KernelOutput
 
@@ -105,7 +105,7 @@ class LeafWriter(HostSteps):
             w.store("ptr", "null", place)
         values = (*self.leaf.values.values(), *self.leaf.checked())
         lent: list[Any] = [position_of(v.ref) for v in values if isinstance(v, ArrayValue)]
-        lent += self.leaf.noting.given if self.leaf.noting else ()
+        lent += self.leaf.lent
         for position in dict.fromkeys(lent):
             if isinstance(position, (Inside, OnTape)):
                 item = argument(w, position)
@@ -247,8 +247,7 @@ class LeafWriter(HostSteps):
     def noted(self, noting: Noting, arrays: list[str]) -> list[str]:
         """The objects that `Noting.function` makes of the results of kernels; the leaf owns them."""
         w = self.w
-        arguments = [w.object(g.value) if isinstance(g, Held) else argument(w, g) for g in noting.given]
-        result = self.own(self.check(self.python_call(noting.function, *arguments, *arrays)))
+        result = self.own(self.check(self.python_call(noting.function, *self.objects_at(noting.given), *arrays)))
         if noting.count == 1:
             return [result] * len(noting.chosen)
         return [self.check(w.call("PyTuple_GetItem", "ptr", f"ptr {result}", f"i64 {k}")) for k in noting.chosen]
@@ -314,8 +313,9 @@ class LeafWriter(HostSteps):
                 noted = emit_test(w, ("noted", position_of(ref)))
                 w.store("i64", noted, w.place(first + 1))
             for axis in range(rank):
-                w.store("i64", self.known[Dimension(ref, axis)], w.place(first + 2 + axis))
-                w.store("i64", self.strides[ref, axis], w.place(first + 2 + rank + axis))
+                step = stride(w, ref, axis) if is_from_host(ref) else self.strides[ref, axis]
+                w.store("i64", self.size(symbol(Dimension(ref, axis))), w.place(first + 2 + axis))
+                w.store("i64", step, w.place(first + 2 + rank + axis))
 
     def remember(self) -> None:
         """Set `last_executed.LAST.plan`, unless `RECENT` says that it is this plan already."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -80,19 +80,37 @@ class LeafBody:
             w.do("ret ptr null")
         return label
 
-    def own(self, reference: str) -> str:
+    def own(self, reference: str, undo: Callable[[Any], object] | None = None) -> str:
         """Make every exit from here on drop a reference, until `let_go` or `disown`.
 
         The code that drops it exists once, and then jumps to the code for the reference before it.
+        ``undo``: is called with the object first, where Python handles the whole call.
         """
         w, label = self.w, self.w.name()
         with w.aside():
             w.label(label)
+            if undo is not None:
+                self._undone(undo, reference)
             self.drop([reference])
             w.jump(self._ends[-1])
         self.owned.append(reference)
         self._ends.append(label)
         return reference
+
+    def _undone(self, undo: Callable[[Any], object], reference: str) -> None:
+        w = self.w
+        back, failed, dropped, on = w.name(), w.name(), w.name(), w.name()
+        w.branch(w.load("i1", self._raises), on, back)
+        w.label(back)
+        answer = self.python_call(undo, reference)
+        w.branch(w.op(f"icmp eq ptr {answer}, null"), failed, dropped)
+        w.label(failed)
+        w.store("i1", "true", self._raises)
+        w.jump(on)
+        w.label(dropped)
+        self.drop([answer])
+        w.jump(on)
+        w.label(on)
 
     def disown(self, reference: str) -> None:
         """Stop owning the last reference without dropping it: another object owns it now."""

@@ -1,0 +1,51 @@
+"""Draws of random numbers in emitted code: one call in front of the kernels, which can be taken back.
+
+What a call draws it draws once. So a leaf draws when all tests of arguments have passed; where it leaves the call to
+Python behind that, as for a void run, generators get their states back first, and Python draws the same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...dialect.ir.dtypes import dtype_of
+from ..functions.drawing import Drawing
+from ..memory.offsets import Refused
+from ..settings.events import log
+from .effect_leaf import object_at
+from .leaf_spec import HostStep, array_of
+from .refs import FromHost
+
+if TYPE_CHECKING:
+    from ...dialect.importers.numpy.capture.trace import Trace
+    from .arguments import CallArguments
+
+
+def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
+    """Add what a graph draws to the inputs in ``arguments``; raises Refused for draws that Python alone can do.
+
+    The graph is one whose generators are no arguments.
+    """
+    if not Drawing(trace, (), {}).can_undo:
+        raise Refused("a random generator keeps more than a state that can be restored")
+    if any(isinstance(draw.kind, type) for draw in trace.draws):
+        raise Refused("a draw is a Python number")
+    given = tuple(map(object_at, arguments.values))
+    # Numbers that no value of a graph has: each plan of the graph has its own.
+    places = [~k for k in range(len(trace.draws))]
+    for place, draw in zip(places, trace.draws, strict=True):
+        dtype, rank = draw.kind
+        arguments.values.append(array_of(FromHost(place), dtype_of(dtype).numpy, rank))
+
+    def drawn(*inputs: Any) -> tuple:
+        drawing = Drawing(trace, (), {})
+        return *drawing.run(inputs), drawing
+
+    def take_back(results: tuple) -> None:
+        if not results[-1].undo():  # Python draws other numbers, as another thread has drawn since
+            log("draws-lost", "", "another thread has drawn between a draw and the end of a call that Python repeats")
+
+    arguments.drawing = HostStep(drawn, (), tuple(places), given, take_back)
+
+
+__all__ = ["draw_in_emitted_code"]
