@@ -28,6 +28,7 @@ class ImportedFunction:
     """
 
     only_traced = True
+    shares_memory = False  # results have memory of their own
 
     def __init__(self, graph: ForeignGraph, table: OperatorTable, *, single: bool = True) -> None:
         table.check(graph.body, graph.source)
