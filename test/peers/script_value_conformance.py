@@ -1,6 +1,6 @@
 """Random programs on values of all kinds in TorchScript and here: results, effects, aliasing, state, gradients, exceptions.
 
-    python test/peers/script_value_conformance.py FIRST LAST
+python test/peers/script_value_conformance.py FIRST LAST [--evaluated]
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def tensors(value: Any) -> list[Any]:
 
 def shares(results: Any, args: tuple) -> list[tuple[int, int]]:
     """Which results lie in whose memory: pairs of numbers, of arguments and of results before them."""
-    held = [t.untyped_storage() for t in (*tensors(args), *tensors(results))]
-    known = [(k, storage.data_ptr()) for k, storage in enumerate(held) if storage.nbytes()]
+    held = [(t.dim(), t.untyped_storage()) for t in (*tensors(args), *tensors(results))]
+    known = [(k, storage.data_ptr()) for k, (rank, storage) in enumerate(held) if rank and storage.nbytes()]
     first = len(tensors(args))
     return [(k, next(j for j, q in known if q == p)) for k, p in known if k >= first]
 
@@ -129,9 +129,10 @@ def _gradients(script: Any, function: Any, seed: int) -> None:
         return
     kept = [t.requires_grad for t in results]
 
+    y, others = args[1].numpy(), _numpy(args[3:])
+
     def loss_of(x: Any, w: Any) -> Any:
-        values = (x, args[1].numpy(), w, *_numpy(args[3:]))
-        parts = [t for t in _arrays(function(*values)) if t.dtype.kind == "f"]
+        parts = [t for t in _arrays(function(x, y, w, *others)) if t.dtype.kind == "f"]
         return sum(t.sum() for t, needed in zip(parts, kept, strict=True) if needed)
 
     step = pf.grad(loss_of, (0, 1), background=False)
@@ -157,19 +158,19 @@ def _arrays(value: Any) -> list[Any]:
     return [value] if hasattr(value, "ndim") else []
 
 
-def value_outcome(seed: int) -> Outcome:
-    """Run one program in torch and here, with the same calls."""
+def value_outcome(seed: int, *, compiles: bool = True) -> Outcome:
+    """Run one program in torch and here, with the same calls; without compiles op by op, and without gradients."""
     script = scripted(seed)
     if script is None:
         return Outcome("torch", "does not compile it")
     copied = copy.deepcopy(script) if isinstance(script, torch.jit.ScriptModule) else script
     try:
-        function = pf.torch.script(copied, background=False)
+        function = pf.torch.script(copied, background=False, strategy=None if compiles else [])
         with torch.no_grad():
             _differences(script, function, seed, copied)
         traces = function.state().counters["traces"]
         drawn = script_value_programs.ValueProgram(seed)
-        if not (drawn.is_module or drawn.writes):
+        if compiles and not (drawn.is_module or drawn.writes):
             _gradients(script, function, seed)
     except ProfuseError as error:
         return Outcome("refused", error.what)
@@ -180,11 +181,11 @@ def value_outcome(seed: int) -> Outcome:
     return Outcome("whole", traces=traces)
 
 
-def value_counts(seeds: range) -> Counts:
+def value_counts(seeds: range, *, compiles: bool = True) -> Counts:
     """Run the programs of some seeds."""
     counts = Counts()
     for seed in seeds:
-        result = value_outcome(seed)
+        result = value_outcome(seed, compiles=compiles)
         counts.kinds[result.kind] += 1
         if result.kind != "whole":
             counts.reasons[f"{result.kind}: {result.why}"] += 1
@@ -196,8 +197,9 @@ def value_counts(seeds: range) -> Counts:
 def main() -> None:
     warnings.simplefilter("ignore")
     total = Counts()
+    compiles = "--evaluated" not in sys.argv
     for seed in range(*map(int, sys.argv[1:3])):
-        one = value_counts(range(seed, seed + 1))
+        one = value_counts(range(seed, seed + 1), compiles=compiles)
         for kind, why in ((k, w) for k in one.kinds for w in one.reasons or {"": 1}):
             print(seed, kind, why, flush=True)
         total.kinds += one.kinds

@@ -116,16 +116,7 @@ _WRITES = {
         "{}.tanh_()",
         "{}.neg_()",
     ),
-    "i": (
-        "{}.add_({})",
-        "{} *= {}",
-        "{} -= {}",
-        "{}.copy_({})",
-        "{}.zero_()",
-        "{}.fill_(2)",
-        "{}.clamp_(-1, 2)",
-        "{} //= 2",
-    ),
+    "i": ("{}.add_({})", "{} *= {}", "{} -= {}", "{}.copy_({})", "{}.zero_()", "{}.fill_(2)", "{}.clamp_(-1, 2)"),
     "b": ("{}.logical_not_()", "{} &= {}", "{} |= {}", "{}.fill_(True)", "{}.copy_({})"),
 }
 _PLACES = {"m": ("[0]", "[:, 0]", "[:, 1:]", "[-1]", "[0, 1]"), "r": ("[0]", "[1:]", "[-1]"), "c": ("[0]",), "s": ()}
@@ -156,6 +147,7 @@ class ValueProgram:
         self.is_module = self._chance(0.3)
         self.writes = self._chance(0.3)
         self.lines: list[str] = []
+        self._may_grow = True
         self._depth, self._count, self._left = 2 if self.is_module else 1, 0, 12
         self.tensors = [
             *(
@@ -293,7 +285,7 @@ class ValueProgram:
                 "flag",
                 "not flag",
             ),
-            *("b is None", "x.dtype == torch.float64", "x.size(0) > 4", "x.requires_grad and flag", "k.numel() > 9"),
+            *("b is None", "x.dtype == torch.float64", "x.size(0) > 4", "x.is_floating_point()", "k.numel() > 9"),
             *(f"bool({self.pick('b', 's')})", f"bool({self.tensor('f', 's', 1)} > {self.number()})", "bool(m.any())"),
             *(f"{self.random.choice(self.texts)} in table", f"{self.int_()} == {self.int_()} or flag"),
             f"int({self.pick('i', 's')}) > {self.int_()}",
@@ -401,7 +393,7 @@ class ValueProgram:
     def _list_use(self) -> None:
         name = self.random.choice([*self.lists, "parts"])
         if self._chance(0.6):
-            if name != "parts" or self.writes:
+            if self._may_grow and (name != "parts" or self.writes):
                 one = self.tensor("f", "m", 1)
                 self.emit(
                     self.random.choice(
@@ -494,10 +486,11 @@ class ValueProgram:
     def _for(self) -> None:
         index = self.fresh("i")
         if self._chance(0.25):
-            one = Drawn(index, "f", "m")
+            one, self._may_grow = Drawn(index, "f", "m"), False  # or the loop would have no end
             with self.under(f"for {index} in {self.random.choice([*self.lists, 'parts'])}:"):
                 self.tensors.append(one)
                 self._statements(2)
+            self._may_grow = True
             return
         bound = self.random.choice(["n", "x.size(0)", "3", "len(parts)", "x.size(1)", "2 * n", "n, 0, -1", "0, 9, 4"])
         with self.under(f"for {index} in range({bound}):"):
@@ -511,7 +504,7 @@ class ValueProgram:
     def _while(self) -> None:
         count = self.fresh("w")
         self.emit(f"{count} = 0")
-        with self.under(f"while {count} < {self.random.randrange(2, 5)} and {self.condition()}:"):
+        with self.under(f"while {count} < {self.random.randrange(2, 5)} and ({self.condition()}):"):
             self._statements(2)
             self.emit(f"{count} += 1")
         self.ints.append(count)

@@ -27,6 +27,25 @@ def _in_memory(call: NodeContext, value: Any) -> Any:
     return value
 
 
+@script("select")
+def _select(call: NodeContext, value: Any, dim: int, index: Any) -> Any:
+    """A part of a tensor: of one with an axis a view without axes, to which the script may write."""
+    return value[..., index] if value.ndim == 1 else _of_aten("select", call, value, dim, index)
+
+
+@script("unbind")
+def _unbind(call: NodeContext, value: Any, dim: int = 0) -> ScriptList:
+    if value.ndim == 1:
+        return ScriptList(value[..., k] for k in range(int(value.shape[0])))
+    return ScriptList(_of_aten("unbind", call, value, dim))
+
+
+def _of_aten(name: str, call: NodeContext, *operands: Any) -> Any:
+    handler = ATEN.find(name)
+    assert handler is not None
+    return handler(call, *operands)
+
+
 @script("prim::NumPyDtype")
 def _numpy_dtype(call: NodeContext, code: Any) -> Any:
     return None if code is None else numpy_dtype(int(code))
@@ -65,9 +84,7 @@ def _is_cpu(call: NodeContext, value: Any) -> bool:
 
 @script("prim::data")
 def _data(call: NodeContext, value: Any) -> Any:
-    handler = ATEN.find("detach")
-    assert handler is not None
-    return handler(call, value)
+    return _of_aten("detach", call, value)
 
 
 @script("size")
