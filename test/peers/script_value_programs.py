@@ -26,7 +26,7 @@ _UNARY = {
         *("torch.floor({})", "{}.sign()", "{}.square()", "torch.sqrt({}.abs() + 0.5)", "{}.clone()", "{}.contiguous()"),
         *("F.gelu({})", "F.leaky_relu({}, 0.1)", "{}.clamp(min=0.25)", "torch.where({} > 0, {}, -{})", "{}.detach()"),
         *(
-            "F.dropout({}, 0.5, False)",
+            "F.dropout({}, 0.5, False).clone()",
             "torch.nan_to_num({})",
             "{}.reciprocal().clamp(-3.0, 3.0)",
             "torch.zeros_like({})",

@@ -16,7 +16,7 @@ from ..interpreter import NodeContext
 from ..torch_values import code_of, numpy_dtype
 from .number_operators import converted
 from .script_containers import ScriptList
-from .script_table import script
+from .script_table import is_distinct, script
 
 
 @script("prim::InMemory")
@@ -80,6 +80,19 @@ def _is_other(call: NodeContext, value: Any) -> bool:
 @script("prim::is_cpu")
 def _is_cpu(call: NodeContext, value: Any) -> bool:
     return True
+
+
+@script("prim::requires_grad")
+def _requires_grad(call: NodeContext, value: Any, grad_mode: bool) -> bool:
+    """False of an argument where torch records gradients, as calls refuse others; raises TraceError for what is not known."""
+    if grad_mode and any(value is argument for argument in call.interpreter.arguments):
+        return False
+    if not grad_mode and is_distinct(call, value) and not any(value is x for x in call.interpreter.arguments):
+        return False
+    raise trace_error(
+        "a tensor is asked whether it requires gradients, which is torch's to know",
+        "call the function under torch.no_grad(), if its code then asks no more",
+    )
 
 
 @script("prim::data")
