@@ -49,7 +49,8 @@ class ResultView:
 class Origins:
     """The origins of the results of a trace."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, orders: bool) -> None:
+        self._has_orders = orders
         self.program, same = _without_copies(trace)
         self._hints, self._laid = trace.hints, trace.laid
         self.inputs = frozenset(self.program.inputs)
@@ -62,6 +63,8 @@ class Origins:
 
     def layouts(self, values: Sequence[int]) -> ValueOrders | None:
         """The orders in which the axes of values lie in memory; None where all have an axis at most."""
+        if not self._has_orders:
+            return None
         flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
         if flat and not self._fronts:
             return None

@@ -174,10 +174,13 @@ def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
     return array
 
 
-def results_of(trace: Trace) -> Results | None:
-    """The `Results` of a trace; None if they are the outputs of its graph."""
+def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
+    """The `Results` of a trace; None if they are the outputs of its graph.
+
+    ``orders``: the axes of results lie in memory in NumPy's order, else in C order.
+    """
     main = trace.module.main
-    origins = Origins(trace)
+    origins = Origins(trace, orders)
     results = origins.program.outputs
     views = [origins.view(v) for v in results]
     arrays = [v for v in results if not origins.is_number(v)]

@@ -78,25 +78,32 @@ class _Variant:
         self._attributes = [(_Attribute(module, path), value) for path, value in script.attributes.items()]
         self.buffers = [_Attribute(module, path) for path in script.buffers]
         self.state = [_Attribute(module, path) for path in script.state]
-        self._functions: dict[tuple[str, ...], GraphFunction] = {}
+        self._requires = [(_Attribute(module, path), requires) for path, requires in script.requires.items()]
+        self._functions: dict[tuple[tuple[str, ...], tuple[int, ...]], GraphFunction] = {}
         is_pure = not (script.state or script.buffers) and script.result is None
-        is_plain = is_pure and all(parameter.type == "Tensor" for parameter in script.parameters)
+        is_plain = is_pure and not script.compares and all(parameter.type == "Tensor" for parameter in script.parameters)
         self.tensors = len(script.parameters) if is_plain else None
 
     def holds(self) -> bool:
         """True while the module holds what it held."""
+        if self.script.grad_mode not in (None, _gradient_mode()):
+            return False
         for place, tensor, pointer in self._tensors:
             if place.get() is not tensor or tensor.data_ptr() != pointer:
                 return False
+        if any(place.get().requires_grad != requires for place, requires in self._requires):
+            return False
         return all(_is_same(place.get(), value) for place, value in self._attributes)
 
-    def function(self, tensors: tuple[str, ...] = ()) -> GraphFunction:
-        """The function of the graph, with these parameters or buffers as further arguments."""
-        function = self._functions.get(tensors)
+    def function(self, tensors: tuple[str, ...] = (), same: tuple[int, ...] = ()) -> GraphFunction:
+        """The function of the graph, with these parameters or buffers as further arguments.
+
+        ``same``: which arguments are the same object; see `ScriptGraph.with_arguments`.
+        """
+        function = self._functions.get((tensors, same))
         if function is None:
-            graph = self.script.with_arguments(tensors) if tensors else self.script.graph
-            function = function_of(ImportedScript(graph), self._options)
-            self._functions[tensors] = function
+            graph = self.script.with_arguments(tensors, same)
+            function = self._functions[tensors, same] = function_of(ImportedScript(graph), self._options)
         return function
 
 
@@ -179,8 +186,9 @@ class ScriptFunction:
         if not is_traced and not takes_arrays:
             values = [_with_arrays(value) for value in values]
         values += tensors.values()
-        self._function = function = variant.function(names)
-        results = function(*values)
+        same = _same_objects(bound) if script.compares else ()
+        self._function = function = variant.function(names, same)
+        results = function(*(x for k, x in enumerate(values) if k >= len(same) or same[k] == k))
         if script.state:
             results, *state = results
             for place, value in zip(variant.state, state, strict=True):
@@ -286,6 +294,20 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return list(a) == list(b) and all(_is_same(a[key], b[key]) for key in a)
     return a.data_ptr() == b.data_ptr() if _is_tensor(a) else a == b or (a != a and b != b)
+
+
+def _gradient_mode() -> bool:
+    import torch
+
+    return torch.is_grad_enabled()
+
+
+def _same_objects(values: list[Any]) -> tuple[int, ...]:
+    """For each argument the number of the first one that is the same tensor."""
+    return tuple(
+        next(j for j in range(k + 1) if values[j] is value and (j == k or _has_axes(value)))
+        for k, value in enumerate(values)
+    )
 
 
 def _is_tensor(value: Any) -> bool:

@@ -6,6 +6,7 @@ from .layers import (  # noqa: F401 - each fills the table
     loss_operators,
     norm_operators,
     pool_operators,
+    recurrent_operators,
     sampling_operators,
     window_operators,
 )

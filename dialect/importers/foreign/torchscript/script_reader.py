@@ -18,7 +18,7 @@ from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, Operand, Va
 from ..torch_values import numpy_dtype, shared_array
 from .named_tuples import result_shape
 from .script_graph import Parameter, ScriptGraph
-from .script_nodes import has_inputs, is_in_place, operator_name, place_of, schema_of, statistics_of, walk
+from .script_nodes import is_changing, operator_name, place_of, schema_of, statistics_of, walk, written_values
 
 _DROPPED = frozenset({"device", "layout", "pin_memory", "non_blocking", "generator", "requires_grad"})
 _UNINITIALIZED = "uninitialized"
@@ -67,11 +67,9 @@ class _ScriptReader:
         self._attributes: dict[str, Any] = {}
         self._buffers: dict[str, int] = {}  # to which something writes
         self._current: dict[str, Operand] = {}  # what attributes hold that the graph assigns
-        self._written = {
-            next(iter(node.inputs())).debugName()
-            for node in walk(self._graph)
-            if is_in_place(node) and has_inputs(node)
-        }
+        self._grad_mode: bool | None = None
+        self._requires: dict[str, bool] = {}
+        self._written = written_values(self._graph)
 
     def read(self, name: str, source: str) -> ScriptGraph:
         """The whole function."""
@@ -82,7 +80,7 @@ class _ScriptReader:
         nodes: list[ForeignNode] = []
         for value in values:
             self._in_memory(value, nodes)
-        state = self._assigned(self._graph)
+        state = list(dict.fromkeys((*self._assigned(self._graph), *self._changed_containers())))
         self._buffers = {path: self._number() for path in self._written_attributes() if path not in state}
         initial = {path: self._number() for path in state}
         self._current = {path: ValueRef(number) for path, number in initial.items()}
@@ -105,6 +103,9 @@ class _ScriptReader:
             tuple(state),
             self._tensors,
             shapes[0] if len(shapes) == 1 else ("tuple", shapes),
+            self._grad_mode,
+            self._requires,
+            any(node.kind() in ("aten::__is__", "aten::__isnot__") for node in walk(self._graph)),
         )
 
     # --- values ---------------------------------------------------------------------------------
@@ -203,6 +204,24 @@ class _ScriptReader:
         path = self._holder(node).at(node.s("name"))
         self._current[path] = self._operand(list(node.inputs())[1])
 
+    def _aten_is_grad_enabled(self, node: Any, nodes: list[ForeignNode]) -> None:
+        self._values[node.output().debugName()] = self._gradient_mode()
+
+    def _gradient_mode(self) -> bool:
+        import torch
+
+        self._grad_mode = torch.is_grad_enabled()
+        return self._grad_mode
+
+    def _prim_requires_grad(self, node: Any, nodes: list[ForeignNode]) -> None:
+        operand = self._operand(node.input())
+        path = next((path for path, number in self._tensors.items() if operand == ValueRef(number)), None)
+        if path is None:
+            self._append(nodes, node, "prim::requires_grad", (operand, self._gradient_mode()))
+            return
+        self._requires[path] = attribute(self._module, path).requires_grad
+        self._values[node.output().debugName()] = self._requires[path]
+
     def _holder(self, node: Any) -> _Object:
         holder = self._values[next(iter(node.inputs())).debugName()]
         if not isinstance(holder, _Object):
@@ -252,6 +271,13 @@ class _ScriptReader:
     def _assigned(self, holder: Any) -> list[str]:
         """The paths of attributes that the nodes of a graph, or in the blocks of a node, assign."""
         return list(dict.fromkeys(path for node, path in self._accesses(holder) if node.kind() == "prim::SetAttr"))
+
+    def _changed_containers(self) -> list[str]:
+        """The paths of lists and dictionaries that the nodes of the graph change."""
+        changed = {next(iter(node.inputs())).debugName() for node in walk(self._graph) if is_changing(node)}
+        reads = [(n, path) for n, path in self._accesses(self._graph) if n.kind() == "prim::GetAttr"]
+        kinds = ("ListType", "DictType")
+        return [p for n, p in reads if n.output().debugName() in changed and n.output().type().kind() in kinds]
 
     def _written_attributes(self) -> list[str]:
         """The paths of tensors to which in-place operators write."""
