@@ -26,15 +26,15 @@ class PreparedModel(BackendRep):
         self.fixes_numbers = False
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs, in order."""
+        """The outputs, in order; inputs may be given by name, too."""
         if not self.fixes_numbers:
             try:
-                return self.function(*inputs)
+                return self.function(*inputs, **kwargs)
             except ProfuseError as error:
                 if not getattr(error, "of_contents", False):
                     raise
                 self.fixes_numbers = True
-        return self.function(*map(_numbers, inputs))
+        return self.function(*map(_numbers, inputs), **{name: _numbers(x) for name, x in kwargs.items()})
 
 
 def _numbers(x: Any) -> Any:

@@ -81,7 +81,9 @@ class _Variant:
         self._requires = [(_Attribute(module, path), requires) for path, requires in script.requires.items()]
         self._functions: dict[tuple[tuple[str, ...], tuple[int, ...]], GraphFunction] = {}
         is_pure = not (script.state or script.buffers) and script.result is None
-        is_plain = is_pure and not script.compares and all(parameter.type == "Tensor" for parameter in script.parameters)
+        is_plain = (
+            is_pure and not script.compares and all(parameter.type == "Tensor" for parameter in script.parameters)
+        )
         self.tensors = len(script.parameters) if is_plain else None
 
     def holds(self) -> bool:

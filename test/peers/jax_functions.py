@@ -280,7 +280,45 @@ FUNCTIONS = {
     "quantile": (lambda x: jnp.quantile(x, jnp.float32(0.3)), x),
     "histogram": (lambda x: jnp.histogram(x, bins=5, range=(-2.0, 2.0))[0], x),
     "bitcast": (lambda x: lax.bitcast_convert_type(x, jnp.int32), x),
-    "popc": (lambda i: (lax.population_count(i),), i),
+    "popc": (
+        lambda i, u: (
+            lax.population_count(i),
+            lax.population_count(u.astype(jnp.uint8)),
+            lax.clz(i),
+            lax.clz(u.astype(jnp.int16)),
+        ),
+        i,
+        u,
+    ),
+    "chol_upper": (lambda m: jnp.linalg.cholesky(jnp.stack([m, 2 * m]), upper=True), sp),
+    "qr": (lambda m: (*jnp.linalg.qr(m), *jnp.linalg.qr(m.T), *jnp.linalg.qr(m, mode="complete")), _normal(6, 4)),
+    "qr_complex": (lambda m, n: jnp.linalg.qr(lax.complex(m, n)), m3, _normal(3, 3)),
+    "eigh": (lambda m: (lambda w, v: (w, jnp.abs(v)))(*jnp.linalg.eigh(m)), sp),
+    "svd": (
+        lambda m: (*map(jnp.abs, jnp.linalg.svd(m, full_matrices=False)), jnp.linalg.svd(m, compute_uv=False)),
+        _normal(6, 4),
+    ),
+    "lu": (lambda m: (*lax.linalg.lu(m), *lax.linalg.lu(m.T), *lax.linalg.lu(jnp.zeros((2, 2)))), _normal(5, 3)),
+    "solve": (lambda a, b: (jnp.linalg.solve(a, b), jnp.linalg.slogdet(a), jnp.linalg.inv(a)), sp, _normal(3, 2)),
+    "triangles": (
+        lambda a, b: (
+            jsp.linalg.solve_triangular(a, b, lower=True, trans=1),
+            lax.linalg.triangular_solve(a, b.T, left_side=False, lower=False, unit_diagonal=True),
+        ),
+        sp,
+        _normal(3, 2),
+    ),
+    "lstsq": (lambda a, b: (jnp.linalg.lstsq(a, b)[0], jnp.linalg.pinv(a)), _normal(6, 4), v),
+    "conv3d": (
+        lambda x, k: lax.conv_general_dilated(x, k, (1, 2, 1), [(1, 0), (0, 0), (-1, 2)], rhs_dilation=(1, 1, 2)),
+        _normal(1, 2, 4, 5, 4),
+        _normal(2, 2, 2, 3, 2),
+    ),
+    "conv_empty": (
+        lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "VALID"),
+        _normal(1, 2, 2, 5),
+        _normal(3, 2, 3, 3),
+    ),
     "reducep": (lambda x: lax.reduce(x, jnp.float32(0), lambda a, b: a + b * b * 0 + b, (1,)), x),
     "attn": (
         lambda q, k, v: jnn.dot_product_attention(q, k, v),

@@ -1,7 +1,7 @@
 """The conformance cases of the package onnx on compiled plans, and the record of how they go.
 
-``python test/peers/onnx_cases.py`` runs all and writes the record; ``--part 0/4`` runs a part and writes
-``onnx_cases.0.txt`` beside it, ``--join`` makes the record of such files.
+``python test/peers/onnx_cases.py --part 0/4`` runs a part and writes a file of lines, and ``--join`` makes the record
+of such files. ``--others`` runs what the record says does not run, and renews the record by what does now.
 """
 
 from __future__ import annotations
@@ -160,10 +160,20 @@ def main() -> None:
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--out", default=None)
     parser.add_argument("--join", nargs="*")
+    parser.add_argument("--others", action="store_true")
     options = parser.parse_args()
     if options.join is not None:
         record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
         lines = [line for name in options.join for line in Path(name).read_text().splitlines()]
+        record[options.kind] = joined(lines)
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+        print(options.kind, record[options.kind]["runs"], "of", record[options.kind]["of"])
+        return
+    if options.others:
+        record = json.loads(RECORD.read_text())
+        names = set(record[options.kind]["names"])
+        lines = [f"{case.name}\t{ops_of(case)}\truns" for case in cases(options.kind) if case.name in names]
+        lines += ["\t".join(line) for line in run(options.kind, (0, 1), names)]
         record[options.kind] = joined(lines)
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
         print(options.kind, record[options.kind]["runs"], "of", record[options.kind]["of"])

@@ -65,7 +65,7 @@ def dot_general(rng: np.random.Generator) -> Program:
 
 @maker
 def convolution(rng: np.random.Generator) -> Program:
-    space = int(rng.integers(1, 3))
+    space = int(rng.integers(1, 4))
     groups = int(rng.choice([1, 1, 2]))
     of_batch = bool(rng.random() < 0.2)
     channels, filters = groups * int(rng.integers(1, 4)), groups * int(rng.integers(1, 4))
@@ -74,7 +74,7 @@ def convolution(rng: np.random.Generator) -> Program:
     image = tuple(int(n) + 4 for n in sizes(rng, space))
     x = floats(rng, (images, channels, *image))
     k = floats(rng, (filters, channels if of_batch else channels // groups, *kernel))
-    names = "HW"[:space]
+    names = "HWD"[:space]
     layouts = [f"N{'C'}{names}", f"O{'I'}{names}", f"N{'C'}{names}"]
     perms = [rng.permutation(space + 2) for _ in layouts]
     numbers = tuple("".join(text[i] for i in perm) for text, perm in zip(layouts, perms, strict=True))

@@ -64,6 +64,23 @@ def test_random_models_are_as_the_evaluator_of_the_package_says(seed):
     assert difference(seed) is None
 
 
+@pytest.mark.parametrize("number", range(2000) if EVERY_CASE else range(0, 160, 20))
+def test_random_operators_are_as_the_evaluator_or_onnxruntime_says(number):
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    from operator_fuzz import outcome as drawn_outcome
+
+    how, what = drawn_outcome(number, 7)
+    assert how != "differs", what
+
+
+def test_random_operators_agree_and_do_not_fail_all():
+    from operator_draws import MAKERS
+    from operator_fuzz import outcome as drawn_outcome
+
+    assert len(MAKERS) >= 39
+    assert drawn_outcome(0, 7)[0] == "agrees"
+
+
 def test_the_backend_serves_the_runner_of_the_package():
     from onnx.backend.test import BackendTest
     from profuse.executor.functions.onnx_backend import ProfuseBackend

@@ -135,6 +135,73 @@ def test_a_file_is_told_by_its_content_and_can_be_differentiated(small_model):
     np.testing.assert_array_equal(pf.load(path.with_name("small.saved"))(x=x), f(x=x))
 
 
+@pytest.mark.parametrize("version", [3, 8])
+def test_weights_that_are_inputs_may_be_given(version, tmp_path):
+    """In files before version 4 all weights are inputs, and none is to be given."""
+    floats, (b, w) = onnx.TensorProto.FLOAT, (np.arange(2, dtype=np.float32), np.full(2, 3, np.float32))
+    nodes = [helper.make_node("Mul", ["x", "w"], ["z"]), helper.make_node("Add", ["z", "b"], ["y"])]
+    infos = {name: helper.make_tensor_value_info(name, floats, [2]) for name in "wxby"}
+    weights = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")]
+    inputs = [infos[name] for name in "wxb"]
+    graph = helper.make_graph(nodes, "g", inputs, [infos["y"]], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=version)
+    onnx.save(model, tmp_path / "m.onnx")
+    f, x = pf.load(tmp_path / "m.onnx", background=False), np.array([1, 2], np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x), x * w + b)
+    assert f.state().counters["traces"] == 1
+    if version == 3:
+        with pytest.raises(pf.ProfuseError):
+            f(x, w=x)
+        return
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x, b=x), x * w + x)
+        np.testing.assert_array_equal(f(x, x), x * x + b)  # behind those that must be given, in their order
+    assert f.state().counters["traces"] == 3
+    with pytest.raises(pf.ProfuseError, match="w has dtype float64"):
+        f(x, w=np.ones(2))
+
+
+def test_functions_of_older_operators_are_inlined_in_branches():
+    """Their bodies are of the version in which they came, and are inlined if they are said to be of this one."""
+    kinds = onnx.TensorProto
+    types = {"x": (kinds.FLOAT, [4, 3]), "t": (kinds.INT64, [4]), "c": (kinds.BOOL, [])}
+    inputs = [helper.make_tensor_value_info(name, *type_) for name, type_ in types.items()]
+    end = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [])]
+    node = helper.make_node("SoftmaxCrossEntropyLoss", ["x", "t"], ["y"])
+    branches = {f"{k}_branch": helper.make_graph([node], k, [], end) for k in ("then", "else")}
+    outer = [helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [])]
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["z"], **branches)], "g", inputs, outer)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    from profuse.executor.functions.onnx_backend import PreparedModel
+
+    x, t = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32), np.array([0, 2, 1, 1])
+    shares = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    prepared = PreparedModel(model)
+    for flag in (True, False, True):
+        (y,) = prepared.run([x, t, np.array(flag)])
+        np.testing.assert_allclose(y, -np.log(shares[np.arange(4), t]).mean(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_support_vectors_of_scikit_learn(classes):
+    """As scikit-learn: onnxruntime stops its search for two probabilities before it is there, 2e-3 away."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from profuse.executor.functions.onnx_backend import PreparedModel
+    from sklearn.datasets import load_iris
+    from sklearn.svm import SVC
+
+    x, y = load_iris(return_X_y=True)
+    x, y = x.astype(np.float32), np.minimum(y, classes - 1)
+    fitted = SVC(probability=True, random_state=0).fit(x, y)
+    model = skl2onnx.to_onnx(fitted, x[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3})
+    wanted = fitted.predict(x.astype(float)), fitted.predict_proba(x.astype(float)).astype(np.float32)
+    prepared = PreparedModel(model)
+    for _ in range(3):
+        assert_close(prepared.run([x]), wanted, 1e-5)
+    assert prepared.function.state().tier == "optimized"
+
+
 def test_what_cannot_be_read_is_told(small_model, tmp_path):
     path, _ = small_model
     (tmp_path / "weights.bin").unlink()

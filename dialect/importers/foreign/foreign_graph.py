@@ -7,6 +7,7 @@ the objects that it was read from, and no state guard of a trace has to watch it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ class ForeignGraph:
             so that later writes to them are seen.
         source: what the graph is, for users: ``"the ONNX model yolo.onnx"``.
         input_types: what the source asks of each argument; None = nothing.
+        defaults: the number of the constant that an argument is where a call leaves it out, by its name.
     """
 
     name: str
@@ -104,6 +106,7 @@ class ForeignGraph:
     constants: Mapping[int, np.ndarray]
     source: str
     input_types: tuple[ForeignType | None, ...] = ()
+    defaults: Mapping[str, int] = field(default_factory=dict)
 
     def with_constants(self, arrays: Sequence[np.ndarray]) -> ForeignGraph:
         """The graph with arrays as constants in the place of its first inputs."""
@@ -117,6 +120,7 @@ class ForeignGraph:
             {**self.constants, **constants},
             self.source,
             self.input_types[count:],
+            self.defaults,
         )
 
     def with_inputs(self, numbers: Sequence[int]) -> ForeignGraph:
@@ -124,4 +128,4 @@ class ForeignGraph:
         body = ForeignBlock((*self.body.inputs, *numbers), self.body.nodes, self.body.outputs)
         constants = {number: array for number, array in self.constants.items() if number not in numbers}
         parameters = (*self.parameters, *(f"tensor_{k}" for k in range(len(numbers))))
-        return ForeignGraph(self.name, body, parameters, constants, self.source, self.input_types)
+        return ForeignGraph(self.name, body, parameters, constants, self.source, self.input_types, self.defaults)

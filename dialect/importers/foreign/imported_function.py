@@ -36,14 +36,23 @@ class ImportedFunction:
         self.__name__ = self.__qualname__ = graph.name
         self.__doc__ = f"The function of {graph.source}."
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in graph.parameters])
+        optional = dict.fromkeys(graph.defaults)
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(x, kind, default=optional.get(x, inspect.Parameter.empty)) for x in graph.parameters]
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.__signature__.bind(*args, **kwargs).arguments
         # What is read from the graph does not change, so a trace has nothing to watch here.
-        return apart(self._run, tuple(bound[name] for name in self._graph.parameters))
+        return apart(self._run, tuple(bound.get(name) for name in self._graph.parameters))
 
     def _run(self, values: tuple) -> Any:
+        graph = self._graph
+        if graph.defaults:
+            values = tuple(
+                graph.constants[graph.defaults[name]] if value is None and name in graph.defaults else value
+                for name, value in zip(graph.parameters, values, strict=True)
+            )
         for name, value, type_ in zip(self._graph.parameters, values, self._graph.input_types, strict=False):
             if type_ is not None:
                 _check_argument(name, value, type_)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..numpy.neural.layer_inputs import narrowed, widened
 
 
 def window_count(size: int, span: int, stride: int, before: int, behind: int, *, ceil_mode: bool) -> int:
@@ -43,4 +47,22 @@ def turned_kernels(w: Any, groups: int) -> Any:
     return np.flip(kernels, tuple(range(2, 2 + len(sizes))))
 
 
-__all__ = ["stuffed", "turned_kernels", "window_count"]
+def convolved_windows(x: Any, w: Any, b: Any, strides: Sequence[int], dilations: Sequence[int], groups: int) -> Any:
+    """The correlation of (N, C, ...) with kernels (O, C / groups, ...) along any number of axes, without padding."""
+    count, dtype = len(strides), x.dtype
+    x, w, b = widened(x, w, b)
+    kernel = tuple(int(n) for n in w.shape[2:])
+    spans = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True))
+    spatial, inner = tuple(range(2, 2 + count)), tuple(range(2 + count, 2 + 2 * count))
+    windows = sliding_window_view(x, spans, axis=spatial)
+    every = slice(None)
+    keys = (every, every, *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))
+    windows = windows[keys]
+    counts = tuple(int(n) for n in windows.shape[2 : 2 + count])
+    each, out = math.prod(kernel) * int(w.shape[1]), int(w.shape[0])
+    columns = np.reshape(np.transpose(windows, (0, 1, *inner, *spatial)), (x.shape[0], groups, each, math.prod(counts)))
+    y = np.reshape(np.reshape(w, (groups, out // groups, each)) @ columns, (x.shape[0], out, *counts))
+    return narrowed(y if b is None else y + np.reshape(b, (-1, *(1,) * count)), dtype)
+
+
+__all__ = ["convolved_windows", "stuffed", "turned_kernels", "window_count"]

@@ -67,9 +67,11 @@ def _singular_values(call: BoundCall) -> Shapes | None:
 
 def _qr(call: BoundCall) -> Shapes | None:
     shape = call.shape("a")
-    if shape is None or call["mode"] not in ("reduced", "complete", "r"):
+    if shape is None or call["mode"] not in ("reduced", "complete", "r", "raw"):
         return None
     *batch, m, n = shape
+    if call["mode"] == "raw":  # reflectors and their factors, for LAPACK's other functions; transposed
+        return [(*batch, n, m), (*batch, _smaller(m, n))]
     k = m if call["mode"] == "complete" else _smaller(m, n)
     r: Shape = (*batch, k, n)
     return [r] if call["mode"] == "r" else [(*batch, m, k), r]

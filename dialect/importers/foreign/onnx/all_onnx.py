@@ -2,11 +2,14 @@
 
 from .layers import (  # noqa: F401 - each fills the table
     onnx_activations,
+    onnx_detection,
+    onnx_ngrams,
     onnx_norms,
     onnx_quantised,
     onnx_recurrent,
     onnx_resize,
     onnx_signals,
+    onnx_support_vectors,
     onnx_training,
     onnx_trees,
     onnx_windows,

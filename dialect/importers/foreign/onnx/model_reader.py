@@ -26,7 +26,10 @@ _CHANGED = {
     "GroupNormalization": 21,
     "BatchNormalization": 7,
     "Scan": 9,
+    "RoiAlign": 16,
+    "PRelu": 7,
 }
+_DEFAULTS = 4  # since this version of the format, weights that are inputs can be given others
 _BROADCASTING = 7  # since this version, binary operators broadcast as NumPy's
 
 
@@ -143,11 +146,21 @@ def _with_functions(onnx: Any, model: Any, chosen: list[Any], versions: Mapping[
         else:
             function = onnx.FunctionProto()
             function.CopyFrom(schema.function_body)
+        _renew(function, versions)
         function.domain, function.name = "profuse.functions", f"{node.op_type}_{number}"
         model.functions.append(function)
         node.domain, node.op_type = function.domain, function.name
     model.opset_import.append(onnx.helper.make_opsetid("profuse.functions", 1))
     return onnx.inliner.inline_local_functions(model)
+
+
+def _renew(function: Any, versions: Mapping[str, int]) -> None:
+    """Give a function the model's version of the operators, without which it is not inlined, if it means the same."""
+    for entry in function.opset_import:
+        version = versions.get(entry.domain, entry.version)
+        changed = (_CHANGED.get(node.op_type, 0) for node in _nodes(function))
+        if not any(entry.version < change <= version for change in changed):
+            entry.version = version
 
 
 def _typed(graph: Any) -> Any:
@@ -200,7 +213,12 @@ class _GraphReader:
         names: dict[str, int] = {}
         nodes: list[ForeignNode] = []
         self._read_weights(graph, names)
-        inputs = [value for value in graph.input if value.name not in names]
+        # A weight that is an input, too, is what this input is where a call leaves it out; before this version of the
+        # format, all weights were inputs. Inputs that may be left out come last, since Python wants it so.
+        weights = dict(names)
+        takes_weights = self._model.ir_version >= _DEFAULTS
+        inputs = [value for value in graph.input if value.name not in weights or takes_weights]
+        inputs.sort(key=lambda value: value.name in weights)
         numbers = [self._argument(value, names, nodes) for value in inputs]
         nodes += self._read_nodes(graph, names)
         outputs = []
@@ -213,7 +231,8 @@ class _GraphReader:
         label = _identifier(graph.name or os.path.splitext(self._name)[0], set())
         taken: set[str] = set()
         parameters = tuple(_identifier(value.name, taken) for value in inputs)
-        return ForeignGraph(label, body, parameters, self._constants, f"the ONNX model {self._name}")
+        defaults = {x: weights[v.name] for x, v in zip(parameters, inputs, strict=True) if v.name in weights}
+        return ForeignGraph(label, body, parameters, self._constants, f"the ONNX model {self._name}", defaults=defaults)
 
     def _new(self) -> int:
         self._count += 1
@@ -282,9 +301,10 @@ class _GraphReader:
         return ValueRef(names[name])
 
     def _read_nodes(self, graph: Any, names: dict[str, int]) -> list[ForeignNode]:
-        return [self._node(node, names) for node in graph.node]
+        return [each for node in graph.node for each in self._nodes(node, names)]
 
-    def _node(self, node: Any, names: dict[str, int]) -> ForeignNode:
+    def _nodes(self, node: Any, names: dict[str, int]) -> list[ForeignNode]:
+        """A node, behind those that prepare its operands."""
         self._place += 1
         loc = Loc(f"{self._name}:{node.name or node.op_type}", self._place)
         operands = tuple(self._operand(name, names) for name in node.input)
@@ -296,17 +316,21 @@ class _GraphReader:
             else:
                 attributes[attribute.name] = self._attribute(attribute, loc)
         version = self._versions.get("", self._versions.get("ai.onnx", 1))
+        nodes = []
         if version < _BROADCASTING and attributes.pop("broadcast", 0) and "axis" in attributes:
-            raise TraceError(
-                f"{node.op_type} of version {version} broadcasts along an axis, which is not known", loc=loc
-            )
+            # The second operand lies along the axes of the first from this one on.
+            aligned = self._new()
+            axis = {"axis": attributes.pop("axis")}
+            nodes.append(ForeignNode("profuse.Aligned", operands[:2], axis, (aligned,), loc=loc))
+            operands = (operands[0], ValueRef(aligned))
         results = []
         for name in node.output:
             results.append(self._new())
             if name:
                 names[name] = results[-1]
         op = _operator(node, self._versions)
-        return ForeignNode(op, operands, attributes, tuple(results), blocks=tuple(blocks), loc=loc)
+        nodes.append(ForeignNode(op, operands, attributes, tuple(results), blocks=tuple(blocks), loc=loc))
+        return nodes
 
     def _block(self, graph: Any, outer: Mapping[str, int]) -> ForeignBlock:
         names = dict(outer)

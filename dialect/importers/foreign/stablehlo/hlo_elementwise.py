@@ -207,6 +207,43 @@ _shift("shift_right_logical", "shift_right", "u")
 _shift("shift_right_arithmetic", "shift_right", "i")
 
 
+@STABLEHLO.register("stablehlo.popcnt")
+def _count_ones(call: NodeContext, x: Any) -> Any:
+    """How many bits are 1, by sums of neighbours: of bits, of pairs, of groups of four, then of bytes."""
+    dtype, unsigned = x.dtype, np.dtype(f"u{x.dtype.itemsize}")
+    return _bits_of_ones(x.astype(unsigned)).astype(dtype)
+
+
+def _bits_of_ones(x: Any) -> Any:
+    dtype, bits = x.dtype, 8 * x.dtype.itemsize
+    ones = (1 << bits) - 1
+
+    def number(n: int) -> np.generic:
+        return dtype.type(n)
+
+    def shifted(y: Any, count: int) -> Any:
+        return op("shift_right", y, number(count))
+
+    x = x - op("bitwise_and", shifted(x, 1), number(ones // 3))
+    x = op("bitwise_and", x, number(ones // 5)) + op("bitwise_and", shifted(x, 2), number(ones // 5))
+    x = op("bitwise_and", x + shifted(x, 4), number(ones // 17))
+    for count in (8, 16, 32):
+        if count < bits:
+            x = x + shifted(x, count)
+    return op("bitwise_and", x, number(0x7F))
+
+
+@STABLEHLO.register("stablehlo.count_leading_zeros")
+def _count_leading_zeros(call: NodeContext, x: Any) -> Any:
+    """How many bits are 0 before the first 1: all bits but those from that one on."""
+    dtype, bits = x.dtype, 8 * x.dtype.itemsize
+    below = x.astype(np.dtype(f"u{dtype.itemsize}"))
+    for count in (1, 2, 4, 8, 16, 32):
+        if count < bits:
+            below = op("bitwise_or", below, op("shift_right", below, below.dtype.type(count)))
+    return (below.dtype.type(bits) - _bits_of_ones(below)).astype(dtype)
+
+
 @STABLEHLO.register("stablehlo.round_nearest_afz")
 def _round_away(call: NodeContext, x: Any) -> Any:
     """Rounding of which halves go away from zero."""

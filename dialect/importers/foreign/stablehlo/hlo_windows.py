@@ -14,6 +14,7 @@ from ...numpy.neural.filters import conv1d, conv2d
 from ...numpy.tracing.operators import op
 from ..array_values import is_constant, is_number, owned
 from ..interpreter import NodeContext
+from ..window_axes import convolved_windows
 from .hlo_elementwise import CUSTOM_CALLS, STABLEHLO
 from .hlo_reductions import combination, reduced_by
 from .hlo_shapes import padded
@@ -38,12 +39,12 @@ def _convolution(
     window_reversal: tuple[bool, ...] | None = None,
     **_: Any,
 ) -> Any:
-    """A convolution in one or two dimensions, by `profuse.nn`."""
+    """A convolution: in one or two dimensions that of `profuse.nn`, in others a product of windows."""
     assert call.type is not None and call.type.dtype is not None
     inputs, kernels, outputs = dimension_numbers
     count = len(inputs) - 2
-    if count not in (1, 2):
-        raise TraceError(f"stablehlo.convolution over {count} axes is not supported")
+    if call.type.shape is not None and 0 in call.type.shape:  # a kernel that is larger than the padded input
+        return np.zeros(tuple(n or 0 for n in call.type.shape), call.type.dtype)
     space = [str(k) for k in range(count)]
     x = np.transpose(x, [inputs.index(k) for k in ("b", "f", *space)])
     kernel = np.transpose(kernel, [kernels.index(k) for k in ("o", "i", *space)])
@@ -54,7 +55,7 @@ def _convolution(
     spread = tuple(n - 1 for n in (lhs_dilation or ones))
     low, high = (tuple(int(n) for n in pads[:, side]) for side in (0, 1))
     zero = np.zeros((), x.dtype)
-    if any(spread) or low != high or min(low) < 0:
+    if any(spread) or low != high or min(low, default=0) < 0 or count not in (1, 2):
         x = padded(x, zero, (0, 0, *low), (0, 0, *high), (0, 0, *spread))
         low = (0,) * count
     if batch_group_count > 1:
@@ -62,8 +63,11 @@ def _convolution(
         x = np.concatenate(parts, 1)  # groups of images become groups of channels
         feature_group_count = batch_group_count
     strides, dilation = window_strides or ones, rhs_dilation or ones
-    convolved = conv1d if count == 1 else conv2d
-    result = convolved(x, kernel, None, strides, low, dilation, feature_group_count)
+    if count not in (1, 2):
+        result = convolved_windows(x, kernel, None, strides, dilation, feature_group_count)
+    else:
+        convolved = conv1d if count == 1 else conv2d
+        result = convolved(x, kernel, None, strides, low, dilation, feature_group_count)
     result = np.transpose(result, [("b", "f", *space).index(k) for k in outputs])
     return result if result.dtype == call.type.dtype else result.astype(call.type.dtype)
 

@@ -12,9 +12,9 @@ from ....numpy.neural.projections import embedding as nn_embedding
 from ....numpy.neural.projections import in_range
 from ....numpy.tracing.handler_tables import created
 from ...array_values import grid
+from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..dimensions import axis_of
-from ..on_host import on_host
 from ..promotion import BOOL, INT64, cast, is_float, is_integral, is_tensor, together
 
 

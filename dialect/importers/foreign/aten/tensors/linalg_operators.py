@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....numpy.neural.layer_inputs import detached
+from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..dimensions import axis_of
-from ..on_host import on_host
 from ..promotion import cast, category, complex_dtype, real_dtype, together
 
 _INT32 = np.dtype(np.int32)

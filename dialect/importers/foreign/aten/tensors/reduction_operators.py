@@ -10,9 +10,9 @@ import numpy as np
 
 from ....numpy.neural.layer_inputs import detached
 from ....numpy.tracing.handler_tables import created
+from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..dimensions import axes_of, axis_of
-from ..on_host import on_host
 from ..promotion import BOOL, DEFAULT, cast, category, is_integral, is_tensor, real_dtype, summed, widened
 from .binary_operators import maximum, minimum
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...on_host import on_host
 from ..aten_table import aten, refuse
-from ..on_host import on_host
 from ..promotion import cast, category
 
 _MOST_REFLECTORS = 64  # each of which is some ops

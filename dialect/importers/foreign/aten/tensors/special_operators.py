@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...on_host import on_host
 from ..aten_table import aten
-from ..on_host import on_host
 from ..promotion import FLOAT64, cast, float_dtype, together, widened
 
 

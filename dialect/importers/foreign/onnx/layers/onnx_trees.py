@@ -22,6 +22,11 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "BRANCH_EQ": np.equal,
     "BRANCH_NEQ": np.not_equal,
 }
+_MEMBER = "BRANCH_MEMBER"
+# By their numbers in the version 5 of trees.
+_NUMBERED = (*_COMPARISONS, _MEMBER)
+_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _SUMS: dict[str, Callable] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
 
 
@@ -34,6 +39,7 @@ class Forest:
         features, thresholds, yes, no, tracks: by node; ``tracks``: NaN goes where the comparison holds.
         modes: the comparison of each node.
         depth: of the deepest tree.
+        members: (nodes, any number), for each node the numbers that it looks for, then NaN; None = no node does so.
     """
 
     roots: np.ndarray
@@ -44,6 +50,7 @@ class Forest:
     tracks: np.ndarray
     modes: tuple[str, ...]
     depth: int
+    members: np.ndarray | None = None
 
     def leaves(self, x: Any) -> Any:
         """The leaf of each row of ``x`` (N, F) in each tree, as (N, T) numbers of nodes."""
@@ -55,7 +62,10 @@ class Forest:
             thresholds = item_of(self.thresholds, at)
             holds: Any = None
             for kind in kinds:
-                here = _COMPARISONS[kind](values, thresholds)
+                if kind == _MEMBER:
+                    here = np.any(values[..., None] == item_of(self.members, at), axis=-1)
+                else:
+                    here = _COMPARISONS[kind](values, thresholds)
                 if holds is None:
                     holds = here
                 else:
@@ -110,7 +120,7 @@ def _weights(
     return table
 
 
-def _transformed(scores: Any, how: str) -> Any:
+def transformed(scores: Any, how: str) -> Any:
     if how == "NONE":
         return scores
     if how == "LOGISTIC":
@@ -131,20 +141,96 @@ def _tree_regressor(call: Any, x: Any, /, **attributes: Any) -> Any:
     forest, number = _forest(attributes, x.dtype)
     count = attributes.get("n_targets", 1)
     table = _weights(number, attributes, "target", count, np.float32)
-    how = attributes.get("aggregate_function", "SUM")
-    if how not in _SUMS:
-        raise TraceError(f"trees combined by {how!r} are not supported")
-    scores = _SUMS[how](item_of(table, forest.leaves(x)), axis=1)
+    scores = _combined(forest, table, x, attributes.get("aggregate_function", "SUM"))
     base = attributes.get("base_values")
     if base:
         scores = scores + np.array(base, np.float32)
-    return _transformed(scores, attributes.get("post_transform", "NONE"))
+    return transformed(scores, attributes.get("post_transform", "NONE"))
+
+
+def _combined(forest: Forest, table: np.ndarray, x: Any, how: str) -> Any:
+    """What the leaves of all trees give for each row and target; ``table`` is by node and target.
+
+    Raises TraceError for extremes of trees whose leaves have some of the targets: the others are no zeros.
+    """
+    if how not in _SUMS:
+        raise TraceError(f"trees combined by {how!r} are not supported")
+    if how in ("MIN", "MAX") and table.shape[1] > 1:
+        raise TraceError(f"trees of several targets combined by {how!r} are not supported")
+    return _SUMS[how](item_of(table, forest.leaves(x)), axis=1)
+
+
+@onnx_op("ai.onnx.ml.TreeEnsemble")
+def _trees(
+    call: Any,
+    x: Any,
+    /,
+    *,
+    aggregate_function: int = 1,
+    leaf_targetids: Sequence[int],
+    leaf_weights: Any,
+    membership_values: Any = None,
+    n_targets: int = 1,
+    nodes_falseleafs: Sequence[int],
+    nodes_falsenodeids: Sequence[int],
+    nodes_featureids: Sequence[int],
+    nodes_hitrates: Any = None,
+    nodes_missing_value_tracks_true: Sequence[int] | None = None,
+    nodes_modes: Any,
+    nodes_splits: Any,
+    nodes_trueleafs: Sequence[int],
+    nodes_truenodeids: Sequence[int],
+    post_transform: int = 0,
+    tree_roots: Sequence[int],
+) -> Any:
+    """Trees of version 5, whose leaves are listed apart; here they are nodes behind the others."""
+    count, ends, dtype = len(nodes_featureids), len(leaf_targetids), x.dtype
+    leaves = np.arange(count, count + ends)
+
+    def children(numbers: Sequence[int], are_leaves: Sequence[int]) -> np.ndarray:
+        inner = np.array(numbers) + count * np.array(are_leaves)
+        return np.concatenate([inner, leaves]).astype(np.int64)
+
+    yes, no = children(nodes_truenodeids, nodes_trueleafs), children(nodes_falsenodeids, nodes_falseleafs)
+    modes = (*(_NUMBERED[int(n)] for n in np.ravel(nodes_modes)), *("LEAF",) * ends)
+    roots = np.array(tree_roots, np.int64)
+    depth, level = 0, [int(k) for k in roots]
+    while level:
+        depth += 1
+        level = [int(c) for k in level for c in (yes[k], no[k]) if c < count]
+    forest = Forest(
+        roots,
+        np.concatenate([nodes_featureids, np.zeros(ends)]).astype(np.int64),
+        np.concatenate([np.ravel(nodes_splits), np.zeros(ends)]).astype(dtype),
+        yes,
+        no,
+        np.array([*(nodes_missing_value_tracks_true or (0,) * count), *(0,) * ends], bool),
+        modes,
+        depth,
+        _sets(modes, membership_values, dtype),
+    )
+    table = np.zeros((count + ends, n_targets), dtype)
+    table[leaves, list(leaf_targetids)] = np.ravel(leaf_weights)
+    scores = _combined(forest, table, x, _AGGREGATES[aggregate_function])
+    return transformed(scores, _TRANSFORMS[post_transform])
+
+
+def _sets(modes: Sequence[str], values: Any, dtype: Any) -> np.ndarray | None:
+    """The numbers that nodes look for, by node: they are listed one node after the other, with NaN behind each."""
+    if _MEMBER not in modes:
+        return None
+    flat = np.ravel(values)
+    lists = [part[~np.isnan(part)] for part in np.split(flat, np.flatnonzero(np.isnan(flat)))]
+    table = np.full((len(modes), max(map(len, lists), default=0)), np.nan, dtype)
+    for node, members in zip((k for k, mode in enumerate(modes) if mode == _MEMBER), lists, strict=False):
+        table[node, : len(members)] = members
+    return table
 
 
 @onnx_op("ai.onnx.ml.TreeEnsembleClassifier")
 def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
     x = _comparable(x)
-    labels = _labels(attributes)
+    labels = labels_of(attributes)
     forest, number = _forest(attributes, x.dtype)
     table = _weights(number, attributes, "class", len(labels), np.float32)
     scores = np.sum(item_of(table, forest.leaves(x)), axis=1)
@@ -153,7 +239,7 @@ def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
     if len(labels) != 2 or len(targets) != 1:
         if base:
             scores = scores + np.array(base, np.float32)
-        return NodeResults((item_of(labels, np.argmax(scores, axis=1)), _transformed(scores, how)))
+        return NodeResults((item_of(labels, np.argmax(scores, axis=1)), transformed(scores, how)))
     # Of two classes, one alone has weights: its score is a share, or a logit if there are negative weights.
     if base and len(base) != 1:
         raise TraceError("trees with two classes, weights of one, and base values of both are not supported")
@@ -164,11 +250,11 @@ def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
         positive, pair = score > 0.5, np.stack([1.0 - score, score], 1)
     else:
         positive, pair = score > 0, np.stack([-score, score], 1)
-        pair = _transformed(pair, how)
+        pair = transformed(pair, how)
     return NodeResults((item_of(labels, positive.astype(np.int64)), pair))
 
 
-def _labels(attributes: dict[str, Any]) -> np.ndarray:
+def labels_of(attributes: dict[str, Any]) -> np.ndarray:
     listed = next((attributes[k] for k in ("classlabels_int64s", "classlabels_ints") if attributes.get(k)), None)
     if listed is None:
         raise TraceError("classes that are texts are not supported", hint="train with classes that are integers")
@@ -187,7 +273,7 @@ def _linear_regressor(
     targets: int = 1,
 ) -> Any:
     scores = np.matmul(x.astype(np.float32), np.array(coefficients, np.float32).reshape(targets, -1).T)
-    return _transformed(scores if not intercepts else scores + np.array(intercepts, np.float32), post_transform)
+    return transformed(scores if not intercepts else scores + np.array(intercepts, np.float32), post_transform)
 
 
 @onnx_op("ai.onnx.ml.LinearClassifier")
@@ -202,7 +288,7 @@ def _linear_classifier(
     post_transform: str = "NONE",
     **attributes: Any,
 ) -> Any:
-    labels = _labels(attributes)
+    labels = labels_of(attributes)
     count = len(intercepts) if intercepts else len(labels)
     scores = np.matmul(x.astype(np.float32), np.array(coefficients, np.float32).reshape(count, -1).T)
     if intercepts:
@@ -210,8 +296,8 @@ def _linear_classifier(
     if count == 1 and len(labels) == 2:
         pair = np.concatenate([-scores, scores], 1)
         chosen = (scores[:, 0] > 0).astype(np.int64)
-        return NodeResults((item_of(labels, chosen), _transformed(pair, post_transform)))
-    return NodeResults((item_of(labels, np.argmax(scores, axis=1)), _transformed(scores, post_transform)))
+        return NodeResults((item_of(labels, chosen), transformed(pair, post_transform)))
+    return NodeResults((item_of(labels, np.argmax(scores, axis=1)), transformed(scores, post_transform)))
 
 
 @onnx_op("ai.onnx.ml.Scaler")

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from .....errors import ShapeError
 from ....numpy.neural import filters, transposed_filters
 from ....numpy.neural.layer_inputs import narrowed, shifted, widened
 from ...array_values import constant_or_created, owned, taken
-from ...window_axes import stuffed, turned_kernels
+from ...window_axes import convolved_windows, stuffed, turned_kernels
 from ..onnx_table import NodeResults, onnx_op
 from ..size_values import as_numbers
 from ..tensors.onnx_shapes import padded
@@ -43,20 +42,8 @@ def convolved(x: Any, w: Any, b: Any, axes: Sequence[Axis], groups: int) -> Any:
             pads = (0,) * len(axes)
         function = filters.conv1d if len(axes) == 1 else filters.conv2d
         return function(x, w, b, strides, pads, steps, groups)
-    dtype = x.dtype
-    x, w, b = widened(x, w, b)
     x = padded(x, {k + 2: (a.before, a.behind) for k, a in enumerate(axes)})
-    spatial = tuple(range(2, 2 + len(axes)))
-    windows = sliding_window_view(x, tuple(a.span for a in axes), axis=spatial)
-    every = slice(None)
-    windows = windows[(every, every, *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in steps))]
-    count = tuple(a.count for a in axes)
-    inner = tuple(range(2 + len(axes), 2 + 2 * len(axes)))
-    each = math.prod(a.kernel for a in axes) * int(w.shape[1])
-    columns = np.reshape(np.transpose(windows, (0, 1, *inner, *spatial)), (x.shape[0], groups, each, math.prod(count)))
-    out = int(w.shape[0])
-    y = np.reshape(np.reshape(w, (groups, out // groups, each)) @ columns, (x.shape[0], out, *count))
-    return narrowed(y if b is None else y + np.reshape(b, (-1, *(1,) * len(axes))), dtype)
+    return convolved_windows(x, w, b, strides, steps, groups)
 
 
 @onnx_op("Conv")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .....errors import ArgumentError, DTypeError, ShapeError
-from .....ir.dtypes import dtype_named
-from ...array_values import is_size
+from .....ir.dtypes import dtype_named, dtype_of
+from ....numpy.tracing.operators import op
+from ...array_values import captured, is_size
 from ...foreign_arguments import check_array
 from ...foreign_graph import ForeignType
 from ..onnx_table import onnx_op
@@ -76,7 +77,11 @@ def _cast_like(call: Any, x: Any, like: Any, /, *, saturate: int = 1, round_mode
 
 @onnx_op("BitCast")
 def _bit_cast(call: Any, x: Any, /, *, to: int) -> Any:
-    return x.view(dtype_numbered(to))
+    dtype = dtype_numbered(to)
+    x = x.astype(np.uint8) if x.dtype == np.bool_ else x  # a truth is the byte 0 or 1
+    if dtype.itemsize != x.dtype.itemsize:
+        raise DTypeError(f"BitCast of {x.dtype} to {dtype}, which have other widths")
+    return x if dtype == x.dtype else op("bitcast", captured(x), dtype=dtype_of(dtype))
 
 
 @onnx_op("profuse.Argument", whole=True)

@@ -90,6 +90,21 @@ for _name, (_of_arrays, _of_sizes) in _BINARY.items():
     _register_binary(_name, _of_arrays, _of_sizes)
 
 
+@onnx_op("profuse.Aligned")
+def _aligned(call: Any, x: Any, y: Any, /, *, axis: int) -> Any:
+    """The second operand of an operator before version 7, so that it broadcasts along the first one's axes."""
+    behind = x.ndim - axis % max(x.ndim, 1) - y.ndim
+    return np.reshape(y, (*y.shape, *(1,) * behind)) if behind > 0 else y
+
+
+@onnx_op("PRelu-1")
+def _prelu_of_channels(call: Any, x: Any, slope: Any, /) -> Any:
+    """Before version 7 a vector was the slopes of channels."""
+    if slope.ndim == 1 and x.ndim > 2:
+        slope = np.reshape(slope, (-1, *(1,) * (x.ndim - 2)))
+    return np.where(x < 0, x * slope, x)
+
+
 @onnx_op("Identity", whole=True)
 def _identity(call: Any, x: Any, /) -> Any:
     return x

@@ -207,8 +207,8 @@ def test_what_is_no_module_of_arrays(tmp_path, text, error, what):
 
 
 def test_what_is_not_supported_is_named_with_its_place(tmp_path):
-    body = '%r = "stablehlo.popcnt"(%a) : (tensor<3xi32>) -> tensor<3xi32>'
-    with pytest.raises(TraceError, match=r"model.anything:\d+:\d+: .* not supported: stablehlo.popcnt"):
+    body = '%r = "stablehlo.all_reduce"(%a) : (tensor<3xi32>) -> tensor<3xi32>'
+    with pytest.raises(TraceError, match=r"model.anything:\d+:\d+: .* not supported: stablehlo.all_reduce"):
         loaded(tmp_path, module("tensor<3xi32>", body, "tensor<3xi32>"))
 
 
@@ -218,3 +218,50 @@ def test_a_function_that_calls_itself_is_an_error():
     )
     with pytest.raises(IRError, match="calls itself"):
         read_stablehlo(text, "main", "model.mlir")
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_bits_are_counted(tmp_path, bits):
+    kind, dtype = f"tensor<6xi{bits}>", np.dtype(f"i{bits // 8}")
+    x = np.array([0, 1, -1, np.iinfo(dtype).max, np.iinfo(dtype).min, 37], dtype)
+    texts = [np.binary_repr(int(n), bits) for n in x]
+    counts = {"popcnt": [t.count("1") for t in texts], "count_leading_zeros": [f"{t}1".find("1") for t in texts]}
+    for op, wanted in counts.items():
+        text = module(kind, f'%r = "stablehlo.{op}"(%a) : ({kind}) -> {kind}', kind)
+        check(tmp_path, text, np.array(wanted, dtype), x)
+
+
+@pytest.mark.parametrize(("left", "lower", "transpose"), [(True, True, "NO_TRANSPOSE"), (False, False, "ADJOINT")])
+def test_triangles_and_their_factors(tmp_path, left, lower, transpose):
+    kind = "tensor<2x3x3xf32>"
+    a = RNG.standard_normal((2, 3, 3)).astype(np.float32)
+    a = a @ np.swapaxes(a, 1, 2) + 2 * np.eye(3, dtype=np.float32)
+    said = "true" if lower else "false"
+    factor = np.linalg.cholesky(a)
+    factor = factor if lower else np.swapaxes(factor, 1, 2)
+    text = module(kind, f'%r = "stablehlo.cholesky"(%a) <{{lower = {said}}}> : ({kind}) -> {kind}', kind)
+    function = loaded(tmp_path, text)
+    for _ in range(3):
+        np.testing.assert_allclose(function(a), factor, rtol=2e-5, atol=1e-6)
+    state = function.state()
+    assert state.tier == "optimized" and not state.counters.get("python_calls", 0)
+    side, b = "true" if left else "false", RNG.standard_normal((2, 3, 3)).astype(np.float32)
+    text = module(
+        f"{kind}; {kind}",
+        f'%r = "stablehlo.triangular_solve"(%a, %b) <{{left_side = {side}, lower = {said}, unit_diagonal = false, '
+        f"transpose_a = #stablehlo<transpose {transpose}>}}> : ({kind}, {kind}) -> {kind}",
+        kind,
+    )
+    function, turned = loaded(tmp_path, text), factor if transpose == "NO_TRANSPOSE" else np.swapaxes(factor, 1, 2)
+    for _ in range(3):
+        x = function(factor, b)
+    np.testing.assert_allclose(turned @ x if left else x @ turned, b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_matrix_that_is_not_positive_is_an_error(tmp_path):
+    kind = "tensor<2x2xf32>"
+    text = module(kind, f'%r = "stablehlo.cholesky"(%a) <{{lower = true}}> : ({kind}) -> {kind}', kind)
+    function = loaded(tmp_path, text)
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError):
+            function(-np.eye(2, dtype=np.float32))

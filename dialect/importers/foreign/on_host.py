@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ....ops.host.rule import found_function
-from ...numpy.handlers import host
-from ...numpy.tracing.operators import Recording
+from ...ops.host.rule import found_function
+from ..numpy.handlers import host
+from ..numpy.tracing.operators import Recording
 
 
 def on_host(function: str, *args: Any, **named: Any) -> Any:
