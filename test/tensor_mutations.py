@@ -34,9 +34,9 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "arrays of tensors do not keep these",
-        _TENSORS,
-        "self.tensor, self.__array_interface__ = tensor,",
-        "self.tensor, self.__array_interface__ = None,",
+        "executor/exchange/dlpack.py",
+        "self.owner, self.__array_interface__ = owner,",
+        "self.owner, self.__array_interface__ = None,",
         (_TEST + "::test_conversions_to_arrays_and_back",),
     ),
     Mutation(
@@ -59,5 +59,30 @@ TENSOR_MUTATIONS = (
         "i64 {w.load('i64', w.element(steps, axis))}, {ref.itemsize}",
         "i64 {w.load('i64', w.element(steps, axis))}, 1",
         (_TEST + "::test_strided_tensors_are_read_where_they_lie",),
+    ),
+    Mutation(
+        "what ends behind an error in emitted code may lose the error",
+        "executor/dispatch/leaves/leaf_body.py",
+        """        self.w.call("PyErr_Fetch", "void", *(f"ptr {place}" for place in self._error()))
+""",
+        "",
+        (_TEST + "::test_an_error_behind_results_is_the_one_that_callers_see",),
+        also=(
+            (
+                "executor/dispatch/leaves/leaf_body.py",
+                """        w.call("PyErr_Restore", "void", *(f"ptr {w.load('ptr', place)}" for place in self._error()))
+""",
+                "",
+            ),
+        ),
+    ),
+    Mutation(
+        "Dynamo traces this package where its regions call jitted functions",
+        "executor/exchange/torch_tensors.py",
+        "    _unseen.append(function)\n",
+        "",
+        ("executor/exchange/test_torch_tensors.py::test_regions_of_dynamo_call_jitted_functions_as_they_are",),
+        also=(("executor/exchange/torch_tensors.py", "_torchdynamo_disable=True, ", ""),),
+        slow=True,
     ),
 )

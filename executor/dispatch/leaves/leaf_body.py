@@ -77,8 +77,24 @@ class LeafBody:
             w.label(label)
             w.branch(w.load("i1", self._raises), failed, "miss")
             w.label(failed)
-            w.do("ret ptr null")
+            self.end_in_error()
         return label
+
+    def set_error_aside(self) -> None:
+        """Keep the pending exception apart from what runs next, as code that objects run when they end.
+
+        Such code might lose the exception: a library's function that lets go of memory may be one in Python.
+        """
+        self.w.call("PyErr_Fetch", "void", *(f"ptr {place}" for place in self._error()))
+
+    def end_in_error(self) -> None:
+        """Return from the function, with the exception that was set aside."""
+        w = self.w
+        w.call("PyErr_Restore", "void", *(f"ptr {w.load('ptr', place)}" for place in self._error()))
+        w.do("ret ptr null")
+
+    def _error(self) -> list[str]:
+        return [self.w.shared_alloca(("error", part), "ptr") for part in ("type", "value", "traceback")]
 
     def own(self, reference: str) -> str:
         """Make every exit from here on drop a reference, until `let_go` or `disown`.
@@ -105,7 +121,10 @@ class LeafBody:
         self.disown(reference)
         self.drop([reference])
 
-    def _leave(self, *, raises: bool) -> None:
+    def leave(self, *, raises: bool) -> None:
+        """Drop all references and end the call, with the pending exception or by Python."""
+        if raises:
+            self.set_error_aside()
         self.w.store("i1", str(raises).lower(), self._raises)
         self.w.jump(self._ends[-1])
 
@@ -117,7 +136,7 @@ class LeafBody:
         w.label(out)
         if clear:
             w.call("PyErr_Clear", "void")
-        self._leave(raises=False)
+        self.leave(raises=False)
         w.label(on)
 
     def drop(self, references: list[str]) -> None:
@@ -139,7 +158,7 @@ class LeafBody:
         self.leave_unless(w.op(f"icmp eq i32 {short}, 0"), clear=True)
         w.jump(out)
         w.label(out)
-        self._leave(raises=True)
+        self.leave(raises=True)
         w.label(on)
         return pointer
 
@@ -161,7 +180,7 @@ class LeafBody:
         failed, on = w.name(), w.name()
         w.branch(condition, on, failed)
         w.label(failed)
-        self._leave(raises=True)
+        self.leave(raises=True)
         w.label(on)
 
     def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:
