@@ -12,10 +12,11 @@ from torch.utils import _pytree
 
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
+from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
 from .closed_code import ClosedCode, OpenCodeError
-from .dynamo_backend import DynamoGraph, compile_graph
+from .dynamo_backend import DynamoGraph, FewReasons, compile_graph
 from .exported_call import ExportedCall, exported, exporting
 from .module_state import ModuleState, kept_value
 from .size_text import sizes_as_text
@@ -24,7 +25,7 @@ _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
 _METHODS = ("explain", "state", "wait", "save")
-_REASONS = 8
+_ASKS_FOR_NUMBERS = "its code asks whether something is an int or a float, which a symbol for a size is not"
 
 
 def compile(
@@ -132,9 +133,11 @@ class CompiledCalls:
         options: of `jit`.
 
     Attributes:
-        counters: ``exports``, ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of graphs),
-            ``dynamo_calls``.
-        reasons: why calls have been left to torch.
+        counters: ``exports``, ``fixed_exports`` (those among them that hold for one combination of sizes, although
+            sizes were to be symbols), ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of
+            graphs), ``dynamo_calls``.
+        reasons: why calls have been left to torch, each with the number of calls.
+        fixed: why exports hold for one combination of sizes, each with their number.
     """
 
     def __init__(
@@ -155,7 +158,8 @@ class CompiledCalls:
         self._refused: dict[tuple, str] = {}
         self._lock = ForkLock()
         self.counters: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
+        self.reasons = FewReasons()
+        self.fixed = FewReasons()
 
     def settings(self) -> dict[str, Any]:
         """What `compile` was given besides the model."""
@@ -247,8 +251,9 @@ class CompiledCalls:
     def _entry(
         self, key: tuple, shapes: tuple, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> tuple[ExportedCall, Any] | None:
-        """The export for a call, which is made if there is none; None = torch runs the call."""
+        """The export for a call, which is made if there is none; None = torch runs the call, as is noted."""
         if shapes in self._refused:
+            self._note(self._refused[shapes])
             return None
         with self._lock:
             inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
@@ -269,8 +274,8 @@ class CompiledCalls:
                 try:
                     entry = self._exported(leaves, inputs, structure(args, kwargs), key[-1])
                 except Exception as error:  # torch raises errors of many kinds; the model's own come again in torch
-                    self._refused[shapes] = f"{type(error).__name__}: {error}"
-                    self._note(f"{type(error).__name__}: {error}".splitlines()[0])
+                    self._refused[shapes] = _first_line(error)
+                    self._note(self._refused[shapes])
                     return None
                 candidates.append(entry)
                 self.counters["exports"] += 1
@@ -322,12 +327,17 @@ class CompiledCalls:
                     options=self._options,
                 )
 
+        why = _ASKS_FOR_NUMBERS if self._dynamic and not is_dynamic else ""
         try:
             call = attempt(is_dynamic)
-        except Exception:
+        except Exception as error:  # of many kinds; one that is the model's own comes again
             if not is_dynamic:
                 raise
-            call = attempt(False)
+            call, why = attempt(False), _first_line(error)
+        if why:
+            self.counters["fixed_exports"] += 1
+            self.fixed.note(why)
+            log("slower", self._name, f"an export holds for one combination of sizes: {why}")
         out_tree = out[0]
         if out_tree.is_leaf():
             return call, lambda results: results[0]
@@ -354,8 +364,7 @@ class CompiledCalls:
 
     def _backend(self, module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         graph = compile_graph(module, example_inputs, options=self._options)
-        if isinstance(graph, DynamoGraph):
-            self._graphs.append(graph)
+        self._graphs.append(graph)
         return graph
 
     def _in_torch(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -363,8 +372,7 @@ class CompiledCalls:
         return self._model(*args, **kwargs)
 
     def _note(self, reason: str) -> None:
-        if reason in self.reasons or len(self.reasons) < _REASONS:
-            self.reasons[reason] += 1
+        self.reasons.note(reason)
 
     def _reset(self) -> None:
         """Drop everything: the module holds other tensors than before, or its code reads other things."""
@@ -413,11 +421,16 @@ class CompiledCalls:
             lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.")
         lines += [graph.explain() for graph in self._graphs]
         lines += [f"  torch ran {count} calls: {reason}" for reason, count in self.reasons.items()]
+        lines += [f"  {n} exports hold for one combination of sizes: {reason}" for reason, n in self.fixed.items()]
         for call in entries:
             if call.parts.left:
                 lines.append(f"  torch runs between the kernels: {call.parts.says()}")
             lines += [f.explain() for f in call.parts.functions()]
         return "\n".join(lines)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 class _random_kept:
