@@ -34,9 +34,9 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "arrays of tensors do not keep these",
-        _TENSORS,
-        "self.tensor, self.dtype = tensor, dtype",
-        "self.tensor, self.dtype = None, dtype",
+        "executor/exchange/dlpack.py",
+        "self.owner, self.dtype = owner, dtype",
+        "self.owner, self.dtype = None, dtype",
         (_TEST + "::test_conversions_to_arrays_and_back",),
     ),
     Mutation(
@@ -80,5 +80,30 @@ TENSOR_MUTATIONS = (
         "        return plain.as_strided(",
         "        return tensor.data.as_strided(",
         ("executor/exchange/test_torch_tensors.py::test_views_are_torchs",),
+    ),
+    Mutation(
+        "what ends behind an error in emitted code may lose the error",
+        "executor/dispatch/leaves/leaf_body.py",
+        """        self.w.call("PyErr_Fetch", "void", *(f"ptr {place}" for place in self._error()))
+""",
+        "",
+        (_TEST + "::test_an_error_behind_results_is_the_one_that_callers_see",),
+        also=(
+            (
+                "executor/dispatch/leaves/leaf_body.py",
+                """        w.call("PyErr_Restore", "void", *(f"ptr {w.load('ptr', place)}" for place in self._error()))
+""",
+                "",
+            ),
+        ),
+    ),
+    Mutation(
+        "Dynamo traces this package where its regions call jitted functions",
+        "executor/exchange/torch_tensors.py",
+        "    _unseen.append(function)\n",
+        "",
+        ("executor/exchange/test_torch_tensors.py::test_regions_of_dynamo_call_jitted_functions_as_they_are",),
+        also=(("executor/exchange/torch_tensors.py", "_torchdynamo_disable=True, ", ""),),
+        slow=True,
     ),
 )

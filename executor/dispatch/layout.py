@@ -52,6 +52,8 @@ _PYTHON_API = (
     "PyErr_CheckSignals",
     "PyErr_Clear",
     "PyErr_ExceptionMatches",
+    "PyErr_Fetch",
+    "PyErr_Restore",
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
     "PyFloat_AsDouble",

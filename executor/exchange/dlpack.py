@@ -2,6 +2,9 @@
 
 The structures in capsules are those of dlpack.h, version 0.8: every library accepts capsules without
 a version. The C functions of a library (`c_functions`) take tensors with one, of version 1.
+
+What we lend, NumPy describes, as an array that keeps the memory alive, and NumPy's C code takes it back. A library
+may let go of memory while an exception is on its way, and Python code that ran then would lose the exception.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from ...dialect.ir.dtypes import BF16
 
 CPU, CUDA = 1, 2  # kDLCPU, kDLCUDA
 _NAME, _USED = b"dltensor", b"used_dltensor"
+_NAME_1, _USED_1 = b"dltensor_versioned", b"used_dltensor_versioned"
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
 VERSION = (1, 0)  # of the tensors that are lent: nothing in them is newer
@@ -69,18 +73,20 @@ Versioned._fields_ = [
 ]
 
 _api = ctypes.pythonapi
-_new = _api.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 pointer_of = _api.PyCapsule_GetPointer
 pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-# These two take the address of a capsule that is being destroyed: a new reference to the capsule
-# would destroy it again.
-_is_valid = _api["PyCapsule_IsValid"]
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
-_pointer_in = _api["PyCapsule_GetPointer"]
-_pointer_in.restype, _pointer_in.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
 _set_name = _api.PyCapsule_SetName
 _set_name.restype, _set_name.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+
+
+class ForeignMemory:
+    """What NumPy makes an array of: memory of another object, which the array keeps alive."""
+
+    __slots__ = ("__array_interface__", "dtype", "owner")
+
+    def __init__(self, owner: Any, dtype: np.dtype, **interface: Any) -> None:
+        self.owner, self.dtype = owner, dtype
+        self.__array_interface__ = {"version": 3, **interface}
 
 
 def read(capsule: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype]:
@@ -135,54 +141,23 @@ def row_major(shape: tuple[int, ...], step: int = 1) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
-# Address of a lent tensor -> the objects that a borrower may still use. All tensors have the same
-# deleter, because a deleter of their own could be garbage-collected while it runs.
-_lent: dict[int, tuple[Any, ...]] = {}
+def lent(array: np.ndarray) -> tuple[Any, int]:
+    """A capsule with a host array for a library to take over, and the address of its ``DLManagedTensorVersioned``.
 
-
-def _give_back(managed: Any) -> None:
-    _lent.pop(ctypes.addressof(managed.contents), None)
-
-
-def _give_back_at(address: int, lent: dict[int, tuple[Any, ...]] = _lent) -> None:
-    lent.pop(address, None)
-
-
-_give_back_c = _Deleter(_give_back)
-_give_back_at_c = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_give_back_at)
-_give_back_address = ctypes.cast(_give_back_at_c, ctypes.c_void_p).value
-
-
-def lent(array: np.ndarray) -> int:
-    """The address of a ``DLManagedTensorVersioned`` of a host array, for a library to take over.
-
-    Its deleter lets go of the array. The strides are multiples of the item size.
+    The capsule lets go of the array when it ends, unless it has been `handed_over`. The strides are multiples of the
+    item size. Raises KeyError or BufferError for a dtype that DLPack has not.
     """
-    rank, itemsize = array.ndim, array.dtype.itemsize
-    shape = (ctypes.c_int64 * rank)(*array.shape)
-    steps = tuple(step // itemsize for step in array.strides) if array.size else row_major(array.shape)
-    strides = (ctypes.c_int64 * rank)(*steps)
-    pointer = array.__array_interface__["data"][0] if array.size else None
-    tensor = DLTensor(pointer, Device(CPU, 0), rank, data_type(array.dtype), shape, strides, 0)
-    managed = Versioned(*VERSION, None, _give_back_address, 0, tensor)
-    place = ctypes.addressof(managed)
-    _lent[place] = (managed, shape, strides, array)
-    return place
+    described = data_type(array.dtype)
+    held = array.view(np.int16) if array.dtype == BF16.numpy else array
+    capsule = held.__dlpack__(max_version=VERSION)
+    place = pointer_of(capsule, _NAME_1)
+    Versioned.from_address(place).tensor.dtype = described
+    return capsule, place
 
 
-def taken_back(address: int) -> None:
-    """Let go of a tensor of `lent` that no library has taken over."""
-    _give_back_at(address)
-
-
-def _destroy(capsule: int) -> None:
-    """Destructor of capsules: ends the loan of a capsule that no library has consumed."""
-    if _is_valid(capsule, _NAME):
-        _lent.pop(_pointer_in(capsule, _NAME), None)
-
-
-_destroy_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_destroy_c = _destroy_type(_destroy)
+def handed_over(capsule: Any) -> None:
+    """Note that a library has taken over what a capsule of `lent` holds, and will give it back."""
+    _set_name(capsule, _USED_1)
 
 
 class Loan:
@@ -216,17 +191,13 @@ class Loan:
         """A capsule without a version, even if the borrower accepts versions."""
         if stream != -1:
             self._ready(1 if stream is None else stream)
-        rank = len(self._shape)
-        shape = (ctypes.c_int64 * rank)(*self._shape)
-        strides = (ctypes.c_int64 * rank)(*row_major(self._shape))
-        managed = _Managed()
-        managed.tensor = DLTensor(
-            self._pointer, Device(CUDA, self._index), rank, data_type(self._dtype), shape, strides, 0
-        )
-        managed.deleter = _give_back_c
-        place = ctypes.addressof(managed)
-        _lent[place] = (managed, shape, strides, self._owner)
-        return _new(place, _NAME, ctypes.cast(_destroy_c, ctypes.c_void_p))
+        code = "<u2" if self._dtype == BF16.numpy else self._dtype.str
+        memory = ForeignMemory(self._owner, self._dtype, data=(self._pointer, False), shape=self._shape, typestr=code)
+        capsule = np.asarray(memory).__dlpack__()  # NumPy never looks at the elements
+        tensor = _Managed.from_address(pointer_of(capsule, _NAME)).tensor
+        tensor.data, tensor.device = self._pointer, Device(CUDA, self._index)
+        tensor.dtype = data_type(self._dtype)
+        return capsule
 
 
 def take(capsule: Any) -> Callable[[], None]:

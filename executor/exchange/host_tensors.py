@@ -21,7 +21,7 @@ from ...dialect.ir.dtypes import BF16, dtype_of
 from ..memory.offsets import Refused
 from . import torch_tensors
 from .c_functions import Reader, api_of
-from .dlpack import CPU, DLTensor, lent, numpy_dtype, row_major, taken_back
+from .dlpack import CPU, DLTensor, ForeignMemory, handed_over, lent, numpy_dtype, row_major
 
 _describe_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
 _make_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
@@ -74,6 +74,7 @@ def _read(kind: type) -> TensorClass | None:
         return None
     library = kind.__module__.partition(".")[0]
     if torch_tensors.is_torchs(kind):
+        torch_tensors.tell_dynamo()
         library, refused = "torch", ""
         if not torch_tensors.is_plain(kind):
             refused = f"a {kind.__name__} is passed, a subclass of torch's Tensor that may compute in its own way"
@@ -93,16 +94,6 @@ def _read(kind: type) -> TensorClass | None:
     false = tuple([name for name in torch_tensors.FALSE if hasattr(kind, name)])
     negative = tuple([name for name in torch_tensors.LAZY if hasattr(kind, name)])
     return TensorClass(kind, api.describe, api.to_object, library, false, negative)
-
-
-class _Memory:
-    """What NumPy makes an array of: memory of a tensor, which this keeps alive."""
-
-    __slots__ = ("__array_interface__", "dtype", "tensor")
-
-    def __init__(self, tensor: Any, dtype: np.dtype, **interface: Any) -> None:
-        self.tensor, self.dtype = tensor, dtype
-        self.__array_interface__ = {"version": 3, **interface}
 
 
 def described(tensor: Any, type_: TensorClass) -> DLTensor:
@@ -201,7 +192,7 @@ def array_of(tensor: Any, type_: TensorClass, *, is_detached: bool = False) -> n
         raise ArgumentError("a tensor has no memory", hint="pass one with elements: x.clone()")
     itemsize = dtype.itemsize
     overlaps = any(step == 0 and size > 1 for step, size in zip(steps, shape, strict=True))
-    memory = _Memory(
+    memory = ForeignMemory(
         tensor,
         dtype,
         data=(seen.data + seen.byte_offset, is_copy or overlaps),
@@ -234,18 +225,17 @@ def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
             raise DTypeError(f"torch makes no tensor of a result of {array.dtype}: {why}") from None
     slot = ctypes.c_void_p()
     try:
-        place = lent(array)
-    except KeyError:
+        capsule, place = lent(array)
+    except (KeyError, BufferError):
         raise DTypeError(f"a result has elements of {array.dtype}, which tensors have not") from None
     try:
         failed = _make_type(type_.make)(place, ctypes.byref(slot))
     except Exception as error:  # whatever the library raises
-        taken_back(place)
         why = str(error).partition("\n")[0]
         raise DTypeError(f"{type_.library} makes no tensor of a result of {array.dtype}: {why}") from None
     if failed or slot.value is None:
-        taken_back(place)
         raise DTypeError(f"{type_.library} makes no tensor of a result of {array.dtype}")
+    handed_over(capsule)
     tensor = ctypes.cast(slot, ctypes.py_object).value
     _decref(slot)
     return tensor
@@ -263,8 +253,8 @@ def owner_of(array: np.ndarray) -> tuple[Any, np.dtype] | None:
     memory = array.base
     while type(memory) is np.ndarray:
         array, memory = memory, memory.base
-    if type(memory) is _Memory:
-        return memory.tensor, memory.dtype
+    if type(memory) is ForeignMemory:
+        return memory.owner, memory.dtype
     type_ = None if memory is None else tensor_type(type(memory))
     return None if type_ is None or type_.adapter is None else (memory, array.dtype)
 

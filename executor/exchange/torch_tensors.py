@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...dialect.ir.dtypes import BF16
+from ..settings.events import log
 
 _ROOT = "torch"
+_unseen: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
 
 
 def is_torchs(kind: type) -> bool:
@@ -112,6 +114,34 @@ def resolved(tensor: Any) -> Any:
     return tensor.resolve_conj().resolve_neg()
 
 
+def unseen_by_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have Dynamo run a function of this package, and all that it calls, as Python does.
+
+    It would trace the package, and the user's function would be traced by two systems at once.
+    """
+    vars(function).update(
+        _torchdynamo_disable=True, _torchdynamo_disable_msg="Profuse compiles the function that is called here."
+    )
+    _unseen.append(function)
+    return function
+
+
+def tell_dynamo() -> None:
+    """Tell Dynamo of all functions that are `unseen_by_dynamo`, once torch is there."""
+    frames = getattr(getattr(sys.modules.get(_ROOT), "_C", None), "_dynamo", None)
+    if not _unseen or frames is None:
+        return
+    try:
+        skip = frames.eval_frame._FrameAction.SKIP
+        strategy = frames.eval_frame._FrameExecStrategy(skip, skip)  # of the frame, and of those that it calls
+        while _unseen:
+            frames.eval_frame.set_code_exec_strategy(_unseen[-1].__code__, strategy)
+            _unseen.pop()
+    except (AttributeError, TypeError) as error:  # a torch without these
+        log("slower", "torch.compile", f"Dynamo traces this package where its regions call jitted functions: {error}")
+        _unseen.clear()
+
+
 FALSE = ("requires_grad",)
 LAZY = ("is_neg", "is_conj")
 
@@ -128,4 +158,6 @@ __all__ = [
     "of_array",
     "part_of",
     "resolved",
+    "tell_dynamo",
+    "unseen_by_dynamo",
 ]

@@ -16,6 +16,7 @@ from ...dialect.ir.program import Module
 from ...dialect.trees.pytree import call_text
 from .. import explain
 from ..arguments.user_input import check_environment, check_path
+from ..exchange.torch_tensors import tell_dynamo, unseen_by_dynamo
 from ..memory import thread_block
 from ..observe import live_functions
 from ..routing.verdict import Cause
@@ -61,7 +62,9 @@ class GraphFunction:
 
             trace_from_environment(knobs.trace)
         live_functions.add(self)
+        tell_dynamo()
 
+    @unseen_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         native = self._native
         if native is not None:
@@ -72,6 +75,7 @@ class GraphFunction:
         """Have emitted code serve calls; None = Python dispatches them."""
         self._native, self._native_into = native, native_into
 
+    @unseen_by_dynamo
     def into(self, out: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call with these arguments, write the results into ``out``, and return it.
 

@@ -21,6 +21,7 @@ from ...dialect.importers.foreign.torchscript.script_graph import Parameter, Scr
 from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
+from ..exchange.torch_tensors import unseen_by_dynamo
 from ..plans.plan_options import Options
 from .foreign_files import function_of
 from .function import GraphFunction
@@ -144,6 +145,7 @@ class ScriptFunction:
 
     # --- calls ----------------------------------------------------------------------------------
 
+    @unseen_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call as in torch, with tensors or arrays.
 

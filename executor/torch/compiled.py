@@ -11,6 +11,7 @@ from torch.utils import _pytree
 
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
+from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
 from .closed_code import ClosedCode, OpenCodeError
@@ -18,12 +19,13 @@ from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exported, exporting
 from .module_state import ModuleState, kept_value
 from .size_text import sizes_as_text
-from .torch_runs import TorchRuns
+from .torch_runs import FewReasons, TorchRuns, first_line
 
 _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
 _METHODS = ("explain", "state", "wait", "save")
+_ASKS_FOR_NUMBERS = "its code asks whether something is an int or a float, which a symbol for a size is not"
 
 
 def compile(
@@ -131,9 +133,11 @@ class CompiledCalls:
         options: of `jit`.
 
     Attributes:
-        counters: ``exports``, ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of graphs),
-            ``dynamo_calls``; a graph of Dynamo that torch runs counts as a call.
-        reasons: why calls have been left to torch.
+        counters: ``exports``, ``fixed_exports`` (those among them that hold for one combination of sizes, although
+            sizes were to be symbols), ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of
+            graphs), ``dynamo_calls``; a graph of Dynamo that torch runs counts as a call.
+        reasons: why calls have been left to torch, each with the number of calls.
+        fixed: why exports hold for one combination of sizes, each with their number.
     """
 
     def __init__(
@@ -155,6 +159,7 @@ class CompiledCalls:
         self._lock = ForkLock()
         self._runs = TorchRuns()
         self.counters, self.reasons = self._runs.counters, self._runs.reasons
+        self.fixed = FewReasons()
 
     def settings(self) -> dict[str, Any]:
         """What `compile` was given besides the model."""
@@ -191,13 +196,13 @@ class CompiledCalls:
         call, out_tree = entry
         inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
         if call.written and overlap((*self._state.tensors, *inputs), [number for number, _ in call.written]):
-            self._runs.note("a tensor that is written to shares memory with another")
+            self.reasons.note("a tensor that is written to shares memory with another")
             return self._in_torch(args, kwargs)
         self.counters["torch_ops"] += len(call.parts.left)
         try:
             results = call(self._state.tensors, inputs, differentiates)
         except ProfuseError as error:
-            self._runs.note(str(error))
+            self.reasons.note(str(error))
             if isinstance(error, TraceError):
                 self._refused[shapes] = str(error)
                 self._by_shapes.pop(shapes, None)
@@ -207,7 +212,7 @@ class CompiledCalls:
     def _key(self, leaves: Sequence[Any], tree: Any) -> tuple | None:
         """What an export holds for besides sizes; None = no export holds for the call."""
         if modes_are_on():
-            self._runs.note("a mode of torch is on, which sees or changes each operation")
+            self.reasons.note("a mode of torch is on, which sees or changes each operation")
             return None
         kinds: list[Any] = []
         needs = False
@@ -215,10 +220,10 @@ class CompiledCalls:
         for x in leaves:
             if isinstance(x, torch.Tensor):
                 if type(x) not in (torch.Tensor, torch.nn.Parameter) or x.device.type != "cpu":
-                    self._runs.note(f"an argument is a {type(x).__name__} on {x.device}")
+                    self.reasons.note(f"an argument is a {type(x).__name__} on {x.device}")
                     return None
                 if x.layout != torch.strided or x.is_conj() or x.is_neg():
-                    self._runs.note(f"an argument has the layout {x.layout}, or a pending conjugation")
+                    self.reasons.note(f"an argument has the layout {x.layout}, or a pending conjugation")
                     return None
                 requires = grad and x.requires_grad
                 needs |= requires
@@ -227,7 +232,7 @@ class CompiledCalls:
             elif type(x) in _STATIC:
                 kinds.append((type(x), kept_value(x)))
             else:
-                self._runs.note(f"an argument is a {type(x).__name__}")
+                self.reasons.note(f"an argument is a {type(x).__name__}")
                 return None
         own = tuple([x.requires_grad for x in self._state.tensors]) if grad else ()
         needs |= any(own)
@@ -246,8 +251,9 @@ class CompiledCalls:
     def _entry(
         self, key: tuple, shapes: tuple, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> tuple[ExportedCall, Any] | None:
-        """The export for a call, which is made if there is none; None = torch runs the call."""
+        """The export for a call, which is made if there is none; None = torch runs the call, as is noted."""
         if shapes in self._refused:
+            self.reasons.note(self._refused[shapes])
             return None
         with self._lock:
             inputs = [x for x in leaves if isinstance(x, torch.Tensor)]
@@ -255,12 +261,12 @@ class CompiledCalls:
             candidates = self._exports.setdefault(key, [])
             entry = next((e for e in candidates if e[0].accepts(every)), None)
             if entry is None and len(candidates) >= _MOST_EXPORTS:
-                self._runs.note(f"there are {_MOST_EXPORTS} exports for other sizes")
+                self.reasons.note(f"there are {_MOST_EXPORTS} exports for other sizes")
                 return None
             if entry is None:
                 strange = strange_containers(tree=key[0])
                 if strange:
-                    self._runs.note(f"an argument is held by a {strange[0].__name__}")
+                    self.reasons.note(f"an argument is held by a {strange[0].__name__}")
                     return None
                 self._look_at_code()  # what the key tells from other keys may be other code
                 if self._closed is None:
@@ -268,8 +274,8 @@ class CompiledCalls:
                 try:
                     entry = self._exported(leaves, inputs, structure(args, kwargs), key[-1])
                 except Exception as error:  # torch raises errors of many kinds; the model's own come again in torch
-                    self._refused[shapes] = f"{type(error).__name__}: {error}"
-                    self._runs.note(f"{type(error).__name__}: {error}".splitlines()[0])
+                    self._refused[shapes] = first_line(error)
+                    self.reasons.note(self._refused[shapes])
                     return None
                 candidates.append(entry)
                 self.counters["exports"] += 1
@@ -321,12 +327,17 @@ class CompiledCalls:
                     options=self._options,
                 )
 
+        why = _ASKS_FOR_NUMBERS if self._dynamic and not is_dynamic else ""
         try:
             call = attempt(is_dynamic)
-        except Exception:
+        except Exception as error:  # of many kinds; one that is the model's own comes again
             if not is_dynamic:
                 raise
-            call = attempt(False)
+            call, why = attempt(False), first_line(error)
+        if why:
+            self.counters["fixed_exports"] += 1
+            self.fixed.note(why)
+            log("slower", self._name, f"an export holds for one combination of sizes: {why}")
         out_tree = out[0]
         if out_tree.is_leaf():
             return call, lambda results: results[0]
@@ -343,7 +354,7 @@ class CompiledCalls:
     def _left(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call of code that is not closed."""
         if not self._is_dynamos:
-            self._runs.note(self._open)
+            self.reasons.note(self._open)
             return self._in_torch(args, kwargs)
         if self._through_dynamo is None:
             dynamic = True if self._dynamic else None
@@ -411,6 +422,7 @@ class CompiledCalls:
             lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.{none}")
         lines += [graph.explain() for graph in self._graphs]
         lines += [f"  torch ran {count} calls: {reason}" for reason, count in self.reasons.items()]
+        lines += [f"  {n} exports hold for one combination of sizes: {reason}" for reason, n in self.fixed.items()]
         for call in entries:
             if call.parts.left:
                 lines.append(f"  torch runs between the kernels: {call.parts.says()}")

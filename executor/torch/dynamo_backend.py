@@ -6,7 +6,7 @@ Dynamo guards structure, sizes and modes, and calls a graph with its inputs: par
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from ..functions.function import GraphFunction
 from ..settings.events import log
 from .exported_call import ExportedCall, exported, traced
 from .module_state import kept_value
-from .torch_runs import TorchRuns
+from .torch_runs import TorchRuns, first_line
 
 _OPTIONS = frozenset(("background", "strategy", "profile"))
 _MOST_EXPORTS = 16
@@ -41,7 +41,7 @@ def compile_graph(
         options: ``background``, ``strategy`` and ``profile``, as of `jit`.
         runs: counts what torch runs, for `profuse.torch.compile`.
 
-    A graph that cannot be exported is run by torch, which an event and `explain` say.
+    A graph that cannot be exported is run by torch, which an event says, and `DynamoGraph.explain`.
     """
     unknown = sorted((options or {}).keys() - _OPTIONS)
     if unknown:
@@ -54,7 +54,7 @@ def compile_graph(
 
 
 class DynamoGraph:
-    """One graph of Dynamo, exported.
+    """One graph of Dynamo, exported, or left to torch as a whole.
 
     Dynamo passes numbers of Python that may change as tensors without axes, which the graph reads. A graph of this
     package holds for one value of each, so there is an export for each combination that calls have. Sizes are symbols
@@ -106,7 +106,7 @@ class DynamoGraph:
     def _in_torch(self, inputs: Sequence[Any], reason: str) -> Sequence[Any]:
         self.torch_calls += 1
         self._runs.counters["torch_calls"] += 1
-        self._runs.note(reason)
+        self._runs.reasons.note(reason)
         return self._module(*inputs)
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
@@ -143,7 +143,7 @@ class DynamoGraph:
                     options=self._options,
                 )
         except Exception as error:  # torch raises errors of many kinds
-            call = _first_line(error)
+            call = first_line(error)
             count = len(self._module.graph.nodes)
             log("slower", "torch.compile", f"torch runs a graph of {count} nodes itself: {call}")
         self._exports[self._key(inputs)] = call
@@ -170,7 +170,7 @@ class DynamoGraph:
             if count is not None and env is not None and len(env.guards) != count:
                 raise TraceError("another number makes the graph decide by sizes, which Dynamo does not guard any more")
         except Exception as error:  # torch raises errors of many kinds
-            self._no_symbols = _first_line(error)
+            self._no_symbols = first_line(error)
             log("slower", "torch.compile", f"a graph has an export for each combination of sizes: {self._no_symbols}")
         else:
             self._exports[self._key(inputs)] = call
@@ -222,10 +222,6 @@ class _Reading(torch.fx.Interpreter):
 
 def _tensors(inputs: Sequence[Any]) -> list[torch.Tensor]:
     return [x for x in inputs if isinstance(x, torch.Tensor)]
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _numbers_read(module: torch.fx.GraphModule) -> dict[torch.fx.Node, int]:

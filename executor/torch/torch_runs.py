@@ -7,23 +7,32 @@ from collections import Counter
 _REASONS = 8
 
 
+class FewReasons(Counter[str]):
+    """Why something has not been done here, in words, each with how often; those beyond the first few are one."""
+
+    def note(self, reason: str) -> None:
+        """Count a reason, of which the first line is kept."""
+        reason = reason.partition("\n")[0]
+        self[reason if reason in self or len(self) < _REASONS else "other reasons"] += 1
+
+
 class TorchRuns:
     """What torch has run of one model.
 
     Attributes:
         counters: ``torch_calls`` (calls of the model, or of a graph of it, as a whole), ``torch_ops`` (between the
             parts of graphs), and what a door counts besides.
-        reasons: why, with the number of times; those that come first.
+        reasons: why.
     """
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-
-    def note(self, reason: str) -> None:
-        """Count a reason."""
-        if reason in self.reasons or len(self.reasons) < _REASONS:
-            self.reasons[reason] += 1
+        self.reasons = FewReasons()
 
 
-__all__ = ["TorchRuns"]
+def first_line(error: Exception) -> str:
+    """The class of an error and the first line of what it says."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+__all__ = ["FewReasons", "TorchRuns", "first_line"]

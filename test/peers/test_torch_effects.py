@@ -188,6 +188,47 @@ def test_sizes_are_numbers_to_python(function):
     assert (compiled.calls.counters["torch_calls"], compiled.calls.counters["exports"]) == (0, 3)
 
 
+def divides_a_size(x):
+    return x * divmod(x.shape[0], 2)[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (asks_for_a_number, "its code asks whether something is an int or a float"),
+        (divides_a_size, "TypeError: unsupported operand type(s) for divmod()"),
+    ],
+)
+def test_exports_for_one_size_are_counted_with_the_reason(function, why):
+    compiled = alike(function, *[ones(n, 2) for n in (3, 4, 3)])
+    assert (compiled.calls.counters["fixed_exports"], compiled.calls.counters["exports"]) == (2, 2)
+    assert f"  2 exports hold for one combination of sizes: {why}" in compiled.explain()
+    assert any(why in event.reason for event in pf.events() if event.kind == "slower")
+    wanted = pf.torch.compile(function, dynamic=False, background=False)
+    wanted(torch.ones(3, 2))
+    assert wanted.calls.counters["exports"] == 1 and not wanted.calls.fixed
+
+
+def without_any_graph(x):
+    return torch.histc(x, 4)
+
+
+def test_what_torch_runs_as_a_whole_is_counted_with_the_reason():
+    compiled = alike(without_any_graph, *[ones(4)] * 3)
+    (why, count), *others = compiled.calls.reasons.items()
+    assert "has no operator that is supported: histc (1" in why and count == 3 and not others
+    assert compiled.calls.counters["torch_calls"] == 3
+    torch._dynamo.reset()
+    through_dynamo = torch.compile(without_any_graph, backend="profuse")
+    before = {id(graph) for graph in pf.torch.dynamo_graphs()}
+    for _ in range(3):
+        torch.testing.assert_close(through_dynamo(torch.ones(4)), without_any_graph(torch.ones(4)))
+    (graph,) = [graph for graph in pf.torch.dynamo_graphs() if id(graph) not in before]
+    assert graph.torch_calls == 3 and graph.call is None and not graph.functions() and graph.wait()
+    assert "torch runs it itself: " in graph.explain() and "histc (1" in graph.explain()
+    torch._dynamo.reset()
+
+
 def test_results_share_memory_as_in_torch():
     def fn(x):
         y = x * 2

@@ -146,10 +146,19 @@ class HostLeaf(LeafWriter):
         order = self.leaf.turned.get(result, range(len(dims)))
         data, block = lent_memory(self.w, dims, [strides[k] for k in order], [dims[k] for k in order], dtype)
         self.leave_unless(self.w.op(f"icmp ne ptr {block}, null"))
-        slot = self.w.alloca("ptr")
-        status = self.w.call_address(type_.make, "i32", f"ptr {block}", f"ptr {slot}")
-        self.leave_unless(self.w.op(f"icmp eq i32 {status}, 0"), clear=True)
-        return KernelOutput(data, self.own(self.w.load("ptr", slot)))
+        w, slot = self.w, self.w.alloca("ptr")
+        w.store("ptr", "null", slot)
+        status = w.call_address(type_.make, "i32", f"ptr {block}", f"ptr {slot}")
+        tensor = w.load("ptr", slot)
+        refused, on = w.name(), w.name()
+        took = w.op(f"icmp eq i32 {status}, 0")
+        w.branch(w.op(f"and i1 {took}, {w.op(f'icmp ne ptr {tensor}, null')}"), on, refused)
+        w.label(refused)
+        w.call("PyErr_Clear", "void")
+        w.call("free", "void", f"ptr {block}")  # which the library owns only where it has made a tensor
+        self.leave(raises=False)
+        w.label(on)
+        return KernelOutput(data, self.own(tensor))
 
     def launch(self, index: int, step: KernelStep, slots: str, moved: list[Dim]) -> None:
         """Call the kernel; the GIL is released for kernels that are likely to run long."""

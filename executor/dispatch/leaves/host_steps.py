@@ -90,7 +90,7 @@ class HostSteps(LeafBody):
             w.label(out)
             assert self.cells.late is not None
             w.add_to_cell(self.cells.late)
-            self._leave(raises=False)
+            self.leave(raises=False)
             w.label(on)
 
     def number_object(self, value: Number, word: str) -> str:

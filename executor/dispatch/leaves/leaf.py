@@ -121,8 +121,9 @@ class LeafWriter(HostSteps):
         status = w.call("PyErr_CheckSignals", "i32")
         w.branch(w.op(f"icmp eq i32 {status}, 0"), on, failed)
         w.label(failed)
+        self.set_error_aside()
         self.drop([result])
-        w.do("ret ptr null")
+        self.end_in_error()
         w.label(on)
 
     # --- arguments --------------------------------------------------------------------------

@@ -77,8 +77,24 @@ class LeafBody:
             w.label(label)
             w.branch(w.load("i1", self._raises), failed, "miss")
             w.label(failed)
-            w.do("ret ptr null")
+            self.end_in_error()
         return label
+
+    def set_error_aside(self) -> None:
+        """Keep the pending exception apart from what runs next, as code that objects run when they end.
+
+        Such code might lose the exception: a library's function that lets go of memory may be one in Python.
+        """
+        self.w.call("PyErr_Fetch", "void", *(f"ptr {place}" for place in self._error()))
+
+    def end_in_error(self) -> None:
+        """Return from the function, with the exception that was set aside."""
+        w = self.w
+        w.call("PyErr_Restore", "void", *(f"ptr {w.load('ptr', place)}" for place in self._error()))
+        w.do("ret ptr null")
+
+    def _error(self) -> list[str]:
+        return [self.w.shared_alloca(("error", part), "ptr") for part in ("type", "value", "traceback")]
 
     def own(self, reference: str, undo: Callable[[Any], object] | None = None) -> str:
         """Make every exit from here on drop a reference, until `let_go` or `disown`.
@@ -105,6 +121,7 @@ class LeafBody:
         answer = self.python_call(undo, reference)
         w.branch(w.op(f"icmp eq ptr {answer}, null"), failed, dropped)
         w.label(failed)
+        self.set_error_aside()
         w.store("i1", "true", self._raises)
         w.jump(on)
         w.label(dropped)
@@ -123,7 +140,10 @@ class LeafBody:
         self.disown(reference)
         self.drop([reference])
 
-    def _leave(self, *, raises: bool) -> None:
+    def leave(self, *, raises: bool) -> None:
+        """Drop all references and end the call, with the pending exception or by Python."""
+        if raises:
+            self.set_error_aside()
         self.w.store("i1", str(raises).lower(), self._raises)
         self.w.jump(self._ends[-1])
 
@@ -135,7 +155,7 @@ class LeafBody:
         w.label(out)
         if clear:
             w.call("PyErr_Clear", "void")
-        self._leave(raises=False)
+        self.leave(raises=False)
         w.label(on)
 
     def drop(self, references: list[str]) -> None:
@@ -157,7 +177,7 @@ class LeafBody:
         self.leave_unless(w.op(f"icmp eq i32 {short}, 0"), clear=True)
         w.jump(out)
         w.label(out)
-        self._leave(raises=True)
+        self.leave(raises=True)
         w.label(on)
         return pointer
 
@@ -179,7 +199,7 @@ class LeafBody:
         failed, on = w.name(), w.name()
         w.branch(condition, on, failed)
         w.label(failed)
-        self._leave(raises=True)
+        self.leave(raises=True)
         w.label(on)
 
     def python_call(self, function: Any, *arguments: str, names: tuple[str, ...] = ()) -> str:

@@ -187,6 +187,13 @@ def test_a_capsule_that_nobody_takes_gives_memory_back(device):
     assert device.held == 0
 
 
+def test_a_loan_that_ends_while_an_error_is_on_its_way_leaves_it_alone(device):
+    memory = libraries.OwnMemory(0, 4096, 1)
+    loan = Loan(0, memory.pointer, (4,), np.dtype(np.float32), memory, lambda stream: None)
+    with pytest.raises(ZeroDivisionError):
+        print(loan.__dlpack__(), 1 // 0)
+
+
 def test_arrays_that_speak_only_dlpack(device):
     class Other:
         """An array that lends its memory, and takes results by `from_dlpack`."""

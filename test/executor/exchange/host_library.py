@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import exchange_api
 import numpy as np
-from profuse.executor.exchange import dlpack
+from profuse.executor.dispatch.layout import addresses
 from profuse.executor.exchange.dlpack import Versioned, numpy_dtype
 
 CPU = 1, 0
@@ -63,7 +63,7 @@ class Tensor:
     @property
     def is_of_emitted_code(self) -> bool:
         """True if the memory is no array's: emitted code has made it."""
-        return self._place in self.live and self._place not in dlpack._lent
+        return self._place in self.live and Versioned.from_address(self._place).deleter == addresses()["free"]
 
     def __del__(self) -> None:
         if self._place:

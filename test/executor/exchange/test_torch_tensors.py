@@ -7,13 +7,17 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import profuse as pf
 import pytest
 from every_case import EVERY_CASE
+from host_library import Tensor
 from profuse.dialect.errors import ArgumentError, DTypeError, GradientError
+from profuse.executor.exchange.dlpack import lent
+from profuse.executor.exchange.host_tensors import tensor_of, tensor_type
 
 torch = pytest.importorskip("torch")
 
@@ -155,9 +159,15 @@ def test_tensors_that_no_array_shows_are_refused(make, error, words):
 
 def test_tensors_of_transforms_are_refused():
     f = warm(lambda x: x * 2, X[0])
-    for transform in (torch.func.vmap(f), torch.func.grad(lambda x: f(x).sum())):
-        with pytest.raises(ArgumentError, match="no elements in memory"):
-            transform(X if "vmap" in str(transform) else X[0])
+    torch._dynamo.reset()
+    for transform, given in ((torch.func.vmap(f), X), (torch.func.grad(lambda x: f(x).sum()), X[0])):
+        for call in (transform, torch.compile(transform, backend="eager")):
+            with pytest.raises(ArgumentError, match="no elements in memory"):
+                call(given)
+    with pytest.raises(ArgumentError, match="a tensor has no memory"):
+        torch.func.functionalize(f)(X[0])
+    assert f.state().counters["python_calls"] == 0
+    torch._dynamo.reset()
 
 
 def test_modes_that_see_operations_are_no_place_for_calls():
@@ -461,3 +471,47 @@ def test_nothing_imports_torch_and_forks_go_on(tmp_path):
     environment = {**os.environ, "PROFUSE_BACKGROUND": "on", "PROFUSE_UNSUPPORTED": "python", "PROFUSE_CACHE": "off"}
     done = subprocess.run([sys.executable, str(file)], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def fails():
+    raise KeyError("mine")
+
+
+def test_memory_that_ends_while_an_error_is_on_its_way_leaves_it_alone():
+    """A library lets go of memory in C: Python code would lose the error, and calls would give NULL without any."""
+    borrower = replace(tensor_type(torch.Tensor), kind=Tensor, library="host_library")
+    array = np.arange(4.0)
+    count = sys.getrefcount(array)
+    assert type(tensor_of(array, borrower)) is torch.Tensor
+    with pytest.raises(KeyError, match="mine"):
+        print(tensor_of(array, borrower), fails())
+    with pytest.raises(KeyError, match="mine"):
+        print(lent(array), fails())
+    assert sys.getrefcount(array) == count
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_regions_of_dynamo_call_jitted_functions_as_they_are(backend):
+    """Dynamo traces nothing of this package, nor the function for it, whether there is emitted code or not."""
+
+    def scaled(x, w):
+        return np.tanh(x @ w) * 2
+
+    f = pf.jit(scaled)
+
+    def region(x):
+        return f(x + 1, W) * 2
+
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    region_compiled = torch.compile(region, backend=backend)
+    for _ in range(4):
+        torch.testing.assert_close(region_compiled(X), torch.tanh((X + 1) @ W) * 4)
+    assert f.state().emitted and f.state().counters["python_calls"] == 0
+    assert f.state().counters["guard_hits"] == 3
+    assert torch._dynamo.utils.counters["frames"]["total"] == 2  # those of `region`, before and behind the call
+    with pytest.raises(GradientError, match="would lose them"):
+        region_compiled(X.clone().requires_grad_())
+    with torch.no_grad():
+        torch.testing.assert_close(region_compiled(X.clone().requires_grad_()), torch.tanh((X + 1) @ W) * 4)
+    torch._dynamo.reset()
