@@ -100,7 +100,7 @@ TENSOR_MUTATIONS = (
     Mutation(
         "Dynamo traces this package where its regions call jitted functions",
         "executor/exchange/torch_tensors.py",
-        "    _unseen.append(function)\n",
+        "    _not_told.append(function)\n",
         "",
         ("executor/exchange/test_torch_tensors.py::test_regions_of_dynamo_call_jitted_functions_as_they_are",),
         also=(("executor/exchange/torch_tensors.py", "_torchdynamo_disable=True, ", ""),),

@@ -16,7 +16,7 @@ from ...dialect.ir.dtypes import BF16
 from ..settings.events import log
 
 _ROOT = "torch"
-_unseen: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
+_not_told: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
 
 
 def is_torchs(kind: type) -> bool:
@@ -122,24 +122,24 @@ def unseen_by_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
     vars(function).update(
         _torchdynamo_disable=True, _torchdynamo_disable_msg="Profuse compiles the function that is called here."
     )
-    _unseen.append(function)
+    _not_told.append(function)
     return function
 
 
 def tell_dynamo() -> None:
     """Tell Dynamo of all functions that are `unseen_by_dynamo`, once torch is there."""
     frames = getattr(getattr(sys.modules.get(_ROOT), "_C", None), "_dynamo", None)
-    if not _unseen or frames is None:
+    if not _not_told or frames is None:
         return
     try:
         skip = frames.eval_frame._FrameAction.SKIP
         strategy = frames.eval_frame._FrameExecStrategy(skip, skip)  # of the frame, and of those that it calls
-        while _unseen:
-            frames.eval_frame.set_code_exec_strategy(_unseen[-1].__code__, strategy)
-            _unseen.pop()
+        while _not_told:
+            frames.eval_frame.set_code_exec_strategy(_not_told[-1].__code__, strategy)
+            _not_told.pop()
     except (AttributeError, TypeError) as error:  # a torch without these
         log("slower", "torch.compile", f"Dynamo traces this package where its regions call jitted functions: {error}")
-        _unseen.clear()
+        _not_told.clear()
 
 
 FALSE = ("requires_grad",)

@@ -6,7 +6,7 @@ Dynamo guards structure, sizes and modes, and calls a graph with its inputs: par
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
