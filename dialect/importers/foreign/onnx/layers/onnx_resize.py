@@ -12,8 +12,8 @@ from .....errors import TraceError
 from ....numpy.neural.layer_inputs import narrowed, widened
 from ....numpy.tracing.current import contents_error
 from ...array_values import is_traced, item_of, taken
+from ...size_values import as_number, as_numbers, as_sizes
 from ..onnx_table import onnx_op
-from ..size_values import as_number, as_numbers, as_sizes
 from .sampling import arange, cubic_weights, taps, weighted
 
 _MOST_TAPS = 4096
