@@ -63,12 +63,14 @@ def pool(d: Draws) -> Drawn:
     if "auto_pad" not in attributes and d.chance(0.3):
         attributes["ceil_mode"] = 1
     dtype, results = d.one_of([np.float32, np.float32, np.float64]), 1
+    if attributes.get("auto_pad", "").startswith("SAME"):
+        attributes.pop("dilations", None)  # which onnxruntime and the evaluator leave out of the padding
+    if op != "MaxPool":
+        dtype = np.float32  # the evaluator is wrong at ends and with dilations, and onnxruntime has f32 alone
     if op == "AveragePool" and d.chance():
         attributes["count_include_pad"] = 1
     if op == "LpPool":
-        attributes["p"], dtype = d.number(1, 3), np.float32  # of f64 the evaluator is wrong at the ends
-        if attributes.get("auto_pad", "").startswith("SAME"):
-            attributes.pop("dilations", None)  # which onnxruntime and the evaluator leave out of the padding
+        attributes["p"] = d.number(1, 3)
     shape = (d.number(1, 2), d.number(1, 3), *sizes)
     x = d.array(shape, dtype)
     if op == "MaxPool" and d.chance(0.3):

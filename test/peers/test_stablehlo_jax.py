@@ -128,7 +128,7 @@ def test_other_forms_of_a_module(tmp_path):
 
 def test_what_is_refused_is_named(tmp_path):
     matrix = np.eye(3, dtype=np.float32)
-    calls = {"lapack_sgeev_ffi": jnp.linalg.eig, "chlo.erf_inv": jax.scipy.special.erfinv}
+    calls = {"lapack_sgeev_ffi": jnp.linalg.eig, "lapack_sgees_ffi": jax.scipy.linalg.schur}
     for text, function in calls.items():
         with pytest.raises(TraceError, match=re.escape(text)):
             checked(function, (matrix,), tmp_path)

@@ -53,7 +53,6 @@ class Interpreter:
     def __init__(self, table: OperatorTable, graph: ForeignGraph) -> None:
         self.table, self.graph = table, graph
         self._values: dict[int, Any] = dict(graph.constants)
-        self._producers: dict[int, ForeignNode] = {}
         self.statements: list[Any] = []
         self.arguments: tuple[Any, ...] = ()
         self.distinct: dict[int, Any] = {}
@@ -66,7 +65,6 @@ class Interpreter:
         self._values.update(zip(block.inputs, values, strict=True))
         for node in block.nodes:
             self._values.update(zip(node.results, self._results(node), strict=True))
-            self._producers.update(dict.fromkeys(node.results, node))
         return tuple(self.value(output) for output in block.outputs)
 
     def value(self, operand: Operand) -> Any:
@@ -78,8 +76,10 @@ class Interpreter:
         return operand
 
     def producer(self, operand: Operand) -> ForeignNode | None:
-        """The node that has given an operand; None for arguments and constants."""
-        return self._producers.get(operand.number) if type(operand) is ValueRef else None
+        """The node that gives an operand; None for arguments and constants."""
+        if type(operand) is not ValueRef:
+            return None
+        return next((node for node in self.graph.body.walk() if operand.number in node.results), None)
 
     def _results(self, node: ForeignNode) -> tuple[Any, ...]:
         handler = self.table.handler(node)

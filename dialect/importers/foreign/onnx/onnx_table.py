@@ -10,7 +10,7 @@ from typing import Any
 from ....errors import TraceError
 from ..interpreter import NodeContext
 from ..operator_table import OperatorTable
-from .size_values import all_sizes, as_array
+from ..size_values import all_sizes, as_array
 
 ONNX = OperatorTable("ONNX", home=(f"{__package__}.all_onnx", "ONNX"))
 ONNX.advice["ai.onnx.ml.ZipMap"] = "its dictionaries are no arrays: to_onnx(model, x, options={'zipmap': False})"
@@ -28,8 +28,8 @@ def onnx_op(
     Args:
         names: operators; those of other domains than ONNX's own have it before them, as ``"ai.onnx.ml.Scaler"``,
             and ``"Softmax-1"`` is the one whose meaning has changed since that version.
-        sizes: computes the operator of sizes, and of sizes alone; it takes what the handler takes, where
-            constants are sizes, too. NotImplemented = it is none for sizes after all.
+        sizes: computes the operator of sizes, and of sizes alone; it takes the operands, where constants are sizes,
+            too, and those attributes that it names. NotImplemented = it is none for sizes after all.
         kept: the operands that the handler takes as sizes, where they are sizes; for all others it gets arrays.
         whole: so it takes all operands.
 
@@ -39,17 +39,19 @@ def onnx_op(
 
     def add(handler: Callable) -> Callable:
         signature = inspect.signature(handler)
+        named = _keywords(sizes)
 
         @functools.wraps(handler)
         def call(context: NodeContext, *operands: Any, **attributes: Any) -> Any:
             try:
-                signature.bind(context, *operands, **attributes)
+                whole_call = signature.bind(context, *operands, **attributes)
             except TypeError as error:
                 raise TraceError(f"{context.node.op}: {error}, in the versions of ONNX that are known") from None
             vectors = all_sizes(operands) if sizes is not None else None
             result: Any = NotImplemented
             if vectors is not None and sizes is not None:
-                result = sizes(context, *vectors, **attributes)
+                whole_call.apply_defaults()
+                result = sizes(context, *vectors, **{name: whole_call.arguments[name] for name in named})
             if result is NotImplemented:
                 arrays = (x if whole or k in kept else as_array(x) for k, x in enumerate(operands))
                 result = handler(context, *arrays, **attributes)
@@ -62,6 +64,14 @@ def onnx_op(
         return handler
 
     return add
+
+
+def _keywords(function: Callable | None) -> tuple[str, ...]:
+    """The attributes that a function names."""
+    if function is None:
+        return ()
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 __all__ = ["ONNX", "NodeResults", "onnx_op"]

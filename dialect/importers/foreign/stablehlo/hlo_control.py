@@ -13,8 +13,9 @@ from ...numpy.tracing.traced_control import cond, fori_loop, while_loop
 from ..array_values import is_number, is_size
 from ..foreign_graph import ForeignBlock, ForeignNode, Operand, ValueRef
 from ..interpreter import NodeContext
+from ..size_values import as_array
 from .hlo_elementwise import STABLEHLO
-from .hlo_values import arrays, as_array
+from .hlo_values import arrays
 
 _INT = np.dtype(np.int32)
 

@@ -16,7 +16,8 @@ from ...numpy.tracing.operators import op
 from ..array_values import constant_or_created, is_constant, is_number, is_size
 from ..interpreter import NodeContext
 from ..operator_table import OperatorTable
-from .hlo_values import all_sizes, arrays, as_array, as_sizes, in_trace
+from ..size_values import all_sizes, as_array
+from .hlo_values import arrays, in_trace, settled_sizes
 
 STABLEHLO = OperatorTable("StableHLO", home=(f"{__package__}.all_stablehlo", "STABLEHLO"))
 
@@ -343,7 +344,7 @@ def _bitcast(call: NodeContext, x: Any) -> Any:
 @STABLEHLO.register("stablehlo.iota", "stablehlo.dynamic_iota")
 def _iota(call: NodeContext, sizes: Any = None, *, iota_dimension: int) -> Any:
     assert call.type is not None and call.type.dtype is not None
-    shape = call.type.shape if sizes is None else as_sizes(sizes)
+    shape = call.type.shape if sizes is None else settled_sizes(sizes)
     assert shape is not None
     fixed = tuple(shape)
     if all(type(n) is int for n in fixed):

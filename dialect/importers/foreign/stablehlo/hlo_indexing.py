@@ -17,7 +17,7 @@ from ..array_values import constant_or_created, owned
 from ..interpreter import NodeContext
 from .hlo_elementwise import STABLEHLO
 from .hlo_reductions import combination
-from .hlo_values import arrays, as_sizes
+from .hlo_values import arrays, settled_sizes
 
 _WIDE = np.int64
 
@@ -34,7 +34,7 @@ def _gather(
     **_: Any,
 ) -> Any:
     if sizes is not None:
-        slice_sizes = as_sizes(sizes)
+        slice_sizes = settled_sizes(sizes)
     numbers = dimension_numbers
     offset = numbers.get("offset_dims", ())
     positions = _positions(

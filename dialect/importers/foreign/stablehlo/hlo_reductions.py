@@ -18,8 +18,9 @@ from ...numpy.tracing.traced_control import fori_loop
 from ..array_values import is_number, owned
 from ..foreign_graph import ForeignBlock, ForeignNode, Operand, ValueRef
 from ..interpreter import NodeContext
+from ..size_values import as_array
 from .hlo_elementwise import STABLEHLO, total_rank
-from .hlo_values import arrays, as_array, in_trace
+from .hlo_values import arrays, in_trace
 
 _COMBINED = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "all", "or": "any"}
 

@@ -10,8 +10,9 @@ import numpy as np
 from ....errors import TraceError
 from ..array_values import constant_or_created, is_size, owned
 from ..interpreter import NodeContext
+from ..size_values import as_array
 from .hlo_elementwise import STABLEHLO
-from .hlo_values import arrays, as_array, as_size, as_sizes, in_trace
+from .hlo_values import arrays, in_trace, settled_size, settled_sizes
 
 _WIDE = np.dtype(np.int64)
 
@@ -19,7 +20,7 @@ _WIDE = np.dtype(np.int64)
 def shape_of(call: NodeContext, sizes: Any = None) -> tuple:
     """The sizes of the result: the given ones, or those of its type; raises TraceError for unknown ones."""
     if sizes is not None:
-        return as_sizes(sizes)
+        return settled_sizes(sizes)
     assert call.type is not None and call.type.shape is not None
     if None in call.type.shape:
         raise TraceError(f"{call.node.op} gives sizes that its type does not tell")
@@ -44,7 +45,7 @@ def _broadcast_in_dim(call: NodeContext, x: Any, *, broadcast_dimensions: tuple[
 def _dynamic_broadcast_in_dim(
     call: NodeContext, x: Any, sizes: Any, *, broadcast_dimensions: tuple[int, ...], **_: Any
 ) -> Any:
-    return broadcast_in_dim(_as_array(call, x), as_sizes(sizes), broadcast_dimensions)
+    return broadcast_in_dim(_as_array(call, x), settled_sizes(sizes), broadcast_dimensions)
 
 
 def broadcast_in_dim(x: Any, shape: Sequence[Any], axes: Sequence[int]) -> Any:
@@ -69,7 +70,7 @@ def _reshape(call: NodeContext, x: Any) -> Any:
 
 @STABLEHLO.register("stablehlo.dynamic_reshape")
 def _dynamic_reshape(call: NodeContext, x: Any, sizes: Any) -> Any:
-    shape = as_sizes(sizes)
+    shape = settled_sizes(sizes)
     return np.reshape(in_trace(_as_array(call, x), shape), shape)
 
 
@@ -104,14 +105,14 @@ def _slice(
 
 @STABLEHLO.register("stablehlo.real_dynamic_slice")
 def _real_dynamic_slice(call: NodeContext, x: Any, starts: Any, limits: Any, strides: Any) -> Any:
-    bounds = zip(as_sizes(starts), as_sizes(limits), as_sizes(strides), strict=True)
+    bounds = zip(settled_sizes(starts), settled_sizes(limits), settled_sizes(strides), strict=True)
     return x[tuple(slice(*bound) for bound in bounds)]
 
 
 @STABLEHLO.register("stablehlo.concatenate")
 def _concatenate(call: NodeContext, *parts: Any, dimension: int) -> Any:
     if any(type(part) is tuple for part in parts):
-        return tuple(size for part in parts for size in as_sizes(part))
+        return tuple(size for part in parts for size in settled_sizes(part))
     return np.concatenate(arrays(parts), dimension)
 
 
@@ -130,7 +131,7 @@ def _pad(
 
 @STABLEHLO.register("stablehlo.dynamic_pad")
 def _dynamic_pad(call: NodeContext, x: Any, value: Any, low: Any, high: Any, interior: Any) -> Any:
-    return padded(x, value, as_sizes(low), as_sizes(high), as_sizes(interior))
+    return padded(x, value, settled_sizes(low), settled_sizes(high), settled_sizes(interior))
 
 
 def padded(x: Any, value: Any, low: Sequence[Any], high: Sequence[Any], interior: Sequence[Any]) -> Any:
@@ -192,4 +193,4 @@ def window_of(size: Any, start: Any, count: Any) -> Any:
 
 
 def _position(start: Any) -> Any:
-    return as_size(start) if is_size(start) else start
+    return settled_size(start) if is_size(start) else start

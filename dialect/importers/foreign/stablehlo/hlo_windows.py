@@ -14,11 +14,12 @@ from ...numpy.neural.filters import conv1d, conv2d
 from ...numpy.tracing.operators import op
 from ..array_values import is_constant, is_number, owned
 from ..interpreter import NodeContext
+from ..size_values import as_array
 from ..window_axes import convolved_windows
 from .hlo_elementwise import CUSTOM_CALLS, STABLEHLO
 from .hlo_reductions import combination, reduced_by
 from .hlo_shapes import padded
-from .hlo_values import arrays, as_array, as_sizes
+from .hlo_values import arrays, settled_sizes
 
 _MOST_SHIFTS = 4096  # elements of a window that is combined slice by slice
 
@@ -127,15 +128,15 @@ def _reduced(call: NodeContext, x: Any, init: Any, window_dimensions: tuple, *la
 def _dynamic_reduce_window(call: NodeContext, *operands: Any) -> Any:
     """A reduction whose window and strides are vectors of sizes."""
     x, init, window, strides, base, dilations, pads = operands
-    low_and_high = as_sizes(np.reshape(pads, (-1,)) if is_constant(pads) else pads)
+    low_and_high = settled_sizes(np.reshape(pads, (-1,)) if is_constant(pads) else pads)
     return _reduced(
         call,
         x,
         init,
-        as_sizes(window),
-        as_sizes(strides),
-        as_sizes(base),
-        as_sizes(dilations),
+        settled_sizes(window),
+        settled_sizes(strides),
+        settled_sizes(base),
+        settled_sizes(dilations),
         low_and_high[::2],
         low_and_high[1::2],
     )

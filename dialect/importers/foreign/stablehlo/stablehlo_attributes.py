@@ -159,18 +159,21 @@ def _of_text(text: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     raw = re.match(r'dense<"0x([0-9A-Fa-f]*)">', text)
     if raw:
         return np.frombuffer(bytes.fromhex(raw[1]), dtype).reshape(shape)
-    numbers: list[complex] = [
-        _float(item) for item in re.findall(r"0x[0-9A-F]+|[-+]?\d[\d.eE+-]*", text[: text.find(" : ")])
-    ]
+    part = np.zeros((), dtype).real.dtype if dtype.kind == "c" else dtype
+    words = re.findall(r"0x[0-9A-F]+|[-+]?\d[\d.eE+-]*", text[: text.find(" : ")])
+    numbers: list[complex] = [_float(word, part) for word in words]
     if dtype.kind == "c":
         numbers = [complex(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
     values = np.asarray(numbers)
     if values.size == 1:
         values = np.broadcast_to(np.reshape(values, ()), shape)
-    if values.size != np.prod(shape, dtype=int) or "0x" in text:
+    if values.size != np.prod(shape, dtype=int):
         raise IRError(f"a constant of {dtype} is not understood: {text[:80]}")
     return values.astype(dtype).reshape(shape)
 
 
-def _float(text: str) -> float:
-    return 0.0 if text.startswith("0x") else float(text)
+def _float(text: str, dtype: np.dtype) -> float:
+    """A number in text; NaN and infinities are written as the bits of their dtype."""
+    if not text.startswith("0x"):
+        return float(text)
+    return float(np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype))

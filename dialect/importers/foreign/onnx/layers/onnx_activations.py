@@ -10,8 +10,8 @@ from ....numpy.capture import user_functions
 from ....numpy.neural import activation_functions
 from ....numpy.neural.layer_inputs import narrowed, widened
 from ...array_values import constant_or_created
+from ...size_values import product
 from ..onnx_table import onnx_op
-from ..size_values import product
 
 
 def _softplus(x: Any) -> Any:

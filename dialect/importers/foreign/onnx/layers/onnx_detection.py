@@ -10,9 +10,9 @@ import numpy as np
 from .....errors import TraceError
 from ....numpy.neural.layer_inputs import narrowed, widened
 from ...array_values import captured, constant_or_created, item_of
+from ...size_values import as_array, as_size
+from ...time_steps import steps
 from ..onnx_table import onnx_op
-from ..size_values import as_array, as_size
-from ..tensors.onnx_scans import steps
 from .onnx_windows import Ints, spatial_sizes
 from .window_geometry import axes_of
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from .....errors import DTypeError
 from ....numpy.neural.layer_inputs import widened
+from ...size_values import as_numbers
 from ..onnx_table import NodeResults, onnx_op
-from ..size_values import as_numbers
 from ..tensors.onnx_casts import cast, dtype_numbered
 from .onnx_windows import Ints, convolved, spatial_sizes
 from .window_geometry import axes_of

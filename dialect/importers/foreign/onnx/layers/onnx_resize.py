@@ -12,8 +12,8 @@ from ....numpy.neural.layer_inputs import narrowed
 from ....numpy.tracing.current import contents_error
 from ...array_values import is_traced, taken
 from ...sampling import arange, cubic_weights, grid_sampled, taps, weighted
+from ...size_values import as_number, as_numbers, as_sizes
 from ..onnx_table import onnx_op
-from ..size_values import as_number, as_numbers, as_sizes
 
 _MOST_TAPS = 4096
 

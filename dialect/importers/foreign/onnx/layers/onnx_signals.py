@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...size_values import as_array, as_number, as_size
 from ..onnx_table import onnx_op
-from ..size_values import as_array, as_number, as_size
 from ..tensors.onnx_casts import dtype_numbered
 from ..tensors.onnx_shapes import padded
 

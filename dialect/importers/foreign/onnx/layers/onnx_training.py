@@ -73,7 +73,8 @@ def _adam(
 ) -> Any:
     count = len(arrays) // 4
     t = step.astype(np.float32)
-    corrected = rate * np.sqrt(1.0 - np.power(np.float32(beta), t)) / (1.0 - np.power(np.float32(alpha), t))
+    fading = np.where(step > 0, 1.0 - np.power(np.float32(alpha), t), np.float32(1))
+    corrected = rate * np.sqrt(1.0 - np.power(np.float32(beta), t)) / fading
     r = np.where(step > 0, corrected, rate)
     news, firsts, seconds = [], [], []
     for k in range(count):

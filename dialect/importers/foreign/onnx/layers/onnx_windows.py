@@ -14,9 +14,9 @@ from .....errors import ShapeError
 from ....numpy.neural import filters, transposed_filters
 from ....numpy.neural.layer_inputs import narrowed, shifted, widened
 from ...array_values import constant_or_created, owned, taken
+from ...size_values import as_numbers
 from ...window_axes import convolved_windows, stuffed, turned_kernels
 from ..onnx_table import NodeResults, onnx_op
-from ..size_values import as_numbers
 from ..tensors.onnx_shapes import padded
 from .window_geometry import Axis, axes_of
 

@@ -13,8 +13,8 @@ from ....numpy.tracing.operators import op
 from ...array_values import captured, is_size
 from ...foreign_arguments import check_array
 from ...foreign_graph import ForeignType
+from ...size_values import as_numbers, each
 from ..onnx_table import onnx_op
-from ..size_values import as_numbers, each
 
 # The numbers of `onnx.TensorProto.DataType`.
 _BY_NUMBER = {
@@ -57,7 +57,7 @@ def cast(x: Any, dtype: np.dtype) -> Any:
     return x.astype(dtype)
 
 
-def _cast_sizes(call: Any, x: Any, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+def _cast_sizes(call: Any, x: Any, /, *, to: int) -> Any:
     dtype = dtype_numbered(to)
     if dtype == np.int64:
         return each(lambda n: n * 1, x)  # a truth becomes a number

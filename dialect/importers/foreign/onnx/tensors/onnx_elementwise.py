@@ -12,8 +12,8 @@ import numpy as np
 from .....errors import TraceError
 from ....numpy.capture import user_functions
 from ...array_values import is_traced
+from ...size_values import as_array, each, quotient
 from ..onnx_table import onnx_op
-from ..size_values import as_array, each, quotient
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs,
@@ -126,7 +126,7 @@ def _div(call: Any, a: Any, b: Any, /) -> Any:
     return q + inexact.astype(q.dtype)
 
 
-def _mod_sizes(call: Any, a: Any, b: Any, /, *, fmod: int = 0) -> Any:
+def _mod_sizes(call: Any, a: Any, b: Any, /, *, fmod: int) -> Any:
     return NotImplemented if fmod else each(operator.mod, a, b)
 
 

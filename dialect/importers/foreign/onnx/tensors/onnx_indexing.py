@@ -8,12 +8,12 @@ import numpy as np
 
 from .....errors import TraceError
 from ...array_values import constant_or_created, grid, is_number, is_size, item_of, owned, taken
+from ...size_values import as_array, as_number, as_size
 from ..onnx_table import NodeResults, onnx_op
-from ..size_values import as_array, as_number, as_size
 from .onnx_casts import cast
 
 
-def _gather_sizes(call: Any, x: Any, indices: Any, /, *, axis: int = 0) -> Any:
+def _gather_sizes(call: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     if not isinstance(x, tuple) or axis not in (0, -1):
         return NotImplemented
     if isinstance(indices, tuple):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....numpy.neural.layer_inputs import narrowed, widened
+from ...size_values import as_number, as_numbers, each, product
 from ..onnx_table import onnx_op
-from ..size_values import as_number, as_numbers, each, product
 
 
 def _extreme(function: Callable, *, largest: bool) -> Callable:
@@ -113,8 +113,8 @@ def _log(total: Any) -> Any:
 
 
 def _register(name: str, function: Callable) -> None:
-    def sizes(call: Any, x: Any, axes_of: Any = None, /, *, keepdims: int = 1, **others: Any) -> Any:
-        if name not in _OF_SIZES or not isinstance(x, tuple) or not x or others.get("noop_with_empty_axes"):
+    def sizes(call: Any, x: Any, axes_of: Any = None, /, *, keepdims: int, noop_with_empty_axes: int) -> Any:
+        if name not in _OF_SIZES or not isinstance(x, tuple) or not x or noop_with_empty_axes:
             return NotImplemented
         total = functools.reduce(lambda a, b: each(_OF_SIZES[name], a, b), x)
         return (total,) if keepdims else total

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .....errors import BoundsError, TraceError
+from ...size_values import as_array, as_number, as_numbers
 from ..onnx_table import onnx_op
-from ..size_values import as_array, as_number, as_numbers
 from .onnx_shapes import parts
 
 

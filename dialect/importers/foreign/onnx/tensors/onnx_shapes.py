@@ -10,8 +10,8 @@ import numpy as np
 
 from .....errors import ShapeError, TraceError
 from ...array_values import constant_or_created, is_size, is_traced, item_of
+from ...size_values import as_number, as_numbers, as_size, as_sizes, product
 from ..onnx_table import NodeResults, onnx_op
-from ..size_values import as_number, as_numbers, as_size, as_sizes, product
 from .onnx_casts import cast, dtype_numbered
 
 
@@ -28,7 +28,7 @@ def _size(call: Any, x: Any, /) -> Any:
     return product(tuple(x.shape))
 
 
-def _reshape_sizes(call: Any, x: Any, shape: Any, /, *, allowzero: int = 0) -> Any:
+def _reshape_sizes(call: Any, x: Any, shape: Any, /) -> Any:
     # A vector of sizes stays one where it becomes a vector, and a number where it becomes one.
     numbers = x if isinstance(x, tuple) else (x,)
     if is_traced(shape) or not isinstance(shape, tuple):
@@ -66,7 +66,7 @@ def _flatten(call: Any, x: Any, /, *, axis: int = 1) -> Any:
     return np.reshape(x, (product(tuple(x.shape[:at])), product(tuple(x.shape[at:]))))
 
 
-def _squeeze_sizes(call: Any, x: Any, axes_of: Any = None, /, *, axes: Any = None) -> Any:
+def _squeeze_sizes(call: Any, x: Any, axes_of: Any = None, /) -> Any:
     if not isinstance(x, tuple):
         return x
     if len(x) != 1:
@@ -82,7 +82,7 @@ def _squeeze(call: Any, x: Any, axes_of: Any = None, /, *, axes: Sequence[int] |
     return np.squeeze(x, tuple(chosen))
 
 
-def _unsqueeze_sizes(call: Any, x: Any, axes_of: Any = None, /, *, axes: Any = None) -> Any:
+def _unsqueeze_sizes(call: Any, x: Any, axes_of: Any = None, /, *, axes: Any) -> Any:
     chosen = axes if axes_of is None else axes_of
     return (x,) if not isinstance(x, tuple) and tuple(np.ravel(chosen)) in ((0,), (-1,)) else NotImplemented
 
@@ -98,7 +98,7 @@ def _transpose(call: Any, x: Any, /, *, perm: Sequence[int] | None = None) -> An
     return np.transpose(x, None if perm is None else tuple(perm))
 
 
-def _concat_sizes(call: Any, *operands: Any, axis: int = 1) -> Any:
+def _concat_sizes(call: Any, /, *operands: Any) -> Any:
     if not all(isinstance(x, tuple) for x in operands):
         return NotImplemented
     return tuple(n for x in operands for n in x)
@@ -141,12 +141,21 @@ def _tile(call: Any, x: Any, repeats: Any, axis_of: Any = None, /) -> Any:
 
 
 def _slice_sizes(
-    call: Any, x: Any, first: Any = None, last: Any = None, axes_of: Any = None, step: Any = None, /, **old: Any
+    call: Any,
+    x: Any,
+    first: Any = None,
+    last: Any = None,
+    axes_of: Any = None,
+    step: Any = None,
+    /,
+    *,
+    starts: Any,
+    ends: Any,
 ) -> Any:
     if not isinstance(x, tuple) or not (first is None or isinstance(first, tuple)):
         return NotImplemented
     if first is None:
-        first, last = old["starts"], old["ends"]
+        first, last = starts, ends
     if len(first) != 1:
         return NotImplemented if first else x
     one, end = as_number(first), as_number(last)
@@ -191,10 +200,10 @@ def _slice(
     return item_of(x, tuple(keys))
 
 
-def _split_sizes(call: Any, x: Any, split: Any = None, /, *, axis: int = 0, num_outputs: int | None = None, **old: Any):
+def _split_sizes(call: Any, x: Any, lengths_of: Any = None, /, *, num_outputs: int | None, split: Any) -> Any:
     if not isinstance(x, tuple):
         return NotImplemented
-    lengths = _lengths(call, len(x), split, old.get("split"), num_outputs)
+    lengths = _lengths(call, len(x), lengths_of, split, num_outputs)
     ends = np.cumsum(lengths).tolist()
     return NodeResults(x[end - n : end] for n, end in zip(lengths, ends, strict=True))
 

@@ -265,3 +265,15 @@ def test_a_matrix_that_is_not_positive_is_an_error(tmp_path):
     for _ in range(2):
         with pytest.raises(np.linalg.LinAlgError):
             function(-np.eye(2, dtype=np.float32))
+
+
+def test_constants_that_are_no_numbers_are_written_as_bits(tmp_path):
+    text = module(
+        "tensor<2xcomplex<f32>>",
+        '%c = "stablehlo.constant"() <{value = dense<[(0x7FC00000,1.5), (0xFF800000,-2.0)]> : tensor<2xcomplex<f32>>}> '
+        ': () -> tensor<2xcomplex<f32>>\n%r = "stablehlo.add"(%a, %c) : (tensor<2xcomplex<f32>>, '
+        "tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>>",
+        "tensor<2xcomplex<f32>>",
+    )
+    y = loaded(tmp_path, text)(np.zeros(2, np.complex64))
+    assert np.isnan(y[0].real) and y[0].imag == 1.5 and y[1] == complex(-np.inf, -2.0)

@@ -1,7 +1,7 @@
-"""Sizes among ONNX's tensors: integers and vectors of integers that stay Python numbers, traced or not.
+"""Sizes among tensors: integers and vectors of integers that stay Python numbers, traced or not.
 
-What follows from shapes, as in ``Shape -> Gather -> Concat -> Reshape``, is an int where ONNX has an int64
-tensor of rank 0, and a tuple of ints where it has one of rank 1. Truths of such ints are bools likewise.
+What follows from shapes, as in ONNX's ``Shape -> Gather -> Concat -> Reshape``, is an int where the source has an
+integer tensor of rank 0, and a tuple of ints where it has one of rank 1. Truths of such ints are bools likewise.
 A handler that needs an array gets one by `as_array`; one that needs sizes takes them by `as_sizes`,
 also from arrays, whose elements are then known at run time only.
 """
@@ -13,24 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import TraceError
-from ...numpy.tracing.operators import Recording, op
-from ..array_values import constant_or_created, is_constant, is_size, is_traced
+from ...errors import TraceError
+from ...ir.dtypes import dtype_of
+from ..numpy.tracing.operators import Recording, op
+from .array_values import constant_or_created, is_constant, is_size, is_traced
 
 Size = Any  # an int or a bool, traced or not
 _MOST_ELEMENTS = 64  # of a constant vector that may be sizes
 
 
-def as_array(x: Any) -> Any:
-    """An operand as an array: sizes become tensors of int64 or bool; None and sequences stay what they are."""
+def as_array(x: Any, dtype: np.dtype | None = None) -> Any:
+    """An operand as an array: sizes become tensors; None, sequences and arrays stay what they are.
+
+    Args:
+        x: the operand.
+        dtype: of the tensor that a size becomes; None = int64, and bool for truths.
+    """
     if not is_size(x):
         return x
     if isinstance(x, tuple):
-        dtype = np.bool_ if x and all(isinstance(n, bool) for n in x) else np.int64
-        return constant_or_created("array", list(x), dtype=dtype)
+        kind = np.bool_ if x and all(isinstance(n, bool) for n in x) else np.int64
+        return constant_or_created("array", list(x), dtype=kind if dtype is None else dtype)
     if isinstance(x, Recording):
-        return op("to_tensor", x)
-    return np.bool_(x) if isinstance(x, bool) else np.int64(x)
+        array = op("to_tensor", x)
+        return array if dtype is None or array.dtype == dtype else op("cast", array, dtype=dtype_of(dtype))
+    return np.asarray(x, dtype)[()] if dtype is not None else np.bool_(x) if isinstance(x, bool) else np.int64(x)
 
 
 def as_sizes(x: Any) -> tuple[Size, ...]:
@@ -74,14 +81,14 @@ def _item(x: Any) -> Any:
 
 
 def known_sizes(x: Any) -> Any:
-    """Sizes as they are, a small constant of int64 as sizes; None for what is neither.
+    """Sizes as they are, a small constant of integers as sizes; None for what is neither.
 
     Numbers that only a run tells are none: arrays compute with these.
     """
     if is_size(x):
         numbers = x if isinstance(x, tuple) else (x,)
         return None if any(isinstance(n, Recording) and n.is_open for n in numbers) else x
-    if not is_constant(x) or x.dtype not in (np.int64, np.bool_) or x.ndim > 1 or x.size > _MOST_ELEMENTS:
+    if not is_constant(x) or x.dtype.kind not in "iub" or x.ndim > 1 or x.size > _MOST_ELEMENTS:
         return None
     return tuple(x.tolist()) if x.ndim else x.item()
 
