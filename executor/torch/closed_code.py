@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch._library.custom_ops import CustomOpDef
 
+from .object_comparison import ObjectComparison
+
 _PLAIN = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout,
     torch.memory_format, torch.Size,
@@ -148,7 +150,7 @@ class ClosedCode:
             for name in sorted(self._names - self._asked):
                 self._asked.add(name)
                 self._check_attribute(name)
-        if _has_global_hooks():
+        if has_global_hooks():
             raise OpenCodeError("there are hooks of all modules")
         self.asks_for_numbers = isinstance in self._builtins and not self._builtins.isdisjoint({int, float})
 
@@ -163,8 +165,22 @@ class ClosedCode:
             )
             and all(type(module) is kind for module, kind in zip(self._modules, self._kinds, strict=True))
             and not any(_has_hooks(module) for module in self._modules)
-            and not _has_global_hooks()
+            and not has_global_hooks()
         )
+
+    def note_in(self, comparison: ObjectComparison) -> None:
+        """Note all that `is_current` compares, but for hooks of all modules."""
+        for table, name, _ in self._bindings:
+            comparison.binding(table, name)
+        for cell, _ in self._cells:
+            comparison.cell(cell)
+        for function, *_ in self._codes:
+            comparison.function(function)
+        for module in self._modules:
+            comparison.kind(module)
+            comparison.table(module.__dict__)
+            for name in _HOOKS:
+                comparison.empty(module.__dict__.get(name))
 
     def _check_module(self, module: torch.nn.Module) -> None:
         kind = type(module)
@@ -359,8 +375,9 @@ def _has_items(table: dict[str, Any] | None, before: dict[str, Any]) -> bool:
     return not before if not table else len(table) == len(before) and all(table.get(k) is v for k, v in before.items())
 
 
-def _has_global_hooks() -> bool:
+def has_global_hooks() -> bool:
+    """True if torch calls functions of users around those of each module."""
     return torch.nn.modules.module._has_any_global_hook()
 
 
-__all__ = ["ClosedCode", "OpenCodeError"]
+__all__ = ["ClosedCode", "OpenCodeError", "has_global_hooks"]

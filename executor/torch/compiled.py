@@ -14,10 +14,11 @@ from ..functions.function import GraphFunction
 from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
-from .closed_code import ClosedCode, OpenCodeError
+from .closed_code import ClosedCode, OpenCodeError, has_global_hooks
 from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exported, exporting
-from .module_state import ModuleState, kept_value
+from .known_calls import KnownCalls
+from .module_state import PLAIN_TENSORS, ModuleState, kept_value
 from .size_text import sizes_as_text
 from .torch_runs import FewReasons, TorchRuns, first_line
 
@@ -156,6 +157,8 @@ class CompiledCalls:
         self._exports: dict[tuple, list[tuple[ExportedCall, Any]]] = {}
         self._by_shapes: dict[tuple, tuple[ExportedCall, Any]] = {}
         self._refused: dict[tuple, str] = {}
+        self._known_calls = KnownCalls()
+        self._last: Any = None
         self._lock = ForkLock()
         self._runs = TorchRuns()
         self.counters, self.reasons = self._runs.counters, self._runs.reasons
@@ -174,6 +177,15 @@ class CompiledCalls:
                 is_traced = torch.compiler.is_compiling()
             if is_traced:
                 return self._model(*args, **kwargs)
+        if not kwargs:
+            served = self._known_calls.find(args)
+            if served is not None:
+                if served.left:
+                    self.counters["torch_ops"] += served.left
+                try:
+                    return served.results(args)
+                except ProfuseError:
+                    self._known_calls.clear()  # below, it is raised again, and noted
         if self._closed is not None and not self._closed.is_current():
             self._reset()
         if self._closed is None:
@@ -207,20 +219,41 @@ class CompiledCalls:
                 self._refused[shapes] = str(error)
                 self._by_shapes.pop(shapes, None)
             return self._in_torch(args, kwargs)
+        if not kwargs and leaves is args and not call.written:
+            self._remember(args, tree, shapes, entry)
         return out_tree(results)
+
+    def _remember(self, args: tuple, tree: Any, shapes: tuple, entry: tuple[ExportedCall, Any]) -> None:
+        """Keep the export of a call for those that are like it, where two in a row have had it."""
+        if self._last is not entry:
+            self._last = entry
+            return
+        with self._lock:
+            if self._closed is None or has_global_hooks() or self._by_shapes.get(shapes) is not entry:
+                return
+            key = shapes[0]
+            comparison = self._known_calls.comparison_of(self._closed, self._state)
+            # What has changed since the call looked at it is not what the export is for.
+            if self._closed.is_current() and self._state.is_current() and self._key(args, tree) == key:
+                self._known_calls.add(args, comparison, entry, self._state.tensors, key[-1])
 
     def _key(self, leaves: Sequence[Any], tree: Any) -> tuple | None:
         """What an export holds for besides sizes; None = no export holds for the call."""
         if modes_are_on():
             self.reasons.note("a mode of torch is on, which sees or changes each operation")
             return None
+        strange = self._state.strange()
+        if strange:
+            self.reasons.note(strange)
+            return None
         kinds: list[Any] = []
         needs = False
         grad = torch.is_grad_enabled()
         for x in leaves:
             if isinstance(x, torch.Tensor):
-                if type(x) not in (torch.Tensor, torch.nn.Parameter) or x.device.type != "cpu":
-                    self.reasons.note(f"an argument is a {type(x).__name__} on {x.device}")
+                if type(x) not in PLAIN_TENSORS or x.device.type != "cpu":
+                    place = f" on {x.device}" if type(x) in PLAIN_TENSORS else ""
+                    self.reasons.note(f"an argument is a {type(x).__name__}{place}")
                     return None
                 if x.layout != torch.strided or x.is_conj() or x.is_neg():
                     self.reasons.note(f"an argument has the layout {x.layout}, or a pending conjugation")
@@ -377,6 +410,7 @@ class CompiledCalls:
             self._look_at_code()
             self._state = ModuleState(self._module)
             self._exports, self._by_shapes, self._refused = {}, {}, {}
+            self._known_calls = KnownCalls()
 
     def entries(self) -> list[tuple[ExportedCall, Any]]:
         """The exports, each with what makes its results of a flat list."""

@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, DimDynamic, Shap
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
 from ...dialect.importers.foreign.fx.fx_export import FxExport, export, hooks_apart
+from ..functions.function import GraphFunction
 from ..settings.fork_lock import hold_over_forks
 from .graph_parts import GraphParts
 from .result_promises import ResultPromise, check_symbols, evaluated, result_promises, symbols
@@ -38,6 +39,7 @@ class ExportedCall:
         guard: a condition on the inputs' sizes, as text of torch; None = there is none.
         count: the number of inputs, those that a module holds included.
         held: the number of these.
+        is_plain: results of calls without gradients are those of the graph, and nothing is written to.
     """
 
     parts: GraphParts
@@ -47,6 +49,7 @@ class ExportedCall:
     guard: str | None
     count: int
     held: int
+    is_plain: bool
 
     def accepts(self, inputs: Sequence[Any]) -> bool:
         """True if the guards hold for inputs of the kinds that it was made for."""
@@ -56,6 +59,8 @@ class ExportedCall:
 
     def __call__(self, held: Sequence[torch.Tensor], inputs: Sequence[Any], differentiates: bool) -> list[Any]:
         """The results of a call, as torch gives them; what it writes to is written."""
+        if self.is_plain and not differentiates:
+            return list(self.parts(held, inputs, False))
         every = (*held, *inputs)
         read = list(every)
         if differentiates:  # the reverse half may need what has been written to
@@ -92,6 +97,10 @@ class ExportedCall:
                 base = results[promise.result]
                 results[number] = base if promise.is_source else _viewed(base, promise, values)
         return results
+
+    def only_function(self) -> GraphFunction | None:
+        """The function that gives the results of calls without gradients, as they are; None = more is to be done."""
+        return self.parts.only_function() if self.is_plain else None
 
     def _values(self, inputs: Sequence[Any]) -> dict[Any, int]:
         return {symbol: read(inputs) for symbol, read in self.symbols.items()}
@@ -189,9 +198,9 @@ def traced(
     readers = symbols(fakes)
     check_symbols(promises, readers)
     parts = GraphParts(whole.graph, every[:held], name, source, options)
-    return ExportedCall(
-        parts, promises, tuple([(k, after[k]) for k in whole.written]), readers, guard, len(every), held
-    )
+    written = tuple([(k, after[k]) for k in whole.written])
+    is_plain = not written and all(p.is_own and p.order is None for p in promises)
+    return ExportedCall(parts, promises, written, readers, guard, len(every), held, is_plain)
 
 
 def _check_default_dtype(graph: torch.fx.GraphModule) -> None:

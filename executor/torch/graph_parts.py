@@ -76,8 +76,13 @@ class GraphParts:
             outputs = self._parts(*held, *inputs)
             return outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         if not differentiates:
-            return self._whole([detached(x) for x in inputs])
+            # Those that require gradients are plain data here: the gradient mode is off, or there are none.
+            return self._whole([x if type(x) is torch.Tensor else detached(x) for x in inputs])
         return self._whole.function.apply((*held, *inputs))
+
+    def only_function(self) -> GraphFunction | None:
+        """The function that is the whole graph for calls without gradients; None = there are parts, or none yet."""
+        return None if self._whole is None else self._whole.plain
 
     def says(self) -> str:
         """The operators that torch runs, with their counts and the places where they come from."""

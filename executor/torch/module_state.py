@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from ...dialect.errors import TraceError
+from .object_comparison import ObjectComparison
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)  # others may compute in their own way
 _EXACT = (bool, int, str, type(None))  # those that are the same where they are equal and of one type
 _TABLES = (
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks",
@@ -67,6 +69,25 @@ class ModuleState:
         if any(len(table) != count for table, count in self._tables):
             return False
         return all(x.data_ptr() == address for x, address in zip(self.tensors, self._addresses, strict=True))
+
+    def strange(self) -> str:
+        """What is said of a tensor of the module that is no plain one of the CPU; empty = all are."""
+        for name, x in zip(self.names, self.tensors, strict=True):
+            if type(x) not in PLAIN_TENSORS:  # whose attributes may be what their class makes of them
+                return f"{name} of the module is a {type(x).__name__}"
+            if not x.is_cpu or x.layout != torch.strided:
+                return f"{name} of the module has the layout {x.layout} and is on {x.device}"
+        return ""
+
+    def note_in(self, comparison: ObjectComparison) -> None:
+        """Note all that `is_current` and `values` compare."""
+        for module in self._modules:
+            comparison.table(module.__dict__)
+        for table in (*(held for held, _ in self._children), *(held for held, _ in self._tables)):
+            comparison.table(table)
+        for tensor in self.tensors:
+            comparison.kind(tensor)
+            comparison.memory(tensor)
 
     def values(self) -> tuple:
         """The plain values that the module's code may read, with their types, other objects by identity, and hooks by
@@ -140,4 +161,4 @@ def _same(first: Sequence[tuple[str, Any, Any]], second: Sequence[tuple[str, Any
     )
 
 
-__all__ = ["ModuleState", "kept_value"]
+__all__ = ["PLAIN_TENSORS", "ModuleState", "kept_value"]

@@ -12,6 +12,7 @@ from ...dialect.importers.foreign.foreign_graph import ForeignGraph
 from ...dialect.importers.foreign.fx.fx_sizes import FX
 from ...dialect.importers.foreign.imported_function import ImportedFunction
 from ...dialect.importers.foreign.torch_values import shared_array, tensor_of
+from ..exchange.torch_tensors import tell_dynamo, unseen_by_dynamo
 from ..functions.function import GraphFunction
 from ..functions.jit import jit
 from ..settings.knobs import knobs
@@ -27,6 +28,7 @@ class TensorFunction:
     """
 
     def __init__(self, fn: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+        tell_dynamo()
         self.fn, self.name, self.options = fn, name, options
         self._forward: dict[tuple[int, ...], GraphFunction] = {}
         self._reverse: dict[tuple, TensorFunction] = {}
@@ -107,7 +109,7 @@ class DifferentiableCall(torch.autograd.Function):
         return results
 
     @staticmethod
-    @torch.compiler.disable  # where a function that Dynamo runs calls for gradients, it would trace this package
+    @unseen_by_dynamo  # where a function that Dynamo runs calls for gradients, it would trace this package
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         defined = tuple(k for k, g in enumerate(gradients) if g is not None)
         results: Sequence[Any] = ()
@@ -158,19 +160,23 @@ class ImportedTensors:
         held: the tensors of the module that are its first inputs.
         options: of `jit`.
 
+    Attributes:
+        plain: the function of calls that nothing is differentiated of, which has captured what the module holds; None
+            before the first one.
+
     Raises TraceError where operators of the graph are not supported.
     """
 
     def __init__(self, graph: ForeignGraph, held: Sequence[torch.Tensor], options: dict[str, Any]) -> None:
         self._graph, self._held, self._options = graph, held, options
         self.function = TensorFunction(ImportedFunction(graph, FX, single=False), graph.name, options)
-        self._plain: GraphFunction | None = None
+        self.plain: GraphFunction | None = None
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """The results of a call that nothing is differentiated of, for the inputs behind the held ones."""
-        if self._plain is None:
-            self._plain = self._bound()
-        return tuple([as_tensor(x) for x in self._plain(*tensors)])
+        if self.plain is None:
+            self.plain = self._bound()
+        return tuple([as_tensor(x) for x in self.plain(*tensors)])
 
     def _bound(self) -> GraphFunction:
         """The function that has captured what the module holds."""
@@ -179,7 +185,7 @@ class ImportedTensors:
 
     def functions(self) -> list[GraphFunction]:
         """The jitted functions that there are."""
-        return ([] if self._plain is None else [self._plain]) + self.function.functions()
+        return ([] if self.plain is None else [self.plain]) + self.function.functions()
 
 
 __all__ = ["ImportedTensors", "TensorFunction", "as_tensor", "is_float"]

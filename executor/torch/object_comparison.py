@@ -1,0 +1,117 @@
+"""Comparing at each call what an export holds for, object by object, in few steps of C.
+
+The checks that decide are those of `ModuleState` and `ClosedCode`, by value where they have to. Where each object that
+these read is the one that it was when they last held, they hold.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Iterable
+from itertools import chain, repeat
+from typing import Any
+
+import torch
+
+_MISSING = object()
+_content = operator.attrgetter("cell_contents")
+_parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+
+
+class ObjectComparison:
+    """Objects, and what they hold, each compared by identity with what was there when they were `taken`."""
+
+    def __init__(self) -> None:
+        self._noted: dict[int, dict[str, Any]] = {}
+        self._tables: list[dict[str, Any]] = []
+        self._names: list[str] = []
+        self._values: list[Any] = []
+        self._bound: dict[bool, tuple[list[Any], list[str], list[Any]]] = {False: ([], [], []), True: ([], [], [])}
+        self._cells: list[types.CellType] = []
+        self._contents: list[Any] = []
+        self._functions: list[types.FunctionType] = []
+        self._function_parts: list[Any] = []
+        self._objects: list[Any] = []
+        self._classes: list[type] = []
+        self._empty: list[Any] = []
+        self._tensors: list[torch.Tensor] = []
+        self._addresses: list[int] = []
+
+    def table(self, table: dict[str, Any]) -> None:
+        """A dict has the same names, in the same order, and holds the same objects."""
+        self._noted[id(table)] = table
+
+    def binding(self, table: Any, name: str) -> None:
+        """A dict or the names of a class hold the same object by a name, or none."""
+        for column, value in zip(self._bound[type(table) is types.MappingProxyType], (table, name, None), strict=True):
+            column.append(value)
+
+    def cell(self, cell: types.CellType) -> None:
+        """A variable of an enclosing function has the same value."""
+        self._cells.append(cell)
+
+    def function(self, function: types.FunctionType) -> None:
+        """A function has the same code and default values."""
+        self._functions.append(function)
+        if function.__kwdefaults__:
+            self.table(function.__kwdefaults__)
+
+    def kind(self, value: Any) -> None:
+        """An object is of the same class."""
+        self._objects.append(value)
+
+    def empty(self, container: Any) -> None:
+        """A container holds nothing."""
+        self._empty.append(container)
+
+    def memory(self, tensor: torch.Tensor) -> None:
+        """A tensor has its elements in the same place."""
+        self._tensors.append(tensor)
+
+    def taken(self) -> ObjectComparison:
+        """This object, with all that has been noted as it is now."""
+        self._tables = list(self._noted.values())
+        self._names = list(chain.from_iterable(self._tables))
+        self._values = list(chain.from_iterable(map(dict.values, self._tables)))
+        for is_of_class, (tables, names, values) in self._bound.items():
+            values[:] = _looked_up(is_of_class, tables, names)
+        self._contents = list(map(_content, self._cells))
+        self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
+        self._classes = list(map(type, self._objects))
+        self._addresses = list(map(torch.Tensor.data_ptr, self._tensors))
+        return self
+
+    def are_same(self) -> bool:
+        """True if nothing has changed since `taken`."""
+        same = operator.is_
+        try:
+            if self._tables and not (
+                list(chain.from_iterable(self._tables)) == self._names
+                and all(map(same, chain.from_iterable(map(dict.values, self._tables)), self._values))
+            ):
+                return False
+            for is_of_class, (tables, names, values) in self._bound.items():
+                if tables and not all(map(same, _looked_up(is_of_class, tables, names), values)):
+                    return False
+            if self._cells and not all(map(same, map(_content, self._cells), self._contents)):
+                return False
+            if self._functions and not all(
+                map(same, chain.from_iterable(map(_parts, self._functions)), self._function_parts)
+            ):
+                return False
+        except (RuntimeError, ValueError):  # a dict that grows meanwhile, a variable without a value
+            return False
+        return (
+            all(map(same, map(type, self._objects), self._classes))
+            and not any(self._empty)
+            and list(map(torch.Tensor.data_ptr, self._tensors)) == self._addresses
+        )
+
+
+def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:
+    get: Any = types.MappingProxyType.get if is_of_class else dict.get
+    return map(get, tables, names, repeat(_MISSING))
+
+
+__all__ = ["ObjectComparison"]
