@@ -1,4 +1,4 @@
-"""Random programs on values of all kinds in TorchScript and here: results, effects, aliasing, state, gradients, exceptions.
+"""Random programs on values of all kinds in TorchScript and here: results, effects, aliases, state, gradients, errors.
 
 python test/peers/script_value_conformance.py FIRST LAST [--evaluated]
 """
@@ -121,9 +121,9 @@ def _differences(script: Any, function: Any, seed: int, copied: Any) -> None:
             return  # what had been done before is done in torch alone
         try:
             check_same(result, _plain(expected))
-            check_same(ours, theirs)
+            check_same(ours, _plain(theirs))
             if isinstance(script, torch.jit.ScriptModule):
-                check_same(_state(copied), _state(script))
+                check_same(_plain(_state(copied)), _plain(_state(script)))
         except AssertionError as difference:
             raise AssertionError(where + " ".join(str(difference).split())[:300]) from None
         pair = shares(result, ours), shares(expected, theirs)

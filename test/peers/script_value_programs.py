@@ -11,115 +11,7 @@ import random
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# What is drawn of a tensor: its dtype, f(loat) i(nteger) b(ool), and its shape: m(atrix) c(olumn) r(ow) s(calar).
-_SHAPES = "mcrs"
-_UNARY = {
-    "f": (
-        *(
-            "torch.tanh({})",
-            "torch.sigmoid({})",
-            "torch.relu({})",
-            "torch.exp(-{}.abs())",
-            "(-{})",
-            "{}.clamp(-1.0, 1.0)",
-        ),
-        *("torch.floor({})", "{}.sign()", "{}.square()", "torch.sqrt({}.abs() + 0.5)", "{}.clone()", "{}.contiguous()"),
-        *("F.gelu({})", "F.leaky_relu({}, 0.1)", "{}.clamp(min=0.25)", "torch.where({} > 0, {}, -{})", "{}.detach()"),
-        *(
-            "F.dropout({}, 0.5, False).clone()",
-            "torch.nan_to_num({})",
-            "{}.reciprocal().clamp(-3.0, 3.0)",
-            "torch.zeros_like({})",
-        ),
-    ),
-    "i": (
-        *(
-            "(-{})",
-            "{}.abs()",
-            "({} // 2)",
-            "({} % 3)",
-            "{}.clamp(-2, 2)",
-            "({} & 3)",
-            "({} | 1)",
-            "({} ^ 5)",
-            "{}.clone()",
-        ),
-        *(
-            "torch.remainder({}, 4)",
-            "torch.ones_like({})",
-            "{}.sign()",
-            "(~{})",
-            "({} * {})",
-            "torch.div({}, 3, rounding_mode='trunc')",
-        ),
-    ),
-    "b": ("(~{})", "torch.logical_not({})", "{}.clone()", "({} ^ True)"),
-}
-_BINARY = {
-    "f": (
-        "({} + {})",
-        "({} - {})",
-        "({} * {})",
-        "({} / ({}.abs() + 1))",
-        "torch.maximum({}, {})",
-        "torch.minimum({}, {})",
-        "torch.atan2({}, {})",
-    ),
-    "i": ("({} + {})", "({} - {})", "({} * {})", "torch.maximum({}, {})", "({} & {})", "({} // ({}.abs() + 1))"),
-    "b": ("({} & {})", "({} | {})", "({} ^ {})", "torch.logical_or({}, {})", "({} == {})"),
-}
-_COMPARE = ("({} > {})", "({} <= {})", "({} == {})", "({} != {})", "torch.ge({}, {})")
-# From one shape to another, of matrices and rows.
-_VIEWS = {
-    "m": (
-        ("r", "{}[0]"),
-        ("r", "{}[-1]"),
-        ("m", "{}.flip(1)"),
-        ("m", "{}.t().t()"),
-        ("c", "{}[:, 0:1]"),
-        ("c", "{}[:, 1].unsqueeze(1)"),
-    ),
-    "r": (
-        ("s", "{}[0]"),
-        ("s", "{}[-1]"),
-        ("r", "{}.view(-1)"),
-        ("r", "{}.reshape(3)"),
-        ("r", "{}.flip(0)"),
-        ("r", "{}.unsqueeze(0).squeeze(0)"),
-    ),
-    "c": (("c", "{}.view(-1, 1)"), ("c", "{}.squeeze(1).unsqueeze(1)")),
-    "s": (("s", "{}.reshape(1)[0]"), ("s", "{}.unsqueeze(0).squeeze()")),
-}
-_REDUCE = {
-    "m": (
-        ("r", "{}.sum(0)"),
-        ("s", "{}.sum()"),
-        ("c", "{}.sum(1, keepdim=True)"),
-        ("m", "{}.cumsum(1)"),
-        ("m", "{}.sort(1)[0]"),
-        ("c", "{}.topk(1, 1)[0]"),
-    ),
-    "r": (("s", "{}.sum()"), ("s", "{}.max()"), ("s", "{}.prod()"), ("r", "{}.cumsum(0)"), ("r", "torch.sort({})[0]")),
-    "c": (("s", "{}.sum()"), ("c", "{}.cumsum(0)")),
-    "s": (("s", "{}.sum()"), ("s", "{}.max()")),
-}
-_WRITES = {
-    "f": (
-        "{}.add_({})",
-        "{}.mul_({})",
-        "{} += {}",
-        "{} -= {}",
-        "{}.copy_({})",
-        "{}.clamp_(-1.0, 1.0)",
-        "{}.zero_()",
-        "{}.fill_(0.5)",
-        "{}.tanh_()",
-        "{}.neg_()",
-    ),
-    "i": ("{}.add_({})", "{} *= {}", "{} -= {}", "{}.copy_({})", "{}.zero_()", "{}.fill_(2)", "{}.clamp_(-1, 2)"),
-    "b": ("{}.logical_not_()", "{} &= {}", "{} |= {}", "{}.fill_(True)", "{}.copy_({})"),
-}
-_PLACES = {"m": ("[0]", "[:, 0]", "[:, 1:]", "[-1]", "[0, 1]"), "r": ("[0]", "[1:]", "[-1]"), "c": ("[0]",), "s": ()}
+from script_value_parts import BINARY, COMPARE, PLACES, REDUCE, SHAPES, UNARY, VIEWS, WRITES
 
 
 @dataclass(frozen=True)
@@ -221,24 +113,24 @@ class ValueProgram:
         if depth == 0 or choice < 0.25:
             return self.pick(kind, shape)
         if choice < 0.45:
-            text = self.random.choice(_UNARY[kind])
+            text = self.random.choice(UNARY[kind])
             return text.replace(
                 "{}", self.tensor(kind, shape, depth - 1) if text.count("{}") == 1 else self.pick(kind, shape)
             )
         if choice < 0.7:
             other = self.random.choice([shape, *{"m": "crs", "c": "s", "r": "s", "s": ""}[shape]])
-            return self.random.choice(_BINARY[kind]).format(self.tensor(kind, shape, depth - 1), self.pick(kind, other))
+            return self.random.choice(BINARY[kind]).format(self.tensor(kind, shape, depth - 1), self.pick(kind, other))
         if choice < 0.8:
-            ways = [(a, t) for a in _SHAPES for b, t in _VIEWS[a] if b == shape]
+            ways = [(a, t) for a in SHAPES for b, t in VIEWS[a] if b == shape]
             source, text = self.random.choice(ways)
             return text.format(self.pick(kind, source))
         if choice < 0.9 and kind != "b":
-            ways = [(a, t) for a in _SHAPES for b, t in _REDUCE[a] if b == shape]
+            ways = [(a, t) for a in SHAPES for b, t in REDUCE[a] if b == shape]
             source, text = self.random.choice(ways)
             return text.format(self.pick(kind, source))
         if kind == "b":
             of = self.random.choice("fi")
-            return self.random.choice(_COMPARE).format(self.pick(of, shape), self.pick(of, shape))
+            return self.random.choice(COMPARE).format(self.pick(of, shape), self.pick(of, shape))
         return self._of_other_kinds(kind, shape, depth)
 
     def _of_other_kinds(self, kind: str, shape: str, depth: int) -> str:
@@ -246,7 +138,7 @@ class ValueProgram:
             return self.random.choice(
                 [
                     f"{self.pick('i', shape)}.to({self.pick('f', shape)}.dtype)",
-                    f"torch.where({self.pick('b', shape)}, {self.pick('f', shape)}, {self.tensor('f', shape, depth - 1)})",
+                    f"torch.where({self.pick('b', shape)}, {self.pick('f', shape)}, {self.tensor('f', shape, 0)})",
                     f"{self.pick('f', shape)}.masked_fill({self.pick('b', shape)}, {self.number()})",
                     f"({self.pick('f', shape)} * {self.number()})",
                     f"({self.number()} - {self.pick('f', shape)})",
@@ -338,15 +230,15 @@ class ValueProgram:
     def _write(self) -> None:
         target = self._target()
         if target is not None:
-            text = self.random.choice(_WRITES[target.kind])
+            text = self.random.choice(WRITES[target.kind])
             if "[" in target.name and "=" in text:  # of an element, which the operator sets
                 text = "{}.zero_()" if target.kind != "b" else "{}.logical_not_()"
             self.emit(text.format(target.name, self.tensor(target.kind, target.shape, 1)))
 
     def _write_place(self) -> None:
         target = self._target()
-        if target is not None and _PLACES[target.shape]:
-            place = self.random.choice(_PLACES[target.shape])
+        if target is not None and PLACES[target.shape]:
+            place = self.random.choice(PLACES[target.shape])
             value = self.pick(target.kind, "s")
             if self._chance(0.5):
                 value = {"f": self.random.choice(self.floats), "i": "3", "b": "True"}[target.kind]
@@ -357,11 +249,11 @@ class ValueProgram:
         """A view is written, behind which its base is read."""
         target = self._target()
         if target is not None and target.shape in "mr":
-            shape, text = self.random.choice([way for way in _VIEWS[target.shape] if "flip" not in way[1]])
+            shape, text = self.random.choice([way for way in VIEWS[target.shape] if "flip" not in way[1]])
             view = self.keep(target.kind, shape, text.format(target.name))
-            self.emit(self.random.choice(_WRITES[target.kind]).format(view.name, self.pick(target.kind, shape)))
+            self.emit(self.random.choice(WRITES[target.kind]).format(view.name, self.pick(target.kind, shape)))
             self.keep(
-                target.kind, target.shape, self.random.choice(_BINARY[target.kind]).format(target.name, target.name)
+                target.kind, target.shape, self.random.choice(BINARY[target.kind]).format(target.name, target.name)
             )
 
     def _number(self) -> None:

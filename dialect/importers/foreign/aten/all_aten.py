@@ -7,6 +7,7 @@ from .layers import (  # noqa: F401 - each fills the table
     norm_operators,
     pool_operators,
     recurrent_operators,
+    transformer_operators,
     window_operators,
 )
 from .tensors import (  # noqa: F401 - each fills the table

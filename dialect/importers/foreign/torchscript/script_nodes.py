@@ -39,14 +39,35 @@ def is_in_place(node: Any) -> bool:
 
 
 _CHANGING = frozenset(
-    ("append", "extend", "insert", "pop", "popitem", "clear", "reverse", "remove", "sort", "_set_item", "Delete", "add_")
+    (
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "popitem",
+        "clear",
+        "reverse",
+        "remove",
+        "sort",
+        "_set_item",
+        "Delete",
+        "add_",
+    )
 )
 # What gives its operands, or parts of them, without computing.
 _PASSING = frozenset(
     (
         *("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex"),
         *("aten::__getitem__", "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"),
-        *("prim::data", "prim::DictConstruct", "aten::values", "aten::items", "aten::get", "aten::list", "aten::dropout"),
+        *(
+            "prim::data",
+            "prim::DictConstruct",
+            "aten::values",
+            "aten::items",
+            "aten::get",
+            "aten::list",
+            "aten::dropout",
+        ),
     )
 )
 
