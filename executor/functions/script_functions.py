@@ -236,7 +236,9 @@ class ScriptFunction:
     def save(self, path: str | os.PathLike) -> None:
         """Write graph, parameters, profiles and compiled code to one file, for processes without torch.
 
-        See `GraphFunction.save`. Raises ArgumentError before the first call, for functions with state, and for results with named tuples.
+        See `GraphFunction.save`.
+
+        Raises ArgumentError before the first call, for functions with state, and for results with named tuples.
         """
         variant = self._variant()
         script, name = variant.script, self.__name__
