@@ -8,6 +8,7 @@ from .layers import (  # noqa: F401 - each fills the table
     pool_operators,
     recurrent_operators,
     sampling_operators,
+    transformer_operators,
     window_operators,
 )
 from .tensors import (  # noqa: F401 - each fills the table

@@ -88,9 +88,7 @@ def _get_item(call: NodeContext, value: Any, index: Any) -> Any:
 def _changing_items(value: Any) -> Any:
     """The items of a list or dictionary that is going to change."""
     if type(value) not in (ScriptList, ScriptDict):
-        raise trace_error(
-            "a list of the module is changed under another name", "change it by its attribute: self.items"
-        )
+        raise trace_error("a list is changed that may be the module's, under another name", "write self.items")
     items = value.known() if type(value) is ScriptList else value.items
     value.change()
     return items

@@ -214,13 +214,11 @@ class _ScriptReader:
         return self._grad_mode
 
     def _prim_requires_grad(self, node: Any, nodes: list[ForeignNode]) -> None:
-        operand = self._operand(node.input())
-        path = next((path for path, number in self._tensors.items() if operand == ValueRef(number)), None)
-        if path is None:
-            self._append(nodes, node, "prim::requires_grad", (operand, self._gradient_mode()))
-            return
-        self._requires[path] = attribute(self._module, path).requires_grad
-        self._values[node.output().debugName()] = self._requires[path]
+        """Have the handler know of all parameters that have been read, since lists lead to some."""
+        self._requires = {path: attribute(self._module, path).requires_grad for path in self._tensors}
+        tensors = tuple(map(ValueRef, self._tensors.values()))
+        operands = (self._operand(node.input()), self._gradient_mode(), tensors, tuple(self._requires.values()))
+        self._append(nodes, node, "prim::requires_grad", operands)
 
     def _holder(self, node: Any) -> _Object:
         holder = self._values[next(iter(node.inputs())).debugName()]

@@ -83,11 +83,21 @@ def _is_cpu(call: NodeContext, value: Any) -> bool:
 
 
 @script("prim::requires_grad")
-def _requires_grad(call: NodeContext, value: Any, grad_mode: bool) -> bool:
-    """False of an argument where torch records gradients, as calls refuse others; raises TraceError for what is not known."""
-    if grad_mode and any(value is argument for argument in call.interpreter.arguments):
-        return False
-    if not grad_mode and is_distinct(call, value) and not any(value is x for x in call.interpreter.arguments):
+def _requires_grad(call: NodeContext, value: Any, grad_mode: bool, tensors: Any, requires: Any) -> bool:
+    """Whether a tensor requires gradients; raises TraceError where that is not known.
+
+    Args:
+        call: the node.
+        value: the tensor.
+        grad_mode: torch records gradients: calls then refuse arguments that require some.
+        tensors: parameters and buffers.
+        requires: which of these require gradients.
+    """
+    for tensor, flag in zip(tensors, requires, strict=True):
+        if value is tensor:
+            return flag
+    is_argument = any(value is argument for argument in call.interpreter.arguments)
+    if (is_argument or not any(requires)) if grad_mode else (is_distinct(call, value) and not is_argument):
         return False
     raise trace_error(
         "a tensor is asked whether it requires gradients, which is torch's to know",
