@@ -229,7 +229,7 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
     if unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys()):
         raise ArgumentError(
             f"{what} has no option {', '.join(unknown)}",
-            hint="wrt= tells the arguments to differentiate by, by positions or names; other options are those of pf.jit",
+            hint="wrt= has the positions or names of arguments to differentiate by; other options are those of pf.jit",
         )
     _note_made(fn, what)
     derivative = ValueAndGrad(fn, wrt, has_aux, with_value)
