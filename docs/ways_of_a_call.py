@@ -24,9 +24,9 @@ on kinds of calls stand in the `Ledger` of the function (`executor/routing/ledge
 graph in its `GraphTrial`; everybody else proposes them there. `explain()` and `state()` read both.
 
 One rule, `Patience`, says when what has been in vain is tried again: after {TRIES} graphs in a row that serve
-fewer than {TRIES} calls each, or {TRIES} runs of which most raise ({FEW_TRIES} op by op), the next tries come after
-{Patience.first} calls, then {4 * Patience.first}, and so on, up to {Patience.most}. Calls that Python runs
-sooner are looked at after {Patience.first} always.
+fewer than {TRIES} calls each (where Python's time is known, fewer than pay for their trace), or {TRIES} runs of which
+most raise ({FEW_TRIES} op by op), the next tries come after {Patience.first} calls, then {4 * Patience.first}, and so
+on, up to {Patience.most}. Calls that Python runs sooner are looked at after {Patience.first} always.
 
 ![The ways of a call](images/ways-of-a-call.svg)
 

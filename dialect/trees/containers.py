@@ -357,7 +357,7 @@ _registered: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] 
 
 def container_of(value: Any) -> Container | None:
     """The kind of container that an object is, or None."""
-    cls = type(value)
+    cls: Any = type(value)
     container = _BY_TYPE.get(cls)
     if container is not None:
         return container

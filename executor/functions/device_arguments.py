@@ -97,11 +97,12 @@ def _holds(items: Any) -> bool:
 
 
 def _memory(value: Any) -> np.ndarray | None:
-    if not has_exchange(type(value)):
+    kind: Any = type(value)
+    if not has_exchange(kind):
         return None
     from ..exchange.host_tensors import array_of, tensor_type
 
-    type_ = tensor_type(type(value))
+    type_ = tensor_type(kind)
     return None if type_ is None or type_.refused else array_of(value, type_)
 
 

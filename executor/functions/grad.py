@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -226,6 +227,11 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
             raise ArgumentError(
                 f"wrt={wrt!r} must be a position or a name, or a tuple of these", hint="wrt=0, wrt='w', wrt=(0, 'b')"
             )
+    if unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys()):
+        raise ArgumentError(
+            f"{what} has no option {', '.join(unknown)}",
+            hint="wrt= has the positions or names of arguments to differentiate by; other options are those of pf.jit",
+        )
     _note_made(fn, what)
     derivative = ValueAndGrad(fn, wrt, has_aux, with_value)
     derivative.is_plain = not options

@@ -16,7 +16,7 @@ from ...dialect.trees.pytree import TreeDef, flatten, unflatten
 from .array import FLOATS, Array
 from .eager_builder import ArrayBuilder
 from .hook_calls import shown
-from .node import Edge, Node, user_line, users_place
+from .node import FIRST, WRITES, Edge, Node, user_line, users_place
 from .op_node import note_shared
 from .saved import Packed, Versions, check, freed, keep, saved_arrays_hooks
 
@@ -186,6 +186,7 @@ class _Again:
         self._result: list[int] = []
         self._loc = user_line()
         self.keys: list[Any] = []  # what it has drawn for `profuse.nn`
+        self._is_writing = False  # it may write to what it has saved
         for x in leaves:
             data = x.data if type(x) is Array else x
             self._leaves.append((keep(data, x, self._versions), _edge(x) is not None))
@@ -201,9 +202,10 @@ class _Again:
             self._run()
         return self._found.pop(number)
 
-    def returned(self, result: Any) -> None:
-        """Note what the call has returned."""
+    def returned(self, result: Any, last_write: float) -> None:
+        """Note what the call has returned; ``last_write``: the last one to any array before it."""
         self._result = _sums(result)
+        self._is_writing = last_write == FIRST or last_write != WRITES.last
 
     def _run(self) -> None:
         check(self._versions, "a checkpointed function", self._loc)
@@ -215,7 +217,11 @@ class _Again:
                 x.requires_grad = requires_grad
             leaves.append(x)
         saved_arrays: list[Any] = []
-        with saved_arrays_hooks(saved_arrays.append, _unused), gradients(True), keys_again(self.keys):
+
+        def pack(array: Any) -> None:
+            saved_arrays.append(array.copy() if self._is_writing else array)
+
+        with saved_arrays_hooks(pack, _unused), gradients(True), keys_again(self.keys):
             result = self._fn(*unflatten(self._tree, leaves))
         if len(saved_arrays) != self._saved or _sums(result) != self._result:
             raise GradientError(
@@ -237,10 +243,10 @@ def _sums(result: Any) -> list[int]:
 
 def _checkpoint(custom: Checkpoint, args: tuple, leaves: Sequence[Any]) -> Any:
     """Run a function whose nodes keep the arguments alone (see `_Again`)."""
-    again = _Again(custom.fn, args, leaves)
+    again, last_write = _Again(custom.fn, args, leaves), WRITES.last
     with saved_arrays_hooks(again.pack, again.unpack), noted_keys() as again.keys:
         result = custom.fn(*args)
-    again.returned(result)
+    again.returned(result, last_write)
     return result
 
 

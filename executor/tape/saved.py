@@ -48,6 +48,11 @@ class Packed:
         self.shape, self.dtype, self._unpack = array.shape, array.dtype, unpack
         self._packed = pack(array)
 
+    def has_memory_of(self, array: Any) -> bool:
+        """True if a user has packed an array as itself, or as a view."""
+        packed = self._packed.data if type(self._packed) is Array else self._packed
+        return isinstance(packed, np.ndarray) and np.may_share_memory(packed, array)
+
     def array(self) -> Any:
         """The array again; raises GradientError for one of another shape or dtype."""
         array = self._unpack(self._packed)
@@ -73,7 +78,7 @@ def keep(data: Any, array: Any, versions: Versions, *, owned: bool = False) -> A
     if not isinstance(data, (np.ndarray, np.generic)):
         return data
     if SPECIAL and TAPE.packing:
-        return Packed(data, *TAPE.packing[-1])
+        return _packed(data, array, versions, owned)
     if type(array) is Array:
         version = array.version
         versions.append((version, version.count))
@@ -83,6 +88,17 @@ def keep(data: Any, array: Any, versions: Versions, *, owned: bool = False) -> A
         contents = ContentVersion(data)
         versions.append((contents, contents.count))
     return data
+
+
+def _packed(data: Any, array: Any, versions: Versions, owned: bool) -> Packed:
+    """What a node keeps where users pack; that which a pack function returns as it is may be written to."""
+    if type(array) is not Array and type(data) is np.ndarray and data.flags.writeable and not owned:
+        data = data.copy()
+    packed = Packed(data, *TAPE.packing[-1])
+    if type(array) is Array and packed.has_memory_of(data):
+        version = array.version
+        versions.append((version, version.count))
+    return packed
 
 
 def check(versions: Versions, what: str, loc: Loc | None) -> None:

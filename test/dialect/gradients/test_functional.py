@@ -340,3 +340,10 @@ def test_long_chains_need_no_recursion(step):
     x, h = np.array([0.999]), 1e-7
     found = pf.grad(chain, profiled_runs=0, background=False)(x)
     np.testing.assert_allclose(found, (chain(x + h) - chain(x - h)) / (2 * h), rtol=1e-4)
+
+
+@pytest.mark.parametrize("derivative", [pf.grad, pf.value_and_grad])
+def test_options_that_there_are_not(derivative):
+    """The error is about the function that the user has called, and says what does it."""
+    with pytest.raises(pf.ArgumentError, match=rf"{derivative.__name__} has no option argnums.*(?s:.)*wrt="):
+        derivative(np.sum, argnums=(0, 1))

@@ -399,6 +399,38 @@ def test_checkpoint_keeps_the_arguments_alone():
     assert len(packed) == 1
 
 
+@pytest.mark.parametrize("way", ["operand", "result", "plain", "out"])
+def test_checkpoint_computes_what_was_saved_before_it_was_written_to(way):
+    def f(x):
+        y, c = np.exp(x), np.full(2, 3.0)
+        if way == "operand":
+            z = y * x
+            y[...] = 5
+        elif way == "result":
+            z = y * 2
+            y += z
+        elif way == "plain":
+            z = y * c
+            c[...] = 5
+        else:
+            z = np.multiply(y, x, out=y)
+        return (z * z).sum()
+
+    x = leaf(1, 2)
+    pf.checkpoint(f)(x).backward()
+    np.testing.assert_allclose(x.grad, pf.grad(f)(x.data))
+
+
+def test_what_is_packed_as_it_is_must_not_be_written_to():
+    x = leaf(1, 2)
+    with pf.saved_arrays_hooks(lambda array: array, lambda array: array):
+        y = np.exp(x)
+        z = y * x
+    y[...] = 5
+    with pytest.raises(pf.GradientError, match="was written to afterwards"):
+        z.sum().backward()
+
+
 def test_checkpoint_tells_functions_that_change():
     rng = np.random.default_rng(0)
     x = leaf(1, 2)
