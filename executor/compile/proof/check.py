@@ -15,7 +15,7 @@ from ....dialect.ir.types import TensorType
 from ...interpret.loop_limit import Limit, TooLong
 from .check_verdict import CHECKED, FAILED, PARTLY, UNCHECKED, CheckVerdict
 from .comparison import Result
-from .cost import estimate
+from .cost import estimate, evaluation
 from .guarded_memory import same_bits
 from .guarded_run import Launcher, RunOutcome
 from .inputs import InputSetting, overlaid, settings, shape_of, smallest_size, strides_of, values
@@ -305,11 +305,15 @@ class KernelCheck:
             self.in_part |= result.in_part
 
     def _fits(self, setting: InputSetting) -> None:
-        """Raise _TooLarge if the arrays of a run need more bytes than allowed."""
+        """Raise _TooLarge if the arrays of a run need more bytes than allowed, or NumPy too much time."""
         total = self.abi.bytes_of_run(dict(setting.sizes))
         most = self.budget.bytes
         if self.abi.symbols and self.runs:
             most = min(most, _LARGE)  # smaller sizes test the same code in less time
+            # Results may be small, and what is between ops the square of a size.
+            seconds = evaluation(self.function, setting.sizes)
+            if self.budget.mode != "all" and seconds > max(_TWICE * self.budget.seconds, _LEAST):
+                raise _TooLarge(f"its ops take about {1e3 * seconds:.0f} ms in NumPy for {setting.sizes}")
         elif self.budget.mode == "all":
             return
         if total > most:

@@ -114,3 +114,17 @@ def test_what_there_is_no_time_for_is_left_out(monkeypatch, launch, reference, r
     assert (verdict.runs, verdict.detail) == (runs, said)
     assert verdict.compared == (0 if reference == 30 or not runs else 4 * 20)
     assert check_kernel(program, compiled(program), Budget("all")).outcome == "checked"
+
+
+def test_sizes_whose_squares_take_numpy_long_are_left_out(monkeypatch):
+    """Operands and results may be small where what is between them is not."""
+    g = Graph(tensor("s0"))
+    (x,) = g.inputs
+    square = g.mul(g.expand_dims(x, axes=(0,)), g.expand_dims(x, axes=(1,)))
+    program = typed(g, g.sum(square, axes=(0, 1), keepdims=False))
+    sizes, one = [], Reference.__call__
+    monkeypatch.setattr(Reference, "__call__", lambda self, args: sizes.append(len(args[0])) or one(self, args))
+    monkeypatch.setattr(module.time, "thread_time", lambda: 0.0)
+    verdict = check_kernel(program, compiled(program), Budget())
+    assert 131 in sizes and max(sizes) < 4000
+    assert (verdict.outcome, verdict.runs) == ("checked", len(sizes))  # smaller sizes test the same code

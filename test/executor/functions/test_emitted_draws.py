@@ -1,5 +1,9 @@
 """Functions that draw random numbers, in emitted code: each call draws once, also where Python repeats it."""
 
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import profuse as pf
 import pytest
@@ -143,3 +147,36 @@ def test_draws_that_are_python_numbers_stay_in_python():
     (variant,) = variants_of(f)
     with pytest.raises(Refused, match="a Python number"):
         variant.arguments()
+
+
+def test_threads_draw_each_number_once():
+    """Whoever comes first draws first: together the calls draw what they would draw one after the other."""
+    f, x = pf.jit(lambda x: pf.nn.dropout(x, 0.5) * 2, background=False), np.ones(64)
+    calls = 40
+    droppings(f, [(x,)] * 5)
+    hits = emitted_hits(f)
+    pf.manual_seed(8)
+    with ThreadPoolExecutor(4) as pool:
+        found = sorted(result.tobytes() for result in pool.map(lambda _: f(x), range(calls)))
+    assert emitted_hits(f) - hits == calls
+    after = state()
+    pf.manual_seed(8)
+    assert found == sorted(f(x).tobytes() for _ in range(calls))
+    assert state() == after and len(set(found)) == calls
+
+
+def test_calls_that_python_repeats_leave_no_objects():
+    f, table = pf.jit(lambda table, index: pf.nn.dropout(table, 0.5)[index] * 2, background=False), np.arange(1.0, 9.0)
+    outside = np.array([3, 99])
+
+    def calls(count):
+        for _ in range(count):
+            f(table, np.array([3, 1]))
+            with pytest.raises(IndexError):
+                f(table, outside)
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    calls(20)
+    before = calls(20)
+    assert calls(200) - before < 200
