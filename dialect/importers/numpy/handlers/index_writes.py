@@ -18,8 +18,8 @@ from ..tracing.outputs import traced_out
 from ..tracing.traced import Traced
 from ..tracing.unsupported import unsupported_call
 from .axes import as_array, axis_of, check_cast, loop, ndim, sizes_now
-from .creation import iota
 from .indexing import ellipsis_place, is_index_array, items_of
+from .progressions import iota
 from .registry import array_method, numpy_function
 from .selection import bounded
 

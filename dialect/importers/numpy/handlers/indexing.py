@@ -24,7 +24,8 @@ from ..tracing.traced import Traced
 from ..tracing.traced_scalar import TracedScalar
 from ..tracing.types_seen import LazyRange
 from .axes import has_mask, settled_key, sizes_now
-from .creation import arange, array
+from .creation import array
+from .progressions import arange
 from .registry import array_method
 
 

@@ -17,7 +17,7 @@ from ..tracing.operators import op
 from ..tracing.traced import Traced
 from ..tracing.traced_scalar import TracedScalar
 from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, sizes
-from .creation import iota
+from .progressions import iota
 from .registry import creation_function, numpy_function
 from .selection import result_type
 from .shape_functions import at_least, ravel, reshape

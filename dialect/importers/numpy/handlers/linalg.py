@@ -18,8 +18,8 @@ from ..tracing.mutation import in_memory
 from ..tracing.operators import op
 from ..tracing.outputs import note_copy, note_order
 from .axes import as_array, axis_number, axis_of, axis_tuple, check_cast, dtype_like, ndim, sizes_now, zero_of
-from .creation import eye, iota
 from .joins import stack
+from .progressions import eye, iota
 from .reductions import max_, min_, sum_
 from .registry import numpy_function, refuse_parameter
 

@@ -16,7 +16,7 @@ from ..tracing.operators import op
 from ..tracing.traced import Traced
 from ..tracing.traced_scalar import TracedScalar
 from .axes import MISSING, as_array, axis_number, axis_of, check_cast, dtype_like, ndim, strong, zero_of
-from .creation import iota, whole_diagonal
+from .progressions import iota, whole_diagonal
 from .registry import creation_function, numpy_function
 from .shape_functions import ravel
 

@@ -71,6 +71,23 @@ class _Along:
         return stop - start
 
 
+@dataclass(frozen=True)
+class _Pooling:
+    """Images, and the windows that a function makes one element of.
+
+    Attributes:
+        function: its name, for messages.
+        images: the input, with an axis for images.
+        along: the windows along each axis of an image.
+        is_single: the input is one image, and so is the result.
+    """
+
+    function: str
+    images: Any
+    along: tuple[_Along, ...]
+    is_single: bool
+
+
 @unwatched
 def max_pool2d(
     input: Any,
@@ -93,7 +110,7 @@ def max_pool2d(
     The result has the dtype of ``input``. NaN is larger than anything. The gradient of a window goes to the first of
     its largest elements. Raises ShapeError where no window fits, ArgumentError for other values.
     """
-    return _largest("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _largest(_pooling("max_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, dilation))
 
 
 @unwatched
@@ -106,7 +123,7 @@ def max_pool1d(
     ceil_mode: bool = False,
 ) -> Any:
     """`max_pool2d` along one axis: ``input`` is (N, C, L), or (C, L), and each other argument one integer."""
-    return _largest("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _largest(_pooling("max_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, dilation))
 
 
 @unwatched
@@ -131,8 +148,8 @@ def avg_pool2d(
     """
     if divisor_override is not None:
         divisor_override = number("avg_pool2d", "divisor_override", divisor_override, 1)
-    own = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return _averaged("avg_pool2d", 2, input, *own)
+    pooling = _pooling("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode)
+    return _averaged(pooling, count_include_pad, divisor_override)
 
 
 @unwatched
@@ -145,7 +162,7 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Any:
     """`avg_pool2d` along one axis: ``input`` is (N, C, L), or (C, L), and each other argument one integer."""
-    return _averaged("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _averaged(_pooling("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode), count_include_pad)
 
 
 @unwatched
@@ -193,34 +210,22 @@ def _averaged_to(function: str, x: Any, axis: int, count: int) -> Any:
     return sums / np.reshape(lengths, (count, *(1,) * len(behind))).astype(dtype)
 
 
-def _largest(
-    function: str, count: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
-) -> Any:
-    steps = numbers(function, "dilation", dilation, count, 1)
-    images, along, is_single = _prepared(function, count, x, kernel_size, stride, padding, steps, ceil_mode)
+def _largest(pooling: _Pooling) -> Any:
+    images, along = pooling.images, pooling.along
     if images.dtype.kind == "c":
-        raise wrong_dtype(function, f"input is of {x.dtype}, which has no order", "pass the absolute values")
+        what = f"input is of {images.dtype}, which has no order"
+        raise wrong_dtype(pooling.function, what, "pass the absolute values")
     y = _over_windows(_padded(images, along, _lowest(images.dtype)), along, _larger)
-    return y[0] if is_single else y
+    return y[0] if pooling.is_single else y
 
 
-def _averaged(
-    function: str,
-    count: int,
-    x: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: Any,
-    count_include_pad: Any,
-    divisor: int | None,
-) -> Any:
-    images, along, is_single = _prepared(function, count, x, kernel_size, stride, padding, (1,) * count, ceil_mode)
+def _averaged(pooling: _Pooling, count_include_pad: Any, divisor: int | None = None) -> Any:
+    images, along = pooling.images, pooling.along
     wide = widened(images)[0]
     y = _over_windows(_padded(wide, along, 0), along, np.add)
     if divisor is not None:
         y = y / divisor
-    elif (count_include_pad or not any(one.padding for one in along)) and not ceil_mode:
+    elif (count_include_pad or not any(one.padding for one in along)) and not along[0].ceil_mode:
         y = y / math.prod(one.kernel for one in along)
     else:
         counts = np.ones((), np.int64)
@@ -229,19 +234,13 @@ def _averaged(
         y = y / counts.astype(wide.dtype if wide.dtype.kind in "fc" else np.float64)
     if images.dtype.kind in "fcV":
         y = narrowed(y, images.dtype)
-    return y[0] if is_single else y
+    return y[0] if pooling.is_single else y
 
 
-def _prepared(
-    function: str,
-    count: int,
-    x: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Sequence[int],
-    ceil_mode: Any,
-) -> tuple[Any, tuple[_Along, ...], bool]:
+def _pooling(
+    function: str, count: int, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, dilation: Any = 1
+) -> _Pooling:
+    steps = numbers(function, "dilation", dilation, count, 1)
     images, is_single = images_of(function, x, count)
     kernels = numbers(function, "kernel_size", kernel_size, count, 1)
     strides = kernels if stride is None else numbers(function, "stride", stride, count, 1)
@@ -254,7 +253,7 @@ def _prepared(
                 f"padding={pads[k]} is more than half of the kernel's {kernels[k]}",
                 "pass a smaller padding, or pad the input with np.pad",
             )
-        size, span = x.shape[k - count], dilation[k] * (kernels[k] - 1) + 1
+        size, span = x.shape[k - count], steps[k] * (kernels[k] - 1) + 1
         windows = _count(size, span, strides[k], pads[k], bool(ceil_mode))
         if windows < 1:
             raise wrong_shape(
@@ -262,8 +261,8 @@ def _prepared(
                 f"the window spans {span} along {SPATIAL[count][k]}, the padded input {size + 2 * pads[k]}",
                 "pass a smaller kernel_size, or pad the input with np.pad",
             )
-        along.append(_Along(kernels[k], strides[k], pads[k], dilation[k], size, windows, bool(ceil_mode)))
-    return images, tuple(along), is_single
+        along.append(_Along(kernels[k], strides[k], pads[k], steps[k], size, windows, bool(ceil_mode)))
+    return _Pooling(function, images, tuple(along), is_single)
 
 
 def _count(size: int, span: int, stride: int, padding: int, ceil_mode: bool) -> int:
