@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .....errors import TraceError
-from ....numpy.tracing.traced_control import fori_loop
+from ....numpy.tracing.traced_control import while_loop
 from ...array_values import captured, item_of
 from ..onnx_table import NodeResults, onnx_op
 from .onnx_trees import labels_of, transformed
@@ -129,10 +129,19 @@ def _of_classes(shares: Any, pairs: list[tuple[int, int]], count: int) -> Any:
     ]
     products = np.stack([np.stack(row, 1) for row in q], 1)  # (rows, classes, classes)
 
-    def nearer(step: Any, p: Any) -> Any:
+    def measured(p: Any) -> tuple[Any, Any, Any]:
         parts = np.matmul(products, p[:, :, None])[:, :, 0]
         quadratic = np.sum(p * parts, 1, keepdims=True)
         is_near = np.max(np.abs(parts - quadratic), axis=1, keepdims=True) < 0.005 / count
+        return parts, quadratic, is_near
+
+    def goes_on(state: tuple[Any, Any]) -> Any:
+        done, p = state
+        return np.logical_and(done < _ROUNDS, np.logical_not(np.all(measured(p)[2])))
+
+    def nearer(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        done, p = state
+        parts, quadratic, is_near = measured(p)
         columns = [p[:, k] for k in range(count)]
         rests = [parts[:, k] for k in range(count)]
         sum_of = quadratic[:, 0]
@@ -143,7 +152,7 @@ def _of_classes(shares: Any, pairs: list[tuple[int, int]], count: int) -> Any:
             for m in range(count):
                 rests[m] = (rests[m] + more * q[k][m]) / (1.0 + more)
                 columns[m] = columns[m] / (1.0 + more)
-        return np.where(is_near, p, np.stack(columns, 1))
+        return done + 1, np.where(is_near, p, np.stack(columns, 1))
 
     first = np.zeros_like(products[:, :, 0]) + np.float32(1.0 / count)
-    return fori_loop(0, _ROUNDS, nearer, first)
+    return while_loop(goes_on, nearer, (captured(np.int64(0)), first))[1]
