@@ -111,13 +111,14 @@ def _votes(scores: Any, pairs: list[tuple[int, int]], number: int) -> Any:
 
 
 def _of_classes(shares: Any, pairs: list[tuple[int, int]], count: int) -> Any:
-    """Probabilities of all classes from those of pairs, by the second method of Wu, Lin and Weng (2004)."""
+    """Probabilities of all classes from those of pairs, by the second method of Wu, Lin and Weng (2004).
+
+    The search ends as early as libsvm's, also for two classes, whose probabilities are then up to 2e-3 away.
+    """
     between: list[list[Any]] = [[None] * count for _ in range(count)]
     for number, (i, j) in enumerate(pairs):
         between[i][j] = shares[:, number]
         between[j][i] = 1.0 - shares[:, number]
-    if count == 2:
-        return np.stack([between[0][1], between[1][0]], 1)
     q = [
         [
             sum(between[k][i] * between[k][i] for k in range(count) if k != i)
