@@ -1,7 +1,8 @@
-"""Models of other systems against the system's own runtime, on one thread: ONNX beside onnxruntime.
+"""Models of other systems against the system's own runtime, on one thread: onnxruntime, torch.jit, jax.
 
-Each row is a model that a package carries. Both run in turn, round after round; figures are the least times, and
-their ratio, runtime / ours; 1 = as fast. Rows whose packages are not installed are left out.
+Each row is a model that a package carries, or one that a package fits, traces or exports here. Both run in turn, round
+after round; figures are the least times, and their ratio, runtime / ours; 1 = as fast. Rows whose packages are not
+installed are left out.
 
     python bench/sources.py [--only REGEX] [--rounds 100] [--json bench/results/sources.json]
 
@@ -36,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "peers"))
 import numpy as np  # noqa: E402
 import profuse as pf  # noqa: E402
 from common import timed, write_results  # noqa: E402
+from source_models import exports, fitted_models, scripts  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,11 @@ def onnx_rows() -> Iterator[Row]:
         yield Row(f"onnx {path.stem} {size[0]}x{size[1]}", pair(path, lambda _, size=size: [drawn_text(*size)]))
 
 
-SYSTEMS: tuple[Callable[[], Iterator[Row]], ...] = (onnx_rows,)
+def rows_of(models: Callable[[], Iterator[tuple[str, Callable]]]) -> Callable[[], Iterator[Row]]:
+    return lambda: (Row(name, calls) for name, calls in models())
+
+
+SYSTEMS: tuple[Callable[[], Iterator[Row]], ...] = (onnx_rows, *map(rows_of, (fitted_models, scripts, exports)))
 
 
 def measured(row: Row, rounds: int) -> Figure:

@@ -185,7 +185,7 @@ def test_functions_of_older_operators_are_inlined_in_branches():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_support_vectors_of_scikit_learn(classes):
-    """As scikit-learn: onnxruntime stops its search for two probabilities before it is there, 2e-3 away."""
+    """Of two classes as well, the search for probabilities ends where that of scikit-learn does."""
     skl2onnx = pytest.importorskip("skl2onnx")
     from profuse.executor.functions.onnx_backend import PreparedModel
     from sklearn.datasets import load_iris
