@@ -358,6 +358,17 @@ def test_modules_may_change_between_calls():
     served(compiled)
 
 
+def test_sums_of_sizes_are_sizes():
+    def fn(*arrays):
+        return torch.tanh(torch.cat(arrays).sum() + torch.zeros(torch.sym_sum([x.shape[0] for x in arrays])))
+
+    compiled = pf.torch.compile(fn, background=False)
+    for k in range(3):
+        arrays = [torch.randn(n + k) for n in (3, 4, 5)]
+        torch.testing.assert_close(compiled(*arrays), fn(*arrays))
+    served(compiled)
+
+
 def test_what_a_module_stores_while_it_runs_is_not_a_tensor_of_the_trace():
     class Cached(nn.Module):
         def __init__(self) -> None:

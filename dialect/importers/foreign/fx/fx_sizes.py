@@ -66,6 +66,11 @@ def _float(call: NodeContext, a: Any) -> Any:
     return float(a)
 
 
+@FX.register("sym_sum")
+def _sum(call: NodeContext, terms: Any) -> Any:
+    return sum(terms)
+
+
 @FX.register("profuse::input")
 def _input(call: NodeContext, x: Any, sizes: tuple[int | None, ...], is_held: bool) -> Any:
     """An input, or what the graph holds, as a traced array; what follows from it knows the sizes that are numbers.
