@@ -75,7 +75,7 @@ class _Variant:
     """
 
     def __init__(self, script: ScriptGraph, module: Any, options: Options) -> None:
-        self.script, self._options = script, options
+        self.script, self._options, self._grad_mode = script, options, script.grad_mode
         # torch puts other memory into parameters where it converts a module, and users put other tensors there.
         places = [(_Attribute(module, path), attribute(module, path)) for path in script.tensors]
         self._tensors = [(place, tensor, tensor.data_ptr()) for place, tensor in places]
@@ -92,7 +92,7 @@ class _Variant:
 
     def holds(self) -> bool:
         """True while the module holds what it held."""
-        if self.script.grad_mode not in (None, _gradient_mode()):
+        if self._grad_mode is not None and self._grad_mode != _gradient_mode():
             return False
         for place, tensor, pointer in self._tensors:
             if place.get() is not tensor or tensor.data_ptr() != pointer:
