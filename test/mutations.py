@@ -431,8 +431,8 @@ MUTATIONS = (
     Mutation(
         "inverses of unknown numbers are rounded twice",
         "dialect/ops/elementwise/binary.py",
-        "inverse = 1 / _as_array(number, np.dtype(np.float64))",
-        "inverse = 1 / _as_array(number, dtype)",
+        "inverse = 1 / with_infinity(number, np.dtype(np.float64))",
+        "inverse = 1 / with_infinity(number, dtype)",
         ("executor/backward/test_numbers.py",),
     ),
     Mutation(

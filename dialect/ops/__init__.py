@@ -6,7 +6,7 @@ that have none load neither. `op_named` and contexts of MLIR load `nn`.
 
 from . import create, gradient_ops, host_call, inferred_sizes, late, queries, size_items, size_lists, speculation
 from .control_flow import control, effect_ops, lists
-from .elementwise import binary, compare, python_math, select, special, unary
+from .elementwise import binary, compare, powers, python_math, select, special, unary
 from .indexing import additions, index, inplace, scatter, slicing, windows
 from .linalg import contract, mm_tree
 from .manipulation import join, permute, shape, split
@@ -31,6 +31,7 @@ __all__ = [
     "mm_tree",
     "moments",
     "permute",
+    "powers",
     "python_math",
     "queries",
     "reduce",

@@ -15,7 +15,8 @@ from ...dialect.ir.op import Op
 from ...dialect.ir.program import Instr
 from ...dialect.ops.create import Constant
 from ...dialect.ops.elementwise import python_math
-from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder, Sub
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Remainder, Sub
+from ...dialect.ops.elementwise.powers import Pow
 from ...dialect.ops.elementwise.unary import Abs, Neg
 from .conditions.host_reads import combine
 from .leaf_spec import MadeValue, Value

@@ -17,8 +17,8 @@ from ...dialect.errors import ProfuseError
 from ...dialect.ir.dtypes import C128
 from ...dialect.ir.op import Op
 from ...dialect.ir.types import TensorType
-from ...dialect.ops.elementwise.binary import Pow
 from ...dialect.ops.elementwise.families import Binary, Elementwise, Unary
+from ...dialect.ops.elementwise.powers import Pow
 from ...dialect.trees.leaves import NUMBERS
 from .bounds import bounds_of, takes_sizes, with_bounds
 from .eager_builder import ArrayBuilder, Unsaved

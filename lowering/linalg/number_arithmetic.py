@@ -15,8 +15,9 @@ from ...dialect.ir.op import Attrs, Op
 from ...dialect.ir.types import ScalarType, Type
 from ...dialect.mlir.nesting import is_inside
 from ...dialect.ops.control_flow.native import raises_for_infinities
-from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Pow, Sub
+from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Mul, Sub
 from ...dialect.ops.elementwise.compare import Compare, ShiftLeft
+from ...dialect.ops.elementwise.powers import Pow
 from ...dialect.ops.elementwise.unary import Abs, Neg
 from .element import emit, int_type, storage_type
 from .loop_builder import LoopBuilder

@@ -22,9 +22,10 @@ from ...dialect.mlir.context import to_location
 from ...dialect.ops.control_flow.control import ControlFlow, For, If, While
 from ...dialect.ops.control_flow.induction import Induction, induction
 from ...dialect.ops.create import Constant
-from ...dialect.ops.elementwise.binary import Add, Mul, Pow, Sub
+from ...dialect.ops.elementwise.binary import Add, Mul, Sub
 from ...dialect.ops.elementwise.compare import Compare
 from ...dialect.ops.elementwise.families import Elementwise, MathUnary
+from ...dialect.ops.elementwise.powers import Pow
 from ...dialect.ops.elementwise.unary import Neg
 from ...dialect.ops.indexing.additions import IndexPut
 from ...dialect.ops.indexing.scatter import PickScatter

@@ -16,7 +16,7 @@ from ...ir.dtypes import C128, F64
 from ...ir.op import Attrs
 from ...ir.types import ScalarType, Type
 from ...reasons import Kind, Reason
-from . import binary, special, unary
+from . import binary, powers, special, unary
 from .families import Binary, Elementwise, Unary, known_scalar
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ _ops(
 _ops(
     Binary,
     math,
-    {"atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign, "fmod": binary.Fmod, "pow": binary.Pow},
+    {"atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign, "fmod": binary.Fmod, "pow": powers.Pow},
 )
 
 __all__ = ["FUNCTIONS"]

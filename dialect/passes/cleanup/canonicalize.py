@@ -22,8 +22,9 @@ from ...ir.types import type_of as type_of_value
 from ...mlir.facts import constant_value, escapes, is_constant, is_constant_op, is_fresh, known_type
 from ...mlir.rewrite import create, defining_op, is_terminator, is_used, op_class, replace, type_of, walk_inner_first
 from ...ops.create import Constant
-from ...ops.elementwise.binary import Add, Div, Mul, Pow, Sub
+from ...ops.elementwise.binary import Add, Div, Mul, Sub
 from ...ops.elementwise.compare import BitwiseNot, BitwiseOr, BitwiseXor, LogicalNot, ShiftLeft, ShiftRight
+from ...ops.elementwise.powers import Pow
 from ...ops.elementwise.select import Cast
 from ...ops.elementwise.special import Relu
 from ...ops.elementwise.unary import Abs, Ceil, Conj, Floor, Neg, Positive, Rint, Trunc

@@ -25,7 +25,8 @@ from ....dialect.ir.dtypes import DType
 from ....dialect.ir.op import Rounding, unbared
 from ....dialect.ir.program import Instr, Module, Program
 from ....dialect.ir.types import TensorType, Type
-from ....dialect.ops.elementwise.binary import Copysign, Maximum, Minimum, Pow
+from ....dialect.ops.elementwise.binary import Copysign, Maximum, Minimum
+from ....dialect.ops.elementwise.powers import Pow
 from ....dialect.ops.elementwise.select import Cast, Clip
 from ....dialect.ops.elementwise.special import Sigmoid
 from ....dialect.ops.elementwise.unary import Abs, Exp, Exp2

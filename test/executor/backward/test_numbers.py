@@ -13,8 +13,9 @@ from captured_programs import captured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profuse.dialect.ir.op import OPS
-from profuse.dialect.ops.elementwise.binary import Hypot, Pow
+from profuse.dialect.ops.elementwise.binary import Hypot
 from profuse.dialect.ops.elementwise.families import Elementwise
+from profuse.dialect.ops.elementwise.powers import Pow
 from profuse.executor.backward import captured_run
 from profuse.executor.tape import plans
 

@@ -10,8 +10,8 @@ import numpy as np
 from ....ir.op import Attrs, Failure, Op
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops.create import Constant
-from ....ops.elementwise.binary import Pow
 from ....ops.elementwise.families import Compare, Elementwise, PartialBinary
+from ....ops.elementwise.powers import Pow
 from ....ops.indexing.inplace import Assign, InPlace, Put
 from ....ops.indexing.scatter import Conform
 

@@ -11,8 +11,9 @@ from ....ir.postorder import postorder
 from ....ir.symbolic import Dimension, Integer, Sym, symbol
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops import create
-from ....ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Pow, Remainder
+from ....ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Remainder
 from ....ops.elementwise.families import Compare
+from ....ops.elementwise.powers import Pow
 from ....ops.queries import Dim, Size
 from .trace_guards import Computed, Expr, NumberConstant, constant, passed
 
