@@ -35,8 +35,8 @@ TENSOR_MUTATIONS = (
     Mutation(
         "arrays of tensors do not keep these",
         _TENSORS,
-        "self.tensor, self.__array_interface__ = tensor,",
-        "self.tensor, self.__array_interface__ = None,",
+        "self.tensor, self.dtype = tensor, dtype",
+        "self.tensor, self.dtype = None, dtype",
         (_TEST + "::test_conversions_to_arrays_and_back",),
     ),
     Mutation(
@@ -48,9 +48,9 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "a result that the function closes over is another tensor",
-        _CALLS,
-        "    tensor = whole_tensor(value)\n",
-        "    tensor = None\n",
+        _TENSORS,
+        "    owner = owner_of(value) if type(value) is np.ndarray else None\n",
+        "    owner = None\n",
         (_TEST + "::test_a_tensor_that_is_closed_over_is_returned_itself",),
     ),
     Mutation(
@@ -59,5 +59,33 @@ TENSOR_MUTATIONS = (
         "i64 {w.load('i64', w.element(steps, axis))}, {ref.itemsize}",
         "i64 {w.load('i64', w.element(steps, axis))}, 1",
         (_TEST + "::test_strided_tensors_are_read_where_they_lie",),
+    ),
+    Mutation(
+        "emitted code writes to tensors whose elements lie in another order",
+        "executor/dispatch/effect_leaf.py",
+        "            tests.append(target.is_contiguous())  # tensors",
+        "            pass  # tensors",
+        (_TEST + "::test_emitted_code_writes_to_tensors",),
+    ),
+    Mutation(
+        "an array that is written and returned stays an array beside tensors",
+        "executor/dispatch/effect_leaf.py",
+        "    return target is not None and is_tensor == (leaf.tensors is not None)\n",
+        "    return target is not None\n",
+        (_TEST + "::test_an_array_that_is_written_beside_tensors_is_returned_as_one",),
+    ),
+    Mutation(
+        "torch is not told of what emitted code writes",
+        "executor/dispatch/leaves/host_leaf.py",
+        "        if self.leaf.noting is None:\n",
+        "        if False:\n",
+        ("executor/exchange/test_torch_tensors.py::test_emitted_writes_are_counted_once",),
+    ),
+    Mutation(
+        "writes to views of tensors are not those to the tensors",
+        "executor/exchange/torch_tensors.py",
+        "        return tensor.detach().as_strided(",
+        "        return tensor.data.as_strided(",
+        ("executor/exchange/test_torch_tensors.py::test_views_are_torchs",),
     ),
 )

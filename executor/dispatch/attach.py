@@ -141,6 +141,7 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
     else:
         specialisations = _noted(chain, halves, values)
     for leaf, levels, keep in specialisations:
+        leaf.tensors = next((type_ for type_ in served.tensors if type_ is not None), None)
         if served.tape:
             read_tape(leaf, values)
         if arguments.writing is not None:
@@ -148,12 +149,11 @@ def _leaves(served: Served, exchange: Exchange | None, into: bool) -> Iterator[F
             if halves is None and not (into or served.tape):
                 write_in_place(leaf, arguments.writing)
         repeats = len(set(leaf.outputs)) < len(leaf.outputs)  # equal results, which are two arrays
-        leaf.tensors = next((type_ for type_ in served.tensors if type_ is not None), None)
         is_in_order = leaf.tensors is not None and not repeats and _is_in_order(leaf, arguments.orders)
         is_made = arguments.views is not None or ((leaf.turned or repeats) and arguments.laid is not None)
         if is_made and not is_in_order:
             leaf.noting = arguments.views or arguments.laid
-        _check_tensors(leaf)
+        _see_to_tensors(leaf)
         leaf.exchange, leaf.remembered = exchange, chain[0][1].ref
         leaf.finish(arguments, graph.results.spec)
         if into:
@@ -178,15 +178,17 @@ def _is_in_order(leaf: Leaf, orders: Sequence[tuple[int, ...] | None] | None) ->
     return orders is not None
 
 
-def _check_tensors(leaf: Leaf) -> None:
-    """Raise Refused for a leaf that would give objects of other libraries to functions that want arrays."""
+def _see_to_tensors(leaf: Leaf) -> None:
+    """Give arrays to what Python does of a call with tensors; raises Refused where it wants others between kernels."""
     described = any(isinstance(v, ArrayValue) and isinstance(v.ref, DescribedRef) for v in leaf.values.values())
     if not described or leaf.device != HOST:
         return
-    if leaf.noting is not None:
-        raise Refused("Python makes the results of a call with tensors, or writes them")
     if leaf.host_operands:
         raise Refused("a function of NumPy's runs between kernels of a call with tensors")
+    if leaf.noting is not None:
+        from .tensor_leaf import on_arrays
+
+        leaf.noting, leaf.tensors = on_arrays(leaf.noting, leaf.tensors), None
 
 
 def _specialised(chain: Chain, inputs: Sequence[Value], order: Sequence[int] | None = None) -> Iterator[Found]:

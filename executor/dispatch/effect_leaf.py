@@ -19,7 +19,7 @@ from ..memory.offsets import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
 from .leaf_spec import ArrayValue, HostKernel, KernelStep, Leaf, MadeValue, Noting, Test, Value
 from .number_values import NumberValue
-from .refs import Held, Inside, Position, position_of
+from .refs import DescribedRef, Held, Inside, Position, position_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.capture.trace import Trace
@@ -62,7 +62,10 @@ def effects_of(trace: Trace, arguments: CallArguments) -> tuple[EffectWriter, li
     for k in trace.writes:
         target = inputs[k]
         assert isinstance(target, ArrayValue)
-        tests.append(Test(("flags", target.ref, flags), flags))
+        if isinstance(target.ref, DescribedRef):
+            tests.append(target.is_contiguous())  # tensors have no flag that forbids to write
+        else:
+            tests.append(Test(("flags", target.ref, flags), flags))
         nbytes = bytes_of(target.dtype.itemsize, target.sizes)
         for j, value in enumerate(inputs):
             if j != k and isinstance(value, ArrayValue):
@@ -107,9 +110,16 @@ def write_in_place(leaf: Leaf, writing: EffectWriter) -> None:
     leaf.noting = replace(writing, function=function)
     sources = trace.sources or ()
     targets = dict(zip(trace.writes, outputs, strict=True))
-    if len(in_place) == len(outputs) and all(source >= 0 or ~source in targets for source in sources):
+    are_returned = all(source >= 0 or _is_returned(leaf, targets.get(~source)) for source in sources)
+    if len(in_place) == len(outputs) and are_returned:
         results = [leaf.outputs[s] if s >= 0 else targets[~s] for s in sources]
         leaf.outputs, leaf.noting = tuple(results), None
+
+
+def _is_returned(leaf: Leaf, target: int | None) -> bool:
+    """True if what an output is written to is returned as it is: a tensor where tensors are returned, else an array."""
+    is_tensor = target is not None and isinstance(leaf.targets[target].ref, DescribedRef)
+    return target is not None and is_tensor == (leaf.tensors is not None)
 
 
 def _may_write(leaf: Leaf, step: KernelStep, output: int, array: ArrayValue) -> bool:
@@ -118,7 +128,7 @@ def _may_write(leaf: Leaf, step: KernelStep, output: int, array: ArrayValue) -> 
     No other input is in that memory (`effects_of`).
     """
     value, abi = leaf.values[output], step.abi
-    if not isinstance(array.ref, (int, Inside, Held)) or not isinstance(step.kernel, HostKernel):
+    if not isinstance(position_of(array.ref), (int, Inside, Held)) or not isinstance(step.kernel, HostKernel):
         return False
     if output not in step.results or not isinstance(value, MadeValue) or not value.sizes:
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,6 +36,7 @@ class TensorClass(Reader):
         kind, describe, false, negative, modes, counts, gradients: see `Reader`.
         make: address of ``int (DLManagedTensorVersioned *, void **)``, which makes a tensor of memory.
         library: name of the library's module.
+        adapter: the module of what is known of the library beyond its C functions; None = nothing is.
         refused: why calls with such tensors are Python's; "" = they are not.
     """
 
@@ -47,6 +49,7 @@ class TensorClass(Reader):
     modes: tuple[tuple[Any, str, Any], ...] = ()
     counts: tuple[Callable[[], int], ...] = ()
     gradients: Callable[[], bool] | None = None
+    adapter: ModuleType | None = None
     refused: str = ""
 
 
@@ -84,6 +87,7 @@ def _read(kind: type) -> TensorClass | None:
             torch_tensors.modes(),
             torch_tensors.counts(),
             torch_tensors.gradients(),
+            torch_tensors,
             refused,
         )
     false = tuple([name for name in torch_tensors.FALSE if hasattr(kind, name)])
@@ -94,10 +98,11 @@ def _read(kind: type) -> TensorClass | None:
 class _Memory:
     """What NumPy makes an array of: memory of a tensor, which this keeps alive."""
 
-    __slots__ = ("__array_interface__", "tensor")
+    __slots__ = ("__array_interface__", "dtype", "tensor")
 
-    def __init__(self, tensor: Any, **interface: Any) -> None:
-        self.tensor, self.__array_interface__ = tensor, {"version": 3, **interface}
+    def __init__(self, tensor: Any, dtype: np.dtype, **interface: Any) -> None:
+        self.tensor, self.dtype = tensor, dtype
+        self.__array_interface__ = {"version": 3, **interface}
 
 
 def described(tensor: Any, type_: TensorClass) -> DLTensor:
@@ -116,9 +121,14 @@ def described(tensor: Any, type_: TensorClass) -> DLTensor:
     return seen
 
 
+def is_watched(type_: TensorClass) -> bool:
+    """True within a mode of the library that has to see all that is computed of its tensors."""
+    return any(count() for count in type_.counts)
+
+
 def check_modes(type_: TensorClass) -> None:
-    """Raise ArgumentError within a mode of the library that has to see all that is computed of its tensors."""
-    if any(count() for count in type_.counts):
+    """Raise ArgumentError where `is_watched`."""
+    if is_watched(type_):
         raise ArgumentError(
             f"tensors of {type_.library} are used within a mode that sees each of its operations, and would see none",
             hint="leave the mode (TorchDispatchMode, make_fx, a counter of operations) around the call",
@@ -160,6 +170,12 @@ def array_of(tensor: Any, type_: TensorClass, *, is_detached: bool = False) -> n
     Raises ArgumentError for a tensor without elements in memory, DTypeError for a dtype that NumPy
     has not, and GradientError for one that would lose gradients.
     """
+    if type_.adapter is not None and not is_watched(type_):
+        array = type_.adapter.array_of(tensor)
+        if array is not None:
+            if not is_detached:
+                check_gradients(tensor, type_)
+            return array.view()  # for other tensors may have the memory: it is not donated
     seen = described(tensor, type_)
     if seen.device.type != CPU:
         return None
@@ -187,6 +203,7 @@ def array_of(tensor: Any, type_: TensorClass, *, is_detached: bool = False) -> n
     overlaps = any(step == 0 and size > 1 for step, size in zip(steps, shape, strict=True))
     memory = _Memory(
         tensor,
+        dtype,
         data=(seen.data + seen.byte_offset, is_copy or overlaps),
         shape=shape,
         strides=tuple(step * itemsize for step in steps),
@@ -202,17 +219,16 @@ def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
     Raises DTypeError for a dtype that the library has not.
     """
     array = np.asarray(value)
-    try:
-        dtype = dtype_of(array.dtype).numpy
-    except DTypeError:
-        dtype = array.dtype
-    steps = array.strides
     is_lendable = array.flags.writeable and array.dtype.isnative and array.flags.aligned
-    if not is_lendable or any(step < 0 or step % array.dtype.itemsize for step in steps):
-        array = np.array(array, dtype.newbyteorder("="), order="C")
-    if torch_tensors.is_torchs(type_.kind):
+    if not is_lendable or any(step < 0 or step % array.dtype.itemsize for step in array.strides):
         try:
-            return torch_tensors.of_array(array)
+            dtype = dtype_of(array.dtype).numpy
+        except DTypeError:
+            dtype = array.dtype
+        array = np.array(array, dtype.newbyteorder("="), order="C")
+    if type_.adapter is not None:
+        try:
+            return type_.adapter.of_array(array)
         except TypeError as error:
             why = str(error).partition("\n")[0]
             raise DTypeError(f"torch makes no tensor of a result of {array.dtype}: {why}") from None
@@ -235,26 +251,51 @@ def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
     return tensor
 
 
-def owner_of(array: np.ndarray) -> Any:
-    """The tensor of whose memory `array_of` has made an array."""
+def note_write(tensor: Any) -> None:
+    """Tell the library of a tensor that it has been written to."""
+    type_ = tensor_type(type(tensor))
+    if type_ is not None and type_.adapter is not None:
+        type_.adapter.note_write(tensor)
+
+
+def owner_of(array: np.ndarray) -> tuple[Any, np.dtype] | None:
+    """The tensor of whose memory `array_of` has made an array, and the dtype of its elements."""
     memory = array.base
     while type(memory) is np.ndarray:
-        memory = memory.base
-    return memory.tensor if type(memory) is _Memory else None
+        array, memory = memory, memory.base
+    if type(memory) is _Memory:
+        return memory.tensor, memory.dtype
+    type_ = None if memory is None else tensor_type(type(memory))
+    return None if type_ is None or type_.adapter is None else (memory, array.dtype)
 
 
-def whole_tensor(value: Any) -> Any:
-    """The tensor all of whose memory an array shows, in the same layout; None = there is none."""
-    tensor = owner_of(value) if type(value) is np.ndarray else None
-    type_ = None if tensor is None else tensor_type(type(tensor))
-    if type_ is None or is_lazy(tensor, type_):
+def returned(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
+    """What stands for an array in the results of a call: a tensor of its memory.
+
+    Of an array of a tensor's memory it is that tensor, or a view of it if the library has such. What
+    no tensor can hold, as text, is returned as it is.
+    """
+    owner = owner_of(value) if type(value) is np.ndarray else None
+    if owner is not None and owner[1] == value.dtype:
+        tensor = _shown(owner[0], value)
+        if tensor is not None:
+            return tensor
+    return value if value.dtype.kind not in "biufcV" or value.dtype.names else tensor_of(value, type_)
+
+
+def _shown(owner: Any, array: np.ndarray) -> Any:
+    """The tensor that shows what an array of the memory of another one does; None = there is none."""
+    type_ = tensor_type(type(owner))
+    assert type_ is not None
+    if type_.adapter is not None:
+        return type_.adapter.part_of(owner, array)
+    seen = described(owner, type_)
+    if array.__array_interface__["data"][0] != (seen.data or 0) + seen.byte_offset:
         return None
-    seen, itemsize = described(tensor, type_), value.dtype.itemsize
-    there = (seen.data or 0) + seen.byte_offset, tuple(seen.shape[: seen.ndim]), numpy_dtype(seen.dtype)
-    if there != (value.__array_interface__["data"][0], value.shape, value.dtype):
-        return None
-    steps = tuple(step * itemsize for step in seen.strides[: seen.ndim]) if seen.strides else value.strides
-    return tensor if steps == value.strides else None
+    shape = tuple(seen.shape[: seen.ndim])
+    steps = tuple(seen.strides[: seen.ndim]) if seen.strides else row_major(shape)
+    is_whole = shape == array.shape and tuple(step * array.itemsize for step in steps) == array.strides
+    return owner if is_whole else None
 
 
 __all__ = [
@@ -264,8 +305,10 @@ __all__ = [
     "described",
     "is_copied",
     "is_lazy",
+    "is_watched",
+    "note_write",
     "owner_of",
+    "returned",
     "tensor_of",
     "tensor_type",
-    "whole_tensor",
 ]

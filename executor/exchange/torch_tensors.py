@@ -47,8 +47,42 @@ def counts() -> tuple[Callable[[], int], ...]:
 
 def note_write(tensor: Any) -> None:
     """Tell torch that a tensor has been written to: what it keeps for gradients is outdated."""
-    if is_torchs(type(tensor)) and not tensor.is_inference():
+    if not tensor.is_inference():
         sys.modules[_ROOT].autograd.graph.increment_version(tensor)
+
+
+def array_of(tensor: Any) -> np.ndarray | None:
+    """An array of a tensor's memory, of which that is the base; None where the description alone tells of the memory.
+
+    So it is of tensors that require gradients, have no elements, or have elements that overlap.
+    """
+    if tensor.requires_grad:
+        return None
+    try:
+        with sys.modules[_ROOT]._C.DisableTorchFunction():  # nobody asks for what it is
+            array = tensor.numpy()
+    except (TypeError, RuntimeError):
+        return None
+    return None if 0 in array.shape or 0 in array.strides else array
+
+
+def part_of(tensor: Any, array: np.ndarray) -> Any:
+    """The view of a tensor that shows what an array of its memory does; None = torch has no such view.
+
+    It is the tensor itself where the array shows all of it. A write to a view counts as one to the
+    tensor, as it does where torch makes the view. The dtypes are one.
+    """
+    itemsize = array.itemsize
+    if not array.size or any(step < 0 or step % itemsize for step in array.strides):
+        return None
+    with sys.modules[_ROOT]._C.DisableTorchFunction():
+        there, rest = divmod(array.__array_interface__["data"][0] - tensor.data_ptr(), itemsize)
+        steps = tuple([step // itemsize for step in array.strides])
+        if rest:
+            return None
+        if not there and tensor.shape == array.shape and tensor.stride() == steps:
+            return tensor
+        return tensor.detach().as_strided(array.shape, steps, tensor.storage_offset() + there)
 
 
 def of_array(array: np.ndarray) -> Any:
@@ -73,6 +107,7 @@ LAZY = ("is_neg", "is_conj")
 __all__ = [
     "FALSE",
     "LAZY",
+    "array_of",
     "counts",
     "gradients",
     "is_plain",
@@ -80,5 +115,6 @@ __all__ = [
     "modes",
     "note_write",
     "of_array",
+    "part_of",
     "resolved",
 ]

@@ -139,7 +139,7 @@ def note_captured_writes(writes: Sequence[int], given: Sequence[Any], captured: 
     first = len(given) - len(captured)
     for k in writes:
         if k >= first and not isinstance(captured[k - first], np.ndarray):
-            from ..exchange.torch_tensors import note_write
+            from ..exchange.host_tensors import note_write
 
             note_write(captured[k - first])
 

@@ -17,8 +17,7 @@ from ...dialect.importers.numpy.tracing.operators import as_value, wrap
 from ...dialect.trees.containers import Container, container_of
 from ...dialect.trees.pytree import TreeDef
 from ..arguments.plain_calls import flat_key
-from ..exchange import torch_tensors
-from ..exchange.host_tensors import TensorClass, array_of, is_lazy, tensor_of, tensor_type, whole_tensor
+from ..exchange.host_tensors import TensorClass, array_of, is_lazy, note_write, returned, tensor_type
 from ..routing.ledger import NoGraph
 from ..routing.verdict import Cause
 from .device_arguments import PLAIN_KINDS
@@ -99,7 +98,7 @@ class _Exchanged:
         kind = type(value)
         if kind is np.ndarray or issubclass(kind, np.generic):
             entry = self.tensors.get(id(value))
-            return entry[1] if entry is not None else _tensor(value, type_)
+            return entry[1] if entry is not None else returned(value, type_)
         if kind in PLAIN_KINDS:
             return value
         if id(value) in self._returned:
@@ -140,13 +139,6 @@ class _Exchanged:
                     f"the function changes a {type(original).__name__} that holds tensors",
                     hint="return what is new in place of storing it there",
                 )
-
-
-def _tensor(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
-    tensor = whole_tensor(value)
-    if tensor is not None:
-        return tensor  # one that the function closes over
-    return value if value.dtype.kind not in "biufcV" or value.dtype.names else tensor_of(value, type_)
 
 
 class TensorCalls:
@@ -213,7 +205,7 @@ class TensorCalls:
             raise
         if is_known:
             for k in writes:
-                torch_tensors.note_write(args[k])
+                note_write(args[k])
         elif leaves is not None:
             writes = self._note(exchanged, *leaves)
             if flat is not None:
@@ -286,7 +278,7 @@ class TensorCalls:
                 variant.patterns = (*variant.patterns, pattern)
                 graphs.changes += 1
         for k in writes:
-            torch_tensors.note_write(tensors[k])
+            note_write(tensors[k])
         return tuple(writes)
 
 

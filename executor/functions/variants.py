@@ -122,9 +122,9 @@ class Variant:
         if trace.takes_generators:
             raise Refused("an argument is a random generator")
         memory = self.memory
-        if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape or tensors):
+        if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
             raise Refused("a result is an argument, or a view of it or of another result")
-        if trace.has_effects and (first or on_tape or exchange is not None or tensors):
+        if trace.has_effects and (first or on_tape or exchange is not None):
             raise Refused("the function writes to what was there before the call")
         captures = list(zip(trace.captured, trace.held, strict=True))
         slots = list(zip(map(in_state, trace.slots), trace.slot_kinds_held, strict=True))

@@ -12,12 +12,14 @@ from ....dialect.ir.dtypes import dtype_named
 from ....dialect.ir.size_algebra import parse_dim
 from ....dialect.ir.symbolic import Dim
 from ....lowering.abi import TensorSpec
+from ...exchange.host_tensors import note_write
 from ...memory.offsets import bytes_of, size_of
 from ...memory.output_pool import ALIGN_FROM
 from ..conditions.host_reads import combine, elements_of, pointer_to
 from ..layout import LAYOUT
 from ..leaf_spec import ArrayValue, HostKernel, KernelStep, MadeValue
 from ..number_values import NUMBERS
+from ..refs import DescribedRef, Ref
 from .leaf import LeafWriter
 from .leaf_body import KernelOutput
 from .lent_memory import lent_memory
@@ -98,16 +100,13 @@ class HostLeaf(LeafWriter):
     def output(self, spec: TensorSpec, dims: tuple[Dim, ...], result: int | None) -> KernelOutput:
         """Memory for one output; on the stack for rank 0, which is returned as a NumPy scalar."""
         w, dtype = self.w, dtype_named(spec.dtype).numpy
+        if result is not None and result in self.leaf.targets:
+            return self.target_output(self.leaf.targets[result].ref)
         if self.leaf.tensors is not None and result in self.leaf.outputs and result not in self.leaf.numbers:
             assert result is not None
             return self.tensor_output(result, dtype, self.leaf.tensors)
         if not dims:
             return KernelOutput(w.alloca("[16 x i8]"), None)
-        if result is not None and result in self.leaf.targets:
-            target = pointer_to(w, self.leaf.targets[result].ref)
-            w.call("Py_IncRef", "void", f"ptr {target}")
-            self.own(target)
-            return KernelOutput(w.field("ptr", target, LAYOUT.data), target)
         if result is not None and result in self.places.where:
             offset = self.offsets[self.places.where[result]]
             return KernelOutput(w.op(f"getelementptr i8, ptr {self.base}, i64 {offset}"), None)
@@ -121,6 +120,20 @@ class HostLeaf(LeafWriter):
             array = self.array_of_either_size(nbytes, words, descr)
         self.own(array)
         return KernelOutput(w.field("ptr", array, LAYOUT.data), array)
+
+    def target_output(self, ref: Ref) -> KernelOutput:
+        """The memory of an argument, which a kernel overwrites.
+
+        The library of a tensor is told before: a write that is then left to Python is one as well.
+        """
+        w, target = self.w, pointer_to(self.w, ref)
+        w.call("Py_IncRef", "void", f"ptr {target}")
+        self.own(target)
+        if not isinstance(ref, DescribedRef):
+            return KernelOutput(w.field("ptr", target, LAYOUT.data), target)
+        if self.leaf.noting is None:
+            self.let_go(self.own(self.check(self.python_call(note_write, target))))
+        return KernelOutput(w.op(f"inttoptr i64 {elements_of(w, ref)} to ptr"), target)
 
     def tensor_output(self, result: int, dtype: np.dtype, type_: TensorClass) -> KernelOutput:
         """Memory for an output that is returned as a tensor, and the tensor, whose axes may be in another order."""

@@ -35,8 +35,8 @@ def scaled(x, k):
     return np.tanh(x) * k, x.sum()
 
 
-def warm(fn, *args, runs=3):
-    f = pf.jit(fn)
+def warm(fn, *args, runs=3, **options):
+    f = pf.jit(fn, **options)
     for _ in range(runs):
         f(*args)
     assert f.state().emitted, f.explain()
@@ -141,6 +141,68 @@ def test_writes_are_seen_in_tensors_and_in_containers_of_them():
     assert f.state().counters["python_calls"] == 0
 
 
+def written(x, y):
+    x *= 2
+    y[:] = x + 1
+    return y, x.sum()
+
+
+def test_emitted_code_writes_to_tensors():
+    f = warm(written, Tensor(np.ones((4, 6))), Tensor(np.zeros((4, 6))), unsupported="python")
+    hits = f.state().counters["guard_hits"]
+    base = np.arange(96.0)
+    pairs = [(base[:24].reshape(4, 6), base[24:48].reshape(4, 6)) for _ in range(3)]
+    pairs += [(base[:24].reshape(6, 4).T, base[24:48].reshape(4, 6))]  # in Fortran's order
+    pairs += [(base[:24].reshape(4, 6), base[12:36].reshape(4, 6)), (base[:48:2].reshape(4, 6), base[48:72].reshape(4, 6))]
+    for arrays in pairs:
+        before = base.copy()
+        x, y = map(Tensor, arrays)
+        result, total = f(x, y)
+        found = base.copy()
+        base[:] = before
+        _, wanted = written(*arrays)
+        np.testing.assert_array_equal(found, base)
+        assert result is y and total.held == wanted
+    assert f.state().counters["guard_hits"] - hits >= 3
+    assert f.state().counters["python_calls"] <= 2  # of memory that overlaps
+
+
+def test_an_array_that_is_written_beside_tensors_is_returned_as_one():
+    def added(x, y):
+        y += x
+        return y
+
+    x, y = Tensor(np.ones(4)), np.zeros(4)
+    f = warm(added, x, y, unsupported="python")
+    for k in range(4, 7):
+        result = f(x, y)
+        assert type(result) is Tensor and np.shares_memory(result.held, y)
+        assert (y == k).all()
+    assert f.state().counters["python_calls"] == 0
+
+
+def test_results_that_emitted_code_has_python_make_are_those_of_python():
+    weight = Tensor(X.copy())
+
+    def parts(x, n):
+        return x, x[1:], [np.tanh(x), x.sum(1)], n, x.T, weight
+
+    given = Tensor(X.copy())
+    f = warm(parts, given, 3, unsupported="python")
+    hits = f.state().counters["guard_hits"]
+    for _ in range(3):
+        found, wanted = f(given, 3), parts(given.held, 3)
+        assert found[0] is given and found[3] == 3 and found[5] is weight
+        for a, b in zip((found[1], *found[2], found[4]), (wanted[1], *wanted[2], wanted[4]), strict=True):
+            assert type(a) is Tensor and a.held.strides == b.strides
+            np.testing.assert_allclose(a.held, b, rtol=1e-6)
+        found[1].held[:] = 7
+        assert (given.held[1:] == 7).all() and (found[4].held[:, 1:] == 7).all()
+    counters = f.state().counters
+    assert (counters["guard_hits"] - hits, counters["python_calls"], counters["traces"]) == (3, 0, 1)
+    assert f.state().emitted
+
+
 def test_an_error_leaves_what_was_stored_before_it():
     def f(state):
         state["w"] = state["w"] + 1
@@ -231,7 +293,7 @@ def test_conversions_to_arrays_and_back():
     given = Tensor(X.copy()[:, ::2])
     array = array_of(given, TYPE)
     np.testing.assert_array_equal(array, X[:, ::2])
-    assert owner_of(array) is given and owner_of(X) is None
+    assert owner_of(array) == (given, array.dtype) and owner_of(X) is None
     for value in (X[::-1], np.broadcast_to(X, (2, 4, 6)), X.astype(">f4"), np.float32(3), np.ones((0, 3))):
         made = tensor_of(value, TYPE)
         np.testing.assert_array_equal(made.held, value)

@@ -229,6 +229,109 @@ def test_writes_count_for_torchs_gradients():
         y.backward()
 
 
+def test_emitted_writes_are_counted_once():
+    def scaled(x, y):
+        x *= 2
+        return x, y.sum()
+
+    x, y = torch.ones(3, 4), torch.ones(5)
+    f = warm(scaled, x, y, unsupported="python")
+    hits = counted(f, "guard_hits")
+    for k in range(4, 8):
+        version, result = x._version, f(x, y)
+        assert x._version == version + 1 and result[0] is x and (x == 2**k).all()
+        assert result[1] == 5
+    assert counted(f, "guard_hits", "python_calls", "traces") == [hits[0] + 4, 0, 1]
+    w = torch.ones(3, 4, requires_grad=True)
+    loss = (x * w).sum()  # keeps x
+    f(x, y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with pytest.raises(GradientError):
+        f(w, y)
+    assert (w == 1).all()
+    with torch.no_grad():
+        version = w._version
+        assert f(w, y)[0] is w
+        assert (w == 2).all() and w._version == version + 1 and w.requires_grad
+    with torch.inference_mode():
+        inner = torch.ones(3, 4)
+        f(inner, y)
+        assert (inner == 2).all() and inner.is_inference()
+
+
+def test_writes_that_python_makes_behind_kernels_are_counted_once():
+    def swapped(x, y):
+        t = x + y
+        x[:], y[:] = y * 3, t
+        return t, y
+
+    x, y = torch.ones(3, 4), torch.zeros(3, 4)
+    f = warm(swapped, x, y, unsupported="python")
+    a, b = x.numpy().copy(), y.numpy().copy()
+    for _ in range(3):
+        versions = x._version, y._version
+        total, same = f(x, y)
+        t, _ = swapped(a, b)
+        assert same is y and (total.numpy() == t).all()
+        assert (x.numpy() == a).all() and (y.numpy() == b).all()
+        assert (x._version, y._version) == (versions[0] + 1, versions[1] + 1)
+    assert counted(f, "python_calls", "traces") == [0, 1]
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_views_are_torchs(is_all):
+    """A write to a view is one to the tensor, of which torch asks when it needs the tensor for gradients."""
+
+    def parts(x):
+        views = x, x[1:, ::2], x.T, x[::-1], x[None, 0], x[:, :0]
+        return views if is_all else (*views, np.tanh(x))
+
+    f = pf.jit(parts, unsupported="python")
+    for kind in ("float32", "bfloat16", "int64", "complex64"):
+        x = torch.arange(24).reshape(4, 6).to(getattr(torch, kind))
+        for _ in range(4):
+            same, strided, turned, back, first, empty, *_ = f(x)
+            assert same is x
+            assert torch.equal(strided, x[1:, ::2]) and torch.equal(turned, x.T) and torch.equal(back, x.flip(0))
+            assert torch.equal(first, x[None, 0]) and empty.shape == (4, 0)
+            for view in (strided, turned, first):
+                assert view.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+                version = x._version
+                view.mul_(1)
+                assert x._version == version + 1
+        assert is_all or f.state().emitted
+    expanded = torch.ones(1, 6).expand(4, 6)
+    assert f(expanded)[2].stride() == (1, 0)
+    x, w = torch.ones(4, 6), torch.ones(4, 6, requires_grad=True)
+    loss = (x * w).sum()
+    f(x)[1].add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.no_grad():
+        view = f(w)[1]
+    assert not view.requires_grad
+    with pytest.raises(GradientError):
+        f(w)
+
+
+def test_modes_of_functions_see_none_of_what_a_call_asks():
+    from torch.overrides import TorchFunctionMode
+
+    class Seen(TorchFunctionMode):
+        names = ()
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.names = (*self.names, func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    f = pf.jit(lambda x: (x[1:], np.tanh(x)), unsupported="python")
+    for _ in range(4):
+        with Seen() as seen:
+            f(X)
+        assert not {"numpy", "as_strided", "detach"} & set(seen.names)
+
+
 def test_attributes_are_read_anew_and_not_assigned():
     class Layer:
         def __init__(self):
