@@ -64,4 +64,11 @@ ATEN_MUTATIONS = (
         "at = cast(at, INT64)",
         (f"{_TESTS}::test_contents_that_are_errors_of_torch_are_errors",),
     ),
+    Mutation(
+        "the nearest element of a place outside is looked for before the place is taken inside",
+        "dialect/importers/foreign/sampling.py",
+        '(mode == "nearest" and not is_rounded_first)',
+        '(mode == "nearest" and is_rounded_first)',
+        ("peers/test_aten_names.py::test_places_in_images_at_ties_and_outside",),
+    ),
 )

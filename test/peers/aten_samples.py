@@ -53,7 +53,7 @@ RANDOM = frozenset(
     )
 )
 # Operators whose indices are not told where elements are equal: what they point at is compared.
-TIES = frozenset(("argsort", "kthvalue", "median", "nanmedian", "sort", "topk"))
+TIES = frozenset(("argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"))
 # Operators whose results have signs that are not told.
 SIGNS = frozenset(("linalg_eigh", "_linalg_eigh", "linalg_qr", "_linalg_svd", "linalg_svd"))
 # Functions that differ from torch's own approximations at large arguments.

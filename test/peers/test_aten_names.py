@@ -102,6 +102,13 @@ CALLS = {
     "rnn_tanh_cell": cell(1),
     "_scaled_dot_product_flash_attention_for_cpu": (IMAGE, IMAGE[::-1].copy(), IMAGE, 0.0, True),
     "tensor_split": (V, (2, 3), 1),
+    "grid_sampler": (IMAGE, RNG.uniform(-1.5, 1.5, (2, 3, 5, 2)).astype(np.float32), 2, 2, True),
+    "embedding_bag": (P, I.ravel() % 3, np.array([0, 4, 4, 9]), False, 2),
+    **dict.fromkeys(
+        ("_embedding_bag", "_embedding_bag_forward_only"),
+        (P, I.ravel() % 3, np.array([0, 5, 12]), False, 1, False, None, True, 2),
+    ),
+    "orgqr": (S[:, :3].copy(), P[0, :3]),
 }
 # Results of which torch does not tell the contents, or that only its own backward passes read.
 NOT_COMPARED = {
@@ -111,6 +118,7 @@ NOT_COMPARED = {
     "_scaled_dot_product_flash_attention_for_cpu": {1},
     "_batch_norm_with_update_functional": {3},
     "_batch_norm_no_update": {3},
+    **dict.fromkeys(("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"), {1, 2, 3}),
 }
 # Names that are no operators of `torch.ops.aten`, or cannot be called by name there.
 NOT_CALLED = {
@@ -124,6 +132,7 @@ NOT_CALLED = {
     "tensor": "of numbers, in TorchScript alone",
     "_convolution": "convolution, with flags of libraries",
     "_index_put_impl": "index_put, with a flag of checks",
+    "stft.center": "refused: torch pads the signal itself, and calls stft",
     "_reshape_alias": "a view with strides, which arrays have of their own",
 }
 
@@ -143,27 +152,49 @@ def test_every_name_has_a_sample_or_a_call_or_a_reason():
     assert not {name for name in CALLS if name not in ATEN}
 
 
-@has_torch
-@pytest.mark.parametrize("name", CALLS)
-def test_by_name(name):
+def both(name, operands):
+    """The results of an operator by its name: ours and torch's, each as a list."""
     import torch
     from torch.utils import _pytree as pytree
 
-    leaves, spec = pytree.tree_flatten(CALLS[name])
+    leaves, spec = pytree.tree_flatten(operands)
     arrays = [x for x in leaves if isinstance(x, np.ndarray)]
-    operands = pytree.tree_unflatten(
-        [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in leaves], spec
-    )
+    tensors = [torch.from_numpy(x.copy()) if isinstance(x, np.ndarray) else x for x in leaves]
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base)
-    wanted = (getattr(packet, overload) if overload else packet)(*operands)
+    wanted = (getattr(packet, overload) if overload else packet)(*pytree.tree_unflatten(tensors, spec))
     numbers = iter(range(len(arrays)))
     refs = pytree.tree_unflatten([ValueRef(next(numbers)) if isinstance(x, np.ndarray) else x for x in leaves], spec)
     body = ForeignBlock(tuple(range(len(arrays))), [ForeignNode(name, refs, {}, (999,))], (ValueRef(999),))
     graph = ForeignGraph("f", body, tuple(f"x{k}" for k in range(len(arrays))), {}, "a call")
     found = ImportedFunction(graph, ATEN)(*[x.copy() for x in arrays])
-    theirs = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
-    ours = list(found) if isinstance(found, tuple) else [found]
+    return [list(x) if isinstance(x, (tuple, list)) else [x] for x in (found, wanted)]
+
+
+@has_torch
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_places_in_images_at_ties_and_outside(mode, padding):
+    """Of a place between two elements, behind the ends, and of none at all."""
+    for is_aligned in (False, True):
+        steps = np.linspace(-2.5, 2.5, 31 if is_aligned else 25, dtype=np.float32)
+        grid = np.stack(np.meshgrid(steps, steps), axis=-1)[None]
+        if not padding:
+            grid = np.concatenate(
+                [grid, np.full((1, 1, len(steps), 2), np.nan), np.full((1, 1, len(steps), 2), np.inf)], 1
+            )
+        image = np.arange(30, dtype=np.float32).reshape(1, 1, 5, 6)
+        with np.errstate(invalid="ignore"):
+            ours, theirs = both("grid_sampler_2d", (image, grid.astype(np.float32), mode, padding, is_aligned))
+        np.testing.assert_allclose(ours[0], theirs[0].numpy(), rtol=1e-4, atol=1e-4)
+
+
+@has_torch
+@pytest.mark.parametrize("name", CALLS)
+def test_by_name(name):
+    import torch
+
+    ours, theirs = both(name, CALLS[name])
     assert len(ours) == len(theirs)
     for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
         if k in NOT_COMPARED.get(name, ()):

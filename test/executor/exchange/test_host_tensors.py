@@ -153,7 +153,10 @@ def test_emitted_code_writes_to_tensors():
     base = np.arange(96.0)
     pairs = [(base[:24].reshape(4, 6), base[24:48].reshape(4, 6)) for _ in range(3)]
     pairs += [(base[:24].reshape(6, 4).T, base[24:48].reshape(4, 6))]  # in Fortran's order
-    pairs += [(base[:24].reshape(4, 6), base[12:36].reshape(4, 6)), (base[:48:2].reshape(4, 6), base[48:72].reshape(4, 6))]
+    pairs += [
+        (base[:24].reshape(4, 6), base[12:36].reshape(4, 6)),
+        (base[:48:2].reshape(4, 6), base[48:72].reshape(4, 6)),
+    ]
     for arrays in pairs:
         before = base.copy()
         x, y = map(Tensor, arrays)
@@ -165,6 +168,21 @@ def test_emitted_code_writes_to_tensors():
         assert result is y and total.held == wanted
     assert f.state().counters["guard_hits"] - hits >= 3
     assert f.state().counters["python_calls"] <= 2  # of memory that overlaps
+
+
+def test_a_tensor_that_is_only_written_may_lie_in_any_order():
+    def filled(x, y):
+        y[:] = np.tanh(x) + 1
+
+    x, y = Tensor(X.copy()), Tensor(np.zeros((4, 6), np.float32))
+    f = warm(filled, x, y, unsupported="python")
+    hits = f.state().counters["guard_hits"]
+    for target in (np.zeros((4, 6)), np.zeros((6, 4)).T, np.zeros((4, 12))[:, ::2]):
+        y = Tensor(target.astype(np.float32, order="K"))
+        f(x, y)
+        np.testing.assert_allclose(y.held, np.tanh(X) + 1, rtol=1e-6)
+    assert f.state().counters["guard_hits"] == hits + 3
+    assert f.state().counters["python_calls"] == 0
 
 
 def test_an_array_that_is_written_beside_tensors_is_returned_as_one():

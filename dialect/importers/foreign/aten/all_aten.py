@@ -1,15 +1,25 @@
 """The table of ATen's operators, with all of its handlers."""
 
 from .aten_table import ATEN
-from .layers import activation_operators, loss_operators, norm_operators, pool_operators, window_operators  # noqa: F401 - each fills the table
+from .layers import (  # noqa: F401 - each fills the table
+    activation_operators,
+    loss_operators,
+    norm_operators,
+    pool_operators,
+    sampling_operators,
+    window_operators,
+)
 from .tensors import (  # noqa: F401 - each fills the table
     binary_operators,
     creation_operators,
+    frame_operators,
     index_operators,
     join_operators,
     linalg_operators,
     product_operators,
     reduction_operators,
+    reflector_operators,
+    run_operators,
     special_operators,
     unary_operators,
     view_operators,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .....errors import TraceError
-from ....numpy.neural.layer_inputs import narrowed, widened
+from ....numpy.neural.layer_inputs import narrowed
 from ....numpy.tracing.current import contents_error
-from ...array_values import is_traced, item_of, taken
+from ...array_values import is_traced, taken
+from ...sampling import arange, cubic_weights, grid_sampled, taps, weighted
 from ..onnx_table import onnx_op
 from ..size_values import as_number, as_numbers, as_sizes
-from .sampling import arange, cubic_weights, taps, weighted
 
 _MOST_TAPS = 4096
 
@@ -190,56 +189,9 @@ def _grid_sample(
     call: Any, x: Any, grid: Any, /, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Any:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-    count = x.ndim - 2
-    (wide, points) = widened(x, grid)
-    sizes = [int(n) for n in x.shape[2:]]
-    places = []
-    for k, n in enumerate(sizes):
-        p = points[..., count - 1 - k]  # the last axis comes first in grids
-        p = (p + 1.0) * ((n - 1) / 2.0) if align_corners else ((p + 1.0) * n - 1.0) / 2.0
-        places.append(p)
-    if mode == "nearest":
-        sources = [[(np.rint(p), None)] for p in places]
-    else:
-        if padding_mode != "zeros" and mode == "linear":
-            places = [_bounded(p, n, padding_mode, align_corners) for p, n in zip(places, sizes, strict=True)]
-        sources = [taps(p, mode) for p in places]
-    batch = np.reshape(np.arange(int(x.shape[0])), (-1, *(1,) * count))
-    by_channel = np.moveaxis(wide, 1, -1)
-    total: Any = None
-    for combination in itertools.product(*sources):
-        keys: list[Any] = [batch]
-        inside: Any = None
-        factor: Any = None
-        for (at, weight), n in zip(combination, sizes, strict=True):
-            bounded = at if padding_mode == "zeros" else _bounded(at, n, padding_mode, align_corners)
-            here = (at >= 0) & (at <= n - 1)
-            inside = here if inside is None else inside & here
-            if weight is not None:
-                factor = weight if factor is None else factor * weight
-            keys.append(np.minimum(np.maximum(np.rint(bounded), 0), n - 1).astype(np.int64))
-        part = item_of(by_channel, tuple(keys))
-        if padding_mode == "zeros":
-            part = np.where(inside[..., None], part, np.zeros((), part.dtype)[()])
-        if factor is not None:
-            part = part * factor[..., None].astype(part.dtype)
-        total = part if total is None else total + part
-    return narrowed(np.moveaxis(total, -1, 1), x.dtype)
-
-
-def _bounded(p: Any, n: int, padding_mode: str, align_corners: int) -> Any:
-    """A place inside the axis: at its end, or reflected there."""
-    if padding_mode == "border":
-        return np.minimum(np.maximum(p, 0.0), float(n - 1))
-    if padding_mode != "reflection":
+    if padding_mode not in ("zeros", "border", "reflection"):
         raise TraceError(f"GridSample with padding {padding_mode!r} is not known")
-    low, high = (0.0, n - 1.0) if align_corners else (-0.5, n - 0.5)
-    span = high - low
-    if span == 0:
-        return p * 0.0
-    distance = np.abs(p - low)
-    rest = np.remainder(distance, 2.0 * span)
-    return np.where(rest > span, 2.0 * span - rest, rest) + low
+    return grid_sampled(x, grid, mode, padding_mode, align_corners=bool(align_corners), is_rounded_first=True)
 
 
 @onnx_op("AffineGrid", kept=(1,))
