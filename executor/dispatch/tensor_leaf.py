@@ -46,7 +46,7 @@ def _on_arrays(function: Callable[..., Any], type_: TensorClass | None, writes: 
             note_write(tensor)
         arrays, tensors = list(objects), {}
         for k, tensor in enumerate(objects):
-            kind = tensor_type(type(tensor))
+            kind = None if type(tensor) is np.ndarray else tensor_type(type(tensor))
             if kind is not None:  # the leaf's tests have seen to the gradients of tensors
                 arrays[k] = array = array_of(tensor, kind, is_detached=True)
                 tensors[id(array)] = tensor

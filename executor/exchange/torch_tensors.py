@@ -5,6 +5,7 @@ Nothing is imported: the module is there once a tensor of it is.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,15 @@ def note_write(tensor: Any) -> None:
         sys.modules[_ROOT].autograd.graph.increment_version(tensor)
 
 
+_nothing = contextlib.nullcontext()
+
+
+def _unseen() -> contextlib.AbstractContextManager[None]:
+    """A context in which modes of functions, where there are any, do not see what is asked of tensors."""
+    core = sys.modules[_ROOT]._C
+    return core.DisableTorchFunction() if core._len_torch_function_stack() else _nothing
+
+
 def array_of(tensor: Any) -> np.ndarray | None:
     """An array of a tensor's memory, of which that is the base; None where the description alone tells of the memory.
 
@@ -59,7 +69,7 @@ def array_of(tensor: Any) -> np.ndarray | None:
     if tensor.requires_grad:
         return None
     try:
-        with sys.modules[_ROOT]._C.DisableTorchFunction():  # nobody asks for what it is
+        with _unseen():
             array = tensor.numpy()
     except (TypeError, RuntimeError):
         return None
@@ -72,17 +82,18 @@ def part_of(tensor: Any, array: np.ndarray) -> Any:
     It is the tensor itself where the array shows all of it. A write to a view counts as one to the
     tensor, as it does where torch makes the view. The dtypes are one.
     """
-    itemsize = array.itemsize
-    if not array.size or any(step < 0 or step % itemsize for step in array.strides):
+    itemsize, strides = array.itemsize, array.strides
+    steps = tuple([step // itemsize for step in strides])
+    if not array.size or (strides and (min(strides) < 0 or any(step % itemsize for step in strides))):
         return None
-    with sys.modules[_ROOT]._C.DisableTorchFunction():
+    with _unseen():
         there, rest = divmod(array.__array_interface__["data"][0] - tensor.data_ptr(), itemsize)
-        steps = tuple([step // itemsize for step in array.strides])
         if rest:
             return None
-        if not there and tensor.shape == array.shape and tensor.stride() == steps:
+        if not there and steps == tensor.stride() and array.shape == tensor.shape:
             return tensor
-        return tensor.detach().as_strided(array.shape, steps, tensor.storage_offset() + there)
+        plain = tensor.detach() if tensor.requires_grad else tensor
+        return plain.as_strided(array.shape, steps, tensor.storage_offset() + there)
 
 
 def of_array(array: np.ndarray) -> Any:

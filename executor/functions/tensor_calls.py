@@ -85,7 +85,7 @@ class _Exchanged:
         array: Any = array_of(tensor, type_, is_detached=self._is_detached)
         if array is None:
             return tensor
-        self.copies += is_lazy(tensor, type_)
+        self.copies += not array.flags.writeable and is_lazy(tensor, type_)
         self.tensors[id(array)] = array, tensor
         recorder = current()
         if recorder is not None:
@@ -198,15 +198,16 @@ class TensorCalls:
             return self._as_given(self._own, args, kwargs)
         leaves = None if is_known else self._flat(arrays, named)
         self._graphs.own.input_copies += exchanged.copies
+        for k in writes if is_known else ():  # also of a call that raises behind its write
+            note_write(args[k])
         try:
             result = run(arrays, named)
         except BaseException:
+            if leaves is not None:
+                self._note(exchanged, *leaves)
             exchanged.write_back(type_)
             raise
-        if is_known:
-            for k in writes:
-                note_write(args[k])
-        elif leaves is not None:
+        if leaves is not None:
             writes = self._note(exchanged, *leaves)
             if flat is not None:
                 if len(self._settled) >= _MOST_LOOKS:
