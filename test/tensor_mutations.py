@@ -61,6 +61,13 @@ TENSOR_MUTATIONS = (
         (_TEST + "::test_strided_tensors_are_read_where_they_lie",),
     ),
     Mutation(
+        "emitted code puts arrays into containers that hold tensors",
+        "executor/dispatch/tensor_leaf.py",
+        "function(*arrays, stored=result_of)",
+        "function(*arrays)",
+        (_TEST + "::test_emitted_code_puts_tensors_into_containers_of_arguments_alone",),
+    ),
+    Mutation(
         "an array that is written and returned stays an array beside tensors",
         "executor/dispatch/effect_leaf.py",
         "    return target is not None and is_tensor == (leaf.tensors is not None)\n",

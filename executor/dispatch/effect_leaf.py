@@ -171,12 +171,17 @@ def _apart(containers: Containers, positions: Sequence[Position]) -> Iterator[Te
                 yield Test(("static", positions[k], Held(holder)), 0)
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 def _writer(trace: Trace, returned: int, holders: int, in_place: Container[int] = ()) -> Callable[..., Any]:
     """A function of what effects need, and of what kernels have made.
 
     It is given the written arrays, the inputs and containers that are results or assigned, the
     containers that are assigned to, and then the outputs of the graph. It returns the results of
-    the call, bare if there is one. Kernels have written the arrays of the numbers ``in_place``.
+    the call, bare if there is one. Kernels have written the arrays of the numbers ``in_place``. What is
+    put into containers among the arguments goes through ``stored`` first.
     """
     writes, sources = len(trace.writes), trace.sources or ()
     copied = [k for k in range(writes) if k not in in_place]
@@ -197,14 +202,20 @@ def _writer(trace: Trace, returned: int, holders: int, in_place: Container[int] 
     nested = stores if len(plain) != len(stores) else []
     only = results[0] if len(results) == 1 else None
 
-    def write(*objects: Any) -> Any:
+    def write(*objects: Any, stored: Callable[[Any], Any] = _itself) -> Any:
         for k in copied:
             np.copyto(objects[k], objects[k - writes])
         for put, key, holder, number, k in () if nested else plain:
-            put(holder if number is None else objects[number], key, objects[k])
+            if number is None:
+                put(holder, key, objects[k])
+            else:
+                put(objects[number], key, stored(objects[k]))
         for store, number, leaves in nested:
-            holder = store.place.holder if number is None else objects[number]
-            store.place.put(holder, store.value([objects[k] for k in leaves]))
+            values = [objects[k] for k in leaves]
+            if number is None:
+                store.place.put(store.place.holder, store.value(values))
+            else:
+                store.place.put(objects[number], store.value([stored(x) for x in values]))
         if only is not None:
             return objects[only]
         return tuple([objects[k] for k in results])

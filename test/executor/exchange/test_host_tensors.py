@@ -139,6 +139,37 @@ def test_writes_are_seen_in_tensors_and_in_containers_of_them():
         assert type(state["w"]) is Tensor and list(state) == ["w", "n"]
         np.testing.assert_array_equal(state["w"].held, np.ones(3) * np.prod(range(1, k + 1)))
     assert f.state().counters["python_calls"] == 0
+    assert f.state().emitted
+
+
+def test_emitted_code_puts_tensors_into_containers_of_arguments_alone():
+    outside = {"last": None}
+
+    def steps(state, xs, x):
+        state["pair"] = (x * 2, x)
+        state["sum"] = x.sum()
+        xs[0] = x
+        outside["last"] = x + 1
+        return state, x + 3
+
+    state, xs = {"pair": (Tensor(X), Tensor(X)), "sum": Tensor(np.float32(0))}, [Tensor(X), Tensor(X)]
+    f = warm(steps, state, xs, Tensor(X), unsupported="python")
+    hits = f.state().counters["guard_hits"]
+    for k in range(3):
+        x = Tensor(X + k)
+        same, more = f(state, xs, x)
+        assert same is state and xs[0] is x and state["pair"][1] is x
+        assert type(state["sum"]) is type(more) is Tensor and type(outside["last"]) is np.ndarray
+        for found, wanted in (
+            (state["pair"][0].held, x.held * 2),
+            (more.held, x.held + 3),
+            (outside["last"], x.held + 1),
+        ):
+            np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_allclose(state["sum"].held, x.held.sum(), atol=1e-4)
+    assert f.state().counters["guard_hits"] - hits == 3
+    assert f.state().counters["python_calls"] == 0
+    outside["last"] = None
 
 
 def written(x, y):
