@@ -43,6 +43,9 @@ def on_arrays(noting: Noting, type_: TensorClass | None) -> Noting:
             tensor = tensors.get(id(value))
             return returned(value, type_) if tensor is None else tensor
 
+        if is_writer:  # what may fail comes first: Python would write again
+            for value in arrays[len(noting.given) : len(arrays) - writes]:
+                tensors[id(value)] = result_of(value)
         results = function(*arrays, stored=result_of) if is_writer else function(*arrays)
         if type(results) is tuple:
             return tuple([result_of(value) for value in results])

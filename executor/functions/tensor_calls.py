@@ -37,7 +37,7 @@ class _Exchanged:
 
     Attributes:
         types: the types of the tensors.
-        tensors: by identity, arrays with the tensors that they show.
+        tensors: by identity, arrays with the tensors that stand for them.
         copies: how many tensors were copied.
     """
 
@@ -98,7 +98,9 @@ class _Exchanged:
         kind = type(value)
         if kind is np.ndarray or issubclass(kind, np.generic):
             entry = self.tensors.get(id(value))
-            return entry[1] if entry is not None else returned(value, type_)
+            if entry is None:  # one array is one tensor, wherever it is in the results
+                entry = self.tensors[id(value)] = value, returned(value, type_)
+            return entry[1]
         if kind in PLAIN_KINDS:
             return value
         if id(value) in self._returned:

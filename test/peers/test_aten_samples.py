@@ -127,6 +127,7 @@ def weights(shape):
 GRADIENTS = (
     *("clamp", "amax", "linalg.vector_norm", "nn.functional.hardtanh", "max.reduction_with_dim", "sort", "cumprod"),
     *("nn.functional.softplus", "index_put", "var", "nn.functional.max_pool2d", "prod", "nn.functional.layer_norm"),
+    *("grid_sampler_2d", "nn.functional.embedding_bag", "linalg.householder_product", "ormqr", "corrcoef"),
 )
 
 

@@ -142,6 +142,23 @@ def test_writes_are_seen_in_tensors_and_in_containers_of_them():
     assert f.state().emitted
 
 
+def test_an_array_that_is_stored_and_returned_is_one_tensor():
+    def stored(state, x):
+        state["y"] = y = x * 2
+        return y
+
+    def unfused(state, x):
+        state["y"] = y = np.vectorize(abs)(x)
+        return [y, y]
+
+    for function in (stored, unfused):
+        f, state = pf.jit(function, unsupported="python"), {"y": Tensor(X)}
+        for _ in range(4):
+            result = f(state, Tensor(X))
+            for y in result if isinstance(result, list) else [result]:
+                assert type(y) is Tensor and y is state["y"]
+
+
 def test_emitted_code_puts_tensors_into_containers_of_arguments_alone():
     outside = {"last": None}
 
