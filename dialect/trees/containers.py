@@ -6,7 +6,6 @@ items, and is made of both again. Classes that nobody here knows join through `r
 
 from __future__ import annotations
 
-import functools
 import types
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict
@@ -365,12 +364,6 @@ def container_of(value: Any) -> Container | None:
         # A function is often a new one at each call, which would be a new structure each time.
         is_named = value.default_factory is None or isinstance(value.default_factory, type)
         return _OF_CLASS if is_named else None
-    return _container_of_class(cls)
-
-
-@functools.lru_cache(maxsize=4096)  # calls ask for the classes of all their arguments
-def _container_of_class(cls: Any) -> Container | None:
-    """The kind of container that objects of a class are which nobody has registered, or None."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _NAMED
     if hasattr(cls, "as_rows"):
