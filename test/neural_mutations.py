@@ -72,8 +72,8 @@ NEURAL_MUTATIONS = (
     Mutation(
         "fallbacks of graphs that draw are dispatched in Python",
         "executor/dispatch/reader.py",
-        "self.sizes or self.leaf.host_results or self",
-        "self.sizes or self.leaf.between or self",
+        "            or self.leaf.host_results\n",
+        "            or self.leaf.between\n",
         ("executor/functions/test_emitted_draws.py::test_dropout_is_dispatched_in_emitted_code",),
     ),
     Mutation(
