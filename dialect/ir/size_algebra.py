@@ -163,8 +163,8 @@ def least_of(name: str) -> int:
     Names such as ``s1_0`` are given to sizes behind relaxed guards, which are neither 0 nor 1 (R3.42); ``s1_0_4`` is
     one that the guard wants to be 4 at least.
     """
-    found = _FREE.fullmatch(name)
-    return int(found[1] or 2) if found else 0
+    match = _FREE.fullmatch(name)
+    return int(match[1] or 2) if match else 0
 
 
 def multiple_of(dim: Any) -> tuple[str, int] | None:

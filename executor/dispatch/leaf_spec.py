@@ -206,7 +206,7 @@ class HostStep:
         function: the function; it returns a tuple.
         operands: numbers of the graph's values that it takes.
         results: numbers of the values that it gives.
-        given: what it takes before these: positions of arguments, or `Held` objects.
+        objects: what it takes before these: positions of arguments, or `Held` objects.
         undo: takes the tuple where the leaf leaves the call to Python behind the function, which Python
             would call once more; None = the function computes and does no more.
     """
@@ -214,7 +214,7 @@ class HostStep:
     function: Callable[..., tuple]
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    given: tuple[Any, ...] = ()
+    objects: tuple[Any, ...] = ()
     undo: Callable[[tuple], object] | None = None
 
 
@@ -304,8 +304,8 @@ class Leaf:
     @property
     def lent(self) -> list[Any]:
         """The positions and objects that Python functions are given."""
-        given = [position for step in self._host_steps() for position in step.given]
-        return [*given, *(self.noting.given if self.noting else ())]
+        taken = [position for step in self._host_steps() for position in step.objects]
+        return [*taken, *(self.noting.given if self.noting else ())]
 
     @property
     def device(self) -> str:

@@ -140,7 +140,7 @@ class Variant:
         if memory is not None and exchange is None and not (first or on_tape):
             memory.see_to(arguments, trace.out_tree.leaves)
         if trace.draws:
-            from ..dispatch.drawn_numbers import draw_in_emitted_code
+            from .emitted_draws import draw_in_emitted_code
 
             draw_in_emitted_code(trace, arguments)
         return arguments

@@ -50,7 +50,7 @@ class HostSteps(LeafBody):
 
     def host_step(self, step: HostStep) -> None:
         w = self.w
-        operands = [*self.objects_at(step.given), *(self.object_of(operand) for operand in step.operands)]
+        operands = [*self.objects_at(step.objects), *(self.object_of(operand) for operand in step.operands)]
         results = self.own(
             # Python calls the function again, and raises what it raises.
             self.raise_unless(self.python_call(step.function, *operands), left=(Exception,)),

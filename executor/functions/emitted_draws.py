@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.ir.dtypes import dtype_of
-from ..functions.drawing import Drawing
+from ..dispatch.effect_leaf import object_at
+from ..dispatch.leaf_spec import HostStep, array_of
+from ..dispatch.refs import FromHost
 from ..memory.offsets import Refused
 from ..settings.events import log
-from .effect_leaf import object_at
-from .leaf_spec import HostStep, array_of
-from .refs import FromHost
+from .drawing import Drawing
 
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.capture.trace import Trace
-    from .arguments import CallArguments
+    from ..dispatch.arguments import CallArguments
 
 
 def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
@@ -30,7 +30,7 @@ def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
         raise Refused("a random generator keeps more than a state that can be restored")
     if any(isinstance(draw.kind, type) for draw in trace.draws):
         raise Refused("a draw is a Python number")
-    given = tuple(map(object_at, arguments.values))
+    objects = tuple(map(object_at, arguments.values))
     # Numbers that no value of a graph has: each plan of the graph has its own.
     places = [~k for k in range(len(trace.draws))]
     for place, draw in zip(places, trace.draws, strict=True):
@@ -45,7 +45,7 @@ def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
         if not results[-1].undo():  # Python draws other numbers, as another thread has drawn since
             log("draws-lost", "", "another thread has drawn between a draw and the end of a call that Python repeats")
 
-    arguments.drawing = HostStep(drawn, (), tuple(places), given, take_back)
+    arguments.drawing = HostStep(drawn, (), tuple(places), objects, take_back)
 
 
 __all__ = ["draw_in_emitted_code"]
