@@ -562,6 +562,13 @@ MUTATIONS = (
         ("executor/tape/test_core.py",),
     ),
     Mutation(
+        "a recomputed function overwrites what it has saved",
+        "executor/tape/custom_functions.py",
+        "array.copy() if self._is_writing else array",
+        "array",
+        ("executor/tape/test_semantics.py::test_checkpoint_computes_what_was_saved_before_it_was_written_to",),
+    ),
+    Mutation(
         "a recomputed function may give another result",
         "executor/tape/custom_functions.py",
         "if len(saved_arrays) != self._saved or _sums(result) != self._result:",

@@ -315,8 +315,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "calls that Python runs meanwhile count for no graph",
         "executor/functions/router.py",
-        "            variant.executor.counters.calls += 1\n            return self._python.call(",
-        "            self._own.calls += 1\n            return self._python.call(",
+        "            variant.executor.counters.calls += 1\n            start = time.perf_counter()\n            try:",
+        "            self._own.calls += 1\n            start = time.perf_counter()\n            try:",
         ("executor/functions/test_in_python.py::test_calls_that_python_runs_meanwhile_count_for_the_graph",),
     ),
     Mutation(
@@ -545,7 +545,7 @@ TRACING_MUTATIONS = (
     Mutation(
         "descriptors of packages are constant",
         "dialect/importers/numpy/capture/outer_state.py",
-        "                self._descriptor(holder, key, name)",
+        "                self._descriptor(facet, holder, key, name)",
         "                pass",
         ("executor/functions/test_kept_by_packages.py::test_methods_that_dispatch_by_class",),
     ),

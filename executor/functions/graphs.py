@@ -316,6 +316,8 @@ class Graphs:
             if rest:
                 self.variants[oldest.key] = rest
             self._forget(oldest)
+            for latest in tuple(self._latest.values()):  # other threads add some
+                latest.forget(oldest)
             if all(v.executor is not oldest.executor for v in every):
                 oldest.executor.retire(self.own)
             self.own.dropped_traces += 1

@@ -32,7 +32,8 @@ class _Traced:
 
     Attributes:
         keys: the objects, texts and the like it was made for.
-        variant: its graph; None = it was refused.
+        variant: its graph; None = it was refused, or the graph has been dropped.
+        weight: so many of the `TRIES` it counts for.
         seconds: what it took.
         before: calls of the graph before it, which may have been that of an earlier trace.
         served: calls since, once there is a later trace of the graph.
@@ -40,6 +41,7 @@ class _Traced:
 
     keys: list[Any]
     variant: Variant | None
+    weight: int
     seconds: float
     before: int = 0
     served: int | None = None
@@ -47,9 +49,10 @@ class _Traced:
     @property
     def calls(self) -> int:
         """The calls that the trace has served."""
-        if self.variant is None or self.served is not None:
+        variant = self.variant  # read once, as another thread may drop it
+        if variant is None or self.served is not None:
             return self.served or 0
-        return _calls_of(self.variant) - self.before
+        return _calls_of(variant) - self.before
 
     def pays(self, python: float | None) -> bool:
         """True if it has served as many calls as pay for it; ``python``: seconds of one there, if known."""
@@ -86,18 +89,19 @@ class LatestTraces:
         """The latest traces, the last one first, if they are many and none has paid; else none."""
         python = self._python_seconds()
         weight, rows = 0, []
-        for traced in reversed(self._latest):
+        for traced in reversed(tuple(self._latest)):  # other threads add some
             if traced.pays(python):
                 return []
             rows.append(traced)
-            weight += 1 if traced.variant is not None else _REFUSED
+            weight += traced.weight
             if weight >= TRIES:
                 return rows
         return []
 
     def _python_seconds(self) -> float | None:
         """The mean time of the calls that Python has run while there was no code; None = there were none."""
-        trials = {id(t.variant.trial): t.variant.trial for t in self._latest if t.variant is not None}
+        graphs = [v for t in tuple(self._latest) if (v := t.variant) is not None]
+        trials = {id(v.trial): v.trial for v in graphs}
         calls = sum(trial.python_calls for trial in trials.values())
         return sum(trial.python_seconds for trial in trials.values()) / calls if calls else None
 
@@ -119,7 +123,7 @@ class LatestTraces:
                 "have a graph of its own",
                 hint="pass the arrays and numbers, or use the same objects again",
             )
-        traces = [row.variant.trace for row in rows if row.variant is not None]
+        traces = [v.trace for row in rows if (v := row.variant) is not None]
         if len(traces) > 1 and traces[0].guards:
             before = {guard.text: guard.expected for guard in traces[1].guards}
             others = (g for g in traces[0].guards if before.get(g.text, g.expected) != g.expected)
@@ -138,12 +142,20 @@ class LatestTraces:
         if variant is None and not keys:
             return  # the refusal holds for all calls with such arguments
         if variant is not None:
-            for traced in self._latest:
-                if traced.served is None and traced.variant is not None and traced.variant.executor is variant.executor:
-                    traced.served = traced.calls
+            for traced in self._of(variant):
+                traced.served = traced.calls
             before = _calls_of(variant)
         self._error = None
-        self._latest.append(_Traced(keys, variant, seconds, before))
+        self._latest.append(_Traced(keys, variant, 1 if variant is not None else _REFUSED, seconds, before))
+
+    def forget(self, variant: Variant) -> None:
+        """Note that a graph is dropped, and hold it no longer."""
+        for traced in self._of(variant):
+            traced.served, traced.variant = traced.calls, None
+
+    def _of(self, variant: Variant) -> list[_Traced]:
+        """The traces of a graph."""
+        return [t for t in tuple(self._latest) if (v := t.variant) is not None and v.executor is variant.executor]
 
 
 def changing(names: set[str]) -> TraceError:
