@@ -109,5 +109,6 @@ ONNX_MUTATIONS = (
         "order = np.where(rows == k, place, np.where(rows == place, k, rows))",
         "order = np.broadcast_to(rows, (*batch, m))",
         ("peers/test_stablehlo_jax.py::test_a_function_of_jax[lu]",),
+        slow=True,
     ),
 )

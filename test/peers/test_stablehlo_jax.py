@@ -37,6 +37,13 @@ def test_a_function_of_jax(name, tmp_path):
     assert state.tier == "optimized" and state.counters.get("python_calls", 0) == 0
 
 
+def test_loops_between_numbers_of_the_module_read_none_in_a_run(tmp_path):
+    function, *args = FUNCTIONS["runge_kutta"]
+    difference, ours = checked(function, tuple(args), tmp_path, calls=3)
+    assert difference == "" and "profuse.item" not in ours.ir("graph")
+    assert ours.state().counters["kernel_launches"] == 2  # the whole loop is one kernel
+
+
 def test_what_runs_is_listed_and_nothing_that_does_not():
     assert set(QUICK) <= set(RUNS) == set(FUNCTIONS)
     assert len(RUNS) >= 123

@@ -10,7 +10,7 @@ from ....ir.dtypes import dtype_of
 from ...numpy.tracing.operators import op
 from ...numpy.tracing.traced import is_tracing
 from ...numpy.tracing.traced_control import cond, fori_loop, while_loop
-from ..array_values import is_number, is_size
+from ..array_values import is_constant, is_number, is_size
 from ..foreign_graph import ForeignBlock, ForeignNode, Operand, ValueRef
 from ..interpreter import NodeContext
 from ..size_values import as_array
@@ -95,7 +95,9 @@ def _counted(call: NodeContext, counter: tuple[int, Operand], carried: tuple) ->
         return (*results[:number], *results[number + 1 :])
 
     others = (*carried[:number], *carried[number + 1 :])
-    results = fori_loop(lower, upper, body, others)
+    # A number of the module is no array here, whose element a run would have to read.
+    first, last = (int(x) if is_constant(x) and x.ndim == 0 else x for x in (lower, upper))
+    results = fori_loop(first, last, body, others)
     end = np.maximum(*arrays((lower, upper)))
     return (*results[:number], end, *results[number:])
 
