@@ -474,7 +474,7 @@ def test_the_backend_of_torch_compile(name):
     eager = kind()
     model = copy.deepcopy(eager)
     torch._dynamo.reset()
-    before = {id(graph): graph for graph in pf.torch.dynamo_graphs()}
+    others = set(pf.torch.dynamo_graphs())
     compiled = torch.compile(model, backend="profuse", options={"background": False})
     x = inputs()
     for _ in range(3):
@@ -486,7 +486,7 @@ def test_the_backend_of_torch_compile(name):
             strict=True,
         ):
             torch.testing.assert_close(q, p, rtol=1e-3, atol=1e-5)
-    graphs = [graph for graph in pf.torch.dynamo_graphs() if id(graph) not in before]
+    graphs = set(pf.torch.dynamo_graphs()) - others
     assert graphs and not any(graph.torch_calls for graph in graphs)
     assert all(graph.wait() for graph in graphs)
     assert any(f.state().tier == "optimized" for graph in graphs for f in graph.functions())
