@@ -15,6 +15,7 @@ from ..settings.events import log
 from ..settings.fork_lock import ForkLock
 from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
 from .closed_code import ClosedCode, OpenCodeError, has_global_hooks
+from .compiled_module import METHODS, CompiledModule
 from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exported, exporting
 from .known_calls import KnownCalls
@@ -25,7 +26,6 @@ from .torch_runs import FewReasons, TorchRuns, first_line
 _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
-_METHODS = ("explain", "state", "wait", "save")
 _ASKS_FOR_NUMBERS = "its code asks whether something is an int or a float, which a symbol for a size is not"
 
 
@@ -77,45 +77,8 @@ def compile(
     def compiled(*args: Any, **kwargs: Any) -> Any:
         return calls(args, kwargs)
 
-    vars(compiled).update(calls=calls, **{name: getattr(calls, name) for name in _METHODS})
+    vars(compiled).update(calls=calls, **{name: getattr(calls, name) for name in METHODS})
     return compiled
-
-
-class CompiledModule(torch.nn.Module):
-    """A compiled module: parameters, modes and attributes are those of the module itself."""
-
-    def __init__(self, model: torch.nn.Module, calls: CompiledCalls) -> None:
-        super().__init__()
-        self.__dict__["calls"] = calls
-        self._orig_mod = model
-        self.training = model.training
-        for method in _METHODS:
-            self.__dict__[method] = getattr(calls, method)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module."""
-        return self.__dict__["calls"](args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__("_orig_mod"), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        model = self.__dict__.get("_modules", {}).get("_orig_mod")
-        if model is None or name == "_orig_mod" or (name in self.__dict__ and name not in model.__dict__):
-            super().__setattr__(name, value)
-            return
-        setattr(model, name, value)
-        if name in self.__dict__:  # as `training`, which torch sets in both
-            self.__dict__[name] = value
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self._orig_mod, name)
-
-    def __reduce__(self) -> Any:
-        return _compiled_again, (self._orig_mod, self.calls.settings())
 
 
 def _compiled_again(model: torch.nn.Module, settings: dict[str, Any]) -> Any:
@@ -164,9 +127,9 @@ class CompiledCalls:
         self.counters, self.reasons = self._runs.counters, self._runs.reasons
         self.fixed = FewReasons()
 
-    def settings(self) -> dict[str, Any]:
-        """What `compile` was given besides the model."""
-        return {"dynamic": self._dynamic, "name": self._name, **self._options}
+    def reduced(self, model: Any) -> tuple[Callable[..., Any], tuple]:
+        """What pickles of a compiled module hold: the module, and what `compile` was given besides it."""
+        return _compiled_again, (model, {"dynamic": self._dynamic, "name": self._name, **self._options})
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call."""
@@ -474,4 +437,4 @@ class _random_kept:
         torch.set_rng_state(self._state)
 
 
-__all__ = ["CompiledCalls", "CompiledModule", "compile"]
+__all__ = ["CompiledCalls", "compile"]

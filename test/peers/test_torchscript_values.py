@@ -1,4 +1,4 @@
-"""TorchScript's values against torch.jit: memory that results share, views that are written, layers, files, any values."""
+"""TorchScript's values against torch.jit: shared memory of results, written views, layers, files, any values."""
 
 from __future__ import annotations
 
