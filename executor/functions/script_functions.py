@@ -189,9 +189,10 @@ class ScriptFunction:
         bound = self._bound(args, kwargs)
         values = [argument_of(value, parameter) for value, parameter in zip(bound, script.parameters, strict=True)]
         takes_arrays = holds_any(values, is_array) and not holds_any(values, is_tensor)
-        values += [with_arrays(place.get()) for place in (*variant.buffers, *variant.state)]
+        exchanged: dict[int, tuple[np.ndarray, Any]] = {}
+        values += [with_arrays(place.get(), exchanged) for place in (*variant.buffers, *variant.state)]
         if not is_traced and not takes_arrays:
-            values = [with_arrays(value) for value in values]
+            values = [with_arrays(value, exchanged) for value in values]
         values += tensors.values()
         same = _same_objects(bound) if script.compares else ()
         self._function = function = variant.function(names, same)
@@ -199,9 +200,9 @@ class ScriptFunction:
         if script.state:
             results, *state = results
             for place, value in zip(variant.state, state, strict=True):
-                place.set(with_tensors(value))
+                place.set(with_tensors(value, exchanged))
         if not is_traced and not takes_arrays:
-            results = with_tensors(results)
+            results = with_tensors(results, exchanged)
         return shaped(results, script.result)
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:

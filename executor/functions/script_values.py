@@ -53,8 +53,17 @@ def argument_of(value: Any, parameter: Parameter) -> Any:
     return str(value) if type(value).__name__ == "device" else value
 
 
-def with_arrays(value: Any) -> Any:
-    return _mapped(value, lambda x: _array(x) if is_tensor(x) else x)
+def with_arrays(value: Any, exchanged: dict[int, tuple[np.ndarray, Any]]) -> Any:
+    """A value with arrays in the place of its tensors; ``exchanged`` gets these by the arrays' identity."""
+
+    def shown(x: Any) -> Any:
+        if not is_tensor(x):
+            return x
+        array = _array(x)
+        exchanged[id(array)] = array, x
+        return array
+
+    return _mapped(value, shown)
 
 
 def _array(tensor: Any) -> np.ndarray:
@@ -70,8 +79,16 @@ def _array(tensor: Any) -> np.ndarray:
     return shared_array(tensor)
 
 
-def with_tensors(value: Any) -> Any:
-    return _mapped(value, lambda x: tensor_of(x) if is_array(x) else x)
+def with_tensors(value: Any, exchanged: dict[int, tuple[np.ndarray, Any]]) -> Any:
+    """A value with tensors in the place of its arrays: those that `with_arrays` has shown, or new ones."""
+
+    def made_of(x: Any) -> Any:
+        if not is_array(x):
+            return x
+        entry = exchanged.get(id(x))
+        return tensor_of(x) if entry is None else entry[1]
+
+    return _mapped(value, made_of)
 
 
 __all__ = ["argument_of", "has_axes", "holds_any", "is_array", "is_tensor", "with_arrays", "with_tensors"]

@@ -1,6 +1,4 @@
-"""TorchScript's values against torch.jit: shared memory of results, written views, layers, files, any values."""
-
-from __future__ import annotations
+"""TorchScript's values against torch.jit: shared memory, views that are written, layers, files, random values."""
 
 from typing import NamedTuple
 

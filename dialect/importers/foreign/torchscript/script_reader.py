@@ -65,6 +65,7 @@ class _ScriptReader:
         self._constants: dict[int, np.ndarray] = {}
         self._tensors: dict[str, int] = {}
         self._attributes: dict[str, Any] = {}
+        self._paths: dict[int, tuple[str, Any]] | None = None
         self._buffers: dict[str, int] = {}  # to which something writes
         self._current: dict[str, Operand] = {}  # what attributes hold that the graph assigns
         self._grad_mode: bool | None = None
@@ -135,14 +136,31 @@ class _ScriptReader:
             nodes.append(ForeignNode("prim::DictConstruct", tuple(parts), {}, (number,), loc=loc))
             return ValueRef(number)
         if _is_tensor(value):
-            number = self._number()
-            self._constants[number] = shared_array(value)
-            return ValueRef(number)
+            path = self._path_of(value)
+            if path in self._buffers or path in self._tensors:
+                return ValueRef(self._buffers[path] if path in self._buffers else self._tensors[path])
+            return self._tensor(value, path)
         if value is None or type(value) in (bool, int, float, complex, str):
             return value
         if type(value).__name__ == "device":
             return str(value)
         raise TraceError(f"the graph has a constant of type {type(value).__name__}", loc=loc)
+
+    def _tensor(self, tensor: Any, path: str | None) -> ValueRef:
+        """A new constant, for what the module has there; None = it is none of the module's."""
+        number = self._number()
+        self._constants[number] = shared_array(tensor)
+        if path is not None:
+            self._tensors[path] = number
+        return ValueRef(number)
+
+    def _path_of(self, tensor: Any) -> str | None:
+        """The path of a parameter or buffer, to which lists of the module may lead as well; None for other tensors."""
+        if self._paths is None:
+            named = [] if self._module is None else [*self._module.named_parameters(), *self._module.named_buffers()]
+            self._paths = {id(tensor): (path, tensor) for path, tensor in named}
+        entry = self._paths.get(id(tensor))
+        return None if entry is None else entry[0]
 
     def _in_memory(self, value: Any, nodes: list[ForeignNode]) -> None:
         """Have a tensor that in-place operators write be an array, though it has no axes."""
@@ -193,12 +211,10 @@ class _ScriptReader:
         if path in self._tensors:
             return ValueRef(self._tensors[path])
         value = attribute(self._module, path)
-        if not _is_tensor(value):
-            self._attributes[path] = value
-        operand = self._constant(value, nodes, loc)
         if _is_tensor(value):
-            self._tensors[path] = operand.number
-        return operand
+            return self._tensor(value, path)
+        self._attributes[path] = value
+        return self._constant(value, nodes, loc)
 
     def _prim_SetAttr(self, node: Any, nodes: list[ForeignNode]) -> None:
         path = self._holder(node).at(node.s("name"))
