@@ -70,7 +70,7 @@ ONNX_MUTATIONS = (
     ),
     Mutation(
         "scans of many steps gather zeros",
-        "dialect/importers/foreign/onnx/tensors/onnx_scans.py",
+        "dialect/importers/foreign/time_steps.py",
         "return new, tuple(_with(stack, number, y) for",
         "return new, tuple(_with(stack, number, y * 0) for",
         (f"{_TESTS}::test_scans_carry_states_and_gather_outputs",),

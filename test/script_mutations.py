@@ -47,4 +47,32 @@ SCRIPT_MUTATIONS = (
         "for code, name in enumerate(_NAMES, 1) if name",
         (_TESTS + "test_numbers_of_dtypes",),
     ),
+    Mutation(
+        "elements of vectors are numbers, to which nobody can write",
+        "dialect/importers/foreign/torchscript/tensor_queries.py",
+        "return value[..., index] if value.ndim == 1 else",
+        "return value[index] if value.ndim == 1 else",
+        (_TESTS + "test_elements_of_vectors_are_views_that_are_written",),
+    ),
+    Mutation(
+        "operators that make new tensors give NumPy's views",
+        "dialect/importers/foreign/torchscript/script_table.py",
+        "results = _apart(results, operands)",
+        "results = results",
+        (_TESTS + "test_operators_that_make_new_tensors_give_no_views",),
+    ),
+    Mutation(
+        "results of scripts have memory of their own",
+        "dialect/importers/foreign/torchscript/script_function.py",
+        "shares_memory = True",
+        "shares_memory = False",
+        (_TESTS + "test_results_share_memory_as_those_of_torch",),
+    ),
+    Mutation(
+        "a tensor that may be another one is taken for a new one",
+        "dialect/importers/foreign/torchscript/script_table.py",
+        "context.interpreter.distinct[id(results)] = None",
+        "context.interpreter.distinct[id(results)] = results",
+        (_TESTS + "test_identity_is_kept_of_arguments_and_of_new_tensors",),
+    ),
 )

@@ -27,6 +27,8 @@ class GraphSource(Protocol):
         fn: has the name, signature and text of the function; Python runs it where ``has_code``.
         has_code: whether Python can run calls: there is code, which needs no trace.
         raises: calls without a graph raise errors, whatever is set.
+        shares_memory: results share memory with arguments and each other as those of the function do, also
+            where Python may not run calls.
         stands_for_python: what Python code would do besides computing matters: report
             floating-point errors, hide values from the tape.
     """
@@ -34,6 +36,7 @@ class GraphSource(Protocol):
     fn: Callable[..., Any]
     has_code: bool = False
     raises: bool = True
+    shares_memory: bool = False
     stands_for_python: bool = True
 
     def graph(self, graphs: Graphs, key: Key, leaves: list, args: tuple, kwargs: dict[str, Any], home: str) -> Trace:

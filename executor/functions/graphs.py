@@ -68,6 +68,11 @@ class Graphs:
         """True if calls without a graph raise errors, False if Python runs them."""
         return self.source.raises or (self.options.unsupported or knobs.unsupported) == "raise"
 
+    @property
+    def _shares_memory(self) -> bool:
+        """True if results are arguments, and views of these and of each other, where the function gives such."""
+        return not self.raises or self.source.shares_memory
+
     def lookup(
         self,
         flat: tuple | None,
@@ -85,14 +90,14 @@ class Graphs:
         Python.
         """
         key = (tree, kinds_of(leaves))
-        plain = plain or home != HOST or self.raises
+        plain = plain or home != HOST or not self._shares_memory
         variant = self.find(self.variants.get(key, ()), leaves, plain)
         if variant is None:
             if home != HOST:
                 args, kwargs = tree.unflatten(stand_ins(leaves))
                 variant = self.trace(key, leaves, args, kwargs, home)
             elif self.raises:
-                variant = self.trace(key, leaves, args, kwargs)
+                variant = self.trace(key, leaves, args, kwargs, plain=plain)
             else:
                 variant = self._trace_or_leave(key, leaves, args, kwargs, plain)
         if home != HOST:
@@ -223,7 +228,8 @@ class Graphs:
             from .byte_order import keeps_byte_order as keeps  # once for each graph
             from .results import results_of
 
-            memory, keeps_byte_order = results_of(trace), keeps(trace)
+            memory = results_of(trace, orders=not self.raises)
+            keeps_byte_order = not self.raises and keeps(trace)
         trace.hints, trace.copied, trace.laid = {}, {}, {}
         executor = self.source.executor(home, self.options) or self._executor(trace, memory, home)
         self._make_room()

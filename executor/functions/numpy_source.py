@@ -51,6 +51,7 @@ class NumPySource(GraphSource):
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
         self.has_code = not getattr(type(fn), "only_traced", False)
+        self.shares_memory = getattr(type(fn), "shares_memory", False)
         self._named: FunctionType | None = None
         self._no_own_trace: dict[Key, None] = {}  # calls in traces that are recorded there
 

@@ -185,10 +185,13 @@ def _laid_out_as(copy: np.ndarray, contents: np.ndarray) -> np.ndarray:
     return array
 
 
-def results_of(trace: Trace) -> Results | None:
-    """The `Results` of a trace; None if they are the outputs of its graph."""
+def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
+    """The `Results` of a trace; None if they are the outputs of its graph.
+
+    ``orders``: the axes of results lie in memory in NumPy's order, else in C order.
+    """
     main = trace.module.main
-    origins = _Origins(trace)
+    origins = _Origins(trace, orders)
     results = origins.program.outputs
     views = [origins.view(v) for v in results]
     arrays = [v for v in results if not origins.is_number(v)]
@@ -276,7 +279,8 @@ class _View:
 class _Origins:
     """The origins of the results of a trace."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, orders: bool) -> None:
+        self._has_orders = orders
         self.program, same = _without_copies(trace)
         self._hints, self._laid = trace.hints, trace.laid
         self.inputs = frozenset(self.program.inputs)
@@ -289,6 +293,8 @@ class _Origins:
 
     def layouts(self, values: Sequence[int]) -> ValueOrders | None:
         """The orders in which the axes of values lie in memory; None where all have an axis at most."""
+        if not self._has_orders:
+            return None
         flat = all(self.is_number(v) or self._rank(v) in (0, 1) for v in values)
         if flat and not self._fronts:
             return None

@@ -7,23 +7,26 @@ behind the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...dialect.errors import ArgumentError, GradientError, TraceError
-from ...dialect.importers.foreign.torch_values import code_of, numpy_dtype, shared_array, tensor_of
+from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.foreign.torchscript.named_tuples import shaped
 from ...dialect.importers.foreign.torchscript.script_function import ImportedScript
-from ...dialect.importers.foreign.torchscript.script_graph import Parameter, ScriptGraph
+from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph
 from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
 from ..plans.plan_options import Options
+from ..settings.knobs import knobs
 from .foreign_files import function_of
 from .function import GraphFunction
+from .script_values import argument_of, has_axes, holds_any, is_array, is_tensor, with_arrays, with_tensors
 
 if TYPE_CHECKING:
     from ..explain.state import DebugState, ExecutorState
@@ -71,32 +74,41 @@ class _Variant:
     """
 
     def __init__(self, script: ScriptGraph, module: Any, options: Options) -> None:
-        self.script, self._options = script, options
+        self.script, self._options, self._grad_mode = script, options, script.grad_mode
         # torch puts other memory into parameters where it converts a module, and users put other tensors there.
         places = [(_Attribute(module, path), attribute(module, path)) for path in script.tensors]
         self._tensors = [(place, tensor, tensor.data_ptr()) for place, tensor in places]
         self._attributes = [(_Attribute(module, path), value) for path, value in script.attributes.items()]
         self.buffers = [_Attribute(module, path) for path in script.buffers]
         self.state = [_Attribute(module, path) for path in script.state]
-        self._functions: dict[tuple[str, ...], GraphFunction] = {}
+        self._requires = [(_Attribute(module, path), requires) for path, requires in script.requires.items()]
+        self._functions: dict[tuple[tuple[str, ...], tuple[int, ...]], GraphFunction] = {}
         is_pure = not (script.state or script.buffers) and script.result is None
-        is_plain = is_pure and all(parameter.type == "Tensor" for parameter in script.parameters)
+        is_plain = (
+            is_pure and not script.compares and all(parameter.type == "Tensor" for parameter in script.parameters)
+        )
         self.tensors = len(script.parameters) if is_plain else None
 
     def holds(self) -> bool:
         """True while the module holds what it held."""
+        if self._grad_mode is not None and self._grad_mode != _gradient_mode():
+            return False
         for place, tensor, pointer in self._tensors:
             if place.get() is not tensor or tensor.data_ptr() != pointer:
                 return False
+        if any(place.get().requires_grad != requires for place, requires in self._requires):
+            return False
         return all(_is_same(place.get(), value) for place, value in self._attributes)
 
-    def function(self, tensors: tuple[str, ...] = ()) -> GraphFunction:
-        """The function of the graph, with these parameters or buffers as further arguments."""
-        function = self._functions.get(tensors)
+    def function(self, tensors: tuple[str, ...] = (), same: tuple[int, ...] = ()) -> GraphFunction:
+        """The function of the graph, with these parameters or buffers as further arguments.
+
+        ``same``: which arguments are the same object; see `ScriptGraph.with_arguments`.
+        """
+        function = self._functions.get((tensors, same))
         if function is None:
-            graph = self.script.with_arguments(tensors) if tensors else self.script.graph
-            function = function_of(ImportedScript(graph), self._options)
-            self._functions[tensors] = function
+            graph = self.script.with_arguments(tensors, same)
+            function = self._functions[tensors, same] = function_of(ImportedScript(graph), self._options)
         return function
 
 
@@ -158,7 +170,7 @@ class ScriptFunction:
 
     def _call(self, tensors: Mapping[str, Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         variant = self._variant()
-        if len(args) == variant.tensors and not (tensors or kwargs) and all(map(_has_axes, args)):
+        if len(args) == variant.tensors and not (tensors or kwargs) and all(map(has_axes, args)):
             self._function = function = variant.function()
             return function(*args)
         script, names = variant.script, tuple(tensors)
@@ -173,20 +185,22 @@ class ScriptFunction:
                 hint="call it outside of jitted and differentiated functions",
             )
         bound = self._bound(args, kwargs)
-        values = [_argument(value, parameter) for value, parameter in zip(bound, script.parameters, strict=True)]
-        takes_arrays = _holds(values, _is_array) and not _holds(values, _is_tensor)
-        values += [_with_arrays(place.get()) for place in (*variant.buffers, *variant.state)]
+        values = [argument_of(value, parameter) for value, parameter in zip(bound, script.parameters, strict=True)]
+        takes_arrays = holds_any(values, is_array) and not holds_any(values, is_tensor)
+        exchanged: dict[int, tuple[np.ndarray, Any]] = {}
+        values += [with_arrays(place.get(), exchanged) for place in (*variant.buffers, *variant.state)]
         if not is_traced and not takes_arrays:
-            values = [_with_arrays(value) for value in values]
+            values = [with_arrays(value, exchanged) for value in values]
         values += tensors.values()
-        self._function = function = variant.function(names)
-        results = function(*values)
+        same = _same_objects(bound) if script.compares else ()
+        self._function = function = variant.function(names, same)
+        results = function(*(x for k, x in enumerate(values) if k >= len(same) or same[k] == k))
         if script.state:
             results, *state = results
             for place, value in zip(variant.state, state, strict=True):
-                place.set(_with_tensors(value))
+                place.set(with_tensors(value, exchanged))
         if not is_traced and not takes_arrays:
-            results = _with_tensors(results)
+            results = with_tensors(results, exchanged)
         return shaped(results, script.result)
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
@@ -205,6 +219,38 @@ class ScriptFunction:
         if kwargs:
             raise ArgumentError(f"{self.__name__} takes no argument {next(iter(kwargs))}, or it is given twice")
         return values
+
+    def warmup(self, *args: Any, **kwargs: Any) -> None:
+        """Call with these arguments until their optimised plan exists; drops the results, and puts state back."""
+        variant = self._variant()
+        state = [(place, copy.deepcopy(place.get())) for place in variant.state]
+        buffers = [(place.get(), place.get().detach().clone()) for place in variant.buffers]
+        runs = self._options.profiled_runs
+        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+            self(*args, **kwargs)
+            self.wait()
+            for place, value in state:
+                place.set(copy.deepcopy(value))
+            for tensor, contents in buffers:
+                tensor.data.copy_(contents)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write graph, parameters, profiles and compiled code to one file, for processes without torch.
+
+        See `GraphFunction.save`.
+
+        Raises ArgumentError before the first call, for functions with state, and for results with named tuples.
+        """
+        variant = self._variant()
+        script, name = variant.script, self.__name__
+        hint = "save the module by torch.jit.save; what has been compiled is in the disk cache"
+        if script.state or script.buffers:
+            raise ArgumentError(
+                f"{name} changes {', '.join((*script.state, *script.buffers))} of its module", hint=hint
+            )
+        if "named" in repr(script.result):
+            raise ArgumentError(f"results of {name} are named tuples, whose classes no file has", hint=hint)
+        (self._function if script.compares else variant.function()).save(path)
 
     # --- what is told of it ---------------------------------------------------------------------
 
@@ -250,7 +296,9 @@ class ScriptModule(ScriptFunction):
 
     def __init__(self, module: Any, source: str, options: Options) -> None:
         self.module, self._methods = module, dict[str, ScriptFunction]()
-        super().__init__(_method(module, "forward"), module, source, options)
+        # A recurrent layer has a method for each kind of its input, and torch itself calls none; tensors come first.
+        is_overloaded = not module._c._has_method("forward") and module._c._has_method("forward__0")
+        super().__init__(_method(module, "forward__0" if is_overloaded else "forward"), module, source, options)
 
     def __getattr__(self, name: str) -> Any:
         """A method of the module by its name."""
@@ -285,69 +333,21 @@ def _is_same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(_is_same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(_is_same(a[key], b[key]) for key in a)
-    return a.data_ptr() == b.data_ptr() if _is_tensor(a) else a == b or (a != a and b != b)
+    return a.data_ptr() == b.data_ptr() if is_tensor(a) else a == b or (a != a and b != b)
 
 
-def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "data_ptr") and hasattr(value, "requires_grad")
+def _gradient_mode() -> bool:
+    import torch
+
+    return torch.is_grad_enabled()
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, np.generic))
-
-
-def _has_axes(value: Any) -> bool:
-    """True for tensors and arrays, traced ones included, and False for numbers."""
-    return hasattr(value, "ndim")
-
-
-def _holds(value: Any, is_meant: Callable[[Any], bool]) -> bool:
-    """True if a value, or one in its lists, tuples and dicts, is of a kind."""
-    if isinstance(value, (list, tuple)):
-        return any(_holds(x, is_meant) for x in value)
-    return any(_holds(x, is_meant) for x in value.values()) if type(value) is dict else is_meant(value)
-
-
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A value with others in the place of what its lists, tuples and dicts hold."""
-    if isinstance(value, (list, tuple)):
-        return (list if isinstance(value, list) else tuple)(_mapped(x, function) for x in value)
-    return {key: _mapped(x, function) for key, x in value.items()} if type(value) is dict else function(value)
-
-
-def _argument(value: Any, parameter: Parameter) -> Any:
-    """The argument of a graph for that of a call; raises ArgumentError for numbers in a tensor's place."""
-    kind = parameter.type.removeprefix("Optional[")
-    if kind.startswith("float") and type(value) is int:
-        return float(value)
-    if kind.startswith("int") and type(value).__name__ == "dtype":
-        return code_of(numpy_dtype(value))
-    if type(value) is tuple and kind.startswith("List["):
-        value = list(value)
-    if kind.startswith("Tensor") and value is not None and not _has_axes(value):
-        raise ArgumentError(f"{parameter.name} is to be a tensor, and is of type {type(value).__name__}")
-    return str(value) if type(value).__name__ == "device" else value
-
-
-def _with_arrays(value: Any) -> Any:
-    return _mapped(value, lambda x: _array(x) if _is_tensor(x) else x)
-
-
-def _array(tensor: Any) -> np.ndarray:
-    """A tensor as an array of its memory; raises GradientError where its gradient would be lost."""
-    if tensor.requires_grad:
-        import torch
-
-        if torch.is_grad_enabled() and not isinstance(tensor, torch.nn.Parameter):
-            raise GradientError(
-                "a tensor that requires gradients is an argument, and torch gets none from this function",
-                hint="pass x.detach(), call it under torch.no_grad(), or use pf.grad and functional_call",
-            )
-    return shared_array(tensor)
-
-
-def _with_tensors(value: Any) -> Any:
-    return _mapped(value, lambda x: tensor_of(x) if _is_array(x) else x)
+def _same_objects(values: list[Any]) -> tuple[int, ...]:
+    """For each argument the number of the first one that is the same tensor."""
+    return tuple(
+        next(j for j in range(k + 1) if values[j] is value and (j == k or has_axes(value)))
+        for k, value in enumerate(values)
+    )
 
 
 def script_function(script: Any, options: Options, source: str | None = None) -> ScriptFunction:

@@ -95,6 +95,9 @@ def check_same(result: Any, expected: Any) -> None:
         assert len(result) == len(expected)
         for a, b in zip(result, expected, strict=True):
             check_same(a, b)
+    elif isinstance(expected, dict):
+        assert list(result) == list(expected), (result, expected)
+        check_same(list(result.values()), list(expected.values()))
     elif isinstance(expected, float):
         both_nan = result != result and expected != expected
         assert both_nan or result == expected or abs(result - expected) < 1e-3 * (1 + abs(expected)), (result, expected)

@@ -28,6 +28,7 @@ class ImportedFunction:
     """
 
     only_traced = True
+    shares_memory = False  # results have memory of their own
 
     def __init__(self, graph: ForeignGraph, table: OperatorTable, *, single: bool = True) -> None:
         table.check(graph.body, graph.source)
@@ -46,7 +47,9 @@ class ImportedFunction:
         for name, value, type_ in zip(self._graph.parameters, values, self._graph.input_types, strict=False):
             if type_ is not None:
                 _check_argument(name, value, type_)
-        outputs = Interpreter(self._table, self._graph).run(self._graph.body, values)
+        interpreter = Interpreter(self._table, self._graph)
+        interpreter.arguments = values
+        outputs = interpreter.run(self._graph.body, values)
         return outputs[0] if self._single and len(outputs) == 1 else outputs
 
     def __repr__(self) -> str:

@@ -46,6 +46,8 @@ class Interpreter:
 
     Attributes:
         statements: control flow that is being recorded, the innermost statement last.
+        arguments: of the graph.
+        distinct: by identity, values that are new objects in the source as well, and None for those that may not be.
     """
 
     def __init__(self, table: OperatorTable, graph: ForeignGraph) -> None:
@@ -53,6 +55,8 @@ class Interpreter:
         self._values: dict[int, Any] = dict(graph.constants)
         self._producers: dict[int, ForeignNode] = {}
         self.statements: list[Any] = []
+        self.arguments: tuple[Any, ...] = ()
+        self.distinct: dict[int, Any] = {}
 
     def run(self, block: ForeignBlock, values: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs of a block for these arguments, one for each of its inputs.

@@ -1,7 +1,15 @@
 """The table of ATen's operators, with all of its handlers."""
 
 from .aten_table import ATEN
-from .layers import activation_operators, loss_operators, norm_operators, pool_operators, window_operators  # noqa: F401 - each fills the table
+from .layers import (  # noqa: F401 - each fills the table
+    activation_operators,
+    loss_operators,
+    norm_operators,
+    pool_operators,
+    recurrent_operators,
+    transformer_operators,
+    window_operators,
+)
 from .tensors import (  # noqa: F401 - each fills the table
     binary_operators,
     creation_operators,

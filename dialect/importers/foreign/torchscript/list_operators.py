@@ -85,20 +85,26 @@ def _get_item(call: NodeContext, value: Any, index: Any) -> Any:
     return items[place]
 
 
+def _changing_items(value: Any) -> Any:
+    """The items of a list or dictionary that is going to change."""
+    if type(value) not in (ScriptList, ScriptDict):
+        raise trace_error("a list is changed that may be the module's, under another name", "write self.items")
+    items = value.known() if type(value) is ScriptList else value.items
+    value.change()
+    return items
+
+
 @script("aten::_set_item")
 def _set_item(call: NodeContext, value: Any, index: Any, item: Any) -> Any:
-    if type(value) is ScriptDict:
-        value.change()
-        value.items[index] = item
-        return ()
-    items = value.known()
-    value.change()
-    items[_index(index)] = item
+    items = _changing_items(value)
+    items[index if type(value) is ScriptDict else _index(index)] = item
     return value if call.node.results else ()
 
 
 @script("aten::append")
-def _append(call: NodeContext, value: ScriptList, item: Any) -> Any:
+def _append(call: NodeContext, value: Any, item: Any) -> Any:
+    if type(value) is not ScriptList:
+        _changing_items(value)
     value.append(item)
     return value
 
@@ -106,9 +112,7 @@ def _append(call: NodeContext, value: ScriptList, item: Any) -> Any:
 def _changing(method: str) -> None:
     @script(f"aten::{method}")
     def change(call: NodeContext, value: Any, *args: Any) -> Any:
-        items = value.items
-        value.known()
-        value.change()
+        items = _changing_items(value)
         result = getattr(items, method)(*(_items(x) if type(x) is ScriptList else x for x in args))
         return result if call.node.results else ()
 
@@ -119,18 +123,14 @@ for _method in ("insert", "pop", "clear", "extend", "reverse"):
 
 @script("aten::add_")
 def _extended(call: NodeContext, value: Any, other: Any) -> Any:
-    items = value.known()
-    value.change()
-    items.extend(_items(other))
+    _changing_items(value).extend(_items(other))
     return value
 
 
 @script("aten::Delete")
 def _delete(call: NodeContext, value: Any, index: Any) -> Any:
-    if type(value) is ScriptList:
-        value.known()
-    value.change()
-    del value.items[index if type(value) is ScriptDict else _index(index)]
+    items = _changing_items(value)
+    del items[index if type(value) is ScriptDict else _index(index)]
     return ()
 
 

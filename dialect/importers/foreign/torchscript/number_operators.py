@@ -19,7 +19,7 @@ from ..interpreter import NodeContext
 from .carried_structures import UNINITIALIZED, is_leaf
 from .script_branches import is_open
 from .script_containers import ScriptDict, ScriptList
-from .script_table import script
+from .script_table import is_distinct, script
 
 _FILLED = python_numbers
 
@@ -217,20 +217,23 @@ for _python in ("lt", "le", "gt", "ge"):
 
 @script("aten::__is__")
 def _is(call: NodeContext, a: Any, b: Any) -> bool:
-    return _is_same(a, b)
+    return _is_same(call, a, b)
 
 
 @script("aten::__isnot__")
 def _is_not(call: NodeContext, a: Any, b: Any) -> bool:
-    return not _is_same(a, b)
+    return not _is_same(call, a, b)
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def _is_same(call: NodeContext, a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
-    if a is b:
-        return True
-    raise trace_error("objects are compared by their identity, which graphs do not keep", "compare with ==")
+    if is_distinct(call, a) and is_distinct(call, b):
+        return a is b
+    raise trace_error(
+        "tensors are compared by their identity, which graphs keep of arguments and of results of operators alone",
+        "compare with ==",
+    )
 
 
 @script("aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled")

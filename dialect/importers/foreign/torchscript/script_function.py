@@ -17,6 +17,8 @@ class ImportedScript(ImportedFunction):
         graph: the graph.
     """
 
+    shares_memory = True
+
     def __init__(self, graph: ForeignGraph) -> None:
         super().__init__(graph, TORCHSCRIPT)
 

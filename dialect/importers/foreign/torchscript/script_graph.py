@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 from ....dataclass import dataclass
-from ..foreign_graph import ForeignGraph
+from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,9 @@ class ScriptGraph:
         state: paths of what it assigns.
         tensors: the numbers of the graph's constants that are parameters and buffers, by their paths.
         result: how the results of torch are made of plain tuples: see `result_shapes`.
+        grad_mode: torch's gradient mode, for which the graph holds; None = for both.
+        requires: which parameters and buffers require gradients, as far as the function asks.
+        compares: it asks whether one tensor is the other.
     """
 
     graph: ForeignGraph
@@ -48,10 +52,28 @@ class ScriptGraph:
     state: tuple[str, ...]
     tensors: dict[str, int]
     result: Any = None
+    grad_mode: bool | None = None
+    requires: dict[str, bool] = field(default_factory=dict)
+    compares: bool = False
 
-    def with_arguments(self, names: tuple[str, ...]) -> ForeignGraph:
-        """The graph with these parameters and buffers as further inputs, behind all others."""
-        return self.graph.with_inputs([self.tensors[name] for name in names])
+    def with_arguments(self, names: tuple[str, ...], same: tuple[int, ...] = ()) -> ForeignGraph:
+        """The graph with these parameters and buffers as further inputs, behind all others.
+
+        ``same``: the number of the first argument, for each, that is the same object, which is an input once.
+        """
+        graph = self.graph.with_inputs([self.tensors[name] for name in names]) if names else self.graph
+        again = {k: first for k, first in enumerate(same) if first != k}
+        if not again:
+            return graph
+        inputs = graph.body.inputs
+        casts = [
+            ForeignNode("prim::unchecked_cast", (ValueRef(inputs[first]),), {}, (inputs[k],))
+            for k, first in again.items()
+        ]
+        kept = [k for k in range(len(inputs)) if k not in again]
+        body = ForeignBlock(tuple(inputs[k] for k in kept), [*casts, *graph.body.nodes], graph.body.outputs)
+        names = tuple(graph.parameters[k] for k in kept)
+        return ForeignGraph(graph.name, body, names, graph.constants, graph.source)
 
 
 __all__ = ["Parameter", "ScriptGraph"]

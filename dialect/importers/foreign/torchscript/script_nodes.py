@@ -38,6 +38,81 @@ def is_in_place(node: Any) -> bool:
     return node.kind().startswith("aten::") and name.endswith("_") and not name.endswith("__")
 
 
+_CHANGING = frozenset(
+    (
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "popitem",
+        "clear",
+        "reverse",
+        "remove",
+        "sort",
+        "_set_item",
+        "Delete",
+        "add_",
+    )
+)
+# What gives its operands, or parts of them, without computing.
+_PASSING = frozenset(
+    (
+        *("prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex"),
+        *("aten::__getitem__", "prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional"),
+        *(
+            "prim::data",
+            "prim::DictConstruct",
+            "aten::values",
+            "aten::items",
+            "aten::get",
+            "aten::list",
+            "aten::dropout",
+        ),
+    )
+)
+
+
+def is_changing(node: Any) -> bool:
+    """True for an operator that changes the list or dictionary that is its first operand."""
+    namespace, _, name = node.kind().partition("::")
+    return namespace == "aten" and name in _CHANGING
+
+
+def written_values(graph: Any) -> set[str]:
+    """The names of values to whose memory in-place operators write, also through views and other names."""
+    nodes = list(walk(graph))[::-1]
+    written = {next(iter(node.inputs())).debugName() for node in nodes if is_in_place(node) and has_inputs(node)}
+    pairs = [pair for node in nodes for pair in _passed(node)]
+    before = -1
+    while before != len(written):
+        before = len(written)
+        written.update(source for result, source in pairs if result in written)
+    return written
+
+
+def _passed(node: Any) -> Iterator[tuple[str, str]]:
+    """Pairs of names: a result of a node, or a value within its blocks, and a value that it may be, or be a view of."""
+    kind = node.kind()
+    results = [value.debugName() for value in node.outputs()]
+    sources = [value.debugName() for value in node.inputs()]
+    if kind == "prim::If":
+        for block in node.blocks():
+            yield from zip(results, (value.debugName() for value in block.outputs()), strict=True)
+    elif kind == "prim::Loop":
+        (block,) = node.blocks()
+        within = [value.debugName() for value in block.inputs()][1:]
+        behind = [value.debugName() for value in block.outputs()][1:]
+        for names in (results, within):
+            yield from zip(names, sources[2:], strict=True)
+            yield from zip(names, behind, strict=True)
+    elif kind in _PASSING:
+        yield from ((result, source) for result in results for source in sources)
+    elif kind.startswith("aten::") and (schema := schema_of(node)) is not None:
+        for argument, source in zip(schema.arguments, sources, strict=False):
+            if argument.alias_info is not None:
+                yield from ((result, source) for result in results)
+
+
 def statistics_of(node: Any) -> list[Any]:
     """The running statistics of a batch norm, to which it writes in training."""
     return list(node.inputs())[3:5] if node.kind() == "aten::batch_norm" else []
@@ -65,4 +140,6 @@ def place_of(node: Any) -> Loc | None:
     return Loc(frame["file"], int(frame["line"])) if frame is not None else users_place(text)
 
 
-__all__ = ["has_inputs", "is_in_place", "operator_name", "place_of", "schema_of", "statistics_of", "walk"]
+__all__ = [
+    "is_changing", "operator_name", "place_of", "schema_of", "statistics_of", "walk", "written_values",
+]  # fmt: skip

@@ -18,7 +18,7 @@ from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, Operand, Va
 from ..torch_values import numpy_dtype, shared_array
 from .named_tuples import result_shape
 from .script_graph import Parameter, ScriptGraph
-from .script_nodes import has_inputs, is_in_place, operator_name, place_of, schema_of, statistics_of, walk
+from .script_nodes import is_changing, operator_name, place_of, schema_of, statistics_of, walk, written_values
 
 _DROPPED = frozenset({"device", "layout", "pin_memory", "non_blocking", "generator", "requires_grad"})
 _UNINITIALIZED = "uninitialized"
@@ -65,13 +65,12 @@ class _ScriptReader:
         self._constants: dict[int, np.ndarray] = {}
         self._tensors: dict[str, int] = {}
         self._attributes: dict[str, Any] = {}
+        self._paths: dict[int, tuple[str, Any]] | None = None
         self._buffers: dict[str, int] = {}  # to which something writes
         self._current: dict[str, Operand] = {}  # what attributes hold that the graph assigns
-        self._written = {
-            next(iter(node.inputs())).debugName()
-            for node in walk(self._graph)
-            if is_in_place(node) and has_inputs(node)
-        }
+        self._grad_mode: bool | None = None
+        self._requires: dict[str, bool] = {}
+        self._written = written_values(self._graph)
 
     def read(self, name: str, source: str) -> ScriptGraph:
         """The whole function."""
@@ -82,7 +81,7 @@ class _ScriptReader:
         nodes: list[ForeignNode] = []
         for value in values:
             self._in_memory(value, nodes)
-        state = self._assigned(self._graph)
+        state = list(dict.fromkeys((*self._assigned(self._graph), *self._changed_containers())))
         self._buffers = {path: self._number() for path in self._written_attributes() if path not in state}
         initial = {path: self._number() for path in state}
         self._current = {path: ValueRef(number) for path, number in initial.items()}
@@ -105,6 +104,9 @@ class _ScriptReader:
             tuple(state),
             self._tensors,
             shapes[0] if len(shapes) == 1 else ("tuple", shapes),
+            self._grad_mode,
+            self._requires,
+            any(node.kind() in ("aten::__is__", "aten::__isnot__") for node in walk(self._graph)),
         )
 
     # --- values ---------------------------------------------------------------------------------
@@ -134,14 +136,31 @@ class _ScriptReader:
             nodes.append(ForeignNode("prim::DictConstruct", tuple(parts), {}, (number,), loc=loc))
             return ValueRef(number)
         if _is_tensor(value):
-            number = self._number()
-            self._constants[number] = shared_array(value)
-            return ValueRef(number)
+            path = self._path_of(value)
+            if path in self._buffers or path in self._tensors:
+                return ValueRef(self._buffers[path] if path in self._buffers else self._tensors[path])
+            return self._tensor(value, path)
         if value is None or type(value) in (bool, int, float, complex, str):
             return value
         if type(value).__name__ == "device":
             return str(value)
         raise TraceError(f"the graph has a constant of type {type(value).__name__}", loc=loc)
+
+    def _tensor(self, tensor: Any, path: str | None) -> ValueRef:
+        """A new constant, for what the module has there; None = it is none of the module's."""
+        number = self._number()
+        self._constants[number] = shared_array(tensor)
+        if path is not None:
+            self._tensors[path] = number
+        return ValueRef(number)
+
+    def _path_of(self, tensor: Any) -> str | None:
+        """The path of a parameter or buffer, to which lists of the module may lead as well; None for other tensors."""
+        if self._paths is None:
+            named = [] if self._module is None else [*self._module.named_parameters(), *self._module.named_buffers()]
+            self._paths = {id(tensor): (path, tensor) for path, tensor in named}
+        entry = self._paths.get(id(tensor))
+        return None if entry is None else entry[0]
 
     def _in_memory(self, value: Any, nodes: list[ForeignNode]) -> None:
         """Have a tensor that in-place operators write be an array, though it has no axes."""
@@ -192,16 +211,30 @@ class _ScriptReader:
         if path in self._tensors:
             return ValueRef(self._tensors[path])
         value = attribute(self._module, path)
-        if not _is_tensor(value):
-            self._attributes[path] = value
-        operand = self._constant(value, nodes, loc)
         if _is_tensor(value):
-            self._tensors[path] = operand.number
-        return operand
+            return self._tensor(value, path)
+        self._attributes[path] = value
+        return self._constant(value, nodes, loc)
 
     def _prim_SetAttr(self, node: Any, nodes: list[ForeignNode]) -> None:
         path = self._holder(node).at(node.s("name"))
         self._current[path] = self._operand(list(node.inputs())[1])
+
+    def _aten_is_grad_enabled(self, node: Any, nodes: list[ForeignNode]) -> None:
+        self._values[node.output().debugName()] = self._gradient_mode()
+
+    def _gradient_mode(self) -> bool:
+        import torch
+
+        self._grad_mode = torch.is_grad_enabled()
+        return self._grad_mode
+
+    def _prim_requires_grad(self, node: Any, nodes: list[ForeignNode]) -> None:
+        """Have the handler know of all parameters that have been read, since lists lead to some."""
+        self._requires = {path: attribute(self._module, path).requires_grad for path in self._tensors}
+        tensors = tuple(map(ValueRef, self._tensors.values()))
+        operands = (self._operand(node.input()), self._gradient_mode(), tensors, tuple(self._requires.values()))
+        self._append(nodes, node, "prim::requires_grad", operands)
 
     def _holder(self, node: Any) -> _Object:
         holder = self._values[next(iter(node.inputs())).debugName()]
@@ -252,6 +285,13 @@ class _ScriptReader:
     def _assigned(self, holder: Any) -> list[str]:
         """The paths of attributes that the nodes of a graph, or in the blocks of a node, assign."""
         return list(dict.fromkeys(path for node, path in self._accesses(holder) if node.kind() == "prim::SetAttr"))
+
+    def _changed_containers(self) -> list[str]:
+        """The paths of lists and dictionaries that the nodes of the graph change."""
+        changed = {next(iter(node.inputs())).debugName() for node in walk(self._graph) if is_changing(node)}
+        reads = [(n, path) for n, path in self._accesses(self._graph) if n.kind() == "prim::GetAttr"]
+        kinds = ("ListType", "DictType")
+        return [p for n, p in reads if n.output().debugName() in changed and n.output().type().kind() in kinds]
 
     def _written_attributes(self) -> list[str]:
         """The paths of tensors to which in-place operators write."""

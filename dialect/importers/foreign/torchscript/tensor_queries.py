@@ -16,7 +16,7 @@ from ..interpreter import NodeContext
 from ..torch_values import code_of, numpy_dtype
 from .number_operators import converted
 from .script_containers import ScriptList
-from .script_table import script
+from .script_table import is_distinct, script
 
 
 @script("prim::InMemory")
@@ -25,6 +25,25 @@ def _in_memory(call: NodeContext, value: Any) -> Any:
     if hasattr(value, "ndim") and not value.ndim:
         return in_memory(value) if isinstance(value, Recording) else np.array(value)
     return value
+
+
+@script("select")
+def _select(call: NodeContext, value: Any, dim: int, index: Any) -> Any:
+    """A part of a tensor: of one with an axis a view without axes, to which the script may write."""
+    return value[..., index] if value.ndim == 1 else _of_aten("select", call, value, dim, index)
+
+
+@script("unbind")
+def _unbind(call: NodeContext, value: Any, dim: int = 0) -> ScriptList:
+    if value.ndim == 1:
+        return ScriptList(value[..., k] for k in range(int(value.shape[0])))
+    return ScriptList(_of_aten("unbind", call, value, dim))
+
+
+def _of_aten(name: str, call: NodeContext, *operands: Any) -> Any:
+    handler = ATEN.find(name)
+    assert handler is not None
+    return handler(call, *operands)
 
 
 @script("prim::NumPyDtype")
@@ -63,11 +82,32 @@ def _is_cpu(call: NodeContext, value: Any) -> bool:
     return True
 
 
+@script("prim::requires_grad")
+def _requires_grad(call: NodeContext, value: Any, grad_mode: bool, tensors: Any, requires: Any) -> bool:
+    """Whether a tensor requires gradients; raises TraceError where that is not known.
+
+    Args:
+        call: the node.
+        value: the tensor.
+        grad_mode: torch records gradients: calls then refuse arguments that require some.
+        tensors: parameters and buffers.
+        requires: which of these require gradients.
+    """
+    for tensor, flag in zip(tensors, requires, strict=True):
+        if value is tensor:
+            return flag
+    is_argument = any(value is argument for argument in call.interpreter.arguments)
+    if (is_argument or not any(requires)) if grad_mode else (is_distinct(call, value) and not is_argument):
+        return False
+    raise trace_error(
+        "a tensor is asked whether it requires gradients, which is torch's to know",
+        "call the function under torch.no_grad(), if its code then asks no more",
+    )
+
+
 @script("prim::data")
 def _data(call: NodeContext, value: Any) -> Any:
-    handler = ATEN.find("detach")
-    assert handler is not None
-    return handler(call, value)
+    return _of_aten("detach", call, value)
 
 
 @script("size")

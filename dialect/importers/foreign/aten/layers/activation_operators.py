@@ -200,4 +200,4 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     return np.where(mask, input * scale, cast(0, input.dtype)), mask
 
 
-__all__ = ["clamp", "hardtanh", "log_sigmoid", "log_softmax", "softmax", "softplus"]
+__all__ = ["clamp", "gelu", "hardtanh", "log_sigmoid", "log_softmax", "relu", "softmax", "softplus"]

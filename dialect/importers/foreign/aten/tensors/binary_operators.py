@@ -245,7 +245,9 @@ def ldexp(self: Any, other: Any) -> Any:
 
 @aten("lerp")
 def lerp(self: Any, end: Any, weight: Any) -> Any:
-    dtype = result_dtype(self, end)
+    dtype = self.dtype
+    if end.dtype != dtype:
+        raise refuse("lerp", f"from {dtype} to {end.dtype}", "convert one of them")
     a, b, w = together(self, end, weight, dtype=dtype)
     one = cast(1, dtype)
     if category(dtype) == 3:

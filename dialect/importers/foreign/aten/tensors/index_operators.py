@@ -206,7 +206,9 @@ def put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 @aten("masked_fill")
 def masked_fill(self: Any, mask: Any, value: Any) -> Any:
-    return np.where(cast(mask, BOOL), cast(value, self.dtype), self)
+    if mask.dtype != BOOL:
+        raise refuse("masked_fill", f"with a mask of {mask.dtype}", "make it one of bools: mask != 0")
+    return np.where(mask, cast(value, self.dtype), self)
 
 
 @aten("masked_scatter")

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ....numpy.capture.user_functions import op
 from ....numpy.neural.attention import scaled_dot_product_attention
 from ..aten_table import aten, refuse
 from ..promotion import BOOL, cast, category, widened
 from .binary_operators import add, mul
 from .reduction_operators import sum_
-
-_sigmoid = op("sigmoid")
 
 
 def product(a: Any, b: Any) -> Any:
@@ -141,33 +138,6 @@ def flash_attention(
 ) -> tuple[Any, Any]:
     out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
     return out, None  # the logarithms of sums are for torch's own backward alone
-
-
-@aten("lstm_cell")
-def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
-    h, c = hx
-    gates = linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)
-    i, f, g, o = np.split(gates, 4, axis=-1)
-    c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
-    return _sigmoid(o) * np.tanh(c), c
-
-
-@aten("gru_cell")
-def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    (r, z, n), (hr, hz, hn) = (np.split(g, 3, axis=-1) for g in (linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)))
-    reset, update = _sigmoid(r + hr), _sigmoid(z + hz)
-    new = np.tanh(n + reset * hn)
-    return (hx - new) * update + new
-
-
-@aten("rnn_tanh_cell")
-def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    return np.tanh(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
-
-
-@aten("rnn_relu_cell")
-def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    return op("relu")(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh))
 
 
 __all__ = ["linear", "product"]

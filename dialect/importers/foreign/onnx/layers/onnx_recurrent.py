@@ -11,8 +11,8 @@ from .....errors import ShapeError, TraceError
 from ....numpy.capture import user_functions
 from ....numpy.neural.activation_functions import elu, leaky_relu
 from ...array_values import constant_or_created, item_of
+from ...time_steps import steps
 from ..onnx_table import NodeResults, onnx_op
-from ..tensors.onnx_scans import steps
 
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "Relu": lambda x: np.maximum(x, np.zeros((), x.dtype)[()]),

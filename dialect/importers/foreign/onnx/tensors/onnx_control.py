@@ -13,9 +13,9 @@ from ....numpy.tracing.operators import Recording
 from ....numpy.tracing.traced_control import cond, required, while_loop
 from ...array_values import constant_or_created, is_size, item_of, owned
 from ...foreign_graph import ForeignBlock, ValueRef
+from ...time_steps import steps
 from ..onnx_table import NodeResults, onnx_op
 from ..size_values import as_array, as_size
-from .onnx_scans import steps
 
 _MOST_UNROLLED = 1024  # rounds of a loop that carries sequences
 

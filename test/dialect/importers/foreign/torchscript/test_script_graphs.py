@@ -184,6 +184,73 @@ def test_what_no_graph_holds_is_refused():
     assert "aten::add.int" in TORCHSCRIPT and "add_.Tensor" in TORCHSCRIPT and "aten::warp" not in TORCHSCRIPT
 
 
+def test_elements_of_vectors_are_views_that_are_written():
+    nodes = [
+        node("mul.Tensor", (V(0), 2.0), (2,)),
+        node("select.int", (V(2), 0, V(1)), (3,)),
+        node("prim::InMemory", (V(3),), (4,)),
+        node("neg_", (V(4),), (5,)),
+        node("unbind.int", (V(2), 0), (6,)),
+        node("aten::__getitem__.t", (V(6), 2), (7,)),
+        node("zero_", (V(7),), (8,)),
+    ]
+    f = function(nodes, V(2))
+    x = np.arange(1.0, 4.0)
+    check(f, lambda x, n: 2 * x * np.where(np.arange(3) == n, -1, 1) * np.array([1, 1, 0]), (x, 0), (x, 1))
+
+
+def test_operators_that_make_new_tensors_give_no_views():
+    nodes = [
+        node("flip", (V(0), (0,)), (2,)),
+        node("add_.Tensor", (V(2), V(1)), (3,)),
+        node("view", (V(0), (-1,)), (4,)),
+    ]
+    f = function(nodes, (V(3), V(4)))
+    for _ in range(3):
+        x = np.arange(3.0)
+        flipped, seen = f(x, 5)
+        np.testing.assert_array_equal(flipped, [7, 6, 5])
+        np.testing.assert_array_equal(x, [0, 1, 2])
+        assert np.shares_memory(seen, x) and not np.shares_memory(flipped, x)
+
+
+def test_results_share_memory_as_those_of_torch():
+    nodes = [
+        node("mul.Tensor", (V(0), 2.0), (2,)),
+        node("t", (V(2),), (3,)),
+        node("slice.Tensor", (V(0), 0, 1, 3), (4,)),
+    ]
+    f = function(nodes, (V(0), V(2), V(3), V(4)))
+    x = np.arange(9.0).reshape(3, 3)
+    for _ in range(3):
+        same, doubled, turned, rows = f(x, 1)
+        assert same is x and np.shares_memory(rows, x)
+        assert np.shares_memory(doubled, turned) and not np.shares_memory(doubled, x)
+    assert f.state().tier == "optimized"
+
+
+def test_identity_is_kept_of_arguments_and_of_new_tensors():
+    def choice(a, b, *before):
+        nodes = [*before, node("aten::__is__", (a, b), (9,))]
+        return function([*nodes, node("prim::If", (V(9),), (10,), block((), [], 1.0), block((), [], 2.0))], V(10))
+
+    x, y = np.ones(3), np.ones(3)
+    turned = node("transpose.int", (V(0), 0, 0), (3,))
+    assert (choice(V(0), V(0))(x, y), choice(V(0), V(1))(x, y), choice(V(0), V(3), turned)(x, y)) == (1.0, 2.0, 2.0)
+    assert choice(V(3), V(3), turned)(x, y) == 1.0
+    for name in ("contiguous", "squeeze"):  # which may give what they take, or another tensor of the same memory
+        with pytest.raises(TraceError, match="tensors are compared by their identity"):
+            choice(V(0), V(3), node(name, (V(0),), (3,)))(x, y)
+
+
+def test_arguments_that_are_one_object_are_one_input():
+    body = block((0, 1), [node("aten::__is__", (V(0), V(1)), (2,))], V(2))
+    script = ScriptGraph(ForeignGraph("f", body, ("x", "y"), {}, "the script f"), (), {}, (), (), {}, compares=True)
+    graph = script.with_arguments((), (0, 0))
+    assert (graph.parameters, ImportedScript(graph)(np.ones(2))) == (("x",), True)
+    assert ImportedScript(script.with_arguments((), (0, 1)))(np.ones(2), np.ones(2)) is False
+
+
 def test_numbers_are_those_of_torchscript():
     ints = [(op, a, b) for op in ("floordiv", "remainder", "pow", "div") for a in (7, -7) for b in (2, 3)]
     nodes = [node(f"aten::{op}.int", (a, b), (2 + k,)) for k, (op, a, b) in enumerate(ints)]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ....numpy.tracing.current import current
-from ....numpy.tracing.traced_control import fori_loop
-from ...array_values import constant_or_created, owned
+from ..numpy.tracing.current import current
+from ..numpy.tracing.traced_control import fori_loop
+from .array_values import constant_or_created, owned
 
 Values = tuple[Any, ...]
 _MOST_UNROLLED = 8  # steps that are recorded one by one
