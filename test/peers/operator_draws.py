@@ -286,6 +286,8 @@ _REDUCTIONS = (
 def reduction(d: Draws) -> Drawn:
     op = d.one_of(_REDUCTIONS)
     dtype = d.dtype(op, narrow=False)
+    if np.dtype(dtype).kind == "u":
+        dtype = np.int64  # the evaluator makes u64 of other unsigned numbers
     shape = d.shape(1, 4, empty=0.03)
     x = d.array(shape, dtype)
     if op == "ReduceLogSum":
@@ -364,6 +366,7 @@ def softmax(d: Draws) -> Drawn:
     shape = d.shape(1, 4, empty=0.0)
     is_old = d.chance(0.3)
     axis = d.number(0, len(shape) - 1) if is_old else d.axis(shape)
-    x = d.array(shape, d.dtype(op, narrow=not is_old))
+    # Of old versions the evaluator knows none, and onnxruntime has f32 alone.
+    x = d.array(shape, np.float32 if is_old else d.dtype(op))
     # Equal elements of narrow floats would be a tie, of which the first counts.
     return Drawn(op, [x], {"axis": axis}, first=7 if is_old else 13, last=12 if is_old else NEWEST)

@@ -191,7 +191,9 @@ class OperatorModel:
     def _of_file(self) -> tuple[list[list[Any]], Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
-            onnx.save(self.model, path, save_as_external_data=True, size_threshold=0, location="weights")
+            model = onnx.ModelProto()
+            model.CopyFrom(self.model)  # saving takes the weights out of it
+            onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="weights")
             function = pf.load(path, background=False)
             calls = [function(**self.arguments) for _ in range(3)]
             return [list(c) if isinstance(c, tuple) else [c] for c in calls], function.state()
