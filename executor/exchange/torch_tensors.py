@@ -48,6 +48,15 @@ def counts() -> tuple[Callable[[], int], ...]:
     return () if count is None else (count,)
 
 
+def memory_of(tensor: Any) -> tuple:
+    """What tells whether a tensor still shows the same memory in the same way.
+
+    A tensor gets other memory, or another view of its own, by ``tensor.data = ...``, by ``set_`` and ``resize_``, and
+    where its module is converted. What the memory holds is not asked.
+    """
+    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.is_conj(), tensor.is_neg()
+
+
 def note_write(tensor: Any) -> None:
     """Tell torch that a tensor has been written to: what it keeps for gradients is outdated."""
     if not tensor.is_inference():
@@ -153,6 +162,7 @@ __all__ = [
     "gradients",
     "is_plain",
     "is_torchs",
+    "memory_of",
     "modes",
     "note_write",
     "of_array",

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...dialect.errors import TraceError
+from ..exchange.torch_tensors import memory_of
 from .object_comparison import ObjectComparison
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
@@ -56,7 +57,7 @@ class ModuleState:
                     self._slots.append((held, name, tensor))
                     if number >= 0:
                         self._places.append(((id(owner), held is owner._buffers, name), number))
-        self._addresses = [tensor.data_ptr() for tensor in self.tensors]
+        self._memories = [memory_of(tensor) for tensor in self.tensors]
 
     def is_current(self) -> bool:
         """True if the module still holds the same modules and tensors, in the same memory."""
@@ -68,7 +69,7 @@ class ModuleState:
                 return False
         if any(len(table) != count for table, count in self._tables):
             return False
-        return all(x.data_ptr() == address for x, address in zip(self.tensors, self._addresses, strict=True))
+        return list(map(memory_of, self.tensors)) == self._memories
 
     def strange(self) -> str:
         """What is said of a tensor of the module that is no plain one of the CPU; empty = all are."""

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from ..exchange.torch_tensors import memory_of
+
 _MISSING = object()
 _content = operator.attrgetter("cell_contents")
 _parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
@@ -36,7 +38,7 @@ class ObjectComparison:
         self._classes: list[type] = []
         self._empty: list[Any] = []
         self._tensors: list[torch.Tensor] = []
-        self._addresses: list[int] = []
+        self._memories: list[tuple] = []
 
     def table(self, table: dict[str, Any]) -> None:
         """A dict has the same names, in the same order, and holds the same objects."""
@@ -66,7 +68,7 @@ class ObjectComparison:
         self._empty.append(container)
 
     def memory(self, tensor: torch.Tensor) -> None:
-        """A tensor has its elements in the same place."""
+        """A tensor has its elements in the same places."""
         self._tensors.append(tensor)
 
     def taken(self) -> ObjectComparison:
@@ -79,7 +81,7 @@ class ObjectComparison:
         self._contents = list(map(_content, self._cells))
         self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
         self._classes = list(map(type, self._objects))
-        self._addresses = list(map(torch.Tensor.data_ptr, self._tensors))
+        self._memories = list(map(memory_of, self._tensors))
         return self
 
     def are_same(self) -> bool:
@@ -105,7 +107,7 @@ class ObjectComparison:
         return (
             all(map(same, map(type, self._objects), self._classes))
             and not any(self._empty)
-            and list(map(torch.Tensor.data_ptr, self._tensors)) == self._addresses
+            and list(map(memory_of, self._tensors)) == self._memories
         )
 
 

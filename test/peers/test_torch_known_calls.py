@@ -64,6 +64,11 @@ def other_memory(model):
     model.offset.data = torch.full((5,), 7.0)
 
 
+def other_strides(model):
+    weight = model.inner[0].weight
+    weight.data = weight.data.as_strided((5, 4), (1, 5))
+
+
 def other_parameter(model):
     model.inner[0].weight = nn.Parameter(torch.ones(5, 4))
 
@@ -96,7 +101,7 @@ def own_forward(model):
 
 
 CHANGES = {f.__name__: f for f in (
-    to_double, other_memory, other_parameter, other_class, more_modules, another_order, number_of_another_type, hooked,
+    to_double, other_memory, other_strides, other_parameter, other_class, more_modules, another_order, number_of_another_type, hooked,
     own_forward,
 )}  # fmt: skip
 

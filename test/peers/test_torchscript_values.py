@@ -50,6 +50,17 @@ def compared(module, *args, training=False, calls=3):
     return f
 
 
+def test_parameters_that_are_views_of_the_same_memory_in_another_way():
+    layer = nn.Linear(4, 4, bias=False)
+    script = torch.jit.script(layer)
+    f, x = pf.torch.script(script, background=False), torch.linspace(-1, 1, 12).reshape(3, 4)
+    with torch.no_grad():
+        for turn in (torch.clone, torch.t, torch.t):
+            layer.weight.data = turn(layer.weight.data)
+            for _ in range(3):
+                check_same(f(x), script(x))
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
     "layer",
