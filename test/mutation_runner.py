@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +28,7 @@ QUICK = 20.0  # seconds that the tests of a mutation may take if it is not decla
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 _TIMEOUT = 180.0  # seconds for the tests of one mutation
 _PART = 10  # a sample is one mutation in so many
+_NEEDS = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("([\w.]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,23 @@ def try_out(mutation: Mutation, tree: Path, seconds: float = _TIMEOUT, run: Stat
     return "caught" if status == 1 or status < 0 else f"NOT RUN: it ended with {status}"
 
 
+def lacks(mutation: Mutation) -> str:
+    """The package without which none of the mutation's tests would run; empty if it can be tried."""
+    missing = ""
+    for file in {test.split("::")[0] for test in mutation.tests}:
+        path = ROOT / "test" / file
+        roots = [name.partition(".")[0] for name in _NEEDS.findall(path.read_text("utf-8"))]
+        lacking = [name for name in roots if not any(path.parent.glob(f"{name}.py")) and not _is_there(name)]
+        if not lacking:
+            return ""
+        missing = lacking[0]
+    return missing
+
+
+def _is_there(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
 def revision(root: Path = ROOT) -> str:
     """Text that differs from commit to commit: the commit, or without git a digest of the list."""
     try:
@@ -158,6 +178,11 @@ def main(mutations: Sequence[Mutation]) -> int:
     chosen = [m for m in mutations if not names or any(n in m.name for n in names)]
     if arguments.sample:
         chosen = sample(chosen, revision())
+    if not arguments.selfcheck:
+        left = [(m, package) for m in chosen if (package := lacks(m))]
+        chosen = [m for m in chosen if not any(m is other for other, _ in left)]
+        for m, package in left:
+            print(f"left out, as {package} is not installed: {m.name}")
     with tempfile.TemporaryDirectory(prefix="profuse-mutations-") as folder:
         trees = [Path(folder) / str(k) / "profuse" for k in range(arguments.jobs)]
         for tree in trees:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import mutation_runner
 import pytest
-from mutation_runner import ROOT, Mutation, revision, sample, try_out
+from mutation_runner import ROOT, Mutation, lacks, revision, sample, try_out
 from mutations import MUTATIONS
 
 TESTS = """
@@ -73,6 +74,14 @@ def test_samples_are_all_of_the_quick_ones_in_turn(tmp_path):
     first = revision(tmp_path)  # no repository: the list itself chooses
     (tmp_path / "test" / "mutations.py").write_text("another")
     assert len({first, revision(tmp_path), revision()}) == 3
+
+
+def test_what_no_installed_package_can_show_is_left_out(monkeypatch):
+    monkeypatch.setattr(mutation_runner, "_is_there", lambda package: package != "torch")
+    left = [m for m in MUTATIONS if lacks(m)]
+    assert left and {lacks(m) for m in left} == {"torch"} and len(left) < len(MUTATIONS) / 10
+    monkeypatch.setattr(mutation_runner, "_is_there", lambda package: True)
+    assert not any(map(lacks, left))
 
 
 def test_names_tell_mutations_apart():

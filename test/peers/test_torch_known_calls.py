@@ -101,8 +101,8 @@ def own_forward(model):
 
 
 CHANGES = {f.__name__: f for f in (
-    to_double, other_memory, other_strides, other_parameter, other_class, more_modules, another_order, number_of_another_type, hooked,
-    own_forward,
+    to_double, other_memory, other_strides, other_parameter, other_class, more_modules, another_order,
+    number_of_another_type, hooked, own_forward,
 )}  # fmt: skip
 
 
