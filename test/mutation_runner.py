@@ -135,7 +135,8 @@ def lacks(mutation: Mutation) -> str:
     for file in {test.split("::")[0] for test in mutation.tests}:
         path = ROOT / "test" / file
         roots = [name.partition(".")[0] for name in _NEEDS.findall(path.read_text("utf-8"))]
-        lacking = [name for name in roots if not any(path.parent.glob(f"{name}.py")) and not _is_there(name)]
+        beside = {name for name in roots for folder in path.parents if (folder / f"{name}.py").exists()}
+        lacking = [name for name in roots if name not in beside and not _is_there(name)]
         if not lacking:
             return ""
         missing = lacking[0]
