@@ -32,6 +32,12 @@ def cell(gates):
     return (V[:, 0, :3], P[:2], *(w[: 4 * gates] for w in CELL))
 
 
+def layer(weights, state):
+    """A recurrent layer over two steps of six vectors."""
+    return (V[:, :, :3].copy(), state, tuple(weights), True, 1, 0.0, False, False, False)
+
+
+ATTENTION = (CELL[1], CELL[2], S, P[0])  # weights and biases of the projections
 LSTM = [RNG.standard_normal(s).astype(np.float32) for s in ((16, 3), (16, 4), (16,), (16,))]
 CALLS = {
     **dict.fromkeys(
@@ -100,6 +106,14 @@ CALLS = {
     "gru_cell": cell(3),
     "rnn_relu_cell": cell(1),
     "rnn_tanh_cell": cell(1),
+    "lstm.input": layer(LSTM, (V[:1], V[1:])),
+    "gru.input": layer(CELL, V[:1]),
+    **dict.fromkeys(("rnn_relu.input", "rnn_tanh.input"), layer([w[:4] for w in CELL], V[:1])),
+    "_native_multi_head_attention": (V, V, V, 4, 2, *ATTENTION, None, False),
+    "_transformer_encoder_layer_fwd": (
+        *(V, 4, 2, *ATTENTION, True, False, 1e-5, Q[0], P[0], Q[1], P[1]),
+        *(P, Q[:, 0].copy(), P.T.copy(), Q[2]),
+    ),
     "_scaled_dot_product_flash_attention_for_cpu": (IMAGE, IMAGE[::-1].copy(), IMAGE, 0.0, True),
     "tensor_split": (V, (2, 3), 1),
     "grid_sampler": (IMAGE, RNG.uniform(-1.5, 1.5, (2, 3, 5, 2)).astype(np.float32), 2, 2, True),
