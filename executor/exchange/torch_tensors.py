@@ -84,7 +84,10 @@ def array_of(tensor: Any) -> np.ndarray | None:
             array = tensor.numpy()
     except (TypeError, RuntimeError):
         return None
-    return None if 0 in array.shape or 0 in array.strides else array
+    if 0 in array.shape or 0 in array.strides:
+        return None
+    # Of a tensor without memory, as a transform's, NumPy makes an array of anything.
+    return array if array.__array_interface__["data"][0] == tensor.data_ptr() else None
 
 
 def part_of(tensor: Any, array: np.ndarray) -> Any:
