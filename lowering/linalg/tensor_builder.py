@@ -203,7 +203,11 @@ class Builder(Emitter):
         start = constant(_limit(dtype, init) if isinstance(init, str) else init, dtype)
         reassoc = dtype.part in (F32, F64)
 
+        # Truths are folded as memory has them, bytes of 0 or 1: of that LLVM makes vectors, in loops, too.
+        held = U8 if dtype is BOOL else dtype.part
+
         def body(element: Scalar, *parts: Scalar) -> Sequence[Scalar]:
+            element = element.cast(held) if dtype is BOOL else element
             # Of complex numbers each part has an accumulator, which sums of floats may share.
             accs = [Scalar(acc.value, acc.dtype, reassoc=reassoc) for acc in parts]
             value = fn(accs[0] if len(accs) == 1 else Scalar.joined(*accs), element)
@@ -216,7 +220,7 @@ class Builder(Emitter):
         inside = TensorType(dtype.part, shape)
         loops = dims(x.rank)
         starts = [start] if start.parts is None else start.parts
-        into = [(self.fill(s, inside).value, dtype.part, [loops[k] for k in kept]) for s in starts]
+        into = [(self.fill(s, inside).value, held, [loops[k] for k in kept]) for s in starts]
         out = self.generic([(x, loops)], into, [k in gone for k in range(x.rank)], body)
         parts = [TensorValue(part, inside) for part in out]
         result = parts[0]

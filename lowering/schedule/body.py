@@ -266,8 +266,6 @@ def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combin
     if op is None or op.block != block:
         return None
     name = op.name
-    if name == "arith.extui":
-        return _bool_combiner(op, accumulator)
     if name not in _REORDERABLE and name not in _FLOAT:
         return None
     left, right = op.operands
@@ -277,25 +275,6 @@ def _combiner(value: ir.Value, accumulator: ir.Value, block: ir.Block) -> Combin
         return None
     ordered = name in _FLOAT and not may_reassociate(op)
     return Combiner(name, ordered)
-
-
-def _bool_combiner(extended: ir.Operation, accumulator: ir.Value) -> Combiner | None:
-    """The combiner of a bool reduction: bools are stored as 0 or 1, so the same op applies."""
-    op = definition(extended.operands[0])
-    if op is None or op.name not in ("arith.andi", "arith.ori", "arith.xori"):
-        return None
-    uses = [use.owner for use in accumulator.uses]
-    if len(uses) != 1 or uses[0].name != "arith.cmpi":
-        return None
-    is_set = uses[0].results[0]
-    not_equal = ir.IntegerAttr(uses[0].attributes["predicate"]).value == 1
-    zero = definition(uses[0].operands[1])
-    compared = not_equal and zero is not None and zero.name == "arith.constant"
-    if not compared or zero.attributes["value"].value != 0:
-        return None
-    if sum(1 for _ in is_set.uses) != 1 or sum(v == is_set for v in op.operands) != 1:
-        return None
-    return Combiner(op.name, ordered=False)
 
 
 def may_reassociate(op: ir.Operation) -> bool:

@@ -116,6 +116,7 @@ class _Fold(Reduction):
     ufunc: ClassVar[np.ufunc]
     fold: ClassVar[Callable[..., Scalar]]  # (accumulated so far, next element)
     initial: ClassVar[Any] = 0
+    needs_all: ClassVar[bool] = False  # a fold of truths is true if all are, not if one is
 
     @classmethod
     def of_floats(cls, x: np.ndarray, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
@@ -133,8 +134,21 @@ class _Fold(Reduction):
         inside = wide(out.dtype)
         acc = TensorType(inside, out.shape)
         axes, keepdims = reduced_axes(attrs.get("axes"), x.rank), bool(attrs.get("keepdims"))
-        result = b.reduce(cls.fold, cls.initial, b.cast(x, inside), axes, acc, keepdims=keepdims)
+        x = b.cast(x, inside)
+        if inside is BOOLEAN:
+            return cls._of_truths(b, x, axes, acc, keepdims)
+        result = b.reduce(cls.fold, cls.initial, x, axes, acc, keepdims=keepdims)
         return b.cast(result, out.dtype)
+
+    @classmethod
+    def _of_truths(
+        cls, b: Builder, x: TensorValue, axes: Sequence[int], type_: TensorType, keepdims: bool
+    ) -> TensorValue:
+        """All are true where none is false: LLVM makes vectors of one fold, and of its counterpart branches."""
+        if cls.needs_all:
+            x = b.pointwise(operator.invert, [x], x.type)
+        result = b.reduce(operator.or_, False, x, axes, type_, keepdims=keepdims)
+        return b.pointwise(operator.invert, [result], type_) if cls.needs_all else result
 
 
 class Accumulation(InResultDtype, _Fold, rounding=Rounding.SUMS):
@@ -184,6 +198,7 @@ class Prod(Accumulation, name="prod"):
     """Product of elements (1 for none)."""
 
     ufunc = np.multiply
+    needs_all = True
     initial = 1
     fold = operator.mul
 
@@ -226,6 +241,7 @@ class Min(_Extremum, name="min"):
     """Smallest element; NaN if there is one. Raises ShapeError for none."""
 
     ufunc = np.minimum
+    needs_all = True
     initial = "max"
     no_identity = "minimum"
     fold = staticmethod(lambda acc, element: acc.minimum(element))
@@ -251,16 +267,13 @@ class Any_(_LogicalReduction, name="any"):
     """True if one element is true (false for none)."""
 
     ufunc = np.logical_or
-    initial = False
-    fold = operator.or_
 
 
 class All_(_LogicalReduction, name="all"):
     """True if every element is true (true for none)."""
 
     ufunc = np.logical_and
-    initial = True
-    fold = operator.and_
+    needs_all = True
 
 
 class _ArgExtremum(Proven, rounding=Rounding.NONE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 
 import numpy as np
 import pytest
@@ -79,6 +80,21 @@ def test_a_loop_of_array_elements_has_a_version_without_rare_values():
     assert sum("math.sin" in loop or "math.cos" in loop for loop in loops) == 2
     assert sum("llvm.intr.expect" in loop for loop in loops) == 2
     assert "ymm" in jitted.ir("asm") or "zmm" in jitted.ir("asm")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions are told by their names on x86")
+@pytest.mark.parametrize("reduction", ["any", "all"])
+def test_folds_of_truths_are_simd_code_in_rounds_too(reduction):
+    def rounds(x, keep, n):
+        y = x.copy()
+        for _ in range(n):
+            truths = getattr(np, reduction)(np.where(keep, y, np.float32(reduction == "all")), axis=-1)
+            y = x + np.mean(truths) * np.float32(0.001)
+        return y
+
+    keep = np.arange(64 * 256).reshape(64, 256) % 3 > 0
+    jitted = native(rounds, keep.astype(np.float32), keep, 5, tolerance=1e-6)
+    assert "vpor" in jitted.ir("asm")  # of as many truths as a vector holds
 
 
 def sum_of_logarithms(x):
