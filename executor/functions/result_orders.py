@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,34 @@ class ValueOrders:
     def of(self, inputs: Sequence[Any]) -> list[Order | None] | None:
         """The orders for these inputs, None for the usual one; None where it is not known."""
         layouts = tuple(map(layout_of, inputs))
-        key = layouts, tuple(map(_singles, inputs))
+        key = layouts, tuple(map(_singles, inputs)), self._entered(inputs)
         if key not in self._known:
             self._known[key] = None if _REPEATED in layouts else self._orders(inputs)
         return self._known[key]
+
+    @cached_property
+    def _loops(self) -> dict[int, tuple[Any, ...]]:
+        """By the identity of a loop over a range its bounds: numbers, or functions of the inputs that are."""
+        constants: dict[int, int] = {}
+        loops: dict[int, tuple[Any, ...]] = {}
+        numbers = {v: itemgetter(k) for k, v in enumerate(self._program.inputs)}
+        for instr in self._program.body.walk():
+            if instr.op is Constant and type(instr.attrs["value"]) is int:
+                constants[instr.results[0]] = instr.attrs["value"]
+            elif instr.op is For:
+                bounds = [constants.get(v, numbers.get(v)) for v in instr.operands[:3]]
+                if None not in bounds:
+                    loops[id(instr)] = tuple(bounds)
+        return loops
+
+    def _entered(self, inputs: Sequence[Any]) -> frozenset[int]:
+        """The loops that are known to have a round at least."""
+        entered = set()
+        for loop, bounds in self._loops.items():
+            numbers = [x if type(x) is int else x(inputs) if inputs else None for x in bounds]
+            if all(type(x) is int for x in numbers) and numbers[2] and len(range(*numbers)):
+                entered.add(loop)
+        return frozenset(entered)
 
     def _hints_for(self, inputs: Sequence[Any]) -> Mapping[int, Type]:
         """The known types of values if inputs have these sizes: axes of one element count alone."""
@@ -132,7 +157,7 @@ class ValueOrders:
         return tuple([d == 1 for d in shape or ()])
 
     def _orders(self, inputs: Sequence[Any]) -> list[Order | None] | None:
-        samples = _Samples(self._hints_for(inputs), self._laid)
+        samples = _Samples(self._hints_for(inputs), self._laid, self._entered(inputs))
         samples.of |= {v: samples.plain(v) for v in self._program.inputs}
         for value, array in zip(self._program.inputs, inputs, strict=False):
             if type(array) is np.ndarray:
@@ -165,8 +190,8 @@ def _needed(body: Block, values: Sequence[int]) -> list[Instr]:
 class _Samples:
     """Small arrays that lie in memory as values of a program do."""
 
-    def __init__(self, hints: Mapping[int, Type], laid: Mapping[int, Laid]) -> None:
-        self._hints, self._laid = hints, laid
+    def __init__(self, hints: Mapping[int, Type], laid: Mapping[int, Laid], entered: frozenset[int]) -> None:
+        self._hints, self._laid, self._entered = hints, laid, entered
         self.of: dict[int, Any] = {}  # None = not known
 
     def rank(self, value: int) -> int | None:
@@ -261,6 +286,8 @@ class _Samples:
                 self.of[result] = _common(sides)
             return
         carried = [self.of.get(v) for v in instr.operands[3 if instr.op is For else 0 :]]
+        if id(instr) in self._entered:  # what it begins with is none of its results
+            carried = self._round(instr, carried)
         for _ in range(2):
             ends = self._round(instr, carried)
             carried = [_common(pair) for pair in zip(carried, ends, strict=True)]

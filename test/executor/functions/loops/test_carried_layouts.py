@@ -128,3 +128,24 @@ def test_no_round_gives_no_memory_of_the_argument():
         found = f(WIDE, WIDE, VECTOR, n)
     np.testing.assert_array_equal(found, WIDE)
     assert not np.shares_memory(found, WIDE)
+
+
+def into_rows(y, rows, n):
+    """From the first round on the array lies in the order of ``rows``, whatever it begins with."""
+    start = y
+    for _ in range(n):
+        y = start + (y * rows + 1.0) * 0.01
+    return y
+
+
+def test_a_loop_that_has_a_round_gives_what_rounds_give():
+    rows = RNG.standard_normal(WIDE.shape)
+    f = pf.jit(into_rows, background=False)
+    for n in (3, 5, 7, 9, 11):
+        expected = into_rows(WIDE, rows, n)
+        found = f(WIDE, rows, n)
+        np.testing.assert_allclose(found, expected)
+        assert found.strides == expected.strides
+    assert f.state().counters["python_calls"] == 0
+    assert f(WIDE, rows, 0) is WIDE  # Python's: none of the rounds has made an array
+    assert f(WIDE, rows, 2).strides == into_rows(WIDE, rows, 2).strides
