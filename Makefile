@@ -11,10 +11,12 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
 
+# Of thousands of modules that come along few are ever imported; Python compiles these then.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,examples,docs]'
+	$(PIP) -e '.[test,lint,examples,docs]'
 	touch $(STAMP)
 
 setup: $(STAMP) ## make the virtual environment and install
@@ -42,7 +44,8 @@ types: $(STAMP) ## mypy
 lit: $(STAMP) ## IR tests: lit + FileCheck
 	$(BIN)/lit -j2 test
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# One process more than CI has cores: some tests wait for processes that they have started.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
 pytest: $(STAMP) ## behaviour tests
 	$(PYTEST)
 
@@ -96,7 +99,7 @@ peers-gradients: $(STAMP) ## gradients against JAX and torch's operator database
 # environment; torch is pinned to a build for CPUs, as a range may bring several GB.
 PEERS := $(VENV)/.peers
 $(PEERS): $(STAMP) .ci/peers.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r .ci/peers.txt
+	$(PIP) -r .ci/peers.txt
 	touch $(PEERS)
 
 peers: $(PEERS) ## tests against torch, ONNX and JAX, which are installed for them
