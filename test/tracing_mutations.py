@@ -314,9 +314,9 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "calls that Python runs meanwhile count for no graph",
-        "executor/functions/router.py",
+        "executor/functions/graph_calls.py",
         "            variant.executor.counters.calls += 1\n            start = time.perf_counter()\n            try:",
-        "            self._own.calls += 1\n            start = time.perf_counter()\n            try:",
+        "            self._graphs.own.calls += 1\n            start = time.perf_counter()\n            try:",
         ("executor/functions/test_in_python.py::test_calls_that_python_runs_meanwhile_count_for_the_graph",),
     ),
     Mutation(
