@@ -63,14 +63,14 @@ class GraphCalls:
         self._untold: set[str] = set()  # what Python has run calls for (`float_errors`)
 
     def serve(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """The result of a call by its graph, with the effects that the function has.
 
         Args:
             variant: the graph.
             leaves: its arguments, as kernels can read them.
-            given: the same as the caller has them.
+            originals: the same as the caller has them.
             args: those of the call, for Python.
             kwargs: the same, by name.
         """
@@ -78,7 +78,7 @@ class GraphCalls:
         if unreported is not None:
             return self._python.call(unreported, args, kwargs)
         if self._graphs.raises:
-            return self._unlimited(variant, leaves, given, args, kwargs)
+            return self._unlimited(variant, leaves, originals, args, kwargs)
         trial = variant.trial
         verdict = trial.verdict()
         if verdict is Cause.COMPILING.verdict:
@@ -94,7 +94,7 @@ class GraphCalls:
             return self._python.call(verdict, args, kwargs)
         is_raced = trial.is_raced and self._may_race
         if not (is_raced or trial.has_rounds):
-            return self._unlimited(variant, leaves, given, args, kwargs)
+            return self._unlimited(variant, leaves, originals, args, kwargs)
         # What the function assigns may decide sizes, as the length of a cache does.
         race = trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
         verdict = race.verdict(may_be_long=trial.has_rounds) if is_raced else None
@@ -103,7 +103,7 @@ class GraphCalls:
             start = time.perf_counter()
             try:
                 with within(limit):
-                    result = self._computed(variant, leaves, given, args, kwargs)
+                    result = self._computed(variant, leaves, originals, args, kwargs)
             except SoonerInPython as why:
                 variant.executor.counters.calls -= 1  # Python counts the call
                 if isinstance(why, VoidRun):
@@ -144,31 +144,31 @@ class GraphCalls:
         return bool(knobs.demote and dispatcher is not None and dispatcher.reasons)
 
     def _unlimited(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """`_computed`; a limit of loops that holds is that of a call around this one."""
         if LIMITS.current is None:
-            return self._computed(variant, leaves, given, args, kwargs)
+            return self._computed(variant, leaves, originals, args, kwargs)
         with within(None):
-            return self._computed(variant, leaves, given, args, kwargs)
+            return self._computed(variant, leaves, originals, args, kwargs)
 
     def _computed(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """The result of a call by its executor; raises SoonerInPython within a limit of loops."""
         trace, memory = variant.trace, variant.memory
         captured = present(trace.captured)
         objects: Sequence[Any] | None = None
-        if variant.is_untaped and is_on_tape(given):
+        if variant.is_untaped and is_on_tape(originals):
             from .tape_calls import untaped
 
-            objects, given = given, untaped(given)
+            objects, originals = originals, untaped(originals)
         if variant.keeps_byte_order:
-            arrays = [*given, *captured, *(slot.find() for slot in trace.slots)]
+            arrays = [*originals, *captured, *(slot.find() for slot in trace.slots)]
             if has_foreign(arrays):
                 return self._python.refuse(self.told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
-            every = [*given, *captured] if memory is not None else ()
+            every = [*originals, *captured] if memory is not None else ()
             if memory is not None and not memory.is_known(every):
                 from .results import ORDER_UNKNOWN
 
@@ -193,13 +193,13 @@ class GraphCalls:
             if objects is not None:
                 outputs = variant.untaped.retaped(outputs, objects)
             return trace.out_tree.unflatten(outputs)
-        return self._with_effects(variant, leaves, given, captured, objects, args, kwargs)
+        return self._with_effects(variant, leaves, originals, captured, objects, args, kwargs)
 
     def _with_effects(
         self,
         variant: Variant,
         leaves: Sequence[Any],
-        given: Sequence[Any],
+        originals: Sequence[Any],
         captured: Sequence[Any],
         objects: Sequence[Any] | None,
         args: tuple,
@@ -209,14 +209,14 @@ class GraphCalls:
 
         Args:
             variant, leaves, args, kwargs: as `serve` has them.
-            given: the leaves as the caller has them, without the tape.
+            originals: the leaves as the caller has them, without the tape.
             captured: what the function closes over, as arrays.
-            objects: ``given`` with arrays of the tape; None = there are none.
+            objects: ``originals`` with arrays of the tape; None = there are none.
         """
         trace, memory = variant.trace, variant.memory
         apply_effects, are_apart, lent = _effects()
         slots = [slot.find() for slot in trace.slots]
-        given = [*given, *slots, *captured]
+        originals = [*originals, *slots, *captured]
         containers: list[Any] = []
         if trace.containers is not None:
             containers = trace.containers.find(args, kwargs)
@@ -229,14 +229,14 @@ class GraphCalls:
             drawing = drawing_of(trace, args, kwargs)
             if drawing is None:
                 return self._with_effects_of_python(args, kwargs)
-        if not are_apart(trace, given) or (memory is not None and not memory.is_known(given)):
+        if not are_apart(trace, originals) or (memory is not None and not memory.is_known(originals)):
             return self._with_effects_of_python(args, kwargs)
         inputs = [*leaves, *(readable(value, self._graphs.own) for value in slots)]
         draws: list[Any] = []
         has_failed = False
         try:
             if drawing is not None:
-                draws = drawing.run(given)
+                draws = drawing.run(originals)
             with lent(trace):
                 outputs = self.run(variant.executor, [*self._graphs.inputs(variant, inputs), *draws])
         except SoonerInPython:
@@ -257,12 +257,12 @@ class GraphCalls:
             return self._python.call(Cause.FAILED.verdict, args, kwargs)
         if variant.trial.fails_often:
             self._note_success(variant)
-        note_captured_writes(trace.writes, given, trace.captured)
+        note_captured_writes(trace.writes, originals, trace.captured)
         if memory is not None:
-            outputs = memory.put(outputs, [*given, *draws])
+            outputs = memory.put(outputs, [*originals, *draws])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
-        every = [*given, *draws, *containers]
+        every = [*originals, *draws, *containers]
         if objects is None:
             return apply_effects(trace, outputs, every)
         from .tape_calls import note_writes
