@@ -33,8 +33,8 @@ FAULTS = (
     (
         "loops end an iteration early",
         "lowering/emit/nest.py",
-        "return (self.size(0), self.size(loop.extent)) if found is None else found",
-        "return (self.size(0), self.size(loop.extent - 1)) if found is None else found",
+        "return (self.size(0), self.size(loop.extent)) if bounds is None else bounds",
+        "return (self.size(0), self.size(loop.extent - 1)) if bounds is None else bounds",
     ),
     (
         "chunks share the accumulators of the first one",
@@ -86,21 +86,21 @@ FAULTS = (
     ),
     (
         "workspace is used again while it is read",
-        "lowering/schedule/scheduling.py",
-        "fitting = [r for r in regions if r[1] < life.first and",
-        "fitting = [r for r in regions if r[1] <= life.first and",
+        "lowering/schedule/workspace.py",
+        "free = [region for region in regions if region.last < life.first]",
+        "free = [region for region in regions if region.last <= life.first]",
     ),
     (
         "workspace of any size is taken to suffice",
-        "lowering/schedule/scheduling.py",
-        "    return have == need\n",
-        "    return True\n",
+        "lowering/schedule/workspace.py",
+        "        return any(_is_at_least(size, need) for size in self.sizes)\n",
+        "        return True\n",
     ),
     (
         "workspace of a size that is known is too small",
-        "lowering/schedule/scheduling.py",
-        "        return have >= need\n",
-        "        return True\n",
+        "lowering/schedule/workspace.py",
+        "    return sym_max(size, other) == size\n",
+        "    return isinstance(size, int) or sym_max(size, other) == size\n",
     ),
     (
         "strides are taken for those of contiguous memory",
@@ -161,7 +161,7 @@ FAULTS = (
             "        if False:",
         ),
     ),
-    ("indices out of range are read", "dialect/ops/sizes.py", ".minimum(count - 1).maximum(0)\n", "\n"),
+    ("indices out of range are read", "lowering/linalg/scalar.py", ".minimum(count - 1).maximum(zero)\n", "\n"),
     (
         "indices below the range are not reported",
         "dialect/ops/sizes.py",
