@@ -26,7 +26,7 @@ FAULTS = (
     ),
     (
         "accumulators in memory are not initialised",
-        "lowering/emit/nest.py",
+        "lowering/emit/memory_reductions.py",
         "        if fresh:\n",
         "        if False:\n",
     ),
