@@ -985,8 +985,8 @@ MUTATIONS = (
     Mutation(
         "places are reused a step too early",
         "executor/memory/offsets.py",
-        "for value in dead[k]]",
-        "for value in dead[k] + dead[k + 1] if value in where]",
+        "nbytes[value], k, last[web(value)])",
+        "nbytes[value], k, last[web(value)] - 1)",
         ("executor/memory/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
     ),
     Mutation(
