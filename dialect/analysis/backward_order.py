@@ -288,7 +288,7 @@ def fold_validation(program: Program, keep_order: bool = False) -> int:
     kept: list[Instr] = []
     removed = 0
     for instr in program.body.instrs:
-        _rename(instr, stands)
+        instr.replace(stands)
         if instr.op is ValidateGrads:
             types = instr.attrs["types"]
             if all(program.type_of(v) == t for v, t in zip(instr.operands, types, strict=False)):
@@ -299,15 +299,6 @@ def fold_validation(program: Program, keep_order: bool = False) -> int:
     program.body.instrs[:] = kept
     program.body.outputs = tuple(stands.get(v, v) for v in program.body.outputs)
     return removed
-
-
-def _rename(instr: Instr, stands: dict[int, int]) -> None:
-    if stands:
-        instr.operands = tuple(stands.get(v, v) for v in instr.operands)
-        for block in instr.blocks:
-            for inner in block.instrs:
-                _rename(inner, stands)
-            block.outputs = tuple(stands.get(v, v) for v in block.outputs)
 
 
 def remove_unused(program: Program, keep_order: bool = False) -> int:
