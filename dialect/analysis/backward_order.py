@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..errors import IRError
 from ..ir.program import Instr, Program
 from ..ops.backward import KEPT, AccumulateGrad, CallBackward, CallHook, FinalCallbacks, ListGet, ValidateGrads
+from .alias import uses
 from .tidy import is_pure
 
 Step = Callable[[Program, bool], int]
@@ -35,7 +36,7 @@ class _Order:
         self.defs = {r: instr for instr in instrs for r in instr.results}
         self._users: dict[int, list[Instr]] = {}
         for instr in instrs:
-            for value in read_by(instr):
+            for value in uses(instr):
                 self._users.setdefault(value, []).append(instr)
         self._first = first = Instr(FinalCallbacks, (), ())  # in front of all
         self._next: dict[int, Instr | None] = {}
@@ -164,16 +165,6 @@ class _Order:
 
     def _label(self) -> None:
         self._at.update((id(instr), k * _GAP) for k, instr in enumerate(self, 1))
-
-
-def read_by(instr: Instr) -> set[int]:
-    """The values that an op reads, in its blocks as well."""
-    values = set(instr.operands)
-    for block in instr.blocks:
-        values.update(block.outputs)
-        for inner in block.instrs:
-            values |= read_by(inner)
-    return values
 
 
 def _hooks(program: Program, kind: str) -> list[Instr]:
@@ -310,7 +301,7 @@ def remove_unused(program: Program, keep_order: bool = False) -> int:
             instr.op is ListGet and instr.operands[0] in program.inputs
         )
         if reads_input or not is_pure(instr) or instr.op in KEPT:
-            used |= read_by(instr)
+            used |= uses(instr)
             kept.append(instr)
     removed = len(program.body.instrs) - len(kept)
     program.body.instrs[:] = reversed(kept)
@@ -330,4 +321,4 @@ STEPS: dict[str, Step] = {
 }
 """The steps in their order, by the names of their passes (R4.29)."""
 
-__all__ = ["STEPS", "Step", "read_by"]
+__all__ = ["STEPS", "Step"]
