@@ -42,6 +42,7 @@ class Region:
         values: the arrays that lie there.
         last: the last step that needs what is in it.
         sizes: bytes of arrays, of which none is known to be at least as large as another one.
+        typical: what is expected of the largest of them.
     """
 
     def __init__(self, kind: Hashable) -> None:
@@ -49,6 +50,7 @@ class Region:
         self.values: list[Any] = []
         self.last = -1
         self.sizes: list[Dim] = []
+        self.typical = 0.0
 
     def fits(self, need: Dim) -> bool:
         """True if so many bytes are known to be there."""
@@ -59,6 +61,7 @@ class Region:
         need = tenant.nbytes
         if not self.fits(need):
             self.sizes = [*(size for size in self.sizes if not _is_at_least(need, size)), need]
+            self.typical = max(map(_typical, self.sizes))
         self.values.append(tenant.value)
         self.last = tenant.last
 
@@ -75,7 +78,7 @@ class Region:
 
     def preference(self, tenant: Tenant) -> tuple[int, float]:
         """The smaller, the better: the smallest region that suffices, or that is expected to, else the largest one."""
-        size, expected = max(map(_typical, self.sizes)), _typical(tenant.nbytes)
+        size, expected = self.typical, _typical(tenant.nbytes)
         if self.fits(tenant.nbytes):
             return 0, size
         if size >= _TYPICAL * expected:
