@@ -320,5 +320,3 @@ STEPS: dict[str, Step] = {
     "remove-unused-gradients": remove_unused,
 }
 """The steps in their order, by the names of their passes (R4.29)."""
-
-__all__ = ["STEPS", "Step"]

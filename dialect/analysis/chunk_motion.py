@@ -170,6 +170,3 @@ def _broadcast(program: Program, instr: Instr, out: list[Instr]) -> tuple[int, .
             type_ = replace(type_, shape=shape, strides=broadcast_strides(type_, shape))
         wide.append(emit(Late, (operand, sizes), type_, {"op": "broadcast_to", "names": ("shape",)}))
     return tuple(wide)
-
-
-__all__ = ["CHUNKS", "ChunkMotion", "broadcast_strides", "is_size_query", "lower_broadcasting_chunks"]

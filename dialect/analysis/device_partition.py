@@ -355,6 +355,3 @@ class DeviceGroups:
             if isinstance(type_, TensorType) and type_.strides is not None and result not in handed_on:
                 # A kernel writes in C order, however the result was laid out when it was profiled.
                 self.program.types[result] = replace(type_, strides="contiguous")
-
-
-__all__ = ["DeviceGroups", "GroupNode", "GroupOptions", "Membership"]

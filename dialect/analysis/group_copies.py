@@ -78,6 +78,3 @@ def split_views(program: Program, members: Sequence[Instr], read: Container[int]
             inside.append(instr)
             read_inside.update(instr.operands)
     return outside, inside[::-1]
-
-
-__all__ = ["is_view", "split_views", "with_numbers"]

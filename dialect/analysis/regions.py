@@ -115,6 +115,3 @@ def _typical(size: Dim) -> float:
         return evaluate(size, lambda leaf: _TYPICAL)
     except ZeroDivisionError:
         return inf
-
-
-__all__ = ["Region", "Tenant", "shared_regions"]

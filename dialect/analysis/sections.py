@@ -184,6 +184,3 @@ def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:
                 for which, k in zip(slot_lists(instr), instr.attrs["slots"], strict=True)
             )
     return {which: tuple(numbers) for which, numbers in by_list.items()}
-
-
-__all__ = ["LEAST", "Section", "sections"]

@@ -68,6 +68,3 @@ def _sweep(block: Block, used: set[int]) -> None:
 def is_pure(instr: Instr) -> bool:
     """True if an op, with all in it, can be left out where nobody reads its results."""
     return instr.op.pure and all(is_pure(i) for block in instr.blocks for i in block.instrs)
-
-
-__all__ = ["is_pure", "tidied"]

@@ -167,6 +167,3 @@ def _general(op: type[Op], number: Any) -> Any:
 
 def _is_float(y: Any) -> bool:
     return np.dtype(getattr(y, "dtype", np.int64)).kind in "fcV"
-
-
-__all__ = ["Reads", "RecordedRule", "reads_of", "record_rule"]

@@ -362,6 +362,3 @@ def _linear(dim: Dim) -> dict[str, int]:
         for mono, coefficient in terms_of(dim)
         if len(mono) == 1 and isinstance(mono[0], str) and coefficient in (1, -1)
     }
-
-
-__all__ = ["FreeSizes", "SizeSolver", "axis_name", "axis_of"]

@@ -265,5 +265,3 @@ _COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table(
         "fit": ("equal-sizes", _fit),
     }
 )
-
-__all__ = ["Mismatch", "check_types", "fits_relaxed", "flags_fit", "flags_hold", "holds", "mismatches"]

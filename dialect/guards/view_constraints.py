@@ -81,6 +81,3 @@ def view_shape(constraint: str, sizes: Sequence[Dim]) -> tuple[Dim, ...]:
     texts = after.split(", ") if after else []
     values = {f"s{axis}": size for axis, size in enumerate(sizes)}
     return tuple(substitute(parse_dim(text), values) for text in texts)
-
-
-__all__ = ["inferred_sizes", "view_constraint", "view_fits", "view_shape"]

@@ -92,6 +92,3 @@ class DecodedModule:
         for name in self._removed:
             if name in self._functions:
                 self._functions[name].erase()
-
-
-__all__ = ["DecodedModule"]

@@ -11,6 +11,3 @@ converts: dict[type, Callable[[Any], Any]] = {}  # type of device arrays -> func
 def kinds_met() -> int:
     """The number of types of device arrays that this process has seen."""
     return len(converts)
-
-
-__all__ = ["converts", "kinds_met"]

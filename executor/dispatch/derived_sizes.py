@@ -108,6 +108,3 @@ class DerivedSizes:
         if instr.op is DimOf:
             sizes[instr.results[0]] = (number,)
         return []
-
-
-__all__ = ["DerivedSizes"]

@@ -136,6 +136,3 @@ RUNS_IN_PYTHON.add(PythonCalls._run.__code__)
 def _tells(error: ProfuseError, raised: Exception) -> bool:
     """True if an error of a trace says all that an exception of Python's says."""
     return isinstance(error, type(raised)) and str(raised).strip() in str(error)
-
-
-__all__ = ["PythonCalls"]

@@ -115,6 +115,3 @@ def _slow_pull(op: DiffOp, look: weakref.WeakMethod[Callable[..., None]]) -> Cal
         return gradients
 
     return pull
-
-
-__all__ = ["Half", "Pull", "noted_graphs"]

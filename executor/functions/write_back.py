@@ -121,6 +121,3 @@ def lent(trace: Trace) -> Iterator[None]:
         raise
     finally:
         LOANS.open = before
-
-
-__all__ = ["apply_effects", "are_apart", "lent"]

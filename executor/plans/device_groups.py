@@ -168,6 +168,3 @@ def _may_overlap(operands: Sequence[Any], destinations: Sequence[Any]) -> bool:
 
 def _listed(results: Any) -> list:
     return list(results) if isinstance(results, tuple) else [results]
-
-
-__all__ = ["FAILED", "DeviceGroup", "cache_ids", "failed_before", "failed_group", "on_fused_result"]

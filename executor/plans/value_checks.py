@@ -23,6 +23,3 @@ def told_check(instr: Instr | None) -> str:
     if instr is not None and instr.op is ViewGuard:
         return "sizes of a view do not follow from those of the array as they did"
     return "a truth value is another one"
-
-
-__all__ = ["failed_of", "told_check"]

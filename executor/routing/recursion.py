@@ -39,6 +39,3 @@ class Recursion(threading.local):
                 limit = _limits.pop()
                 if not _limits:
                     sys.setrecursionlimit(limit)
-
-
-__all__ = ["Recursion"]

@@ -154,15 +154,3 @@ def _check_possible(choice: Choice) -> None:
 def _missing_device() -> str:
     """Why there is no CUDA device; "" = there is one."""
     return loaded("executor.cuda.nvidia.driver").unavailable("cuda:0")
-
-
-__all__ = [
-    "default",
-    "enabled",
-    "get_device_fusion",
-    "left_devices",
-    "registration",
-    "set_device_fusion",
-    "set_device_fusion_horizontal",
-    "set_device_fusion_single",
-]

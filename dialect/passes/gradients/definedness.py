@@ -106,6 +106,3 @@ def _seen(func: ir.Operation, value: ir.Value) -> bool | None:
     types = [attrs_of(op)["profiled_type"] for op in walk(func) if op_class(op) is Profile and op.operands[0] == value]
     flags = {t.defined for t in types if t is not None}
     return flags.pop() if len(flags) == 1 else None
-
-
-__all__ = ["DefinednessGuard", "observed_definedness"]

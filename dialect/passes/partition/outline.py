@@ -128,6 +128,3 @@ class Outliner:
         for op in reversed(members):
             if not is_used(op):
                 op.erase()
-
-
-__all__ = ["GroupRefused", "Outliner", "free_values", "is_embedded"]
