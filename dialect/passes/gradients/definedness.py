@@ -36,12 +36,12 @@ class DefinednessGuard:
     Attributes:
         func: the function.
         fallback: a copy of it, of which nothing is known.
-        known: whether an argument was defined whenever it was observed.
+        definedness: whether an argument was defined whenever it was observed.
     """
 
     func: ir.Operation
     fallback: ir.Operation
-    known: dict[ir.Value, bool]
+    definedness: dict[ir.Value, bool]
 
     def insert(self) -> None:
         """Move the body of the function into one side of the branch; the fallback is the other."""
@@ -74,7 +74,7 @@ class DefinednessGuard:
                 op.move_before(end)
 
     def _args(self, defined: bool) -> Sequence[ir.Value]:
-        return [value for value, was in self.known.items() if was is defined]
+        return [value for value, was in self.definedness.items() if was is defined]
 
 
 def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGuard | None:
