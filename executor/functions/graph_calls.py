@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from sys import is_finalizing
 from typing import Any
 
-import numpy as np
-
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ...dialect.importers.numpy.capture.tracer import is_tracing
 from ...dialect.importers.numpy.python.float_errors import told_error, told_errors
