@@ -129,22 +129,6 @@ def _present(value: Any, counters: Counters | None) -> Any:
     return array
 
 
-def note_captured_writes(writes: Sequence[int], given: Sequence[Any], captured: Sequence[Any]) -> None:
-    """Tell the libraries of tensors that functions close over that these are written to.
-
-    Args:
-        writes: the inputs of a graph that it writes to.
-        given: its inputs as arrays, the last of which are captured.
-        captured: these as the function has them.
-    """
-    first = len(given) - len(captured)
-    for k in writes:
-        if k >= first and not isinstance(captured[k - first], np.ndarray):
-            from ..exchange.host_tensors import note_write
-
-            note_write(captured[k - first])
-
-
 def home_of(leaves: Sequence[Any]) -> str:
     """The device of a call: the device of its first device array, or the host."""
     return next((leaf.device for leaf in leaves if isinstance(leaf, DeviceTensor)), HOST)

@@ -26,7 +26,7 @@ from ..settings.events import log
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .byte_order import FOREIGN_ORDER, has_foreign
-from .device_arguments import home_of, note_captured_writes, present
+from .device_arguments import home_of, present
 from .emission import Emission
 from .graphs import Graphs
 from .in_python import PythonCalls
@@ -37,10 +37,10 @@ _LOOP_SECONDS = 0.03  # that a call spends in loops op by op, to profile, before
 
 @functools.cache
 def _effects() -> tuple[Callable[..., Any], ...]:
-    """`apply_effects`, `are_apart` and `lent`, which few processes need."""
-    from .write_back import apply_effects, are_apart, lent
+    """`apply_effects`, `are_apart`, `lent` and `note_captured_writes`, which few processes need."""
+    from .write_back import apply_effects, are_apart, lent, note_captured_writes
 
-    return apply_effects, are_apart, lent
+    return apply_effects, are_apart, lent, note_captured_writes
 
 
 class GraphCalls:
@@ -88,7 +88,6 @@ class GraphCalls:
             finally:
                 trial.note_python(time.perf_counter() - start)
         if verdict is not None:
-            self._graphs.ledger.propose_sooner(args, kwargs)
             return self._python.call(verdict, args, kwargs)
         is_raced = trial.is_raced and self._may_race
         if not (is_raced or trial.has_rounds):
@@ -108,13 +107,11 @@ class GraphCalls:
                     self._note_failure(variant)
                 if is_raced and isinstance(why, TooManyRounds):
                     race.is_pythons = True
-                verdict = Cause.LONG_LOOP.verdict
+                verdict = (Cause.LOST if race.is_pythons else Cause.LONG_LOOP).verdict
             else:
                 if is_raced and self._graphs.ledger.latest is None:
                     race.note(time.perf_counter() - start, is_python=False)
                 return result
-        if race.is_pythons:
-            self._graphs.ledger.propose_sooner(args, kwargs)
         start = time.perf_counter()
         result = self._python.call(verdict, args, kwargs)
         race.note(time.perf_counter() - start, is_python=True)
@@ -212,22 +209,21 @@ class GraphCalls:
             objects: ``originals`` with arrays of the tape; None = there are none.
         """
         trace, memory = variant.trace, variant.memory
-        apply_effects, are_apart, lent = _effects()
+        apply_effects, are_apart, lent, note_captured_writes = _effects()
         slots = [slot.find() for slot in trace.slots]
         originals = [*originals, *slots, *captured]
-        containers: list[Any] = []
-        if trace.containers is not None:
-            containers = trace.containers.find(args, kwargs)
-            if not trace.containers.are_apart(containers):
-                return self._with_effects_of_python(args, kwargs)
+        containers: list[Any] = [] if trace.containers is None else trace.containers.find(args, kwargs)
         drawing = None
-        if trace.draws or trace.generators:
+        if is_drawn := bool(trace.draws or trace.generators):
             from .drawing import drawing_of
 
             drawing = drawing_of(trace, args, kwargs)
-            if drawing is None:
-                return self._with_effects_of_python(args, kwargs)
-        if not are_apart(trace, originals) or (memory is not None and not memory.is_known(originals)):
+        if (
+            (is_drawn and drawing is None)
+            or not (trace.containers is None or trace.containers.are_apart(containers))
+            or not are_apart(trace, originals)
+            or not (memory is None or memory.is_known(originals))
+        ):
             return self._with_effects_of_python(args, kwargs)
         inputs = [*leaves, *(readable(value, self._graphs.own) for value in slots)]
         draws: list[Any] = []

@@ -73,6 +73,8 @@ class PythonCalls:
     ) -> Any:
         """Run a call in Python; a limit of loops that holds is that of a call around this one."""
         self._emission.forget_native()
+        if verdict.cause.is_of_alike:
+            self._ledger.propose_sooner(args, kwargs)
         if LIMITS.current is not None:
             with within(None):
                 return self._run(verdict, args, kwargs, refused)
