@@ -43,32 +43,6 @@ def check_captured(captured: Sequence[Any], home: str) -> None:
         )
 
 
-def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
-    """Key and leaves of a call whose arguments are numbers and arrays of known device types.
-
-    None for other calls: their arguments have to be flattened, or are not allowed.
-    """
-    if not converts:
-        return None
-    key: list[Any] = []
-    leaves: list[Any] = []
-    for arg in args:
-        kind = type(arg)
-        convert = converts.get(kind)
-        if convert is not None:
-            try:
-                arg = convert(arg)
-            except ProfuseError:
-                return None  # the slow path raises it again, with the argument's name
-            key.append(arg.kind)
-        elif kind in NUMBERS:
-            key.append(kind)
-        else:
-            return None
-        leaves.append(arg)
-    return tuple(key), leaves
-
-
 register_leaf_conversion(as_leaf)
 
 PLAIN_KINDS = frozenset({np.ndarray, *NUMBERS, str, bytes, type(None), type, np.dtype, *np.sctypeDict.values()})

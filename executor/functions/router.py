@@ -13,6 +13,7 @@ from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from ...dialect.trees.pytree import TreeDef
+from ..arguments.device_kinds import flat_leaves
 from ..arguments.plain_calls import flat_key
 from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
@@ -22,7 +23,7 @@ from ..settings.plain import plain
 from ..settings.strict import is_strict
 from ..settings.strict import refused as strict_refused
 from ..tiers.choice import AnyExecutor
-from .device_arguments import flat_leaves, holds_tensors
+from .device_arguments import holds_tensors
 from .emission import Calls, Emission
 from .graph_calls import GraphCalls
 from .graphs import Graphs, kinds_of
