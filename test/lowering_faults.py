@@ -181,7 +181,6 @@ NOT_SHOWN = {
     "negative sizes pass": "NumPy raises for such sizes, so that there is nothing to compare with",
     "loops may write less than the caller allocates": "sizes agree without this net; the faults of "
     "dividing sizes are tried with and without it",
-    "pass managers leak": "no value depends on it",
     "sums of halves are rounded that somebody else reads": _GPU,
     "products are rounded to any half": _GPU,
     "products with a bias are gone for who else reads them": _GPU,
