@@ -45,7 +45,7 @@ class ChunkMotion:
         return issubclass(instr.op, Elementwise) and len(instr.results) == 1
 
     def sizes(self, queries: Sequence[Instr]) -> list[Instr]:
-        """What stands for queries of the sizes of the op's result: the sizes of its operands tell."""
+        """The values that stand for queries of the sizes of the op's result: the sizes of its operands tell."""
         if not queries:
             return []
         if len(self.operands) == 1:

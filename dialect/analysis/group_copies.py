@@ -1,4 +1,4 @@
-"""What a group of instructions has copies of, and what it leaves outside: numbers and views. No MLIR."""
+"""Numbers that a group of instructions has copies of, and views that it leaves outside. No MLIR."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _is_at_least(size: Dim, other: Dim) -> bool:
 
 
 def _typical(size: Dim) -> float:
-    """What is expected of a size of which only the form is known."""
+    """The value that is expected of a size of which only the form is known."""
     try:
         return evaluate(size, lambda leaf: _TYPICAL)
     except ZeroDivisionError:

@@ -59,7 +59,7 @@ class DispatchedGraph(Protocol):
 
     @property
     def patterns(self) -> Sequence[Pattern]:
-        """Which arguments of calls have been tensors of other libraries in host memory."""
+        """The patterns of arguments that have been tensors of other libraries in host memory."""
         ...
 
     def arguments(self, *, first: int, exchange: Exchange | None, on_tape: bool, tensors: Pattern) -> CallArguments:

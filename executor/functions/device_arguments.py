@@ -84,7 +84,7 @@ register_memory(_memory)
 
 
 def present(captured: Sequence[Any], counters: Counters | None = None) -> list[Any]:
-    """What a function closes over as arrays, tensors with the memory that they have now.
+    """The objects that a function closes over as arrays, tensors with the memory that they have now.
 
     Tensors that have to be copied, as their elements are conjugate to what memory holds, are
     counted as ``input_copies``.

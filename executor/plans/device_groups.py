@@ -124,7 +124,7 @@ class DeviceGroup:
 
 
 def failed_group(reason: Reason, cache_id: str, interpreted: Callable[..., Any], owner: str) -> Callable[..., Any]:
-    """What runs in place of a device group of which no kernel could be made.
+    """The function that runs in place of a device group of which no kernel could be made.
 
     It raises LoweringError while the knob ``device_fallback`` is off.
     """

@@ -14,7 +14,7 @@ def failed_of(words: Sequence[str], answers: Sequence[bool]) -> tuple[str, ...]:
 
 
 def told_check(instr: Instr | None) -> str:
-    """What the failure of a check says; None = nothing is known of the check."""
+    """The words on the failure of a check; None = nothing is known of the check."""
     if instr is not None and instr.op is ValueEq:
         return f"a value is not {instr.attrs['value']!r}"
     if instr is not None and instr.op is SizeEq:
