@@ -113,7 +113,7 @@ def opened_if_ours(path: Path) -> BinaryIO:
 
 
 def who_else_writes(status: os.stat_result) -> str:
-    """How others than this user and root could write a file or folder, in words; "" = they cannot.
+    """The way in which others than this user and root could write a file or folder, in words; "" = there is none.
 
     ``status``: what `os.stat` says of it.
     """

@@ -1,7 +1,6 @@
 """The way of a kernel: one ordered table of stages per target, and one runner for all tables.
 
-`cpu.cpu_stages.STAGES` and `gpu.gpu_stages.STAGES` are the tables. The text of each stage can be kept, and
-compiling can start from the text of any stage that can be read.
+`cpu.cpu_stages.STAGES` and `gpu.gpu_stages.STAGES` are the tables. The text of each stage can be kept.
 """
 
 from __future__ import annotations
@@ -59,13 +58,11 @@ class Stage:
     Attributes:
         name: name of the stage and of its text.
         make: makes the stage's value from that of the previous stage; raises LoweringError.
-        read: makes the stage's value from its text; None = compiling cannot start here.
         text: the stage's value -> text; None = the stage has no text.
     """
 
     name: str
     make: Callable[[Any, Any], Any]
-    read: Callable[[str], Any] | None = None
     text: Callable[[Any], str] | None = str
 
 
@@ -90,17 +87,6 @@ def run(table: Sequence[Stage], value: Any, compile_: KernelCompile, *, at: str 
         if compile_.keep and stage.text is not None:
             compile_.note(stage.name, stage.text(value))
     return value
-
-
-def read(table: Sequence[Stage], stage: str, text: str) -> Any:
-    """The value of a stage, read from its text.
-
-    Raises LoweringError for a stage at which compiling cannot start, IRError for invalid text.
-    """
-    for entry in table:
-        if entry.name == stage and entry.read is not None:
-            return entry.read(text)
-    raise _unknown(stage, [entry.name for entry in table if entry.read is not None])
 
 
 def run_passes(pipeline: str, module: ir.Module, failure: str) -> None:
@@ -139,21 +125,5 @@ def _graph_text(function: Program) -> str:
     return Module(function).to_mlir()
 
 
-def _read_graph(text: str) -> Program:
-    from ..dialect.mlir.decode import decode_module
-    from ..dialect.mlir.parse import parse_module
-
-    return decode_module(parse_module(text)).main
-
-
-def _read_linalg(text: str) -> ir.Module:
-    from ..dialect.mlir.parse import parse_module
-    from .linalg.to_linalg import load_dialects
-
-    module = parse_module(text, verify=False)
-    load_dialects(module.context)
-    return module
-
-
-GRAPH = Stage("graph", lambda function, compile_: function, _read_graph, _graph_text)
-LINALG = Stage("linalg", _to_linalg, _read_linalg)
+GRAPH = Stage("graph", lambda function, compile_: function, _graph_text)
+LINALG = Stage("linalg", _to_linalg)

@@ -95,14 +95,14 @@ FUSER_MUTATIONS = (
     ),
     Mutation(
         "buffers that live at once share a region of the workspace",
-        "lowering/schedule/workspace.py",
-        "if region.last < life.first]",
-        "if region.last <= life.first]",
+        "dialect/analysis/regions.py",
+        "if region.last < tenant.first]",
+        "if region.last <= tenant.first]",
         ("lowering/schedule/test_workspace.py",),
     ),
     Mutation(
         "a region of the workspace is as large as its first buffer",
-        "lowering/schedule/workspace.py",
+        "dialect/analysis/regions.py",
         "        if not self.fits(need):\n",
         "        if not self.sizes:\n",
         ("lowering/schedule/test_workspace.py",),

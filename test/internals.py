@@ -26,7 +26,7 @@ from profuse.executor.dispatch import layout
 from profuse.executor.dispatch import loaded_dispatcher as entries
 from profuse.executor.interpret.record import Record
 from profuse.executor.memory import thread_block
-from profuse.executor.observe import perfetto, timeline
+from profuse.executor.observe import perfetto
 from profuse.executor.settings import events, fingerprint, strategy
 from profuse.executor.tiers import keyed
 from profuse.lowering.cpu import loader, pool_block
@@ -366,11 +366,6 @@ def spy_on_writes(monkeypatch: Any, spy: Callable[[Record], None]) -> None:
         write(record, *args)
 
     monkeypatch.setattr(Record, "_write", spied)
-
-
-def stop_telling(watcher: Callable[[bool], None]) -> None:
-    """Undo `timeline.when_switched`."""
-    timeline._watchers.remove(watcher)
 
 
 def same(ours, theirs, seen=None):

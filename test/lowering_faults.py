@@ -26,15 +26,15 @@ FAULTS = (
     ),
     (
         "accumulators in memory are not initialised",
-        "lowering/emit/nest.py",
+        "lowering/emit/memory_reductions.py",
         "        if fresh:\n",
         "        if False:\n",
     ),
     (
         "loops end an iteration early",
         "lowering/emit/nest.py",
-        "return (self.size(0), self.size(loop.extent)) if found is None else found",
-        "return (self.size(0), self.size(loop.extent - 1)) if found is None else found",
+        "return (self.size(0), self.size(loop.extent)) if bounds is None else bounds",
+        "return (self.size(0), self.size(loop.extent - 1)) if bounds is None else bounds",
     ),
     (
         "chunks share the accumulators of the first one",
@@ -86,21 +86,21 @@ FAULTS = (
     ),
     (
         "workspace is used again while it is read",
-        "lowering/schedule/scheduling.py",
-        "fitting = [r for r in regions if r[1] < life.first and",
-        "fitting = [r for r in regions if r[1] <= life.first and",
+        "dialect/analysis/regions.py",
+        "free = [region for region in regions if region.last < tenant.first]",
+        "free = [region for region in regions if region.last <= tenant.first]",
     ),
     (
         "workspace of any size is taken to suffice",
-        "lowering/schedule/scheduling.py",
-        "    return have == need\n",
-        "    return True\n",
+        "dialect/analysis/regions.py",
+        "        return any(_is_at_least(size, need) for size in self.sizes)\n",
+        "        return True\n",
     ),
     (
         "workspace of a size that is known is too small",
-        "lowering/schedule/scheduling.py",
-        "        return have >= need\n",
-        "        return True\n",
+        "dialect/analysis/regions.py",
+        "    return sym_max(size, other) == size\n",
+        "    return isinstance(size, int) or sym_max(size, other) == size\n",
     ),
     (
         "strides are taken for those of contiguous memory",
@@ -161,7 +161,7 @@ FAULTS = (
             "        if False:",
         ),
     ),
-    ("indices out of range are read", "dialect/ops/sizes.py", ".minimum(count - 1).maximum(0)\n", "\n"),
+    ("indices out of range are read", "lowering/linalg/scalar.py", ".minimum(count - 1).maximum(zero)\n", "\n"),
     (
         "indices below the range are not reported",
         "dialect/ops/sizes.py",
@@ -181,7 +181,6 @@ NOT_SHOWN = {
     "negative sizes pass": "NumPy raises for such sizes, so that there is nothing to compare with",
     "loops may write less than the caller allocates": "sizes agree without this net; the faults of "
     "dividing sizes are tried with and without it",
-    "pass managers leak": "no value depends on it",
     "sums of halves are rounded that somebody else reads": _GPU,
     "products are rounded to any half": _GPU,
     "products with a bias are gone for who else reads them": _GPU,

@@ -619,9 +619,9 @@ MUTATIONS = (
     ),
     Mutation(
         "sums over rows may be added up in any order",
-        "lowering/emit/nest.py",
-        "self.own_loops(op), previous, in_order=True)",
-        "self.own_loops(op), previous)",
+        "lowering/emit/memory_reductions.py",
+        "nest.own_loops(op), previous, in_order=True)",
+        "nest.own_loops(op), previous)",
         ("lowering/cpu/test_cpus.py::test_each_cpu_has_the_bits_of_the_others",),
     ),
     Mutation(
@@ -677,7 +677,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows that fill no step are left out of sums",
-        "lowering/emit/nest.py",
+        "lowering/emit/memory_reductions.py",
         "if whole is not high:",
         "if False:",
         ("lowering/schedule/test_columns.py",),
@@ -985,8 +985,8 @@ MUTATIONS = (
     Mutation(
         "places are reused a step too early",
         "executor/memory/offsets.py",
-        "for value in dead[k]]",
-        "for value in dead[k] + dead[k + 1] if value in where]",
+        "nbytes[value], k, last[web(value)])",
+        "nbytes[value], k, last[web(value)] - 1)",
         ("executor/memory/test_plan_memory.py::test_places_of_live_arrays_never_overlap",),
     ),
     Mutation(

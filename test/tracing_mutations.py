@@ -313,10 +313,24 @@ TRACING_MUTATIONS = (
         ("executor/routing/test_traces_in_vain.py::test_graphs_for_single_numbers_end",),
     ),
     Mutation(
+        "calls like those that Python serves sooner are looked at each time",
+        "executor/routing/verdict.py",
+        'step == "serve" and until in',
+        "False and until in",
+        ("executor/routing/test_race.py::test_calls_that_python_has_won_are_looked_at_now_and_then",),
+    ),
+    Mutation(
+        "functions that call themselves go less deep than in Python",
+        "executor/routing/recursion.py",
+        "_FRAMES = 5 ",
+        "_FRAMES = 3 ",
+        ("executor/routing/test_recursion.py::test_a_depth_that_only_python_reaches",),
+    ),
+    Mutation(
         "calls that Python runs meanwhile count for no graph",
-        "executor/functions/router.py",
+        "executor/functions/graph_calls.py",
         "            variant.executor.counters.calls += 1\n            start = time.perf_counter()\n            try:",
-        "            self._own.calls += 1\n            start = time.perf_counter()\n            try:",
+        "            self._graphs.own.calls += 1\n            start = time.perf_counter()\n            try:",
         ("executor/functions/test_in_python.py::test_calls_that_python_runs_meanwhile_count_for_the_graph",),
     ),
     Mutation(

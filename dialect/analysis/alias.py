@@ -260,16 +260,3 @@ def block_content_uses(body: Block) -> set[Any]:
         if instr.op.fusion is not Fusion.VIEW or not read.isdisjoint(instr.results):
             read |= content_uses(instr)
     return read
-
-
-__all__ = [
-    "OUTSIDE",
-    "SHAPED_LIKE",
-    "Aliases",
-    "Effects",
-    "block_content_uses",
-    "content_uses",
-    "forbidden",
-    "result_roots",
-    "uses",
-]

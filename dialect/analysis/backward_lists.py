@@ -166,6 +166,3 @@ class _Lowering:
 def _bare(program: Program, value: int) -> Type:
     type_ = program.type_of(value)
     return TENSOR if isinstance(type_, TensorType) else type_
-
-
-__all__ = ["HOOKS", "INPUTS", "PACKED", "SCALARS", "SIZES", "Lowered", "lowered", "slot_lists"]

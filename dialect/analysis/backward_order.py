@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..errors import IRError
 from ..ir.program import Instr, Program
 from ..ops.backward import KEPT, AccumulateGrad, CallBackward, CallHook, FinalCallbacks, ListGet, ValidateGrads
+from .alias import uses
 from .tidy import is_pure
 
 Step = Callable[[Program, bool], int]
@@ -35,7 +36,7 @@ class _Order:
         self.defs = {r: instr for instr in instrs for r in instr.results}
         self._users: dict[int, list[Instr]] = {}
         for instr in instrs:
-            for value in read_by(instr):
+            for value in uses(instr):
                 self._users.setdefault(value, []).append(instr)
         self._first = first = Instr(FinalCallbacks, (), ())  # in front of all
         self._next: dict[int, Instr | None] = {}
@@ -166,16 +167,6 @@ class _Order:
         self._at.update((id(instr), k * _GAP) for k, instr in enumerate(self, 1))
 
 
-def read_by(instr: Instr) -> set[int]:
-    """The values that an op reads, in its blocks as well."""
-    values = set(instr.operands)
-    for block in instr.blocks:
-        values.update(block.outputs)
-        for inner in block.instrs:
-            values |= read_by(inner)
-    return values
-
-
 def _hooks(program: Program, kind: str) -> list[Instr]:
     """The calls of hooks of one kind, in order."""
     calls = (i for i in program.body.instrs if i.op is CallHook)
@@ -288,7 +279,7 @@ def fold_validation(program: Program, keep_order: bool = False) -> int:
     kept: list[Instr] = []
     removed = 0
     for instr in program.body.instrs:
-        _rename(instr, stands)
+        instr.replace(stands)
         if instr.op is ValidateGrads:
             types = instr.attrs["types"]
             if all(program.type_of(v) == t for v, t in zip(instr.operands, types, strict=False)):
@@ -301,15 +292,6 @@ def fold_validation(program: Program, keep_order: bool = False) -> int:
     return removed
 
 
-def _rename(instr: Instr, stands: dict[int, int]) -> None:
-    if stands:
-        instr.operands = tuple(stands.get(v, v) for v in instr.operands)
-        for block in instr.blocks:
-            for inner in block.instrs:
-                _rename(inner, stands)
-            block.outputs = tuple(stands.get(v, v) for v in block.outputs)
-
-
 def remove_unused(program: Program, keep_order: bool = False) -> int:
     """Remove ops that nobody needs; calls of code of users and reads of inputs stay (R4.40)."""
     used = set(program.outputs)
@@ -319,7 +301,7 @@ def remove_unused(program: Program, keep_order: bool = False) -> int:
             instr.op is ListGet and instr.operands[0] in program.inputs
         )
         if reads_input or not is_pure(instr) or instr.op in KEPT:
-            used |= read_by(instr)
+            used |= uses(instr)
             kept.append(instr)
     removed = len(program.body.instrs) - len(kept)
     program.body.instrs[:] = reversed(kept)
@@ -338,5 +320,3 @@ STEPS: dict[str, Step] = {
     "remove-unused-gradients": remove_unused,
 }
 """The steps in their order, by the names of their passes (R4.29)."""
-
-__all__ = ["STEPS", "Step", "read_by"]

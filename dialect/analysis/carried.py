@@ -93,6 +93,3 @@ def _kept(inits: Sequence[int], outputs: object, args: Sequence[int]) -> list[in
 
 def _rename(program: Program, values: Sequence[int], kept: Sequence[int]) -> None:
     program.body.replace({v: values[k] for v, k in zip(values, kept, strict=True) if v != values[k]})
-
-
-__all__ = ["merge_carried"]

@@ -45,7 +45,7 @@ class ChunkMotion:
         return issubclass(instr.op, Elementwise) and len(instr.results) == 1
 
     def sizes(self, queries: Sequence[Instr]) -> list[Instr]:
-        """What stands for queries of the sizes of the op's result: the sizes of its operands tell."""
+        """The values that stand for queries of the sizes of the op's result: the sizes of its operands tell."""
         if not queries:
             return []
         if len(self.operands) == 1:
@@ -170,6 +170,3 @@ def _broadcast(program: Program, instr: Instr, out: list[Instr]) -> tuple[int, .
             type_ = replace(type_, shape=shape, strides=broadcast_strides(type_, shape))
         wide.append(emit(Late, (operand, sizes), type_, {"op": "broadcast_to", "names": ("shape",)}))
     return tuple(wide)
-
-
-__all__ = ["CHUNKS", "ChunkMotion", "broadcast_strides", "is_size_query", "lower_broadcasting_chunks"]

@@ -135,7 +135,7 @@ class DeviceGroups:
         return node
 
     def _sources(self, values: tuple[int, ...]) -> Iterator[int]:
-        """What stands for operands of a group: nothing for constants, for numbers what these are made of."""
+        """The values that stand for operands of a group: none for constants, its sources for a number."""
         for value in values:
             maker = self.copied.get(value)
             if maker is None:
@@ -222,7 +222,7 @@ class DeviceGroups:
         return False
 
     def _inputs(self, node: GroupNode) -> list[int]:
-        """What a node reads of this block, what is made last first; the block's arguments are made first."""
+        """The values that a node reads of this block, the last made first; the block's arguments are made first."""
         places = dict.fromkeys(self.block.args, -1)
         places.update((v, self._now(self.home[v]).place) for v in node.reads if v in self.home)
         return sorted((v for v in node.reads if v in places), key=lambda value: -places[value])
@@ -355,6 +355,3 @@ class DeviceGroups:
             if isinstance(type_, TensorType) and type_.strides is not None and result not in handed_on:
                 # A kernel writes in C order, however the result was laid out when it was profiled.
                 self.program.types[result] = replace(type_, strides="contiguous")
-
-
-__all__ = ["DeviceGroups", "GroupNode", "GroupOptions", "Membership"]

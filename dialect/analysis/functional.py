@@ -181,6 +181,3 @@ class _Functionalizer:
     def fresh(self, roots: Sequence[int]) -> tuple[int, ...]:
         """New values of the types that the roots have."""
         return tuple(self.program.new_value(self.program.type_of(r)) for r in roots)
-
-
-__all__ = ["functionalize"]

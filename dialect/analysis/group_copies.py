@@ -1,4 +1,4 @@
-"""What a group of instructions has copies of, and what it leaves outside: numbers and views. No MLIR."""
+"""Numbers that a group of instructions has copies of, and views that it leaves outside. No MLIR."""
 
 from __future__ import annotations
 
@@ -78,6 +78,3 @@ def split_views(program: Program, members: Sequence[Instr], read: Container[int]
             inside.append(instr)
             read_inside.update(instr.operands)
     return outside, inside[::-1]
-
-
-__all__ = ["is_view", "split_views", "with_numbers"]

@@ -98,6 +98,3 @@ class _Flow:
                     nodes.add(start)
                     waiting.append(start)
         return nodes
-
-
-__all__ = ["UNCUT", "minimum_cut"]

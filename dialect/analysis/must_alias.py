@@ -354,6 +354,3 @@ def _keeps_order(view: Instr) -> bool:
         steps, axes = view.attrs.get("steps"), view.attrs.get("axes")
         return len(view.attrs["starts"]) <= 1 and steps in (None, (1,)) and axes in (None, (0,))
     return view.op in _KEEPS_ORDER
-
-
-__all__ = ["Accesses", "Conflict", "ViewPath"]

@@ -60,6 +60,3 @@ def _pass(instr: Instr, masks: dict[int, int], roots: dict[int, int], by_gradien
             into += [roots.get(v, v) for v in (instr.operands[k] for k in op.writes)]
     for v in into:
         masks[v] = masks.get(v, 0) | mask
-
-
-__all__ = ["gradients_reaching", "inputs_reaching"]

@@ -58,6 +58,3 @@ def _filter(block: Block, gone: set[int]) -> None:
     for instr in block.instrs:
         for inner in instr.blocks:
             _filter(inner, gone)
-
-
-__all__ = ["drop_unread", "makers", "readers"]

@@ -26,6 +26,3 @@ def renumbered(instr: Instr, known: Renamed, fresh: Renamed, without: str = "") 
     attrs = {name: value for name, value in instr.attrs.items() if name != without}
     results = tuple(map(fresh, instr.results))
     return Instr(instr.op, operands, results, attrs, tuple(blocks), instr.loc)
-
-
-__all__ = ["renumbered"]

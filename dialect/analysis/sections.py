@@ -17,8 +17,8 @@ from ..ops.backward import CallBackward, ValidateGrads
 from ..ops.control_flow.control import If
 from ..ops.create import Constant
 from ..ops.gradient_ops import AnyNonzero, AutogradZero, Definedness
+from .alias import uses
 from .backward_lists import slot_lists
-from .backward_order import read_by
 from .renumber import renumbered
 
 LEAST = 256  # ops of a section, but of the last one; longer ones run no sooner
@@ -61,7 +61,7 @@ def sections(program: Program, least: int = LEAST) -> list[Section]:
         or any(i.op.writes for i in program.body.walk())
     ):
         return [Section(program, program.inputs, program.outputs, ())]
-    reads = [read_by(i) for i in instrs]
+    reads = [uses(i) for i in instrs]
     last = {v: k for k, values in enumerate(reads) for v in values}
     last |= dict.fromkeys(program.outputs, len(instrs))
     parts, start = [], 0
@@ -89,7 +89,7 @@ def _undefined(block: Block, values: set[int]) -> set[int]:
                 if y in values or (x in values and x not in defined)
             )
         elif instr.op in (AutogradZero, CallBackward) or (
-            instr.op is not ValidateGrads and not values.isdisjoint(read_by(instr))
+            instr.op is not ValidateGrads and not values.isdisjoint(uses(instr))
         ):
             values.update(instr.results)
     return values
@@ -115,7 +115,7 @@ def _passing(instrs: Sequence[Instr], undefined: Container[int]) -> list[int]:
     Places of which no cut may be made have `_NEVER` or more.
     """
     positions = {r: k for k, i in enumerate(instrs) for r in i.results}
-    last = {v: k for k, i in enumerate(instrs) for v in read_by(i) if v in positions}
+    last = {v: k for k, i in enumerate(instrs) for v in uses(i) if v in positions}
     changes = [0] * (len(instrs) + 2)
     for value, k in last.items():
         weight = _NEVER if value in undefined else 1
@@ -138,7 +138,7 @@ def _kinds(instrs: Sequence[Instr]) -> list[int]:
         attrs = {name: value for name, value in instr.attrs.items() if name != "slots"}
         key = instr.op, repr(attrs), instr.loc, distances, len(instr.blocks)
         kinds.append(numbers.setdefault(key, len(numbers)))
-        at.update(dict.fromkeys((*read_by(instr), *instr.results), k))
+        at.update(dict.fromkeys((*uses(instr), *instr.results), k))
     return kinds
 
 
@@ -184,6 +184,3 @@ def _own_slots(program: Program) -> dict[int, tuple[int, ...]]:
                 for which, k in zip(slot_lists(instr), instr.attrs["slots"], strict=True)
             )
     return {which: tuple(numbers) for which, numbers in by_list.items()}
-
-
-__all__ = ["LEAST", "Section", "sections"]

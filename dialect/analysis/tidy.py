@@ -25,7 +25,7 @@ def _fold_sizes(program: Program) -> None:
     fills = {r: i for i in program.body.instrs if i.op is Full for r in i.results}
     stands: dict[int, int] = {}
     for instr in program.body.instrs:
-        _rename(instr, stands)
+        instr.replace(stands)
         full = fills.get(instr.operands[0]) if instr.op is Dim else None
         if full is None:
             continue
@@ -43,23 +43,13 @@ def _merge(block: Block) -> None:
     firsts: dict[tuple[type[Op], object], int] = {}
     stands: dict[int, int] = {}
     for instr in block.instrs:
-        _rename(instr, stands)
+        instr.replace(stands)
         if instr.op in (Constant, Dim):
             key = instr.op, (instr.operands, repr(sorted(instr.attrs.items())))
             first = firsts.setdefault(key, instr.results[0])
             if first != instr.results[0]:
                 stands[instr.results[0]] = first
     block.outputs = tuple(stands.get(v, v) for v in block.outputs)
-
-
-def _rename(instr: Instr, stands: dict[int, int]) -> None:
-    if not stands:
-        return
-    instr.operands = tuple(stands.get(v, v) for v in instr.operands)
-    for block in instr.blocks:
-        for inner in block.instrs:
-            _rename(inner, stands)
-        block.outputs = tuple(stands.get(v, v) for v in block.outputs)
 
 
 def _sweep(block: Block, used: set[int]) -> None:
@@ -78,6 +68,3 @@ def _sweep(block: Block, used: set[int]) -> None:
 def is_pure(instr: Instr) -> bool:
     """True if an op, with all in it, can be left out where nobody reads its results."""
     return instr.op.pure and all(is_pure(i) for block in instr.blocks for i in block.instrs)
-
-
-__all__ = ["is_pure", "tidied"]

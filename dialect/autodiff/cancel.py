@@ -179,6 +179,3 @@ def _viewed(rec: Recorder, instr: Instr, form: _Form | None) -> _Form:
     if any(axes[a] is not None for a in dropped):
         raise _Unknown
     return _Form(form.kind, form.k, tuple(a for k, a in enumerate(axes) if k not in dropped))
-
-
-__all__ = ["cancelling"]

@@ -175,6 +175,3 @@ def _made_of_size_one(instr: Instr, rank: int) -> Axes:
     else:
         axes = reduced_axes(attrs["axes"], rank) if attrs["keepdims"] else ()
     return frozenset(a - rank for a in axes)
-
-
-__all__ = ["gradient_of_mean", "subtracted_mean"]

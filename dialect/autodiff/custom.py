@@ -195,6 +195,3 @@ def pair(outcome: Any, name: str) -> tuple[Any, Any]:
             hint="return y, (x, y)",
         )
     return outcome
-
-
-__all__ = ["Checkpoint", "CustomVjp", "checked_gradients", "pair"]

@@ -365,20 +365,3 @@ def selected(fn: Callable, wrt: Selector | Sequence[Selector], args: tuple, kwar
             )
         places.append(place)
     return places
-
-
-__all__ = [
-    "Jvp",
-    "Recorded",
-    "Selector",
-    "ValueAndGrad",
-    "given_gradient",
-    "gradient_or_zeros",
-    "is_float",
-    "joined",
-    "outside",
-    "reverse_half",
-    "selected",
-    "trace_in_progress",
-    "variable",
-]

@@ -103,6 +103,3 @@ def _branch(rec: Recorder, instr: Instr, gs: Sequence[Any], free: Sequence[int],
     then, other = map(side, instr.blocks)
     gradients = cond(wrap(rec, instr.operands[0]), then, other)
     return dict(zip(free, gradients, strict=True))
-
-
-__all__ = ["pull_flow", "push_flow"]

@@ -100,6 +100,3 @@ def _as_tensor(rec: Recorder, g: Any) -> Any:
     if not isinstance(hint, ScalarType):
         return g
     return op("to_tensor", g, dtype=hint.dtype)
-
-
-__all__ = ["pull_back_blocks"]

@@ -390,6 +390,3 @@ def _root(rounds: Any) -> Any:
     """The least number whose square is no less than a number of rounds above 0."""
     root = np.sqrt(op("to_tensor", rounds - 1, dtype=F64))
     return op("item", op("cast", root, dtype=I64)) + 1
-
-
-__all__ = ["LoopGradient", "Pull", "check_step"]

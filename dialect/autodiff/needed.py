@@ -142,6 +142,3 @@ def _keep(instr: Instr, kept: set[int]) -> None:
     instr.operands, instr.results = chosen(instr.operands), chosen(instr.results)
     for block in instr.blocks:
         block.args, block.outputs = chosen(block.args), chosen(block.outputs)
-
-
-__all__ = ["Needed", "contents_read"]

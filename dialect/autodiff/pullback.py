@@ -166,6 +166,3 @@ def _pulled(recorded: Recorded, gradients: Sequence[Any]) -> tuple[Any, ...]:
         if g is not None and recorded.rec.dtype(v).kind in "fcV"
     ]
     return tuple(recorded.gradients(pairs))
-
-
-__all__ = ["Forward", "Pullback", "backward", "checked", "pulled_in_trace", "pulled_through"]

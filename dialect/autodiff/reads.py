@@ -38,7 +38,7 @@ class RecordedRule:
         rec: what it was recorded by; has the types of values.
         operands, results, gradients: values of the op's operands and results, and of the gradients
             of results, None for results that are no floats.
-        found: the gradients of the operands, None for 0; None in place of all if recording them
+        of_operands: the gradients of the operands, None for 0; None in place of all if recording them
             fails, or the record would hold for fewer operands than was asked for.
         instrs: what computes these, in order, without what they do not depend on.
         reruns: see `TraceBuilder`.
@@ -48,16 +48,16 @@ class RecordedRule:
     operands: tuple[int, ...]
     results: tuple[int, ...]
     gradients: tuple[int | None, ...]
-    found: tuple[Any, ...] | None
+    of_operands: tuple[Any, ...] | None
     instrs: tuple[Instr, ...] = ()
     reruns: bool = False
 
     @property
     def reads(self) -> Reads:
         """The operands and the results that the gradients depend on; all, where that is unknown."""
-        if self.found is None:
+        if self.of_operands is None:
             return frozenset(range(len(self.operands))), frozenset(range(len(self.results)))
-        read = {g.value for g in self.found if hasattr(g, "value")}
+        read = {g.value for g in self.of_operands if hasattr(g, "value")}
         read.update(v for instr in self.instrs for v in contents_read(instr))
         if self.reruns:
             read.update(self.operands)
@@ -167,6 +167,3 @@ def _general(op: type[Op], number: Any) -> Any:
 
 def _is_float(y: Any) -> bool:
     return np.dtype(getattr(y, "dtype", np.int64)).kind in "fcV"
-
-
-__all__ = ["Reads", "RecordedRule", "reads_of", "record_rule"]

@@ -74,6 +74,3 @@ def as_array(rec: Recorder, g: Any, value: int) -> Any:
     if isinstance(rec.hints[g.value], ScalarType):
         return op("to_tensor", g, dtype=dtype_of(rec.dtype(value)))
     return g
-
-
-__all__ = ["append", "array", "as_array", "rerun", "values_read", "zeros", "zeros_as_array"]

@@ -320,6 +320,3 @@ def _operations(rec: Recorder, instr: Instr) -> float:
         return largest
     # Of matrices, (m, k) by (k, n): the root of mk * kn * mn is mkn.
     return 2 * prod(float(_elements(rec, v)) for v in (*instr.operands, *instr.results)) ** 0.5
-
-
-__all__ = ["Residuals", "residuals"]

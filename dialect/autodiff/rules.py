@@ -73,6 +73,3 @@ def refused(op: type[Op]) -> Exception:
     if op.undifferentiable and not op.writes:
         return GradientError(f"{op.full_name()} is differentiated: {op.undifferentiable}", loc=user_loc())
     return trace_error(f"{op.name} has no gradient yet")
-
-
-__all__ = ["partials_of", "pulled", "refused", "stated_rule"]

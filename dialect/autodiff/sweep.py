@@ -214,6 +214,3 @@ def _summed(b: TraceBuilder, terms: Sequence[Any], y: Any) -> Any:
     for term in terms[1:]:
         total = total + term
     return b.converted(b.spread(total, y), y)
-
-
-__all__ = ["active_values", "contributions", "flowing_into", "pull_back", "push_forward"]

@@ -256,6 +256,3 @@ def _stride_class(t: TensorType) -> tuple[int | None, ...] | str | None:
 
 def _strides_fit(strides: Sequence, wanted: Sequence, shape: Sequence) -> bool:
     return all(s == w for s, w, size in zip(strides, wanted, shape, strict=True) if size != 1)
-
-
-__all__ = ["ALL_FREE", "Check", "Kind", "checks_of", "devices_of", "generalize", "table"]

@@ -178,7 +178,7 @@ class SizeSolver:
         return {} if self._keep(sizes) else None
 
     def relations(self) -> FreeSizes:
-        """What is asked of sizes, in terms of all axes that are free."""
+        """The conditions on sizes, in terms of all axes that are free."""
         first: dict[Dim, str] = {}  # a size -> the first axis that has it
         equal, fit = [], []
         for name, dim in self.sizes.items():
@@ -362,6 +362,3 @@ def _linear(dim: Dim) -> dict[str, int]:
         for mono, coefficient in terms_of(dim)
         if len(mono) == 1 and isinstance(mono[0], str) and coefficient in (1, -1)
     }
-
-
-__all__ = ["FreeSizes", "SizeSolver", "axis_name", "axis_of"]

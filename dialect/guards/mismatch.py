@@ -107,9 +107,9 @@ def _failed(checks: Sequence[Check], seen: Callable[[int], Seen], labels: Sequen
         if text is None:
             continue
         # Literal strides that differ along with the sizes say nothing that the sizes do not.
-        if check.kind == "stride" and check.wanted is not None and (operand, "size") in state.found:
+        if check.kind == "stride" and check.wanted is not None and (operand, "size") in state.failures:
             kind = "strides"
-        state.found.add((operand, kind))
+        state.failures.add((operand, kind))
         if kind in ("object", "rank"):
             ended.add(operand)
         yield Mismatch(operand, kind, f"{state.label(operand)}: {text}")
@@ -121,7 +121,7 @@ class _CheckState:
 
     label: Callable[[int], str]
     symbols: dict[str, tuple[int, Check]] = field(default_factory=dict)
-    found: set[tuple[int, str]] = field(default_factory=set)
+    failures: set[tuple[int, str]] = field(default_factory=set)
 
 
 _Compare = Callable[[Check, Any, _CheckState], Union[str, None]]
@@ -188,7 +188,7 @@ def _expression(check: Check, got: Any, state: _CheckState) -> str | None:
     except (KeyError, ZeroDivisionError):
         # Its symbol has failed itself, and has been told of, or stands nowhere by itself.
         unknown = f"{text}, and nothing tells what {check.wanted} stands for"
-        return None if state.found else unknown
+        return None if state.failures else unknown
     return None if size in (expected, 0) else f"{text}, must be {check.wanted} = {expected}"
 
 
@@ -204,7 +204,7 @@ def _fit(check: Check, _: Any, state: _CheckState) -> str | None:
     try:
         values = [evaluate(side, {name: n for name, (n, _) in state.symbols.items()}) for side in sides]
     except (KeyError, ZeroDivisionError):
-        return None if state.found else f"nothing tells whether {words}"
+        return None if state.failures else f"nothing tells whether {words}"
     if values[0] == values[1]:
         return None
     if sides[0] == sym_max(sides[1], values[0]):
@@ -265,5 +265,3 @@ _COMPARISONS: Mapping[Kind, tuple[str, _Compare]] = table(
         "fit": ("equal-sizes", _fit),
     }
 )
-
-__all__ = ["Mismatch", "check_types", "fits_relaxed", "flags_fit", "flags_hold", "holds", "mismatches"]

@@ -96,6 +96,3 @@ def _misalignment(array: np.ndarray | DeviceTensor) -> int:
         address = 0 if array.flags.aligned else array.ctypes.data
     alignment = array.dtype.alignment
     return alignment if array.size and address % alignment else 0
-
-
-__all__ = ["Seen", "UnreadableType", "noted", "seen_type", "type_noted"]

@@ -1,4 +1,4 @@
-"""How the sizes of a reshaped array follow from those of the array, whatever these are (R3.40, R3.41).
+"""The way in which the sizes of a reshaped array follow from those of the array, whatever these are (R3.40, R3.41).
 
 A kernel that reshapes is made for a way of regrouping axes, and not for sizes: which axes have size 1,
 which are merged, and by which factors what was merged is split. The way is told as text, with ``s0``,
@@ -81,6 +81,3 @@ def view_shape(constraint: str, sizes: Sequence[Dim]) -> tuple[Dim, ...]:
     texts = after.split(", ") if after else []
     values = {f"s{axis}": size for axis, size in enumerate(sizes)}
     return tuple(substitute(parse_dim(text), values) for text in texts)
-
-
-__all__ = ["inferred_sizes", "view_constraint", "view_fits", "view_shape"]

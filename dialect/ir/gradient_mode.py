@@ -65,6 +65,3 @@ def requires_grad(value: object) -> bool:
     if type(value) is np.ndarray:
         return False
     return bool(getattr(value, "requires_grad", False)) and MODE.on
-
-
-__all__ = ["MODE", "OFF", "gradient_mode", "gradients", "requires_grad", "set_gradient_mode"]

@@ -151,6 +151,3 @@ def times(partial: Partial, g: Any, multiply: Callable[[Any, Any], Any] = np.mul
     if type(partial) in (int, float) and partial in (1, -1):
         return g if partial == 1 else -g
     return multiply(g, partial)
-
-
-__all__ = ["RULES", "GradientBuilder", "Partial", "conjugate", "rule_of", "states", "times"]

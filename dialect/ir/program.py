@@ -35,6 +35,13 @@ class Instr:
         names = (self.attrs.get(k) for k, a in self.op.attrs.items() if a.kind is SYMBOL)
         return [name for name in names if name is not None]
 
+    def replace(self, values: Mapping[int, int]) -> None:
+        """Use other values, in nested blocks as well."""
+        if values:
+            self.operands = tuple([values.get(v, v) for v in self.operands])
+            for block in self.blocks:
+                block.replace(values)
+
 
 @dataclass(slots=True)
 class Block:
@@ -55,9 +62,7 @@ class Block:
         """Have instructions and outputs, those of nested blocks included, use other values."""
         self.outputs = tuple([values.get(v, v) for v in self.outputs])
         for instr in self.instrs:
-            instr.operands = tuple([values.get(v, v) for v in instr.operands])
-            for block in instr.blocks:
-                block.replace(values)
+            instr.replace(values)
 
 
 @dataclass(slots=True)

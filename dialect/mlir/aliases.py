@@ -68,6 +68,3 @@ class WrittenMemory:
         instr = Instr(cls, tuple(op.operands), tuple(op.results), {}, blocks)  # type: ignore[arg-type]
         self._instrs.update(dict.fromkeys(instr.results, instr))
         return instr
-
-
-__all__ = ["WrittenMemory"]

@@ -76,7 +76,7 @@ class DecodedModule:
             waiting += [symbol for instr in self[name].body.walk() for symbol in instr.symbols]
 
     def count_calls(self, name: str) -> int:
-        """How many instructions of other functions name a function."""
+        """The number of instructions of other functions that name a function."""
         others = (n for n in {*self._functions, *self._programs} if n != name and n not in self._removed)
         return sum(name in instr.symbols for other in others for instr in self[other].body.walk())
 
@@ -92,6 +92,3 @@ class DecodedModule:
         for name in self._removed:
             if name in self._functions:
                 self._functions[name].erase()
-
-
-__all__ = ["DecodedModule"]

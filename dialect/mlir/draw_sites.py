@@ -47,6 +47,3 @@ def _literal(value: ir.Value) -> str | None:
     """The number that a value is, as text; None = it is no constant."""
     op = source_of(value)
     return str(op.attributes["value"]) if op is not None and is_constant_op(op) else None
-
-
-__all__ = ["DrawSites"]

@@ -23,6 +23,3 @@ def is_inside(value: ir.Value, op: ir.Operation) -> bool:
 
     block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
     return encloses(op, block.owner.operation)
-
-
-__all__ = ["encloses", "is_inside"]

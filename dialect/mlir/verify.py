@@ -335,6 +335,3 @@ def _half(op: ir.Operation, name: str, attrs: Mapping[str, Any], target: ir.Oper
         yield f"df_output_vjps names {len(attrs['df_output_vjps'])} results of @{attrs[name]}, " + (
             f"which returns {outs}"
         )
-
-
-__all__ = ["Diagnostic", "check", "contradicts", "verify_module"]

@@ -9,7 +9,7 @@ from .control_flow import control, effect_ops, lists
 from .elementwise import binary, compare, powers, python_math, select, special, unary
 from .indexing import additions, index, inplace, scatter, slicing, windows
 from .linalg import contract, mm_tree
-from .manipulation import join, permute, shape, split
+from .manipulation import join, permute, repetition, shape, split
 from .reductions import moments, reduce, scan
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "contract",
     "control",
     "create",
-    "effects",
-    "gradients",
+    "effect_ops",
+    "gradient_ops",
     "host_call",
     "index",
     "inferred_sizes",
@@ -35,6 +35,7 @@ __all__ = [
     "python_math",
     "queries",
     "reduce",
+    "repetition",
     "scan",
     "scatter",
     "select",

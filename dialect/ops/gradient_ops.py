@@ -376,22 +376,3 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
         gradients = cls.rule(attrs).pull(xs[count:end], results)
         pairs = enumerate(zip(gradients, xs[:count], strict=True))
         return [b.nothing(k, x) if g is None else b.like(g, x) for k, (g, x) in pairs]
-
-
-__all__ = [
-    "AbsorbingMul",
-    "AllNonzero",
-    "AllZero",
-    "AnyNonzero",
-    "AutogradAdd",
-    "AutogradZero",
-    "CustomResult",
-    "CustomRule",
-    "Definedness",
-    "FlatAtZero",
-    "GradOf",
-    "Passed",
-    "StopGradient",
-    "SumTo",
-    "key_of",
-]

@@ -95,5 +95,3 @@ INFERRED: dict[type[Op], type[InferredSizes]] = {
     for op in (Matmul, Transpose, SwapAxes, MoveAxis, Flip, Concatenate, Stack, CumSum, CumProd, SumTo, Conform)
 }
 """The op on sizes for each of these ops."""
-
-__all__ = ["INFERRED", "BroadcastToSizes", "InferredSizes", "LinearSizes", "ReshapeSizes", "StrictSqueezeSizes"]

@@ -70,6 +70,3 @@ class SizeOf(SizeItem, name="size_of"):
     @classmethod
     def item(cls, attrs: Attrs, sizes: Shape) -> Any:
         return product(sizes)
-
-
-__all__ = ["DimOf", "RankOf", "SizeItem", "SizeOf"]

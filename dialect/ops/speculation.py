@@ -380,22 +380,3 @@ class Gradient:
             raise InternalError(f"{instr.op.full_name()} is not a differentiated graph")
         forward, reverse = (module.functions[attrs[half]] for half in ("forward", "reverse"))
         return cls(forward, reverse, *(attrs[name] for name in _INDICES))
-
-
-__all__ = [
-    "CallFallback",
-    "CudaGroup",
-    "CudaGuard",
-    "DiffGraph",
-    "DynamicGuard",
-    "FallbackGraph",
-    "FusionGroup",
-    "Gradient",
-    "Guard",
-    "Profile",
-    "ProfileCounter",
-    "ProfileValue",
-    "RgCheck",
-    "Subgraph",
-    "TypeCheck",
-]

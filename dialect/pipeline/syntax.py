@@ -112,16 +112,21 @@ def option_names(cls: type[Pass]) -> list[str]:
     return [name.replace("_", "-") for name in option_types(cls)]
 
 
-def make_pass(cls: type[Pass], item: PipelineItem) -> Pass:
-    """A pass with the options that an item gives. Raises PipelineError, naming the option."""
+def make_pass(cls: type[Pass], item: PipelineItem, outer: _GivenOptions | None) -> Pass:
+    """A pass with the options that an item gives, and of those of pipelines around it the rest that it has.
+
+    Raises PipelineError, naming the option.
+    """
     types, owner = option_types(cls), f"pass {cls.name}"
-    values: dict[str, Any] = {}
     names = option_names(cls)
-    for key, value in split_options(owner, item.options).items():
+    texts = split_options(owner, item.options)
+    for key in texts:
         if key not in names:
             raise unknown_option(owner, key, names)
-        field = key.replace("-", "_")
-        values[field] = _value(cls, key, value, types[field])
+    if outer is not None:
+        texts = {**outer.of(names), **texts}
+    fields = {key.replace("-", "_"): (key, text) for key, text in texts.items()}
+    values = {field: _value(cls, key, text, types[field]) for field, (key, text) in fields.items()}
     try:
         return cls(**values)
     except TypeError as error:
@@ -188,10 +193,10 @@ def parse_pipeline(text: str) -> list[Stage]:
 
     load_passes()
     stages: list[Stage] = []
-    for item in _expand(split_items(text), (), None):
+    for item, outer in _expand(split_items(text), (), None):
         cls = PASSES.get(item.name)
         if cls is not None and item.nested is None:
-            stages.append(make_pass(cls, item))
+            stages.append(make_pass(cls, item, outer))
         elif stages and isinstance(stages[-1], tuple):
             stages[-1] = (*stages[-1], item.text)
         else:
@@ -199,31 +204,29 @@ def parse_pipeline(text: str) -> list[Stage]:
     return stages
 
 
-def _expand(
-    items: Sequence[PipelineItem], inside: tuple[str, ...], given: _GivenOptions | None
-) -> Iterator[PipelineItem]:
+def _expand(items: Sequence[PipelineItem], inside: tuple[str, ...], outer: _GivenOptions | None) -> Iterator[_Placed]:
     for item in items:
         if item.name == "builtin.module" and item.nested is not None:
-            yield from _expand(split_items(item.nested), inside, given)
+            yield from _expand(split_items(item.nested), inside, outer)
         elif item.name in PIPELINES and item.nested is None:
-            yield from _pipeline(item, inside, given)
+            yield from _pipeline(item, inside, outer)
         else:
             _refuse_ours_inside(item)
-            yield item if given is None else given.add_to(item)
+            yield item, outer
 
 
-def _pipeline(item: PipelineItem, inside: tuple[str, ...], given: _GivenOptions | None) -> Iterator[PipelineItem]:
+def _pipeline(item: PipelineItem, inside: tuple[str, ...], outer: _GivenOptions | None) -> Iterator[_Placed]:
     """The passes of a named pipeline, or those that an option of an outer one puts in its place."""
     if item.name in inside:
         raise PipelineError(f"pipeline {item.name} contains itself")
     inside = (*inside, item.name)
-    instead = None if given is None else given.instead_of(item.name)
+    instead = None if outer is None else outer.instead_of(item.name)
     if instead is not None:
         yield from _expand(split_items(instead), inside, None)
         return
-    own = _GivenOptions(item, given)
+    own = _GivenOptions(item, outer)
     yield from _expand(split_items(PIPELINES[item.name]), inside, own)
-    own.check()
+    own.check()  # the passes have taken theirs by now
 
 
 class _GivenOptions:
@@ -235,17 +238,9 @@ class _GivenOptions:
         self.outer = outer
         self.known: set[str] = set()
 
-    def add_to(self, item: PipelineItem) -> PipelineItem:
-        """A pass with those of the options that it has, and that it is not given already."""
-        cls = PASSES.get(item.name)
-        if cls is None or item.nested is not None:
-            return item
-        own = split_options(f"pass {cls.name}", item.options)
-        extra = {k: v for k in option_names(cls) if (v := self._find(k)) is not None}
-        if extra.keys() <= own.keys():
-            return item
-        options = " ".join(f"{k}={v}" for k, v in {**extra, **own}.items())
-        return PipelineItem(item.name, f"{item.name}{{{options}}}", options)
+    def of(self, names: Sequence[str]) -> dict[str, str]:
+        """Those of the options that a pass has, whose names these are."""
+        return {name: text for name in names if (text := self._find(name)) is not None}
 
     def instead_of(self, name: str) -> str | None:
         """The passes in the place of the pipeline ``name``; None = its own passes stay."""
@@ -264,6 +259,9 @@ class _GivenOptions:
         for key in self.values:
             if key not in self.known:
                 raise unknown_option(self.owner, key, sorted(self.known))
+
+
+_Placed = tuple[PipelineItem, _GivenOptions | None]  # a pass, and the options of the pipelines around it
 
 
 def _refuse_ours_inside(item: PipelineItem) -> None:

@@ -401,6 +401,3 @@ def register_pytree(
             raise ArgumentError(f"{function!r:.80} cannot be called")
     _registered[cls] = flatten, unflatten
     _BY_TYPE[cls] = _OF_USERS
-
-
-__all__ = ["ARRAY", "CONTAINERS", "Container", "container_of", "list_of_rows", "plain_key", "register_pytree"]

@@ -72,6 +72,3 @@ def is_compared_by_value(kind: type) -> bool:
         return True
     root = kind.__module__.partition(".")[0]
     return root in _OF_VALUES or root in sys.stdlib_module_names
-
-
-__all__ = ["Generator", "Same", "in_structure", "is_compared_by_value", "real"]

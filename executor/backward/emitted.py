@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...dialect.trees.leaves import leaf_kind
 from ...dialect.trees.pytree import flatten
-from ..dispatch.dispatcher import Dispatcher, Pattern
+from ..dispatch.dispatcher import Dispatcher, PositionalGraph
 from ..plans.plan import PLANS, Plan
 from ..tiers.choice import AnyExecutor
 from ..tiers.release import SWITCH
-
-if TYPE_CHECKING:
-    from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..dispatch.arguments import CallArguments
 
 _OFTEN = 8  # runs by a plan of Python, after which code is emitted
 _SMALL = 1 << 15  # bytes of a saved array that is as well left alone
 
 
-class EmittedRuns:
-    """Keeps the emitted code of a captured graph up to date; a `dispatch.dispatcher.Graph`.
+class EmittedRuns(PositionalGraph):
+    """Keeps the emitted code of a captured graph up to date.
 
     Args:
         executor: of the graph.
@@ -35,27 +31,16 @@ class EmittedRuns:
         slow: runs the graph in Python, given the inputs by position.
     """
 
-    takes_tape: ClassVar[bool] = False
-    patterns: ClassVar[tuple[Pattern, ...]] = ()
     counts_calls: ClassVar[bool] = True
 
     def __init__(self, executor: AnyExecutor, name: str, count: int, slow: Callable[..., Any]) -> None:
         self.executor = executor
         _, self.results = flatten((0,) * count)
         self.dispatcher = Dispatcher(name, _told(slow, weakref.ref(self)))
-        self._kinds: tuple[Any, ...] = ()
         self._call: Callable[..., Any] | None = None
         self._plan: Plan | None = None  # that the code is for
         self._left = _OFTEN
         self._seen = -1  # how many plans there were when code was last asked for
-
-    def arguments(
-        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
-    ) -> CallArguments:
-        """The inputs, by position."""
-        from ..dispatch.arguments import flat_arguments
-
-        return flat_arguments(self._kinds, exchange)
 
     @property
     def call(self) -> Callable[..., Any] | None:
@@ -77,7 +62,7 @@ class EmittedRuns:
             return False
         if any(x is None for x in inputs):  # emitted code is given arrays and numbers
             return False
-        self._kinds = tuple(map(leaf_kind, inputs))
+        self.kinds = tuple(map(leaf_kind, inputs))
         return self.dispatcher.needs([self])
 
     def emit(self) -> None:

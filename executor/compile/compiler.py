@@ -94,6 +94,26 @@ def compile_graph(
 
     Raises PipelineError or IRError for errors of the pipeline itself, InternalError for any other.
     """
+    refusals: list[Reason] = []
+    while True:
+        result = _compiled(request, on_group, boundary, on_check)
+        result.refusals += refusals
+        kept, alone = _loops_without_kernel(result)
+        pipeline = keeping_loops(keeping_loops(request.pipeline, alone, "alone"), kept)
+        if pipeline == request.pipeline:
+            return result
+        # A loop without a kernel runs round by round, with kernels for what a round computes.
+        request = replace(request, pipeline=pipeline)
+        refusals += kept.values()
+
+
+def _compiled(
+    request: CompileRequest,
+    on_group: Callable[[str], object] | None,
+    boundary: Boundary | None,
+    on_check: Callable[[str], object] | None,
+) -> CompileResult:
+    """`compile_graph` by the pipeline of the request, whichever loops have kernels by it."""
     start = time.perf_counter()
     from ...dialect.pipeline.standard import differentiates
 
@@ -143,14 +163,6 @@ def compile_graph(
             on_group(name)
         with rest_of(GLUE, timings):
             _compile_kernel(result, name, request, sizes.get(name, {}), on_check)
-    kept, alone = _loops_without_kernel(result)
-    pipeline = keeping_loops(keeping_loops(request.pipeline, alone, "alone"), kept)
-    if pipeline == request.pipeline:
-        return result
-    # A loop without a kernel runs round by round, with kernels for what a round computes.
-    again = replace(request, pipeline=pipeline)
-    result = compile_graph(again, on_group, boundary, on_check)
-    result.refusals += kept.values()
     return result
 
 

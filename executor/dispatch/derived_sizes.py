@@ -22,7 +22,7 @@ _ATTEMPTS = 16  # pairs of sizes that are compared for one op
 
 
 class DerivedSizes:
-    """What the ops on sizes of a plan give, where the tests of a leaf hold.
+    """The results of the ops on sizes of a plan, where the tests of a leaf hold.
 
     Attributes:
         ones: sizes of arrays that guards let pass only where they are 1.
@@ -108,6 +108,3 @@ class DerivedSizes:
         if instr.op is DimOf:
             sizes[instr.results[0]] = (number,)
         return []
-
-
-__all__ = ["DerivedSizes"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ProfuseError
@@ -59,7 +59,7 @@ class DispatchedGraph(Protocol):
 
     @property
     def patterns(self) -> Sequence[Pattern]:
-        """Which arguments of calls have been tensors of other libraries in host memory."""
+        """The patterns of arguments that have been tensors of other libraries in host memory."""
         ...
 
     def arguments(self, *, first: int, exchange: Exchange | None, on_tape: bool, tensors: Pattern) -> CallArguments:
@@ -68,6 +68,26 @@ class DispatchedGraph(Protocol):
         Raises Refused for arguments that only the Python dispatcher can take.
         """
         ...
+
+
+class PositionalGraph:
+    """A graph whose calls have arrays and numbers of given kinds, by position; a `DispatchedGraph`.
+
+    Attributes:
+        kinds: of the arguments.
+    """
+
+    takes_tape: ClassVar[bool] = False
+    patterns: ClassVar[tuple[Pattern, ...]] = ()
+    kinds: tuple[Any, ...] = ()
+
+    def arguments(
+        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
+    ) -> CallArguments:
+        """The inputs, by position."""
+        from .arguments import flat_arguments
+
+        return flat_arguments(self.kinds, exchange)
 
 
 @dataclass(frozen=True)

@@ -224,6 +224,3 @@ def _writer(trace: Trace, returned: int, holders: int, in_place: Container[int] 
         return tuple([objects[k] for k in results])
 
     return write
-
-
-__all__ = ["EffectWriter", "effects_of", "object_at", "write_in_place"]

@@ -83,6 +83,3 @@ def reads_host(part: Any) -> bool:
 def is_from_host(ref: Ref | Any) -> bool:
     """True for an array that a function of a library has given."""
     return isinstance(ref, FromHost) or (isinstance(ref, ScalarRef) and is_from_host(ref.position))
-
-
-__all__ = ["expect", "host_step", "is_from_host", "is_late", "reads_host"]

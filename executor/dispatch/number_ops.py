@@ -153,6 +153,3 @@ class NumberWriter:
     def _require_small(self, number: str) -> None:
         moved = self._w.op(f"add i64 {number}, {_SMALL}")
         self._leave_unless(self._w.op(f"icmp ult i64 {moved}, {2 * _SMALL}"))
-
-
-__all__ = ["NumberWriter", "computed_number"]

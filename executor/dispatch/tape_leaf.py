@@ -63,6 +63,3 @@ def _given(value: Value) -> Any:
         raise Refused("a differentiable subgraph takes what another one has made")
     position = position_of(value.ref)
     return position.position if isinstance(position, OnTape) else position
-
-
-__all__ = ["detached", "noting_of", "read_tape"]

@@ -52,6 +52,3 @@ def on_arrays(noting: Noting, type_: TensorClass | None) -> Noting:
         return result_of(results)
 
     return replace(noting, function=run)
-
-
-__all__ = ["on_arrays"]

@@ -97,6 +97,3 @@ def _word(address: int) -> int:
 
 def _nothing(frame: Any, event: str, arg: Any) -> None:
     """A profiler."""
-
-
-__all__ = ["THREAD", "ThreadLayout", "difference", "version_address"]

@@ -129,6 +129,3 @@ def guards_of(executor: Executor, inputs: Sequence[ValueSource] | None = None, l
         child_inputs = naming.inputs_of(name)
         if child_inputs is not None:
             yield from guards_of(child, child_inputs, level + 1)
-
-
-__all__ = ["NamedGuard", "Naming", "ValueSource", "guards_of"]

@@ -55,6 +55,3 @@ def keeps_byte_order(trace: Trace) -> bool:
 def has_foreign(arrays: Sequence[Any]) -> bool:
     """True if one of these is an array in a foreign byte order."""
     return any(type(x) is np.ndarray and not x.dtype.isnative for x in arrays)
-
-
-__all__ = ["FOREIGN_ORDER", "has_foreign", "keeps_byte_order"]

@@ -43,32 +43,6 @@ def check_captured(captured: Sequence[Any], home: str) -> None:
         )
 
 
-def flat_leaves(args: tuple) -> tuple[tuple, list] | None:
-    """Key and leaves of a call whose arguments are numbers and arrays of known device types.
-
-    None for other calls: their arguments have to be flattened, or are not allowed.
-    """
-    if not converts:
-        return None
-    key: list[Any] = []
-    leaves: list[Any] = []
-    for arg in args:
-        kind = type(arg)
-        convert = converts.get(kind)
-        if convert is not None:
-            try:
-                arg = convert(arg)
-            except ProfuseError:
-                return None  # the slow path raises it again, with the argument's name
-            key.append(arg.kind)
-        elif kind in NUMBERS:
-            key.append(kind)
-        else:
-            return None
-        leaves.append(arg)
-    return tuple(key), leaves
-
-
 register_leaf_conversion(as_leaf)
 
 PLAIN_KINDS = frozenset({np.ndarray, *NUMBERS, str, bytes, type(None), type, np.dtype, *np.sctypeDict.values()})
@@ -110,7 +84,7 @@ register_memory(_memory)
 
 
 def present(captured: Sequence[Any], counters: Counters | None = None) -> list[Any]:
-    """What a function closes over as arrays, tensors with the memory that they have now.
+    """The objects that a function closes over as arrays, tensors with the memory that they have now.
 
     Tensors that have to be copied, as their elements are conjugate to what memory holds, are
     counted as ``input_copies``.
@@ -127,22 +101,6 @@ def _present(value: Any, counters: Counters | None) -> Any:
 
         counters.input_copies += is_copied(value)
     return array
-
-
-def note_captured_writes(writes: Sequence[int], given: Sequence[Any], captured: Sequence[Any]) -> None:
-    """Tell the libraries of tensors that functions close over that these are written to.
-
-    Args:
-        writes: the inputs of a graph that it writes to.
-        given: its inputs as arrays, the last of which are captured.
-        captured: these as the function has them.
-    """
-    first = len(given) - len(captured)
-    for k in writes:
-        if k >= first and not isinstance(captured[k - first], np.ndarray):
-            from ..exchange.host_tensors import note_write
-
-            note_write(captured[k - first])
 
 
 def home_of(leaves: Sequence[Any]) -> str:

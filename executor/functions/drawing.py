@@ -119,6 +119,3 @@ def _value(x: Any, inputs: Sequence[Any], values: dict[int, Any]) -> Any:
     if kind in (tuple, list):
         return kind(_value(item, inputs, values) for item in x)
     return x
-
-
-__all__ = ["Drawing", "drawing_of"]

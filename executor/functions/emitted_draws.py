@@ -46,6 +46,3 @@ def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
             log("draws-lost", "", "another thread has drawn between a draw and the end of a call that Python repeats")
 
     arguments.drawing = HostStep(drawn, (), tuple(places), objects, take_back)
-
-
-__all__ = ["draw_in_emitted_code"]

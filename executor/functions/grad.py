@@ -238,6 +238,3 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
     options.setdefault("unsupported", "raise")  # Python has no gradients to run
     options.setdefault("name", f"{what}_{getattr(fn, '__name__', type(fn).__name__)}")
     return jit(derivative, **options)
-
-
-__all__ = ["checkpoint", "custom_vjp", "grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]

@@ -1,48 +1,50 @@
-"""Calls by a graph: its results, the memory that they have in Python, and the effects of the function."""
+"""Calls that have a graph: who serves them, the results, their memory in Python, and the effects of the function."""
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Sequence
 from sys import is_finalizing
 from typing import Any
 
-import numpy as np
-
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ...dialect.importers.numpy.capture.tracer import is_tracing
+from ...dialect.importers.numpy.python.float_errors import told_error, told_errors
 from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from ...dialect.reasons import Kind, Reason
 from ..interpret.evaluate import evaluate
-from ..interpret.loop_limit import LIMITS, SoonerInPython, within
+from ..interpret.loop_limit import LIMITS, Limit, SoonerInPython, TooManyRounds, VoidRun, within
 from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
 from ..plans.processor import backend_of
 from ..routing.ledger import NoGraph
-from ..routing.verdict import Cause
+from ..routing.verdict import Cause, Verdict
 from ..settings.event_log import STDERR, say
 from ..settings.events import log
 from ..settings.knobs import knobs
 from ..tiers.choice import AnyExecutor
 from .byte_order import FOREIGN_ORDER, has_foreign
-from .device_arguments import home_of, note_captured_writes, present
+from .device_arguments import home_of, present
 from .emission import Emission
 from .graphs import Graphs
 from .in_python import PythonCalls
 from .variants import Variant
 
+_LOOP_SECONDS = 0.03  # that a call spends in loops op by op, to profile, before Python runs it
+
 
 @functools.cache
 def _effects() -> tuple[Callable[..., Any], ...]:
-    """`apply_effects`, `are_apart` and `lent`, which few processes need."""
-    from .write_back import apply_effects, are_apart, lent
+    """`apply_effects`, `are_apart`, `lent` and `note_captured_writes`, which few processes need."""
+    from .write_back import apply_effects, are_apart, lent, note_captured_writes
 
-    return apply_effects, are_apart, lent
+    return apply_effects, are_apart, lent, note_captured_writes
 
 
 class GraphCalls:
-    """Computes calls of one function by its graphs; those that turn out to be Python's are left to it.
+    """Serves calls of one function by their graphs; those that are, or turn out to be, Python's are left to it.
 
     Args:
         graphs: of the function.
@@ -56,33 +58,112 @@ class GraphCalls:
     def __init__(self, graphs: Graphs, emission: Emission, python: PythonCalls) -> None:
         self._graphs, self._emission, self._python = graphs, emission, python
         self.reasons: list[Reason] = []
+        self._untold: set[str] = set()  # what Python has run calls for (`float_errors`)
 
-    def unlimited(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+    def serve(
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
-        """`computed`; a limit of loops that holds is that of a call around this one."""
-        if LIMITS.current is None:
-            return self.computed(variant, leaves, given, args, kwargs)
-        with within(None):
-            return self.computed(variant, leaves, given, args, kwargs)
+        """The result of a call by its graph, with the effects that the function has.
 
-    def computed(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+        Args:
+            variant: the graph.
+            leaves: its arguments, as kernels can read them.
+            originals: the same as the caller has them.
+            args: those of the call, for Python.
+            kwargs: the same, by name.
+        """
+        unreported = self.unreported()
+        if unreported is not None:
+            return self._python.call(unreported, args, kwargs)
+        if self._graphs.raises:
+            return self._unlimited(variant, leaves, originals, args, kwargs)
+        trial = variant.trial
+        verdict = trial.verdict()
+        if verdict is Cause.COMPILING.verdict:
+            self._emission.current = variant.executor
+            variant.executor.counters.calls += 1
+            start = time.perf_counter()
+            try:
+                return self._python.call(verdict, args, kwargs)
+            finally:
+                trial.note_python(time.perf_counter() - start)
+        if verdict is not None:
+            return self._python.call(verdict, args, kwargs)
+        is_raced = trial.is_raced and self._may_race
+        if not (is_raced or trial.has_rounds):
+            return self._unlimited(variant, leaves, originals, args, kwargs)
+        # What the function assigns may decide sizes, as the length of a cache does.
+        race = trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
+        verdict = race.verdict(may_be_long=trial.has_rounds) if is_raced else None
+        if verdict is None:
+            limit = Limit(_LOOP_SECONDS, truncates=True) if trial.has_rounds else None
+            start = time.perf_counter()
+            try:
+                with within(limit):
+                    result = self._computed(variant, leaves, originals, args, kwargs)
+            except SoonerInPython as why:
+                variant.executor.counters.calls -= 1  # Python counts the call
+                if isinstance(why, VoidRun):
+                    self._note_failure(variant)
+                if is_raced and isinstance(why, TooManyRounds):
+                    race.is_pythons = True
+                verdict = (Cause.LOST if race.is_pythons else Cause.LONG_LOOP).verdict
+            else:
+                if is_raced and self._graphs.ledger.latest is None:
+                    race.note(time.perf_counter() - start, is_python=False)
+                return result
+        start = time.perf_counter()
+        result = self._python.call(verdict, args, kwargs)
+        race.note(time.perf_counter() - start, is_python=True)
+        return result
+
+    def unreported(self) -> Verdict | None:
+        """The verdict that a call is Python's as NumPy is to report floating-point errors; None = it is not to.
+
+        Kernels do not notice them. Raises TraceError if there is no Python for the call.
+        """
+        how = told_errors()
+        if how is None or not self._graphs.source.stands_for_python:
+            return None
+        if self._graphs.raises:
+            raise told_error(how)
+        if how not in self._untold:
+            self._untold.add(how)
+            self._graphs.ledger.tell(told_error(how))
+        return Cause.FLOAT_ERRORS.verdict
+
+    @property
+    def _may_race(self) -> bool:
+        """True if some plans are dispatched in Python, and for good."""
+        dispatcher = self._emission.dispatcher
+        return bool(knobs.demote and dispatcher is not None and dispatcher.reasons)
+
+    def _unlimited(
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """`_computed`; a limit of loops that holds is that of a call around this one."""
+        if LIMITS.current is None:
+            return self._computed(variant, leaves, originals, args, kwargs)
+        with within(None):
+            return self._computed(variant, leaves, originals, args, kwargs)
+
+    def _computed(
+        self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """The result of a call by its executor; raises SoonerInPython within a limit of loops."""
         trace, memory = variant.trace, variant.memory
         captured = present(trace.captured)
         objects: Sequence[Any] | None = None
-        if variant.is_untaped and is_on_tape(given):
+        if variant.is_untaped and is_on_tape(originals):
             from .tape_calls import untaped
 
-            objects, given = given, untaped(given)
+            objects, originals = originals, untaped(originals)
         if variant.keeps_byte_order:
-            arrays = [*given, *captured, *(slot.find() for slot in trace.slots)]
+            arrays = [*originals, *captured, *(slot.find() for slot in trace.slots)]
             if has_foreign(arrays):
                 return self._python.refuse(self.told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
-            every = [*given, *captured] if memory is not None else ()
+            every = [*originals, *captured] if memory is not None else ()
             if memory is not None and not memory.is_known(every):
                 from .results import ORDER_UNKNOWN
 
@@ -100,36 +181,56 @@ class GraphCalls:
                 # Python raises what NumPy raises, or computes what the graph cannot. No exception
                 # is being handled then: the one that it raises would have it as its context.
                 variant.executor.counters.calls -= 1  # Python counts the call
-                self.note_failure(variant)
+                self._note_failure(variant)
                 return self._python.refuse(NoGraph(Cause.FAILED, failed), args, kwargs)
             if variant.trial.fails_often:
                 self._note_success(variant)
             if objects is not None:
                 outputs = variant.untaped.retaped(outputs, objects)
             return trace.out_tree.unflatten(outputs)
-        apply_effects, are_apart, lent = _effects()
+        return self._with_effects(variant, leaves, originals, captured, objects, args, kwargs)
+
+    def _with_effects(
+        self,
+        variant: Variant,
+        leaves: Sequence[Any],
+        originals: Sequence[Any],
+        captured: Sequence[Any],
+        objects: Sequence[Any] | None,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """`_computed` where the function has effects.
+
+        Args:
+            variant, leaves, args, kwargs: as `serve` has them.
+            originals: the leaves as the caller has them, without the tape.
+            captured: what the function closes over, as arrays.
+            objects: ``originals`` with arrays of the tape; None = there are none.
+        """
+        trace, memory = variant.trace, variant.memory
+        apply_effects, are_apart, lent, note_captured_writes = _effects()
         slots = [slot.find() for slot in trace.slots]
-        given = [*given, *slots, *captured]
-        containers: list[Any] = []
-        if trace.containers is not None:
-            containers = trace.containers.find(args, kwargs)
-            if not trace.containers.are_apart(containers):
-                return self._with_effects_of_python(args, kwargs)
+        originals = [*originals, *slots, *captured]
+        containers: list[Any] = [] if trace.containers is None else trace.containers.find(args, kwargs)
         drawing = None
-        if trace.draws or trace.generators:
+        if is_drawn := bool(trace.draws or trace.generators):
             from .drawing import drawing_of
 
             drawing = drawing_of(trace, args, kwargs)
-            if drawing is None:
-                return self._with_effects_of_python(args, kwargs)
-        if not are_apart(trace, given) or (memory is not None and not memory.is_known(given)):
+        if (
+            (is_drawn and drawing is None)
+            or not (trace.containers is None or trace.containers.are_apart(containers))
+            or not are_apart(trace, originals)
+            or not (memory is None or memory.is_known(originals))
+        ):
             return self._with_effects_of_python(args, kwargs)
         inputs = [*leaves, *(readable(value, self._graphs.own) for value in slots)]
         draws: list[Any] = []
         has_failed = False
         try:
             if drawing is not None:
-                draws = drawing.run(given)
+                draws = drawing.run(originals)
             with lent(trace):
                 outputs = self.run(variant.executor, [*self._graphs.inputs(variant, inputs), *draws])
         except SoonerInPython:
@@ -145,17 +246,17 @@ class GraphCalls:
         if has_failed:
             if drawing is None:
                 variant.executor.counters.calls -= 1  # Python counts the call
-            self.note_failure(variant)
+            self._note_failure(variant)
             # Python leaves what NumPy has written before the error, and raises that again.
             return self._python.call(Cause.FAILED.verdict, args, kwargs)
         if variant.trial.fails_often:
             self._note_success(variant)
-        note_captured_writes(trace.writes, given, trace.captured)
+        note_captured_writes(trace.writes, originals, trace.captured)
         if memory is not None:
-            outputs = memory.put(outputs, [*given, *draws])
+            outputs = memory.put(outputs, [*originals, *draws])
         if trace.sources is None:
             return trace.out_tree.unflatten(outputs)
-        every = [*given, *draws, *containers]
+        every = [*originals, *draws, *containers]
         if objects is None:
             return apply_effects(trace, outputs, every)
         from .tape_calls import note_writes
@@ -175,7 +276,7 @@ class GraphCalls:
             )
         return self._python.call(Cause.EFFECTS.verdict, args, kwargs)
 
-    def note_failure(self, variant: Variant) -> None:
+    def _note_failure(self, variant: Variant) -> None:
         """Note that Python has to repeat a call; where most calls end so, it runs them."""
         if variant.trial.note_failure():
             self._emission.come_to_python()
@@ -263,9 +364,12 @@ class GraphCalls:
         device_leaves = backend.moved(leaves, device)
         return device_leaves, home_of(device_leaves)
 
-    def run_at_home(self, executor: AnyExecutor, leaves: list, captured: Sequence[np.ndarray] = ()) -> list:
-        """Run an executor on its processor; the backend moves arguments and handles failures."""
+    def serve_on_device(self, variant: Variant, leaves: list) -> Any:
+        """The result of a call on a device, whose backend moves arguments and handles failures."""
+        executor, captured = variant.executor, self._graphs.inputs(variant, ())
         if is_finalizing():
-            return self.run(executor, [*leaves, *captured])
-        backend = backend_of(executor.options.processor.device)
-        return backend.call(self.run, executor, leaves, captured)
+            outputs = self.run(executor, [*leaves, *captured])
+        else:
+            backend = backend_of(executor.options.processor.device)
+            outputs = backend.call(self.run, executor, leaves, captured)
+        return variant.trace.out_tree.unflatten(outputs)

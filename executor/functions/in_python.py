@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError
+from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.reasons import Kind, Reason
 from ...dialect.trees.pytree import flatten
 from ..interpret.loop_limit import LIMITS, within
 from ..memory.destinations import Destinations
 from ..routing.ledger import NoGraph, is_lasting
 from ..routing.verdict import Cause, Verdict
-from ..settings.plain import debugger
+from ..settings.plain import PlainReason, debugger
 from ..settings.strict import RUNS_IN_PYTHON
+from .device_arguments import are_of_host
 from .emission import Emission
 from .graphs import Graphs
 
@@ -39,9 +41,25 @@ class PythonCalls:
 
     def __init__(self, graphs: Graphs, emission: Emission) -> None:
         self._fn, self._name, self._counters, self._ledger = graphs.source.fn, graphs.name, graphs.own, graphs.ledger
+        self._has_code = graphs.source.has_code
         self._emission = emission
 
-    def note_debugged(self) -> None:
+    def is_plain(self, why: PlainReason, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if Python runs a call, and nothing else has to do with it.
+
+        For a debugger, it does so where all arguments are of the host: NumPy's functions cannot
+        compute what a kernel of a device can. Such calls are counted.
+        """
+        if not self._has_code or current() is not None:
+            return False
+        if why is PlainReason.DISABLED:
+            return True
+        if not are_of_host(args, kwargs):
+            return False
+        self._note_debugged()
+        return True
+
+    def _note_debugged(self) -> None:
         """Count a call that is Python's because of a debugger."""
         self._emission.forget_native()
         self._counters.calls += 1
@@ -55,6 +73,8 @@ class PythonCalls:
     ) -> Any:
         """Run a call in Python; a limit of loops that holds is that of a call around this one."""
         self._emission.forget_native()
+        if verdict.cause.is_of_alike:
+            self._ledger.propose_sooner(args, kwargs)
         if LIMITS.current is not None:
             with within(None):
                 return self._run(verdict, args, kwargs, refused)
@@ -118,6 +138,3 @@ RUNS_IN_PYTHON.add(PythonCalls._run.__code__)
 def _tells(error: ProfuseError, raised: Exception) -> bool:
     """True if an error of a trace says all that an exception of Python's says."""
     return isinstance(error, type(raised)) and str(raised).strip() in str(error)
-
-
-__all__ = ["PythonCalls"]

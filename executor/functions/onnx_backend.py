@@ -58,6 +58,3 @@ class ProfuseBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """True for CPUs."""
         return device == "CPU"
-
-
-__all__ = ["PreparedModel", "ProfuseBackend"]

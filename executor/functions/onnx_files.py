@@ -27,6 +27,3 @@ def model_function(model: Any, options: Options, name: str = "model.onnx", *, si
     Raises what `graph_of` raises, and TraceError as `read`.
     """
     return function_of(ImportedFunction(graph_of(model, ONNX, name), ONNX, single=single), options)
-
-
-__all__ = ["model_function", "read"]

@@ -394,6 +394,3 @@ def in_order(array: Any, order: Order | None) -> Any:
     if turned.flags.c_contiguous:
         return array
     return np.ascontiguousarray(turned).transpose([order.index(k) for k in range(len(order))])
-
-
-__all__ = ["ValueOrders", "in_order", "layout_of"]

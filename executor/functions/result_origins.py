@@ -244,6 +244,3 @@ def _without_copies(trace: Trace) -> tuple[Program, dict[int, int]]:
     outputs = tuple([same.get(v, v) for v in main.outputs[:count]])
     program = Program("views", Block(main.inputs, instrs, outputs), dict(main.types), main.count)
     return program, same
-
-
-__all__ = ["Origins", "ResultView"]

@@ -246,6 +246,3 @@ def _without_dead_views(program: Program) -> Program:
                 used.update(v for b in inner.blocks for v in b.outputs)
     body = Block(program.inputs, kept[::-1], program.outputs)
     return Program(program.name, body, program.types, program.count)
-
-
-__all__ = ["ORDER_UNKNOWN", "Results", "results_of"]

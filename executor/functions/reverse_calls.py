@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...dialect.trees.pytree import TreeDef, flatten
-from ..dispatch.dispatcher import Dispatcher, Pattern
+from ..dispatch.dispatcher import Dispatcher, PositionalGraph
 from ..tiers.choice import AnyExecutor
 
 if TYPE_CHECKING:
-    from ..cuda.exchange.dlpack_exchange import Exchange
-    from ..dispatch.arguments import CallArguments
     from ..plans.differentiable import DiffOp
 
 
@@ -24,28 +22,18 @@ def noted_graphs(executor: AnyExecutor) -> Iterator[DiffOp]:
                 yield from specialised.plan.graphs
 
 
-class Half:
-    """The reverse half of a subgraph, for inputs of some kinds; a `dispatch.dispatcher.Graph`."""
+class Half(PositionalGraph):
+    """The reverse half of a subgraph, for inputs of some kinds."""
 
-    takes_tape: ClassVar[bool] = False
-    patterns: ClassVar[tuple[Pattern, ...]] = ()
     counts_calls: ClassVar[bool] = False
 
     def __init__(self, executor: AnyExecutor, kinds: tuple, results: TreeDef) -> None:
-        self.executor, self._kinds, self.results = executor, kinds, results
+        self.executor, self.kinds, self.results = executor, kinds, results
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Half) and (self.executor, self._kinds) == (other.executor, other._kinds)
+        return isinstance(other, Half) and (self.executor, self.kinds) == (other.executor, other.kinds)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def arguments(
-        self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
-    ) -> CallArguments:
-        """The inputs, by position."""
-        from ..dispatch.arguments import flat_arguments
-
-        return flat_arguments(self._kinds, exchange)
 
 
 class Pull:
@@ -115,6 +103,3 @@ def _slow_pull(op: DiffOp, look: weakref.WeakMethod[Callable[..., None]]) -> Cal
         return gradients
 
     return pull
-
-
-__all__ = ["Half", "Pull", "noted_graphs"]

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from sys import is_finalizing
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.numpy.capture.tracer import is_tracing
-from ...dialect.importers.numpy.python.float_errors import told_error, told_errors
 from ...dialect.importers.numpy.python.generators import is_plain_generator
 from ...dialect.importers.numpy.tracing.current import current
 from ...dialect.importers.numpy.tracing.traced import is_on_tape
 from ...dialect.ir.device import HOST
 from ...dialect.trees.pytree import TreeDef
+from ..arguments.device_kinds import flat_leaves
 from ..arguments.plain_calls import flat_key
-from ..interpret.loop_limit import Limit, SoonerInPython, TooManyRounds, VoidRun, within
 from ..memory.destinations import Destinations
 from ..memory.output_pool import readable
 from ..routing.ledger import NoGraph
-from ..routing.verdict import Cause, Verdict
-from ..settings.knobs import knobs
-from ..settings.plain import PlainReason, plain
+from ..routing.verdict import Cause
+from ..settings.plain import plain
 from ..settings.strict import is_strict
 from ..settings.strict import refused as strict_refused
 from ..tiers.choice import AnyExecutor
-from .device_arguments import are_of_host, flat_leaves, holds_tensors
+from .device_arguments import holds_tensors
 from .emission import Calls, Emission
 from .graph_calls import GraphCalls
 from .graphs import Graphs, kinds_of
 from .in_python import PythonCalls
-from .variants import Variant
 
 if TYPE_CHECKING:
     from .tensor_calls import TensorCalls
-
-_LOOP_SECONDS = 0.03  # that a call spends in loops op by op, to profile, before Python runs it
 
 
 class Router:
@@ -48,16 +42,15 @@ class Router:
 
     Attributes:
         emission: the emitted code, which hands calls that it does not serve to `call` and `into`.
-        graph_calls: computes calls by graphs.
+        graph_calls: serves calls by graphs.
     """
 
     def __init__(self, graphs: Graphs, attach: Callable[[Calls | None, Calls | None], None]) -> None:
         self._graphs, self._ledger, self._own, self._fn = graphs, graphs.ledger, graphs.own, graphs.source.fn
-        self._emission = self.emission = Emission(graphs, attach, self.call, self.into)
-        self._python = PythonCalls(graphs, self._emission)
-        self.graph_calls = self._graph_calls = GraphCalls(graphs, self._emission, self._python)
+        self.emission = Emission(graphs, attach, self.call, self.into)
+        self._python = PythonCalls(graphs, self.emission)
+        self.graph_calls = GraphCalls(graphs, self.emission, self._python)
         self._tensor_calls: TensorCalls | None = None
-        self._untold: set[str] = set()  # what Python has run calls for (`float_errors`)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run any call; settled specialisations get here only if there is no emitted code."""
@@ -65,7 +58,7 @@ class Router:
             return self._call_at_end(args, kwargs)
         if holds_tensors(args, kwargs):
             result = self._tensors().call(args, kwargs, self._with_arrays, self._call)
-            self._emission.look()
+            self.emission.look()
             return result
         return self._call(args, kwargs)
 
@@ -78,13 +71,13 @@ class Router:
 
     def _with_arrays(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call that was one with tensors, in emitted code if there is any."""
-        native = self._emission.native
+        native = self.emission.native
         return self._call(args, kwargs) if native is None else native(*args, **kwargs)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call without tensors of the host."""
         why = plain()
-        if why is not None and self._is_plain(why, args, kwargs):
+        if why is not None and self._python.is_plain(why, args, kwargs):
             return self._fn(*args, **kwargs)
         ledger = self._ledger
         if ledger.recursion is not None and ledger.recursion.is_open:
@@ -100,24 +93,9 @@ class Router:
                 return self._python.call(verdict, args, kwargs)
             result = self._call_any(key, args, kwargs)
         else:
-            result = self._serve(variant, args, args, args, kwargs)
-        self._emission.look()
+            result = self.graph_calls.serve(variant, args, args, args, kwargs)
+        self.emission.look()
         return result
-
-    def _is_plain(self, why: PlainReason, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """True if Python runs a call, and nothing else has to do with it.
-
-        For a debugger, it does so where all arguments are of the host: NumPy's functions cannot
-        compute what a kernel of a device can. Such calls are counted.
-        """
-        if not self._graphs.source.has_code or current() is not None:
-            return False
-        if why is PlainReason.DISABLED:
-            return True
-        if not are_of_host(args, kwargs):
-            return False
-        self._python.note_debugged()
-        return True
 
     def _call_at_end(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call of a finalizer while the interpreter ends, when nothing can be imported.
@@ -132,85 +110,8 @@ class Router:
         variant = self._graphs.find(self._graphs.variants.get(key, ()), leaves, plain=True)
         if variant is None or variant.trace.has_effects:
             return self._fn(*args, **kwargs)
-        outputs = self._graph_calls.run(variant.executor, self._graphs.inputs(variant, leaves))
+        outputs = self.graph_calls.run(variant.executor, self._graphs.inputs(variant, leaves))
         return variant.trace.out_tree.unflatten(outputs)
-
-    def _serve(
-        self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
-    ) -> Any:
-        """The result of a call by its graph, with the effects that the function has.
-
-        Args:
-            variant: the graph.
-            leaves: its arguments, as kernels can read them.
-            given: the same as the caller has them.
-            args: those of the call, for Python.
-            kwargs: the same, by name.
-        """
-        if (way := told_errors()) is not None and self._graphs.source.stands_for_python:
-            return self._python.call(self._unreported(way), args, kwargs)
-        if self._graphs.raises:
-            return self._graph_calls.unlimited(variant, leaves, given, args, kwargs)
-        trial = variant.trial
-        verdict = trial.verdict()
-        if verdict is Cause.COMPILING.verdict:
-            self._emission.current = variant.executor
-            variant.executor.counters.calls += 1
-            start = time.perf_counter()
-            try:
-                return self._python.call(verdict, args, kwargs)
-            finally:
-                trial.note_python(time.perf_counter() - start)
-        if verdict is not None:
-            self._ledger.propose_sooner(args, kwargs)
-            return self._python.call(verdict, args, kwargs)
-        is_raced = trial.is_raced and self._may_race
-        if not (is_raced or trial.has_rounds):
-            return self._graph_calls.unlimited(variant, leaves, given, args, kwargs)
-        # What the function assigns may decide sizes, as the length of a cache does.
-        race = trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
-        verdict = race.verdict(may_be_long=trial.has_rounds) if is_raced else None
-        if verdict is None:
-            limit = Limit(_LOOP_SECONDS, truncates=True) if trial.has_rounds else None
-            start = time.perf_counter()
-            try:
-                with within(limit):
-                    result = self._graph_calls.computed(variant, leaves, given, args, kwargs)
-            except SoonerInPython as why:
-                variant.executor.counters.calls -= 1  # Python counts the call
-                if isinstance(why, VoidRun):
-                    self._graph_calls.note_failure(variant)
-                if is_raced and isinstance(why, TooManyRounds):
-                    race.is_pythons = True
-                verdict = Cause.LONG_LOOP.verdict
-            else:
-                if is_raced and self._ledger.latest is None:
-                    race.note(time.perf_counter() - start, is_python=False)
-                return result
-        if race.is_pythons:
-            self._ledger.propose_sooner(args, kwargs)
-        start = time.perf_counter()
-        result = self._python.call(verdict, args, kwargs)
-        race.note(time.perf_counter() - start, is_python=True)
-        return result
-
-    def _unreported(self, how: str) -> Verdict:
-        """The verdict that a call is Python's: kernels do not notice the floating-point errors asked for.
-
-        Raises TraceError if there is no Python for it.
-        """
-        if self._graphs.raises:
-            raise told_error(how)
-        if how not in self._untold:
-            self._untold.add(how)
-            self._ledger.tell(told_error(how))
-        return Cause.FLOAT_ERRORS.verdict
-
-    @property
-    def _may_race(self) -> bool:
-        """True if some plans are dispatched in Python, and for good."""
-        dispatcher = self._emission.dispatcher
-        return bool(knobs.demote and dispatcher is not None and dispatcher.reasons)
 
     def _call_any(self, flat: tuple | None, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call that `_flat` does not serve.
@@ -245,7 +146,7 @@ class Router:
             flat, leaves = flat_call
             variant = self._graphs.on_device.get(flat)
             if variant is not None and variant.trace.holds_what_it_held():
-                return self._run_on_device(variant, leaves)
+                return self.graph_calls.serve_on_device(variant, leaves)
         leaves, tree = self._graphs.source.flatten(self._graphs, args, kwargs)
         if is_tracing(leaves):
             return self._graphs.source.inline(self._graphs, leaves, tree, args, kwargs)
@@ -254,14 +155,14 @@ class Router:
         if is_on_tape(leaves):
             return self._call_on_tape(leaves, tree, args, kwargs)
         originals = leaves
-        leaves, home = self._graph_calls.placed([readable(leaf, self._own) for leaf in leaves])
+        leaves, home = self.graph_calls.placed([readable(leaf, self._own) for leaf in leaves])
         if home != HOST:
             self._check_no_generators(tree)
             flat = None if flat_call is None else flat
             variant = self._graphs.lookup(flat, leaves, tree, args, kwargs, home)
-            return self._run_on_device(variant, leaves)
+            return self.graph_calls.serve_on_device(variant, leaves)
         variant = self._graphs.lookup(flat, leaves, tree, args, kwargs)
-        return self._serve(variant, leaves, originals, args, kwargs)
+        return self.graph_calls.serve(variant, leaves, originals, args, kwargs)
 
     def _check_no_generators(self, tree: TreeDef) -> None:
         """Raise `NoGraph` for a call on a device with a generator, which draws on the host."""
@@ -284,20 +185,16 @@ class Router:
         refused = variant.off_tape() if self._graphs.source.stands_for_python else None
         if refused is not None:
             if not variant.untaped.serves(leaves):
-                raise self._graph_calls.told(refused, Cause.ON_TAPE)
+                raise self.graph_calls.told(refused, Cause.ON_TAPE)
             variant.is_untaped = True
             inputs = [readable(x, self._own) for x in plain]
-            return self._serve(variant, inputs, leaves, args, kwargs)
+            return self.graph_calls.serve(variant, inputs, leaves, args, kwargs)
         # Emitted code does not look at the mode of the caller.
         if not variant.takes_tape and not variant.trace.asks_for_gradients:
             variant.takes_tape = True
             self._graphs.changes += 1
-        outputs = self._graph_calls.run_on_tape(variant.executor, self._graphs.inputs(variant, taped))
+        outputs = self.graph_calls.run_on_tape(variant.executor, self._graphs.inputs(variant, taped))
         return variant.trace.out_tree.unflatten(as_arrays(outputs))
-
-    def _run_on_device(self, variant: Variant, leaves: list) -> Any:
-        outputs = self._graph_calls.run_at_home(variant.executor, leaves, self._graphs.inputs(variant, ()))
-        return variant.trace.out_tree.unflatten(outputs)
 
     def into(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call of `into`, the first of whose arguments is where results are written."""
@@ -311,7 +208,7 @@ class Router:
     def _into(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run such a call without tensors of the host."""
         why = plain()
-        if why is not None and self._is_plain(why, args[1:], kwargs):
+        if why is not None and self._python.is_plain(why, args[1:], kwargs):
             return self._python.put(self._fn(*args[1:], **kwargs), args[0])
         try:
             executor, inputs, tree = self._resolved(args[1:], kwargs)
@@ -319,11 +216,11 @@ class Router:
             refused = error
         else:
             destinations = Destinations(args[0], tree, self._graphs.name)
-            self._graph_calls.run(executor, inputs, destinations)
+            self.graph_calls.run(executor, inputs, destinations)
             executor.counters.output_copies += destinations.copied
             if not is_finalizing():
-                self._emission.write()
-                self._emission.look()
+                self.emission.write()
+                self.emission.look()
             return args[0]
         result = self._python.refuse(refused, args[1:], kwargs)
         return self._python.put(result, args[0])
@@ -334,10 +231,11 @@ class Router:
         Raises TraceError inside another function's trace.
         """
         leaves, tree = self._graphs.source.flatten(self._graphs, args, kwargs)
-        flat, leaves = None if kwargs else flat_key(args), self._graph_calls.host_leaves(leaves)
+        flat, leaves = None if kwargs else flat_key(args), self.graph_calls.host_leaves(leaves)
         variant = self._graphs.lookup(flat, leaves, tree, args, kwargs, plain=True)
-        if (way := told_errors()) is not None and self._graphs.source.stands_for_python:
-            raise NoGraph(self._unreported(way).cause)
+        unreported = self.graph_calls.unreported()
+        if unreported is not None:
+            raise NoGraph(unreported.cause)
         if variant.trace.has_effects:
             raise NoGraph(Cause.EFFECTS)
         return variant.executor, self._graphs.inputs(variant, leaves), variant.trace.out_tree

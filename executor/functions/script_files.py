@@ -40,6 +40,3 @@ def read(path: str | os.PathLike, options: Options) -> ScriptFunction:
         except RuntimeError as error:
             raise FileError(f"torch cannot read {name}: {str(error).splitlines()[0]}") from None
     return script_function(module, options, f"the TorchScript module {os.path.basename(name)}")
-
-
-__all__ = ["read"]

@@ -367,6 +367,3 @@ def script_function(script: Any, options: Options, source: str | None = None) ->
         f"an object of type {type(script).__name__} is no module or function of TorchScript",
         hint="make one by torch.jit.script or torch.jit.trace, or use pf.torch.compile",
     )
-
-
-__all__ = ["ScriptFunction", "ScriptModule", "script_function"]

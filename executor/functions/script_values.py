@@ -89,6 +89,3 @@ def with_tensors(value: Any, exchanged: dict[int, tuple[np.ndarray, Any]]) -> An
         return tensor_of(x) if entry is None else entry[1]
 
     return _mapped(value, made_of)
-
-
-__all__ = ["argument_of", "has_axes", "holds_any", "is_array", "is_tensor", "with_arrays", "with_tensors"]

@@ -23,6 +23,3 @@ def read(path: str | os.PathLike, options: Options) -> GraphFunction:
     name = os.fspath(path)
     graph = read_stablehlo(generic_text(Path(path).read_bytes(), name), options.name, name)
     return function_of(ImportedFunction(graph, STABLEHLO), options)
-
-
-__all__ = ["read"]

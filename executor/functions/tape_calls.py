@@ -76,6 +76,3 @@ def off_tape(what: str, tree: Any) -> Any:
                 hint="use pf.gradients on the tape, or pass x.data",
             )
     return unflatten(structure, [x.data if type(x) is Array else x for x in leaves])
-
-
-__all__ = ["as_arrays", "detached", "note_writes", "off_tape", "taped_inputs", "untaped"]

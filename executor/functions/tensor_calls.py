@@ -283,6 +283,3 @@ class TensorCalls:
         for k in writes:
             note_write(tensors[k])
         return tuple(writes)
-
-
-__all__ = ["TensorCalls"]

@@ -68,6 +68,3 @@ def _union(masks: dict[int, int], values: Sequence[int]) -> int:
     for v in values:
         union |= masks.get(v, 0)
     return union
-
-
-__all__ = ["Untaped"]

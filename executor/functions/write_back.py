@@ -106,6 +106,22 @@ def apply_effects(
     return trace.out_tree.unflatten(leaves[: trace.out_tree.leaves])
 
 
+def note_captured_writes(writes: Sequence[int], inputs: Sequence[Any], captured: Sequence[Any]) -> None:
+    """Tell the libraries of tensors that functions close over that these are written to.
+
+    Args:
+        writes: the inputs of a graph that it writes to.
+        inputs: its inputs as arrays, the last of which are captured.
+        captured: these as the function has them.
+    """
+    first = len(inputs) - len(captured)
+    for k in writes:
+        if k >= first and not isinstance(captured[k - first], np.ndarray):
+            from ..exchange.host_tensors import note_write
+
+            note_write(captured[k - first])
+
+
 @contextmanager
 def lent(trace: Trace) -> Iterator[None]:
     """Have a graph write to the caller's arrays where they are; an error undoes that."""
@@ -121,6 +137,3 @@ def lent(trace: Trace) -> Iterator[None]:
         raise
     finally:
         LOANS.open = before
-
-
-__all__ = ["apply_effects", "are_apart", "lent"]

@@ -23,7 +23,7 @@ from .loop_limit import LIMITS
 
 
 class Observer(Protocol):
-    """Who is told what flows through ``profile`` and ``profile_value`` ops."""
+    """The listener that is told what flows through ``profile`` and ``profile_value`` ops."""
 
     def observe_type(self, site: int, value: Any) -> None:
         """A value at a ``profile`` op."""

@@ -103,17 +103,3 @@ def has_rounds(module: Module) -> bool:
     """True for a graph that has a loop, in whichever function and block."""
     functions = (module.main, *module.functions.values())
     return any(i.op in LOOPS for function in functions for i in function.body.walk())
-
-
-__all__ = [
-    "LIMITS",
-    "Limit",
-    "SoonerInPython",
-    "TooLong",
-    "TooManyRounds",
-    "VoidRun",
-    "check_patience",
-    "end_of_patience",
-    "has_rounds",
-    "within",
-]

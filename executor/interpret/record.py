@@ -31,7 +31,7 @@ Constant = Union[bool, int, float, complex, str, tuple, None]
 
 @dataclass
 class SeenValue:
-    """What a `profile_value` observer saw (R1.23, R3.5).
+    """The record of a `profile_value` observer (R1.23, R3.5).
 
     Only plain numbers, short lists of them and short strings are kept: a record must not hold on to
     what flows through it.
@@ -65,7 +65,7 @@ class SeenValue:
 
 
 class RunRecord:
-    """What the observers of one graph saw during one run."""
+    """The types and values that the observers of one graph saw during one run."""
 
     def __init__(self) -> None:
         self.types: Types = {}
@@ -98,7 +98,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Observations:
-    """What a ready record says of its graph, by site: all that a plan is specialised by.
+    """The content of a ready record, by site: all that a plan is specialised by.
 
     Sites number the observers of a graph in order, so these hold for every copy of the graph.
     """
@@ -118,7 +118,7 @@ class Observations:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Observations:
-        """What `to_json` wrote; raises LookupError, TypeError, ValueError or IRError for others."""
+        """The observations that `to_json` wrote; raises LookupError, TypeError, ValueError or IRError for others."""
         types = {_natural(site): TYPE.from_json(text) for site, text in data["types"]}
         if not all(isinstance(type_, TensorType) for type_ in types.values()):
             raise ValueError("an observed type is that of a tensor")
@@ -148,7 +148,7 @@ def _natural(data: Any) -> int:
 
 
 class Record:
-    """What the observers of one instrumented graph see during its first runs.
+    """The record of the observers of one instrumented graph, over its first runs.
 
     Args:
         module: the instrumented graph; `finish` writes what was seen into it.
@@ -220,7 +220,7 @@ class Record:
             self._types, self._left, self.is_restored = {}, 0, True
 
     def observations(self) -> Observations:
-        """What this record has observed; once it is ready."""
+        """The content of this record, once it is ready."""
         types = {
             i.attrs["site"]: i.attrs["profiled_type"]
             for i in self.module.main.body.walk()

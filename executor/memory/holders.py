@@ -18,6 +18,3 @@ def _holders(items: list, k: int) -> int:
 
 _SOLE = _holders([np.empty(1)], 0)
 """The number that Python counts for an array that is in one list alone, which its versions do not agree on."""
-
-
-__all__ = ["is_sole"]

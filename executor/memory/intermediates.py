@@ -74,6 +74,3 @@ def bytes_in_block(dtype: np.dtype, shape: tuple[Dim, ...]) -> Dim | None:
     """Bytes of an array; None = the block is of no use to an array that is surely so small."""
     nbytes = bytes_of(dtype.itemsize, shape)
     return nbytes if shape and not (isinstance(nbytes, int) and nbytes < ALIGN_FROM) else None
-
-
-__all__ = ["Intermediates", "bytes_in_block"]

@@ -7,22 +7,16 @@ then expressions over the same leaves.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import reduce
 from typing import NamedTuple
 
+from ...dialect.analysis.regions import Tenant, shared_regions
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
-from ...dialect.ir.size_algebra import OPERATORS, bounds, sym_max
+from ...dialect.ir.size_algebra import OPERATORS, bounds
 from ...dialect.ir.symbolic import Dim, terms_of
 from .output_pool import ALIGNMENT
-
-# A place may be shared by this many sizes of which none is known to be the largest. Its size is
-# then a nested maximum, which code that reads the expression handles by recursion.
-_MOST_SIZES = 8
-_GROWS, _UNKNOWN, _TOO_LONG = 2, 3, 4  # how badly a place fits, see `_misfit`
 
 
 class Refused(Exception):
@@ -60,9 +54,6 @@ def lay_out(
 ) -> Placement:
     """Places for the values that have an entry in ``nbytes``.
 
-    Two values share a place only if one is dead before the moment that makes the other, because
-    kernels rely on outputs that overlap no input.
-
     Args:
         moments: in order; each value of ``nbytes`` is made at one of them.
         nbytes: value -> bytes of its array.
@@ -71,48 +62,14 @@ def lay_out(
     Raises ShapeError if a size expression becomes too long.
     """
     last = {web(value): k for k, moment in enumerate(moments) for value in moment.touched}
-    dead: dict[int, list[int]] = defaultdict(list)
-    for value in nbytes:
-        dead[last[web(value)]].append(value)
-    rooms: list[list[Dim]] = []  # per place, the sizes of its values; it is as large as the largest
-    free: list[int] = []
-    where: dict[int, int] = {}
-    for k, moment in enumerate(moments):
-        for value in moment.outputs:
-            if value in nbytes:
-                where[value] = _take(nbytes[value], rooms, free)
-        free += [where[value] for value in dead[k]]
-    return Placement(where, tuple(_aligned(reduce(sym_max, sizes)) for sizes in rooms))
-
-
-def _take(size: Dim, rooms: list[list[Dim]], free: list[int]) -> int:
-    """The number of a free place for ``size`` bytes, enlarged if necessary, or of a new place."""
-    place = min(free, key=lambda k: _misfit(rooms[k], size), default=None)
-    kind = _TOO_LONG if place is None else _misfit(rooms[place], size)[0]
-    if place is None or kind == _TOO_LONG:
-        rooms.append([size])
-        return len(rooms) - 1
-    free.remove(place)
-    if kind == _GROWS:
-        rooms[place] = [size]
-    elif kind == _UNKNOWN:
-        rooms[place].append(size)
-    return place
-
-
-def _misfit(room: list[Dim], size: Dim) -> tuple[int, int]:
-    """A sort key: exact fits first, then the least waste, the least growth, unknown sizes last."""
-    if room == [size]:
-        return 0, 0
-    if isinstance(room[0], int) and isinstance(size, int) and len(room) == 1:
-        return (1, room[0] - size) if room[0] > size else (_GROWS, size - room[0])
-    if size in room:
-        return 1, 0
-    return (_UNKNOWN, len(room)) if len(room) < _MOST_SIZES else (_TOO_LONG, 0)
-
-
-def _aligned(size: Dim) -> Dim:
-    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+    regions = shared_regions(
+        Tenant(value, nbytes[value], k, last[web(value)])
+        for k, moment in enumerate(moments)
+        for value in moment.outputs
+        if value in nbytes
+    )
+    where = {value: number for number, region in enumerate(regions) for value in region.values}
+    return Placement(where, tuple(region.nbytes(ALIGNMENT) for region in regions))
 
 
 def bytes_of(itemsize: int, sizes: Sequence[Dim]) -> Dim:

@@ -126,6 +126,3 @@ def shape_alone(x: Any) -> Any:
 def own_copy(value: Any) -> Any:
     """An array in memory of its own, for a loop that overwrites it."""
     return np.array(value) if type(value) is np.ndarray else value
-
-
-__all__ = ["Overwrites", "own_copy", "shape_alone", "uses_in"]

@@ -34,6 +34,3 @@ class Spare:
         """Note what the kernel has made in this round."""
         arrays = self._arrays
         arrays[0], arrays[1] = arrays[1], array
-
-
-__all__ = ["Spare"]

@@ -1,9 +1,7 @@
 """The calls and events of a process, with their times, for as long as a `Timeline` records.
 
 While no `Timeline` records, calls run the code they always run: the start of a recording replaces
-``__call__`` and ``into`` with methods that measure, and its end puts the originals back. Code that
-calls graphs by another way (emitted dispatchers) registers with `when_switched`, and steps aside
-while a recording runs.
+``__call__`` and ``into`` with methods that measure, and its end puts the originals back.
 """
 
 from __future__ import annotations
@@ -148,7 +146,6 @@ class Timeline:
 
 _lock = threading.RLock()
 _recording: tuple[Timeline, ...] = ()
-_watchers: list[Callable[[bool], None]] = []
 _originals: dict[tuple[type[GraphFunction], str], Callable[..., Any]] = {}
 _sums: weakref.WeakKeyDictionary[AnyExecutor, tuple[int, ...]] = weakref.WeakKeyDictionary()
 
@@ -166,14 +163,6 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 def recording() -> tuple[Timeline, ...]:
     """The timelines that record now, in the order in which they started."""
     return _recording
-
-
-def when_switched(watcher: Callable[[bool], None]) -> None:
-    """Have ``watcher(on)`` called when the first timeline starts and when the last one stops."""
-    with _lock:
-        _watchers.append(watcher)
-        if _recording:
-            watcher(True)
 
 
 def _switch(timeline: Timeline, on: bool) -> None:
@@ -195,8 +184,6 @@ def _switch(timeline: Timeline, on: bool) -> None:
             for (cls, name), original in _originals.items():
                 setattr(cls, name, original)
             _originals.clear()
-        for watcher in _watchers:
-            watcher(on)
 
 
 def _measure_kinds() -> None:

@@ -124,7 +124,7 @@ class DeviceGroup:
 
 
 def failed_group(reason: Reason, cache_id: str, interpreted: Callable[..., Any], owner: str) -> Callable[..., Any]:
-    """What runs in place of a device group of which no kernel could be made.
+    """The function that runs in place of a device group of which no kernel could be made.
 
     It raises LoweringError while the knob ``device_fallback`` is off.
     """
@@ -168,6 +168,3 @@ def _may_overlap(operands: Sequence[Any], destinations: Sequence[Any]) -> bool:
 
 def _listed(results: Any) -> list:
     return list(results) if isinstance(results, tuple) else [results]
-
-
-__all__ = ["FAILED", "DeviceGroup", "cache_ids", "failed_before", "failed_group", "on_fused_result"]

@@ -278,6 +278,3 @@ def _meta(y: Any) -> Meta:
 
 def _is_float(y: Any) -> bool:
     return isinstance(y, _VALUES) and y.dtype.kind in FLOATS
-
-
-__all__ = ["DiffNode", "DiffOp"]

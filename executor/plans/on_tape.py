@@ -113,6 +113,3 @@ def kernel_of_arrays(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     run.interprets = True  # type: ignore[attr-defined]
     return run
-
-
-__all__ = ["is_noted", "kernel_of_arrays", "needs_tape", "on_tape", "owned", "plain"]

@@ -352,6 +352,3 @@ class _PlanWalk:
             reads=tuple(sorted({(leaf.array, leaf.axis) for s in sizes for leaf in s.symbols})),
             shared=frozenset(v for v in (*self._webs, *self._aliases) if self._web(self._aliases.get(v, v)) in webs),
         )
-
-
-__all__ = ["PlanBlock", "PlanStep", "PlanSteps", "plan_steps"]

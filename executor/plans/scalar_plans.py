@@ -54,6 +54,3 @@ def _operations(graph: Module, name: str) -> int | None:
 
 def _is_single(type_: object) -> bool:
     return isinstance(type_, TensorType) and type_.shape == ()
-
-
-__all__ = ["python_is_faster"]

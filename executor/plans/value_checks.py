@@ -14,7 +14,7 @@ def failed_of(words: Sequence[str], answers: Sequence[bool]) -> tuple[str, ...]:
 
 
 def told_check(instr: Instr | None) -> str:
-    """What the failure of a check says; None = nothing is known of the check."""
+    """The words on the failure of a check; None = nothing is known of the check."""
     if instr is not None and instr.op is ValueEq:
         return f"a value is not {instr.attrs['value']!r}"
     if instr is not None and instr.op is SizeEq:
@@ -23,6 +23,3 @@ def told_check(instr: Instr | None) -> str:
     if instr is not None and instr.op is ViewGuard:
         return "sizes of a view do not follow from those of the array as they did"
     return "a truth value is another one"
-
-
-__all__ = ["failed_of", "told_check"]

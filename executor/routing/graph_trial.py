@@ -132,6 +132,3 @@ class GraphTrial:
         """Note that a call has not failed again."""
         self.fails_often, self._executor.python_only = False, ""
         self._failing.end()
-
-
-__all__ = ["FAILS_OFTEN", "GraphTrial"]

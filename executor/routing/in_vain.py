@@ -174,6 +174,3 @@ def _calls_of(graph: Variant) -> int:
 def _differ(objects: Sequence[Any]) -> bool:
     """True if no two of these are equal; 1 and True are two things."""
     return len({(type(x), x) for x in objects}) == len(objects)
-
-
-__all__ = ["LatestTraces", "changing"]

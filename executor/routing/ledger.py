@@ -248,6 +248,3 @@ class Ledger:
 def is_lasting(error: ProfuseError) -> bool:
     """True if an error of a trace is about graphs, and says nothing of the program's own faults."""
     return isinstance(error, (TraceError, InternalError))
-
-
-__all__ = ["Ledger", "NoGraph", "Verdicts", "is_lasting"]

@@ -107,6 +107,3 @@ class Races:
     def lost(self) -> list[Race]:
         """Those that Python has won."""
         return [race for race in tuple(self._races.values()) if race.is_pythons]
-
-
-__all__ = ["Race", "Races"]

@@ -1,7 +1,7 @@
 """Functions whose trace has recursed too deeply: Python runs their calls, and those within.
 
 Each call within would be traced as well, and end the same way. Between two calls of the user's
-function are two frames of ours, so that the limit of frames is raised meanwhile.
+function are four frames of ours, so that the limit of frames is raised meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_FRAMES = 3  # of a call: the user's, and those that lead to it
+_FRAMES = 5  # of a call: the user's, those that lead to it, and one of C for `__call__`
 _lock = threading.Lock()
 _limits: list[int] = []  # the user's limit, once for each thread that is in such a call
 
@@ -39,6 +39,3 @@ class Recursion(threading.local):
                 limit = _limits.pop()
                 if not _limits:
                     sys.setrecursionlimit(limit)
-
-
-__all__ = ["Recursion"]

@@ -81,11 +81,13 @@ class Cause(Enum):
         until: what ends the verdict.
         says: the cause in words.
         verdict: the verdict about one call.
+        is_of_alike: calls that look like this one are Python's as well, for a while, without a look for their graph.
     """
 
     def __init__(self, step: str, server: Server, until: Until, says: str) -> None:
         self.step, self.server, self.until, self.says = step, server, until, says
         self.verdict = Verdict(self)
+        self.is_of_alike = step == "serve" and until in (Until.PATIENCE, Until.FLUSH, Until.PLAN)
 
     EMITTED = "entry", Server.EMITTED, Until.PLAN, "The guards of a settled plan hold."
     ENDING = "entry", Server.PYTHON, Until.CALL, "The interpreter ends, and nothing can be imported."

@@ -1,4 +1,4 @@
-"""Who fuses ops on devices: the switches of the fuser of device groups (R3.2, R3.3).
+"""The switches of the fuser of device groups, which decide who fuses ops on devices (R3.2, R3.3).
 
 The fuser runs as a pass after fusion (R1.36), before those of users. Where it is enabled, the general fuser
 leaves it the ops of CUDA devices, and those of the host as well if that is asked for (A7).
@@ -129,7 +129,7 @@ def _is_enabled(device: str) -> bool:
 
 
 def _chosen() -> Choice | None:
-    """What the program or else the environment has chosen."""
+    """The choice of the program, or else that of the environment."""
     if _run_time.choice is not None:
         return _run_time.choice
     return None if knobs.device_fusion == "auto" else knobs.device_fusion
@@ -154,15 +154,3 @@ def _check_possible(choice: Choice) -> None:
 def _missing_device() -> str:
     """Why there is no CUDA device; "" = there is one."""
     return loaded("executor.cuda.nvidia.driver").unavailable("cuda:0")
-
-
-__all__ = [
-    "default",
-    "enabled",
-    "get_device_fusion",
-    "left_devices",
-    "registration",
-    "set_device_fusion",
-    "set_device_fusion_horizontal",
-    "set_device_fusion_single",
-]

@@ -175,19 +175,3 @@ def watch_version(cell: Any) -> None:
     global _version
     _version = cell
     WORDS[VERSION] = cell.value - 1  # so that the next call of emitted code asks
-
-
-__all__ = [
-    "HARMLESS",
-    "SWITCH",
-    "VERSION",
-    "WORDS",
-    "PlainReason",
-    "debugged",
-    "debugger",
-    "disable_jit",
-    "is_disabled",
-    "plain",
-    "read_knobs",
-    "watch_version",
-]

@@ -59,6 +59,3 @@ def short_turns() -> Iterator[None]:
         yield
     finally:
         _TURNS.end()
-
-
-__all__ = ["short_turns"]

@@ -62,7 +62,7 @@ def straight(
         rule = record_rule(op, attrs, operands, wanted, exact=True, any_number=any_number)
     except ProfuseError:
         return None
-    if rule.found is None or len(rule.results) != 1 or rule.gradients[0] is None:
+    if rule.of_operands is None or len(rule.results) != 1 or rule.gradients[0] is None:
         return None
     if any(instr.blocks or len(instr.results) != 1 for instr in rule.instrs):
         return None
@@ -119,7 +119,7 @@ class _RuleWriter:
                 continue  # a number that follows from sizes alone
             self._write(instr)
         gradients = []
-        for g in rule.found or ():
+        for g in rule.of_operands or ():
             if g is not None and not hasattr(g, "value"):
                 return None
             gradients.append("None" if g is None else self._name(g.value))

@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
-from ...dialect.dataclass import dataclass
 from ...dialect.errors import KnobError, ProfuseError, StrictFusionError
 from ...dialect.ir.program import Module
 from ...dialect.ops.speculation import DiffGraph
@@ -25,48 +24,13 @@ from ..interpret.evaluate import own
 from ..interpret.record import Record
 from ..memory.destinations import Destinations
 from ..plans.evaluated import evaluated_plan
-from ..plans.link import LinkedPlan
 from ..plans.plan import Plan
 from ..plans.plan_options import Options
 from ..settings.events import Counters, absorb, log, new_counters
 from ..settings.fork_lock import ForkLock
 from ..settings.strict import check_strict, is_strict, refused
 from .slow_calls import WorkLog
-
-
-class PlanWithFallbacks(NamedTuple):
-    """The linked plan that a compile's result yields, with the executors behind its guards.
-
-    Attributes:
-        linked: the plan and the reasons that linking has collected.
-        fallbacks: the fallback executors, by the name of the fallback function.
-        halves: the executors of halves of differentiable subgraphs, by the name of the function.
-    """
-
-    linked: LinkedPlan
-    fallbacks: dict[str, Any]
-    halves: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Specialised:
-    """One specialisation of a graph.
-
-    Attributes:
-        plan: the plan that runs the graph.
-        request: the request that was compiled; None after the executor has released it.
-        result: the result of that compile.
-        seconds: time from the request to the installed plan.
-        depth: number of re-specialisations that were left when the plan was made.
-        about: description of the calls that the plan serves, for people.
-    """
-
-    plan: Plan
-    request: CompileRequest | None
-    result: CompileResult
-    seconds: float
-    depth: int = 0
-    about: str = ""
+from .specialised import PlanWithFallbacks, Specialised
 
 
 class BaseExecutor:

@@ -35,7 +35,8 @@ from ..plans.plan_options import Options
 from ..settings.differentiation import needs_gradient
 from ..settings.events import log
 from ..settings.knobs import knobs
-from .executor_base import BaseExecutor, PlanWithFallbacks, Specialised
+from .executor_base import BaseExecutor
+from .specialised import PlanWithFallbacks, Specialised
 
 if TYPE_CHECKING:
     from ..compile.cache.entry import CacheEntry

@@ -33,9 +33,10 @@ from ..settings.differentiation import was_differentiated
 from ..settings.events import log
 from ..settings.knobs import knobs
 from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, total_depth
-from .executor_base import BaseExecutor, PlanWithFallbacks, Specialised
+from .executor_base import BaseExecutor
 from .release import SWITCH, Clock, ReleasableGraph, ReleaseTimer
 from .slow_calls import WorkLog
+from .specialised import PlanWithFallbacks, Specialised
 from .warm_start import WarmState
 
 if TYPE_CHECKING:

@@ -93,6 +93,3 @@ def _half(executor: BaseExecutor, part: Module, name: str) -> Any:
         half = executor.made(part, executor.options.of_half(name))
         executor.shared[text] = half
     return half
-
-
-__all__ = ["MOST_PATTERNS", "halved", "run_any", "serving"]

@@ -298,6 +298,3 @@ def _expand_math(func: ir.Operation, slow_subnormals: bool, fused: bool, version
                 has_functions = True
     set_rare_values_aside(func, versions)
     return has_functions
-
-
-__all__ = ["MARK", "bufferize", "has_control_flow", "has_loops"]

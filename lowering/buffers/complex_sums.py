@@ -53,6 +53,3 @@ def _joined(parts: list[ir.Value], types: list[ir.Type]) -> list[ir.Value]:
         emit("complex.create", type_, next(values), next(values)) if isinstance(type_, ir.ComplexType) else next(values)
         for type_ in types
     ]
-
-
-__all__ = ["carry_parts"]

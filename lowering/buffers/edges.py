@@ -251,6 +251,3 @@ def _place(value: ir.Value, loop: ir.Operation) -> _Place | None:
     if any(abs(number) > _FAR for number in (rest.const, *rest.terms.values())):
         return None
     return _Place(rest, factor < 0)
-
-
-__all__ = ["set_edges_apart"]

@@ -97,6 +97,3 @@ def _version(loop: ir.Operation, answered: dict[int, tuple[ir.Value, ir.Value]])
     with ir.InsertionPoint(whole), loop.location:
         end = ir.Operation.create("scf.yield", operands=list(loop.results))
     loop.move_before(end)
-
-
-__all__ = ["set_fitting_apart"]

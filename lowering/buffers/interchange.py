@@ -147,6 +147,3 @@ def _loop_before(loop: ir.Operation, low: ir.Value, high: ir.Value, step: ir.Val
         with ir.InsertionPoint(new_loop.body):
             ir.Operation.create("scf.yield")
     return new_loop
-
-
-__all__ = ["rounds_within_blocks"]

@@ -183,6 +183,3 @@ def _empty(value: ir.Value) -> ir.Operation | None:
     if isinstance(value, ir.BlockArgument) or value.owner.name != "tensor.empty":
         return None
     return value.owner.operation
-
-
-__all__ = ["join_elementwise"]

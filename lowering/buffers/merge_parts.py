@@ -213,6 +213,3 @@ def _product(a: Number, b: Number) -> Number:
     if 1 in (n for n in (a, b) if isinstance(n, int)):
         return b if isinstance(a, int) else a
     return emit("arith.muli", ir.IndexType.get(), _value(a), _value(b))
-
-
-__all__ = ["chain_insertions", "merge_parts"]

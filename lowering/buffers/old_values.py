@@ -137,6 +137,3 @@ def _computed_of(values: list[ir.Value]) -> set[ir.Value]:
             elif _is_arithmetic(producer):
                 waiting += list(producer.operands)
     return sources
-
-
-__all__ = ["keep_old_values"]

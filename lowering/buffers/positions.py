@@ -51,6 +51,3 @@ def same_part(array: ir.Value, insert: ir.Operation) -> ir.Value:
         **{name: insert.attributes[name] for name in LISTS},
         operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts[1:]),
     )
-
-
-__all__ = ["LISTS", "enclosing", "is_part", "order_in", "same_part"]

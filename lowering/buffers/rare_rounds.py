@@ -264,6 +264,3 @@ def _memory(value: ir.Value) -> ir.Value | None:
         return value if value.owner.owner.operation.name == "func.func" else None
     # Temporaries that are in use at the same time have different places in the workspace.
     return value if op.name in ("memref.alloc", "memref.alloca", "memref.view") else None
-
-
-__all__ = ["set_rare_values_aside"]

@@ -366,6 +366,3 @@ def _mul(a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _add(a: ir.Value, b: ir.Value, flags: str) -> ir.Value:
     return emit("arith.addf", a.type, a, b, fastmath=ir.Attribute.parse(flags))
-
-
-__all__ = ["PRODUCT", "lower_products", "mark_products"]

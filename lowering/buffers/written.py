@@ -198,6 +198,3 @@ def _where(condition: ir.Value) -> Iterator[None]:
 def _copy(to: ir.Value, since: ir.Value, nbytes: ir.Value) -> None:
     never = ir.BoolAttr.get(False)
     ir.Operation.create("llvm.intr.memcpy", operands=[to, since, nbytes], attributes={"isVolatile": never})
-
-
-__all__ = ["keep_written", "restore_written", "rooms_of", "share_written"]

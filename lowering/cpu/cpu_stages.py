@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import LoweringError
 from ..abi import KernelArtifact
-from ..stages import GRAPH, LINALG, KernelCompile, Stage, read, run
-from ..target import Target, host_target
+from ..stages import GRAPH, LINALG, KernelCompile, Stage, run
+from ..target import Target
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -94,15 +94,6 @@ def _bufferize(module: ir.Module, compile_: _CpuCompile) -> ir.Module:
     return loops
 
 
-def _read_loops(text: str) -> ir.Module:
-    from ..emit.module import DIALECTS
-
-    module = LINALG.read(text)  # type: ignore[misc]
-    for dialect in DIALECTS:
-        _ = module.context.dialects[dialect]
-    return module
-
-
 def _to_llvm(module: ir.Module, compile_: _CpuCompile) -> str:
     from .hidden import hide_constants
     from .loops_to_llvm import lower_buffers, to_llvm_dialect, to_llvm_ir
@@ -137,8 +128,8 @@ def _to_object(text: str, compile_: _CpuCompile) -> bytes:
 STAGES = (
     GRAPH,
     LINALG,
-    Stage("loops", _schedule_and_emit, _read_loops),
-    Stage("llvm", _to_llvm, str),
+    Stage("loops", _schedule_and_emit),
+    Stage("llvm", _to_llvm),
     Stage("object", _to_object, text=None),
 )
 
@@ -161,24 +152,6 @@ def compile_linalg(module: ir.Module, target: Target, *, keep_stages: bool = Fal
     The module stays as it is. Raises LoweringError.
     """
     return _finished(module, _CpuCompile(keep_stages, target=target), at="linalg")
-
-
-def compile_text(
-    stage: str, text: str, target: Target | None = None, *, keep_stages: bool = True
-) -> KernelArtifact | dict[str, str]:
-    """Compile from the text of a stage, e.g. one kept by an earlier compile and then edited.
-
-    From ``"graph"`` (a module with one function) and ``"linalg"`` the result is an artifact. Texts
-    of later stages lack the ABI: from these, the result is the texts of the stages that follow.
-
-    Raises LoweringError for a stage at which compiling cannot start, IRError for invalid text.
-    """
-    compile_ = _CpuCompile(keep_stages, target=target or host_target())
-    value = read(STAGES, stage, text)
-    if stage in ("graph", "linalg"):
-        return _finished(value, compile_, at=stage)
-    run(STAGES, value, compile_, at=stage)
-    return compile_.stages
 
 
 def _finished(value: Any, compile_: _CpuCompile, at: str = "") -> KernelArtifact:

@@ -151,6 +151,3 @@ def _flipped(constant: ir.Value) -> int:
 
 def _cast(name: str, type_: ir.Type, value: ir.Value) -> ir.Value:
     return value if value.type == type_ else emit(name, type_, value)
-
-
-__all__ = ["hide_constants"]

@@ -57,6 +57,3 @@ def _copied(condition: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value
                 inner.operands[k] = values.get(value, value)
         values.update(zip(op.results, copy.results, strict=True))
     raise AssertionError("a condition ends with scf.condition")
-
-
-__all__ = ["rotate_loops"]

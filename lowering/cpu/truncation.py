@@ -99,6 +99,3 @@ def _instruction(number: ir.Value) -> ir.Value:
 def _constant(number: int) -> ir.Value:
     type_ = int_type(64)
     return emit("arith.constant", type_, value=ir.IntegerAttr.get(type_, number))
-
-
-__all__ = ["truncate_at_once"]

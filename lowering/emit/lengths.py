@@ -115,6 +115,3 @@ def _bits(number: float) -> int:
 
 def _float(bits: int) -> float:
     return float(struct.unpack("<d", struct.pack("<q", bits))[0])
-
-
-__all__ = ["compare_squares"]

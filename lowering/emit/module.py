@@ -40,7 +40,7 @@ from .unroll import unroll_short_loops
 from .value_emitter import ValueEmitter
 
 _KINDS = {Product: "product", Nest: "nest", Blocks: "blocks", Panels: "panels"}  # in the names of functions
-DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
+_DIALECTS = ("func", "arith", "math", "scf", "llvm", "ub")
 
 
 def emit_module(
@@ -59,7 +59,7 @@ def emit_module(
     `math.expand` explains ``slow_subnormals`` and ``fused``. ``exact``: every operation is rounded:
     no product is fused with a sum, no quotient computed by a reciprocal.
     """
-    for dialect in DIALECTS:
+    for dialect in _DIALECTS:
         _ = ir.Context.current.dialects[dialect]
     with ir.Location.unknown():
         module = ir.Module.create()

@@ -16,6 +16,7 @@ from ..schedule.nests import Nest, NestStage, Scratch
 from ..schedule.scans import ScanTiling
 from ..schedule.tiles import Tiling
 from .loop_ops import Ops, Range
+from .memory_reductions import MemoryReduction
 from .place_loops import PlacesEmitter
 from .reduction_loops import Carried, StageReduction
 from .scan_loops import TiledScan
@@ -177,7 +178,7 @@ class NestEmitter(ValueEmitter):
         elif self.nest.places:
             PlacesEmitter(self, stage).run()
         elif stage.in_memory:
-            self.nested(stage.parallel[:-1], lambda: self._memory_stage(stage))
+            self.nested(stage.parallel[:-1], lambda: MemoryReduction(self, stage).run())
         else:
             self.nested(stage.parallel, lambda: StageReduction(self, stage).run())
 
@@ -205,92 +206,6 @@ class NestEmitter(ValueEmitter):
                 if value is None:
                     value = self.inline(op, tensor, index)
                 yield tensor, index, value
-
-    def _memory_stage(self, stage: NestStage) -> None:
-        lane = stage.parallel[-1]
-        fresh = [op for op in stage.reductions if op not in self.nest.accumulated]
-        if fresh:
-            self.nested([lane], lambda: self.initialise(fresh))
-        if stage.rows == 1:
-            self.nested([*stage.reduced, lane], lambda: self.accumulate(stage))
-        else:
-            self.nested(stage.reduced[:-1], lambda: self._several_rows(stage, lane))
-
-    def _several_rows(self, stage: NestStage, lane: Loop) -> None:
-        """Fold as many whole steps of `NestStage.rows` iterations as there are, and then the rest."""
-        row, rows = stage.reduced[-1], stage.rows
-        low, high = self.bounds(row)
-        whole = high
-        is_known = row not in self.ranges and isinstance(row.extent, int)
-        if stage.alone is not None or not is_known or row.extent % rows:
-            with self.scope.point():
-                whole = self._whole_steps(stage, low, high)
-        with self.loop(row, low, whole, rows):
-            self.nested([lane], lambda: self.accumulate(stage, rows))
-            self.end_loop()
-        if whole is not high:
-            with self.loop(row, whole, high):
-                self.nested([lane], lambda: self.accumulate(stage))
-                self.end_loop()
-
-    def _whole_steps(self, stage: NestStage, low: ir.Value, high: ir.Value) -> ir.Value:
-        """The end of the whole steps."""
-        ops, rows = self.ops, self.size(stage.rows)
-        steps = ops.create("arith.divsi", ops.word, ops.subtract(high, low), rows)
-        whole = ops.add(low, ops.mul(steps, rows))
-        if stage.alone is None:
-            return whole
-        (few, most), (many, least) = stage.alone
-        is_more = ops.less(self.size(most), self.size(few))
-        is_less = ops.less(self.size(many), self.size(least + 1))
-        return ops.select(ops.create("arith.ori", ops.i1, is_more, is_less), whole, low)
-
-    def initialise(self, ops: list[Compute]) -> None:
-        """Store the initial values of the accumulators of one iteration."""
-        with self.scope.point():
-            for op in ops:
-                for carried in self.carried(op):
-                    index = self.own_index(op, carried.number)
-                    self.write(carried.tensor, index, self.initial(carried))
-
-    def accumulate(self, stage: NestStage, rows: int = 1) -> None:
-        """Fold iterations of a stage into accumulators that are in memory.
-
-        ``rows``: how many iterations of the innermost reduced loop, from the current one on.
-        """
-        row = stage.reduced[-1] if rows > 1 else None
-        values: dict[Compute, list[ir.Value]] = {}
-        for number in range(rows):
-            if row is not None:
-                self.ahead[row] = number
-            self._fold(stage, values, is_last=number + 1 == rows)
-        if row is not None:
-            del self.ahead[row]
-
-    def _fold(self, stage: NestStage, values: dict[Compute, list[ir.Value]], is_last: bool) -> None:
-        """Fold one iteration.
-
-        Args:
-            values: what the bodies of reductions have yielded in the iteration before, which stands
-                for accumulators in memory; empty = these are loaded. It is brought up to date.
-            is_last: True = accumulators are stored.
-        """
-        self.maps(stage)
-        with self.scope.point():
-            for op in stage.reductions:
-                carried = {one.number: one for one in self.carried(op)}
-                before = values.get(op)
-                previous = {k: self._accumulator(one) if before is None else before[k] for k, one in carried.items()}
-                values[op] = self.body(op, self.own_loops(op), previous, in_order=True)
-                for number, tensor in enumerate(op.outputs):
-                    is_kept = tensor.buffer is not None or tensor in self.scratch
-                    if is_kept and (is_last or number not in carried):
-                        self.write(tensor, self.own_index(op, number), values[op][number])
-
-    def _accumulator(self, carried: Carried) -> ir.Value:
-        """The accumulator in memory of the current iteration."""
-        pointer = self.slot(carried.tensor, self.own_index(carried.op, carried.number))
-        return self.ops.load(pointer, carried.tensor.element)
 
     # --- members -------------------------------------------------------------------------------
 

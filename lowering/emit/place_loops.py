@@ -14,6 +14,7 @@ from mlir import ir
 
 from ..schedule.groups import Loop
 from ..schedule.nests import NestStage
+from .memory_reductions import MemoryReduction
 
 if TYPE_CHECKING:
     from .nest import NestEmitter
@@ -29,6 +30,7 @@ class PlacesEmitter:
 
     def __init__(self, nest: NestEmitter, stage: NestStage) -> None:
         self.nest, self.ops, self.stage = nest, nest.ops, stage
+        self.fold = MemoryReduction(nest, stage)
         (self.op,) = stage.reductions
         loops = nest.nest.group.loops[self.op]
         self.placed: dict[Loop, int] = {loops[k]: n for n, k in enumerate(self.op.placed)}
@@ -36,7 +38,7 @@ class PlacesEmitter:
     def run(self) -> None:
         """Emit everything."""
         nest, stage = self.nest, self.stage
-        nest.nested(_long(stage.parallel), lambda: nest.initialise([self.op]))
+        nest.nested(_long(stage.parallel), lambda: self.fold.initialise([self.op]))
         nest.nested(_long(stage.reduced), self._add)
 
     def _add(self) -> None:
@@ -54,12 +56,12 @@ class PlacesEmitter:
                 if loop in nest.ranges:
                     inside = self._within(inside, place, loop)
         if inside is None:
-            nest.nested(row, lambda: nest.accumulate(self.stage))
+            nest.nested(row, self.fold.accumulate)
         else:
             with nest.scope.point():
                 branch = ir.Operation.create("scf.if", operands=[inside], regions=2)
             with nest.branch(branch, branch.regions[0].blocks.append()):
-                nest.nested(row, lambda: nest.accumulate(self.stage))
+                nest.nested(row, self.fold.accumulate)
                 ir.Operation.create("scf.yield")
         for loop in self.placed:
             nest.atoms.pop(loop, None)

@@ -122,6 +122,3 @@ def _copy_body(loop: ir.Operation, arguments: list[ir.Value]) -> None:
         for number, value in enumerate(op.operands):
             copy.operands[number] = copies.get(value, value)
         copies.update(zip(op.results, copy.results, strict=True))
-
-
-__all__ = ["STRIP", "strip_short_rows"]

@@ -59,7 +59,7 @@ STAGES = (
     LINALG,
     Stage("gpu", _emit),
     Stage("nvvm", _to_nvvm),
-    Stage("ptx", _to_ptx, str),
+    Stage("ptx", _to_ptx),
     Stage("cubin", _assemble, text=None),
 )
 

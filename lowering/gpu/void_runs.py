@@ -50,5 +50,3 @@ def end_void_threads(kernel: ir.Operation) -> None:
 
 
 _USUAL = 1 << 16
-
-__all__ = ["FLAG", "end_void_threads"]

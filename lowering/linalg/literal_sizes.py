@@ -60,6 +60,3 @@ class Shapes:
         except ProfuseError:
             return type_
         return types[instr.results.index(value)]
-
-
-__all__ = ["Shapes"]

@@ -78,6 +78,3 @@ def _is_below(index: Scalar, count: Scalar) -> Scalar:
 
 def _ends(loop: ir.Operation) -> list[ir.Value]:
     return list(loop.operands)[:2]
-
-
-__all__ = ["on_axis"]

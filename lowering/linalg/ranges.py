@@ -322,5 +322,3 @@ _RULES: Mapping[type[Op], Callable[..., Range]] = {
     Remainder: _remainder,
     BitwiseAnd: _bits,
 }
-
-__all__ = ["Range", "Ranges"]

@@ -135,6 +135,3 @@ def _operand(env: LoopEnvironment, compared: Instr, op: type[Op], swapped: type[
 def _is_int(env: LoopEnvironment, value: int) -> bool:
     type_ = env.types.get(value)
     return isinstance(type_, ScalarType) and type_.dtype is I64
-
-
-__all__ = ["is_little", "is_within", "parity"]

@@ -12,11 +12,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
-import numpy as np
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I64, U8, DType
+from ...dialect.ir.dtypes import BOOL, F32, F64, DType
 from ...dialect.ir.size_algebra import fits_64_bits
 from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type
@@ -24,14 +23,12 @@ from ...dialect.ops.sizes import is_nonnegative
 from .element import PART, Number, emit
 from .generic import Emitter, Expr, TensorValue, Value, dims, known, literal, loop_index, mlir_type
 from .maps import broadcast_map, slice_map
+from .ordered_folds import index_of_extremum, limit, scan
 from .place_updates import update_at
 from .products import matmul
-from .scalar import Scalar, constant, extremum_op
+from .scalar import Scalar, constant
 
 __all__ = ["Builder", "Scalar", "TensorValue"]
-
-SCAN = "profuse.scan"
-EXTREMUM = "profuse.extremum"
 
 
 class Builder(Emitter):
@@ -200,7 +197,7 @@ class Builder(Emitter):
         """
         dtype, _ = known(type_)
         gone = {a % x.rank for a in axes}
-        start = constant(_limit(dtype, init) if isinstance(init, str) else init, dtype)
+        start = constant(limit(dtype, init) if isinstance(init, str) else init, dtype)
         reassoc = dtype.part in (F32, F64)
 
         # Truths are folded as memory has them, bytes of 0 or 1: of that LLVM makes vectors, in loops, too.
@@ -229,68 +226,12 @@ class Builder(Emitter):
         return self.expand_dims(result, sorted(gone)) if keepdims else result
 
     def index_of_extremum(self, x: TensorValue, axis: int, which: str, type_: TensorType) -> TensorValue:
-        """Index along ``axis`` of the first ``"max"`` or ``"min"``, or of the first NaN.
-
-        Emits one generic with two results, value and index; the loop over ``axis`` must run in
-        order. Its attribute `EXTREMUM` names the operation that makes the extremum of two elements,
-        which may be applied to elements in any order.
-        """
-        dtype, _ = known(type_)
-        axis %= x.rank
-        # In these dtypes an element has one form, in memory and in computations.
-        inside = {F16: F32, BF16: F32, BOOL: U8}.get(x.dtype, x.dtype)
-        x = self.cast(x, inside)
-        kept = [k for k in range(x.rank) if k != axis]
-        loops = dims(x.rank)
-        shape = tuple(x.shape[k] for k in kept)
-        into = [loops[k] for k in kept]
-        # If all elements equal this value, none is better, and the index stays 0, as it should.
-        start = constant(_limit(inside, "min" if which == "max" else "max"), inside)
-        best = self.fill(start, TensorType(inside, shape)).value
-        where = self.fill(0, TensorType(I64, shape)).value
-
-        def body(element: Scalar, value: Scalar, index: Scalar) -> tuple[Scalar, Scalar]:
-            here = loop_index(axis)
-            take = element > value if which == "max" else element < value
-            if inside.is_float:
-                take = (take | element.isnan()) & ~value.isnan()
-            return take.select(element, value), take.select(here, index)
-
-        out = self.generic(
-            [(x, loops)],
-            [(best, inside, into), (where, I64, into)],
-            [k == axis for k in range(x.rank)],
-            body,
-            {EXTREMUM: ir.StringAttr.get(extremum_op(inside, which))},
-        )
-        return self.cast(TensorValue(out[1], TensorType(I64, shape)), dtype)
+        """Index along ``axis`` of the first ``"max"`` or ``"min"``, or of the first NaN; see `ordered_folds`."""
+        return index_of_extremum(self, x, axis, which, type_)
 
     def scan(self, fn: Callable[[Scalar, Scalar], Scalar], x: TensorValue, axis: int, type_: TensorType) -> TensorValue:
-        """Running ``fn(accumulator, element)`` along ``axis``, the first element unchanged.
-
-        Emits one generic with the attribute `SCAN`. Its results are the running values (identity
-        map) and the last of them (the map without ``axis``), which is also the accumulator. The
-        loop over ``axis`` is of type "reduction" and must run in order, innermost or not.
-        """
-        dtype, _ = known(type_)
-        axis %= x.rank
-        x = self.cast(x, dtype)
-        loops = dims(x.rank)
-        kept = [k for k in range(x.rank) if k != axis]
-        last = self.fill(constant(0, dtype), TensorType(dtype, tuple(x.shape[k] for k in kept)))
-
-        def body(element: Scalar, _: Scalar, acc: Scalar) -> tuple[Scalar, Scalar]:
-            value = loop_index(axis).eq(0).select(element, fn(acc, element))
-            return value, value
-
-        out = self.generic(
-            [(x, loops)],
-            [(self.empty(type_), dtype, loops), (last.value, dtype, [loops[k] for k in kept])],
-            [k == axis for k in range(x.rank)],
-            body,
-            {SCAN: ir.UnitAttr.get()},
-        )
-        return TensorValue(out[0], type_)
+        """Running ``fn(accumulator, element)`` along ``axis``, the first element unchanged; see `ordered_folds`."""
+        return scan(self, fn, x, axis, type_)
 
     def update_at(
         self,
@@ -300,7 +241,7 @@ class Builder(Emitter):
         places: Mapping[int, TensorValue],
         start: int,
     ) -> TensorValue:
-        """``x`` updated at places that arrays name; see `additions.update_at`."""
+        """``x`` updated at places that arrays name; see `place_updates`."""
         return update_at(self, combine, x, value, places, start)
 
     # --- moving elements ---------------------------------------------------------------------
@@ -407,12 +348,3 @@ _IN_FLOATS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
     "max": lambda a, b: a.maximum(b),
     "min": lambda a, b: a.minimum(b),
 }
-
-
-def _limit(dtype: DType, which: str) -> Number:
-    """The least ("min") or greatest ("max") value of a dtype."""
-    if dtype is BOOL:
-        return which == "max"
-    if dtype.is_float:
-        return float("inf") if which == "max" else float("-inf")
-    return int(getattr(np.iinfo(dtype.numpy), which))

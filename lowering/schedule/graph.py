@@ -20,7 +20,7 @@ Producer = Union["Source", "Compute", "RowMajorReshape", "Product"]
 
 @dataclass(frozen=True)
 class WindowLayout:
-    """Where one block of a tensor is in memory.
+    """The place of one block of a tensor in memory.
 
     Attributes:
         strides: of the axes of the tensor, in elements; 0 along those of the batch.

@@ -156,7 +156,7 @@ def _panels(product: Product, grouper: Grouper) -> Panels | None:
 
 
 def _axes_of(root: Tensor, product: Product, offset: AffineIndex) -> _Axes | None:
-    """How axes of an array of more dimensions are those of the right operand; None = they are not."""
+    """The axes of an array of more dimensions that are those of the right operand; None = none are."""
     *batch, depth, columns = product.right.dims
     dims, matrices = root.dims, ix.product(batch)
     if _is_in_order(offset, product.right.dims):

@@ -67,6 +67,3 @@ def _read_before(op: Compute, base: Tensor, uses: dict[Tensor, list[Any]]) -> se
                     derived.add(tensor)
                     waiting.append(tensor)
     return derived
-
-
-__all__ = ["write_parts"]

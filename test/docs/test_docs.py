@@ -24,6 +24,8 @@ SETTINGS = ROOT / "docs" / "settings.md"
 BLOCK = re.compile(r"^(<!-- continues -->\n)?```python\n(.*?)^```", re.S | re.M)
 OPTIONAL = re.compile(r"^(?:import|from) (jax|onnx|onnxruntime|torch|transformers)\b", re.M)  # optional extras
 SOURCE = re.compile(r"\b(?:dialect|executor|lowering|tools|test|bench|examples)/[\w./-]*\w")
+SOURCE_PATH = re.compile(r"\b(?:dialect|executor|lowering|tools|test|bench|examples)/[\w/]*")
+FENCED = re.compile(r"^```.*?^```", re.S | re.M)
 IN_FILE = re.compile(r"`(\w+(?:\.\w+)*)`\s+in\s+`([\w/]+\.py)`")
 TEMPLATE = re.compile(r"[<*{]")  # a name in place of which the reader puts one
 
@@ -112,6 +114,17 @@ def test_names_are_in_the_files_that_are_named_with_them(page):
         if SOURCE.match(file):
             words = set(re.findall(r"\w+", (ROOT / file).read_text("utf-8")))
             assert set(names.split(".")) <= words, f"{page.name} names {names} in {file}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_files_without_a_folder_lie_in_one_that_is_named_with_them(page):
+    """``rows.py`` and the like are in a folder that the same section names, or the head of the page."""
+    head, *sections = re.split(r"^#{2,} ", FENCED.sub("", page.read_text("utf-8")), flags=re.M)
+    for section in (head, *sections):
+        paths = [ROOT / name for name in SOURCE_PATH.findall(head + section)]
+        folders = {path if path.is_dir() else path.parent for path in paths}
+        for name in set(re.findall(r"`(\w+\.py)`", section)):
+            assert any((folder / name).exists() for folder in folders), f"{page.name} names {name} in {section[:40]!r}"
 
 
 def test_every_page_is_on_the_site():

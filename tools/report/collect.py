@@ -14,7 +14,7 @@ from ...executor.settings.event_log import environment
 from ...executor.settings.events import events, totals
 from ...executor.settings.knobs import KNOBS
 from ...executor.tiers.choice import AnyExecutor
-from ...executor.tiers.executor_base import Specialised
+from ...executor.tiers.specialised import Specialised
 from ...lowering.target import host_target
 from .model import CompiledGraph, FunctionReport, Run, Setting
 from .replay import replay

@@ -52,6 +52,3 @@ def induction(bounds: Sequence[Type], name: str) -> Induction:
     if isinstance(span, int):
         name = f"{name}{UP_TO}{max(span, 1)}"
     return Induction(ScalarType(I64, base + symbol(name)), name, base, span)
-
-
-__all__ = ["Induction", "induction"]

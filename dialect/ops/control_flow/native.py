@@ -43,6 +43,3 @@ def raises_for_infinities(reason: Reason, result: Type) -> bool:
     if not isinstance(result, ScalarType) or reason.kind is not Kind.PYTHON_RAISES:
         return False
     return result.dtype.is_float or result.dtype.is_complex
-
-
-__all__ = ["TO_PYTHON", "raises_for_infinities", "stands_in_way"]

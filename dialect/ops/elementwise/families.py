@@ -342,21 +342,3 @@ def _result_dtype(keys: tuple[Key, ...]) -> DType:
         return dtype_of(np.result_type(*(SAMPLE[d] if weak else d.numpy for d, weak in keys)))
     except TypeError as error:
         raise DTypeError(str(error)) from None
-
-
-__all__ = [
-    "PYTHON_NUMBERS",
-    "SAMPLE",
-    "Binary",
-    "Compare",
-    "Elementwise",
-    "Key",
-    "MathUnary",
-    "PartialBinary",
-    "Unary",
-    "in_f32",
-    "is_python",
-    "keys_of",
-    "known_scalar",
-    "result_dtype",
-]

@@ -16,5 +16,3 @@ OPERATORS = {
 }
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
-
-__all__ = ["COMPARISONS", "OPERATORS", "UNARY"]

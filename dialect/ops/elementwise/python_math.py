@@ -114,5 +114,3 @@ _ops(
     math,
     {"atan2": binary.Atan2, "hypot": binary.Hypot, "copysign": binary.Copysign, "fmod": binary.Fmod, "pow": powers.Pow},
 )
-
-__all__ = ["FUNCTIONS"]

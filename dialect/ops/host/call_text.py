@@ -141,6 +141,3 @@ def _read(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         return _MADE[node.func.id](*map(_read, node.args))
     raise ValueError(f"{ast.unparse(node)} is no plain value")
-
-
-__all__ = ["CallTemplate", "OperandPlace", "arguments_text", "filled", "parsed_arguments"]

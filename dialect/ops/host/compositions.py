@@ -374,5 +374,3 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     **_OF_MATRICES,
 }
 """By the name of the function, as graphs have it."""
-
-__all__ = ["COMPOSITIONS"]

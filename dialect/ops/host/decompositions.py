@@ -86,5 +86,3 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     },
     **{f"numpy.{f.__name__}": f for f in (matvec, vecdot, vecmat)},
 }
-
-__all__ = ["COMPOSITIONS"]

@@ -321,5 +321,3 @@ GRADIENTS: dict[str, Gradient] = {
     "sort": _sorted(lambda x, call, axis: np.argsort(x, axis)),
     "partition": _sorted(lambda x, call, axis: np.argpartition(x, call["kth"], axis)),
 }
-
-__all__ = ["GRADIENTS", "gradient_of"]

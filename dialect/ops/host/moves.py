@@ -57,6 +57,3 @@ def rows_of(array: Any, axis: int | Sequence[int] | None) -> tuple[Any, list[int
     kept = [k for k in range(rank) if k not in axes]
     turned = np.transpose(array, kept + axes)
     return np.reshape(turned, (*(np.shape(array)[k] for k in kept), -1)), axes
-
-
-__all__ = ["axes_of", "moved", "numbered", "rows_of"]

@@ -62,5 +62,3 @@ def percentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keep
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
     f"numpy.{f.__name__}": f for f in (median, nanmedian, percentile, quantile)
 }
-
-__all__ = ["COMPOSITIONS"]

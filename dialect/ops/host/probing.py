@@ -198,6 +198,3 @@ def _neutral(x: Any, number: Any) -> Any:
     if type(x) in (int, float):
         return type(x)(number)
     return np.full_like(x, number)[()] if isinstance(x, np.integer) else x
-
-
-__all__ = ["Kind", "ProbeOutcome", "kinds_of", "mapped", "outcome", "result_types", "tried", "type_of_result"]

@@ -49,6 +49,3 @@ def reduced(shape: Shape | None, axis: object, keepdims: object) -> Shape | None
         axes = {normalize_axis(int(a), rank) for a in listed}
     keeps = keepdims is True
     return tuple(1 if k in axes else d for k, d in enumerate(shape) if keeps or k not in axes)
-
-
-__all__ = ["along", "reduced", "replaced", "same"]

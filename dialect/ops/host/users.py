@@ -37,6 +37,3 @@ def users_function(name: str) -> Callable[..., Any]:
         )
     function: Callable[..., Any] = entry.function
     return function
-
-
-__all__ = ["enter", "users_function"]

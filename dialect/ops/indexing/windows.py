@@ -109,6 +109,3 @@ def _counted(b: GradientBuilder, size: Any) -> Any:
     if type(size) is int:  # a traced one passes for an int
         return b.op("iota", shape=(size,))
     return b.op("iota", size, shape=(DYNAMIC,))
-
-
-__all__ = ["Windows"]

@@ -175,6 +175,3 @@ def _joined(b: Builder, side: Sequence[TensorValue], axis: int) -> TensorValue:
 def _require(reason: Reason | None) -> None:
     if reason is not None:
         raise LoweringError(reason.why)
-
-
-__all__ = ["MMTree"]

@@ -36,12 +36,12 @@ class DefinednessGuard:
     Attributes:
         func: the function.
         fallback: a copy of it, of which nothing is known.
-        known: whether an argument was defined whenever it was observed.
+        definedness: whether an argument was defined whenever it was observed.
     """
 
     func: ir.Operation
     fallback: ir.Operation
-    known: dict[ir.Value, bool]
+    definedness: dict[ir.Value, bool]
 
     def insert(self) -> None:
         """Move the body of the function into one side of the branch; the fallback is the other."""
@@ -74,7 +74,7 @@ class DefinednessGuard:
                 op.move_before(end)
 
     def _args(self, defined: bool) -> Sequence[ir.Value]:
-        return [value for value, was in self.known.items() if was is defined]
+        return [value for value, was in self.definedness.items() if was is defined]
 
 
 def observed_definedness(module: ir.Module, func: ir.Operation) -> DefinednessGuard | None:
@@ -106,6 +106,3 @@ def _seen(func: ir.Operation, value: ir.Value) -> bool | None:
     types = [attrs_of(op)["profiled_type"] for op in walk(func) if op_class(op) is Profile and op.operands[0] == value]
     flags = {t.defined for t in types if t is not None}
     return flags.pop() if len(flags) == 1 else None
-
-
-__all__ = ["DefinednessGuard", "observed_definedness"]

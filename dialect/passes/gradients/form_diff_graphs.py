@@ -194,6 +194,3 @@ def _weight(op: ir.Operation) -> int:
         return sum(_weight(inner) for inner in walk(op))
     takes_arrays = any(isinstance(type_of(v), TensorType) for v in op.operands)
     return int(takes_arrays and not cls.no_gradient and _states_rule(cls))
-
-
-__all__ = ["FormDiffGraphs"]

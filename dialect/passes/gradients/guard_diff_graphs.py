@@ -109,6 +109,3 @@ def _wanted(value: ir.Value, arg: ir.Value, returned: dict[ir.Value, TensorType]
 def _is_guarded(op: ir.Operation) -> bool:
     sources = [op_class(s) for v in op.operands if (s := defining_op(v)) is not None]
     return RgCheck in sources
-
-
-__all__ = ["GuardDiffGraphs"]

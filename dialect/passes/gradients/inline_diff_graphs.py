@@ -50,6 +50,3 @@ class InlineDiffGraphs(Pass):
         if any(cls is None or issubclass(cls, stays) for cls in classes):
             return False
         return sum(cls is not None and not issubclass(cls, Identity) for cls in classes) < (self.threshold)
-
-
-__all__ = ["InlineDiffGraphs"]

@@ -57,6 +57,3 @@ def is_observed(op: ir.Operation, inside: Iterable[ir.Value]) -> bool:
         for inner in every
         for v in inner.operands
     )
-
-
-__all__ = ["is_enough", "is_observed", "seen_at", "seen_in"]

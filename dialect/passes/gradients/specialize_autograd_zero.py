@@ -24,7 +24,7 @@ from .definedness import observed_definedness
 
 def _sum(m: Match) -> int:
     op, (a, b) = m.op, m.op.operands
-    defined = [_is_defined(a, m.options.known), _is_defined(b, m.options.known)]
+    defined = [_is_defined(a, m.options.definedness), _is_defined(b, m.options.definedness)]
     if False in defined:
         new = b if defined[0] is False else a
     elif all(defined):
@@ -36,7 +36,7 @@ def _sum(m: Match) -> int:
 
 def _test(m: Match) -> int:
     assert issubclass(m.cls, Definedness)
-    answer = m.cls.decide([_is_defined(v, m.options.known) for v in m.op.operands])
+    answer = m.cls.decide([_is_defined(v, m.options.definedness) for v in m.op.operands])
     if answer is None:
         return 0
     constant = create(Constant, [], {"value": answer}, [BOOL_SCALAR], m.op)
@@ -66,7 +66,7 @@ class SpecializeAutogradZero(PatternPass):
 
     name: ClassVar[str] = "specialize-autograd-zero"
     speculate: bool = False
-    known: dict[ir.Value, bool] = field(
+    definedness: dict[ir.Value, bool] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # what is taken to be so of arguments
     patterns: ClassVar[Sequence[Pattern]] = (
@@ -78,19 +78,19 @@ class SpecializeAutogradZero(PatternPass):
         funcs = main_functions(module) if self.speculate else []
         guards = [guard for func in funcs if (guard := observed_definedness(module, func))]
         for guard in guards:
-            self.known.update(guard.known)
+            self.definedness.update(guard.definedness)
         super().run(module)
-        self.known.clear()
+        self.definedness.clear()
         for guard in guards:
             guard.insert()
             self.count("definedness-guards")
 
 
-def _is_defined(value: ir.Value, known: Mapping[ir.Value, bool]) -> bool | None:
-    """True or False where it is known, of arguments by ``known``; else None."""
+def _is_defined(value: ir.Value, definedness: Mapping[ir.Value, bool]) -> bool | None:
+    """True or False where it is known, of arguments by ``definedness``; else None."""
     source = source_of(value)
-    if source is None and behind_observers(value) in known:
-        return known[behind_observers(value)]
+    if source is None and behind_observers(value) in definedness:
+        return definedness[behind_observers(value)]
     for type_ in (type_of(value), type_of(behind_observers(value))):
         if isinstance(type_, TensorType) and type_.defined is not None:
             return type_.defined
@@ -100,15 +100,15 @@ def _is_defined(value: ir.Value, known: Mapping[ir.Value, bool]) -> bool | None:
     if cls is AutogradZero:
         return False
     if cls is AutogradAdd:
-        return _added(source, known)
+        return _added(source, definedness)
     if cls is If:
-        return _chosen(source, list(source.results).index(behind_observers(value)), known)
+        return _chosen(source, list(source.results).index(behind_observers(value)), definedness)
     # Loops, calls and guards pass on what they get.
     passes_on = cls is None or issubclass(cls, (ControlFlow, Subgraph, DiffGraph, Guard))
     return None if passes_on else True
 
 
-def _added(source: ir.Operation, known: Mapping[ir.Value, bool]) -> bool | None:
+def _added(source: ir.Operation, definedness: Mapping[ir.Value, bool]) -> bool | None:
     """Definedness of a sum of any number of terms: that of one of them is enough."""
     flags: set[bool | None] = set()
     todo, seen = list(source.operands), set[ir.Value]()
@@ -119,15 +119,15 @@ def _added(source: ir.Operation, known: Mapping[ir.Value, bool]) -> bool | None:
             todo += [v for v in maker.operands if v not in seen]
             seen.update(maker.operands)
         else:
-            flags.add(_is_defined(value, known))
+            flags.add(_is_defined(value, definedness))
     return True if True in flags else None if None in flags else False
 
 
-def _chosen(branch: ir.Operation, index: int, known: Mapping[ir.Value, bool]) -> bool | None:
+def _chosen(branch: ir.Operation, index: int, definedness: Mapping[ir.Value, bool]) -> bool | None:
     """Definedness of a result of a branch: that of the block taken, or of both if they agree."""
     yielded = [terminator_of(region.blocks[0]).operands[index] for region in branch.regions]
     condition = constant_value(branch.operands[0])
     if condition is not None:
-        return _is_defined(yielded[0 if condition else 1], known)
-    a, b = (_is_defined(v, known) for v in yielded)
+        return _is_defined(yielded[0 if condition else 1], definedness)
+    a, b = (_is_defined(v, definedness) for v in yielded)
     return a if a == b else None

@@ -52,6 +52,3 @@ class BlockGraph:
 def is_ordered(op: ir.Operation) -> bool:
     """True for an op that has an effect, and keeps its place among such."""
     return not is_terminator(op) and not is_pure(op)
-
-
-__all__ = ["BlockGraph", "is_ordered"]

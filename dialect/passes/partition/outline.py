@@ -82,7 +82,7 @@ class Outliner:
         return source is not None and is_constant_op(source) and is_embedded(constant_type(value))
 
     def inputs(self, members: list[ir.Operation]) -> list[ir.Value]:
-        """What the function of a group takes, in order; what it copies is not among that."""
+        """The values that the function of a group takes, in order; those that it copies are not among them."""
         return [v for v in free_values(members) if not self.is_copied(v)]
 
     def argument_types(self, values: list[ir.Value]) -> Sequence[Type]:
@@ -128,6 +128,3 @@ class Outliner:
         for op in reversed(members):
             if not is_used(op):
                 op.erase()
-
-
-__all__ = ["GroupRefused", "Outliner", "free_values", "is_embedded"]

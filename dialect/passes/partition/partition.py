@@ -82,6 +82,3 @@ class Partition(Outliner, Generic[G]):
                 members = [self.graph.ops[n] for n in self.groups.members[g]]
                 outputs = [v for op in members for v in op.results if self.is_read_outside(v, g)]
                 self.outline(members, outputs, members[-1])
-
-
-__all__ = ["Partition"]

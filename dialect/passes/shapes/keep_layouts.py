@@ -85,6 +85,3 @@ def _reorder(callee: ir.Operation, group: ir.Operation, result: ir.Value, index:
     following = after[[o.operation for o in after].index(group) + 1].operation
     view = create(Transpose, [result], back, [type_], following, group.location)
     reader.operands[operand] = view.results[0]
-
-
-__all__ = ["KeepLayouts"]

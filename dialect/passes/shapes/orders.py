@@ -112,6 +112,3 @@ def order_of(sample: Any) -> tuple[int, ...] | None:
     if steps == sorted(steps, reverse=True):
         return tuple(range(sample.ndim))
     return tuple(sorted(range(sample.ndim), key=lambda axis: -abs(sample.strides[axis])))
-
-
-__all__ = ["add_samples", "is_in_order", "order_of", "result_orders", "sample_of"]

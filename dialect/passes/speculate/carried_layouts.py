@@ -227,6 +227,3 @@ def _transpose(value: ir.Value, order: Sequence[int], before: ir.Operation) -> i
 
 def _inverse(order: Order) -> Order:
     return tuple(map(order.index, range(len(order))))
-
-
-__all__ = ["put_in_order"]

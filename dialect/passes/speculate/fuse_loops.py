@@ -227,6 +227,3 @@ def _refusal(loop: ir.Operation) -> Reason | None:
         detail = shown(attrs_of(op)["function"]) if cls is not None and issubclass(cls, HostCall) else ""
         return Reason(kind, detail=detail, op=short_name(op), loc=loc_of(op.location))
     return None
-
-
-__all__ = ["FuseLoops", "has_several", "number_of"]

@@ -59,6 +59,3 @@ def infer_op(op: ir.Operation, types: Types) -> None:
     reason = cls.can_lower_types(types.of(op), attrs_of(op))
     if reason is not None:
         raise GroupRefused(reason, op, unproven_sizes(cls, types.of(op), attrs_of(op)))
-
-
-__all__ = ["infer_group", "infer_op"]

@@ -38,6 +38,3 @@ class LeftDevices:
             return bool(self._leave)
         devices = devices_of(types) or self._of_arguments
         return any(device.partition(":")[0] == self._leave for device in devices - {HOST})
-
-
-__all__ = ["LeftDevices"]

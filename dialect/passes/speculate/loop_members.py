@@ -343,6 +343,3 @@ def _drop_observers(func: ir.Operation) -> None:
             for result, operand in zip(op.results, op.operands, strict=True):
                 result.replace_all_uses_with(operand)
             op.erase()
-
-
-__all__ = ["LoopOutliner", "has_known_sizes", "joined", "loops_in"]

@@ -172,6 +172,3 @@ def _lies_across(value: ir.Value, loop: ir.Operation) -> bool:
     steps = zip(type_.shape or (), type_.strides, strict=True)
     last = next((step for size, step in reversed([*steps]) if size != 1), 1)
     return last not in (0, 1)
-
-
-__all__ = ["EVALUATED", "LAUNCH", "rounds_apart"]

@@ -56,6 +56,3 @@ def _infer(block: ir.Block, types: Types, bare: set[ir.Value]) -> None:
                 types[value] = type_
             elif value in bare:
                 set_type(value, type_)
-
-
-__all__ = ["infer_unseen"]

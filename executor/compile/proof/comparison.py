@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ....dialect.dataclass import dataclass
-from .reference import is_float, parts_of, sizes_of_parts
+from .nudges import is_float, parts_of, sizes_of_parts
 
 _FACTOR = 8  # results may lie within this many times the range of nearby evaluations
 _ULPS = 16  # units in the last place by which any inexact result may differ

@@ -63,6 +63,3 @@ class Gemm:
             self.stride_c,
             self.batch,
         )
-
-
-__all__ = ["ITEMSIZE", "Gemm"]

@@ -46,6 +46,3 @@ def _unless_traced(w: Writer, ask: str) -> None:
 
 def _word(w: Writer, index: int) -> str:
     return w.load("i64", w.address(ctypes.addressof(WORDS) + 8 * index))
-
-
-__all__ = ["emit_question"]

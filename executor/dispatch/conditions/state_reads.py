@@ -138,6 +138,3 @@ def same(w: Writer, position: InState, held: Held) -> str:
     for one, other in zip(pointers, constants, strict=True):
         checked.same(one, other)
     return checked.answer(clear=True)
-
-
-__all__ = ["in_state", "keys", "same", "size", "state_tests", "taken"]

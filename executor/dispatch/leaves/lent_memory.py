@@ -69,6 +69,3 @@ def lent_memory(
 
 def _at(w: Writer, pointer: str, offset: int) -> str:
     return w.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-
-
-__all__ = ["lent_memory"]

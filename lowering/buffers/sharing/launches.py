@@ -90,6 +90,3 @@ llvm.func internal @{name}{LAUNCH}({arguments}%count: i64, %work: f64) {{
   llvm.return
 }}
 """
-
-
-__all__ = ["LAUNCH", "add_launches"]

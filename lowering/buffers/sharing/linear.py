@@ -103,6 +103,3 @@ def _expression(expr: ir.AffineExpr, operands: Sequence[ir.Value], dims: int) ->
     if not b.terms:
         return Linear({}).plus(a, b.const)
     return None if a.terms else Linear({}).plus(b, a.const)
-
-
-__all__ = ["Linear", "constant_of", "linear"]

@@ -92,6 +92,3 @@ def _step(value: ir.Value, after: ir.Block, handed: list[ir.Value], number: ir.V
 
 def _is_argument(value: ir.Value, block: ir.Block) -> bool:
     return isinstance(value, ir.BlockArgument) and value.owner == block
-
-
-__all__ = ["ends_surely"]

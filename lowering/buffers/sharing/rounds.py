@@ -292,6 +292,3 @@ def _side(other: Linear, index: ir.Value) -> int:
     if low.terms == itself and low.const >= 1:
         return 1
     return -1 if high.terms == itself and high.const <= 0 else 0
-
-
-__all__ = ["INDEPENDENT", "ONE_THREAD", "base_of", "is_noted", "is_private", "mark_rounds", "what_rounds_share"]

@@ -287,6 +287,3 @@ def _end_unless_zero(flag: ir.Value) -> None:
 
 def _end_unless(holds: ir.Value) -> None:
     ir.Operation.create(ASSERT, operands=[holds], attributes={"msg": ir.StringAttr.get("void")})
-
-
-__all__ = ["reasons_for_one_thread", "share_rounds", "shared_loops"]

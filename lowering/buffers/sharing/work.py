@@ -192,6 +192,3 @@ def _value(number: Number) -> ir.Value:
         return number
     type_ = ir.F64Type.get()
     return emit("arith.constant", type_, value=ir.FloatAttr.get(type_, number))
-
-
-__all__ = ["emit_count", "emit_most_work", "emit_work", "known_work"]

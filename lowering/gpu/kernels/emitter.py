@@ -245,11 +245,11 @@ class Offsets:
     """The element offsets, over nest loops, at which the members of a nest read and store.
 
     Attributes:
-        known: tensors with their offsets.
+        pairs: tensors with their offsets.
         linear: True if the list is complete and nothing else depends on the loops.
     """
 
-    known: tuple[tuple[Tensor, AffineIndex], ...]
+    pairs: tuple[tuple[Tensor, AffineIndex], ...]
     linear: bool
 
 
@@ -298,7 +298,7 @@ def _merge(outer: Loop, inner: list[Loop], accessed: Offsets) -> bool:
     return not any(
         any(isinstance(a, ix.Quotient) for a in offset.terms)
         or offset.coefficient(outer) != offset.coefficient(inner[-1]) * size
-        for _, offset in accessed.known
+        for _, offset in accessed.pairs
     )
 
 
@@ -334,7 +334,7 @@ def vector_width(nest: Nest, loop: Loop) -> int:
     """Number of elements per thread, so that the narrowest access along ``loop`` has 16 bytes."""
     sizes = [
         element_size(tensor)
-        for tensor, offset in offsets(nest).known
+        for tensor, offset in offsets(nest).pairs
         if offset.coefficient(loop) == 1 and buffer_or_none(tensor) is not None
     ]
     return min(8, VECTOR // min(sizes)) if sizes else 1

@@ -286,7 +286,7 @@ def _held(nest: Nest, shape: Shape) -> int:
     inner = {g for stage in nest.stages for g in (*stage.parallel, *stage.reduced)}
     streams = {
         tensor
-        for tensor, offset in offsets(nest).known
+        for tensor, offset in offsets(nest).pairs
         if any(a in inner for index in [offset] for a in ix.atoms_of(index))
     }
     registers = HELD if shape.threads <= THREADS // 2 else HELD // 2

@@ -304,6 +304,3 @@ def _stored(base: ir.Value) -> ir.Type:
     """The type of the numbers that lie in the memory of an array."""
     element = ir.MemRefType(base.type).element_type
     return element.element_type if isinstance(element, ir.ComplexType) else element
-
-
-__all__ = ["Element", "LoopKernel", "LoopMemory", "PairInMemory"]

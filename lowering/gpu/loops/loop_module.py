@@ -52,6 +52,3 @@ def emit_loops(function: ir.Operation, made: ir.Module, block: ir.Block) -> Laun
             launches.append(Thread(kernel, pure).run(step))
     run_passes(_SIMPLIFY, made, "kernels do not simplify")
     return LaunchPlan(signature.name, signature.abi(memory.workspace), tuple(launches))
-
-
-__all__ = ["emit_loops"]

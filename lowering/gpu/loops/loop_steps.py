@@ -160,6 +160,3 @@ def _check_length(loops: Sequence[ir.Operation]) -> None:
 
 def _refused(why: str, op: ir.Operation) -> LoweringError:
     return LoweringError(f"on a GPU, {why}", loc=loc_of(op.location))
-
-
-__all__ = ["PLACES", "VIEWS", "Alone", "Rounds", "Step", "divide"]

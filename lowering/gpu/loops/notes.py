@@ -42,6 +42,3 @@ def _settle(op: ir.Operation) -> None:
     predicate = ir.IntegerAttr.get(int_type(64), _EQUAL)
     holds = emit("arith.cmpi", int_type(1), op.operands[0], zero, predicate=predicate)
     ir.Operation.create(ASSERT, operands=[holds], attributes={"msg": ir.StringAttr.get("void")})
-
-
-__all__ = ["settle_flag"]

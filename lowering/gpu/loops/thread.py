@@ -328,6 +328,3 @@ def _parts(values: Any) -> list[ir.Value]:
 
 def _types(type_: ir.Type) -> list[ir.Type]:
     return [type_.element_type] * 2 if isinstance(type_, ir.ComplexType) else [type_]
-
-
-__all__ = ["Thread"]

@@ -20,8 +20,9 @@ from profuse.executor.compile.proof import inputs
 from profuse.executor.compile.proof.check import Budget, Difference, KernelCheck, check_kernel
 from profuse.executor.compile.proof.check_verdict import CheckVerdict, summary
 from profuse.executor.compile.proof.comparison import Result
+from profuse.executor.compile.proof.nudges import nudge
 from profuse.executor.compile.proof.prove import prove
-from profuse.executor.compile.proof.reference import Reference, nudge
+from profuse.executor.compile.proof.reference import Reference
 from profuse.executor.compile.proof.repeat import replay
 from profuse.executor.compile.worker import Limits, Pool
 from profuse.executor.compile.worker.faults import VARIABLE

@@ -7,17 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import profuse as pf
-from internals import any_running, executor_of
+from internals import any_running
 from profuse.dialect.ir.program import Module, Program
-from profuse.executor.compile.compiler import compile_graph
 from profuse.executor.compile.request import CompileResult
 from profuse.executor.compile.timings import grouped, pass_seconds, sentence
-from profuse.lowering.cpu.cpu_stages import compile_text
 
 X = np.ones((4, 8), np.float32)
 STAGES = ["parse", "passes", "decode", "lowering", "LLVM", "check", "load", "link"]
@@ -71,15 +68,6 @@ def test_what_the_disk_cache_had_was_not_compiled(folder):
     assert list(made.stages) == ["request", "disk cache", "load", "link"]
     adds_up(made.stages, made.seconds)
     assert "from the disk cache in " in f.explain()
-
-
-def test_a_kernels_graph_can_be_compiled_again():
-    f = pf.jit(lambda x: np.tanh(x) * 2.0)
-    f(X), f(X)
-    executor = executor_of(f)
-    (kernel,) = compile_graph(replace(executor.request, keep_stages=True)).kernels.values()
-    again = compile_text("graph", kernel.stages["graph"])
-    assert again.stages["asm"] == kernel.stages["asm"]
 
 
 def test_stages_of_a_background_compile_add_up(pool):

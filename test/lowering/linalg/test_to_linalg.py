@@ -13,7 +13,7 @@ from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import ScalarType, TensorType, type_of
 from profuse.dialect.ops.elementwise.families import Elementwise
 from profuse.dialect.ops.indexing.slicing import ABSENT
-from profuse.lowering.linalg.tensor_builder import SCAN
+from profuse.lowering.linalg.ordered_folds import SCAN
 from profuse.lowering.linalg.to_linalg import to_linalg
 from profuse.lowering.schedule.read import read_graph
 from reference import run, run_lowering, run_op

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.executor.functions import router
+from profuse.executor.functions import graph_calls
 from profuse.executor.functions.drawing import Drawing
 from profuse.executor.interpret.loop_limit import LIMITS
 
@@ -13,7 +13,7 @@ from profuse.executor.interpret.loop_limit import LIMITS
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Every loop is too long, and calls without a graph are Python's."""
-    monkeypatch.setattr(router, "_LOOP_SECONDS", 0.0)
+    monkeypatch.setattr(graph_calls, "_LOOP_SECONDS", 0.0)
     with pf.knobs.override(unsupported="python"):
         yield
         assert LIMITS.current is None
