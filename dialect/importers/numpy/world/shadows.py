@@ -26,7 +26,7 @@ from ....trees.containers import plain_key
 from ....trees.leaves import check_array, memory_of
 from ....trees.pytree import flatten
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import FIELDS, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.objects import FIELDS, FIXED, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
 from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
@@ -263,6 +263,13 @@ class Shadows:
         keywords = {k: self.of(v, name) for k, v in value.keywords.items()}
         return self._enter(value, functools.partial(function, *args, **keywords))
 
+    def _proxy(self, value: types.MappingProxyType, name: str) -> Any:
+        (mapping,) = FIXED.parts(value)
+        holder = self.of(mapping, name)
+        if holder is mapping:
+            return value
+        return self._hidden(value, name) if type(holder) is Hidden else self._enter(value, types.MappingProxyType(holder))
+
     # --- what a facet holds ---------------------------------------------------------------------
 
     def _fill_list(self, value: Any, shadow: Any, name: str) -> None:
@@ -386,6 +393,7 @@ _MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
     tuple: Shadows._tuple,
     types.MethodType: Shadows._method,
     functools.partial: Shadows._partial,
+    types.MappingProxyType: Shadows._proxy,
     types.FunctionType: Shadows._code,
 }
 _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table(
