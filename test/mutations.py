@@ -1886,6 +1886,20 @@ MUTATIONS = (
         ("executor/dispatch/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
     ),
     Mutation(
+        "emitted code borrows items while Python makes memory",
+        "executor/dispatch/arguments.py",
+        "    finder.owns = _has",
+        "    finder.owns = False and _has",
+        ("executor/dispatch/test_dispatch_attributes.py",),
+    ),
+    Mutation(
+        "emitted code takes objects apart whose class hides attributes",
+        "dialect/importers/numpy/python/instances.py",
+        "    if cls.__getattribute__ not in _READERS:\n",
+        "    if False:\n",
+        ("executor/dispatch/test_dispatch_attributes.py::test_objects_that_python_takes_apart",),
+    ),
+    Mutation(
         "emitted code takes any keywords",
         "executor/dispatch/conditions/argument_reads.py",
         '        checked.same(w.call("PyTuple_GetItem"',
