@@ -847,6 +847,20 @@ MUTATIONS = (
         ("executor/routing/test_race.py",),
     ),
     Mutation(
+        "classes that become containers hold no tensors",
+        "executor/functions/device_arguments.py",
+        "WHEN_REGISTERED.append(_plain.remove)\n",
+        "",
+        ("executor/functions/test_classes_of_arguments.py",),
+    ),
+    Mutation(
+        "one slow call of Python's decides a race",
+        "executor/routing/race.py",
+        "        if self.pythons == 1 and self.python < _SLICE:\n            return False\n",
+        "",
+        ("executor/routing/test_race.py::test_a_call_that_the_machine_stops_does_not_decide",),
+    ),
+    Mutation(
         "Python runs calls of any size at once",
         "executor/arguments/plain_calls.py",
         "        return arg.dtype, arg.ndim, magnitude(arg)",

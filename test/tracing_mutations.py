@@ -299,6 +299,13 @@ TRACING_MUTATIONS = (
         ("executor/functions/loops/test_draws_in_loops.py::test_bit_generators",),
     ),
     Mutation(
+        "draws that are lost are not counted",
+        "executor/functions/drawing.py",
+        ".lost_draws += 1",
+        ".lost_draws += 0",
+        ("executor/functions/test_emitted_draws.py::test_a_call_that_raises_when_another_thread_has_drawn_is_counted",),
+    ),
+    Mutation(
         "what others have drawn since is drawn again",
         "executor/functions/graph_calls.py",
         "            if drawing is None or drawing.undo():\n                raise\n",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # Classes of plain values, which cannot change.
@@ -17,6 +18,34 @@ HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
 _READERS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
 _TABLES = (types.GetSetDescriptorType, types.MemberDescriptorType)  # what classes have under ``__dict__``
 _EMPTY = (object, dict, types.SimpleNamespace)  # classes of C code without a state of their own
+
+
+class ClassSet:
+    """Classes by identity, which go when nobody else has them.
+
+    Attributes:
+        ids: the identities, to be asked for many objects at once: ``ids.issuperset(map(id, map(type, objects)))``.
+    """
+
+    def __init__(self, classes: Iterable[type] = ()) -> None:
+        self.ids: set[int] = set()
+        self._refs: dict[int, Any] = {}
+        for cls in classes:
+            self.add(cls)
+
+    def add(self, cls: type) -> None:
+        """Add a class."""
+        number = id(cls)
+        self._refs[number] = weakref.ref(cls, lambda _: self._remove(number))
+        self.ids.add(number)
+
+    def remove(self, cls: type) -> None:
+        """Take a class out, if it is there."""
+        self._remove(id(cls))
+
+    def _remove(self, number: int) -> None:
+        self.ids.discard(number)
+        self._refs.pop(number, None)
 
 
 def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
@@ -103,6 +132,7 @@ __all__ = [
     "ABSENT",
     "HEAP_TYPE",
     "PLAIN_TYPES",
+    "ClassSet",
     "dict_type",
     "has_plain_state",
     "holds_attributes",
