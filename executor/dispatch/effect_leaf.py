@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from ...dialect.importers.numpy.world.given import Containers
     from .arguments import CallArguments
 
-_ASSIGNED = ("list", "dict", "dataclass", "namespace")  # kinds of containers that emitted code takes apart, and may change
+_ASSIGNED = (
+    "list",
+    "dict",
+    "dataclass",
+    "namespace",
+)  # kinds of containers that emitted code takes apart, and may change
 _MOST_OTHERS = 64  # objects from outside that a container is compared with
 
 

@@ -188,8 +188,8 @@ def lost_draws(executor: AnyExecutor) -> list[str]:
     if not lost:
         return []
     return [
-        f"{count(lost, 'call')} failed when another thread had drawn from the same generator since, so that what the call "
-        "had drawn stayed drawn. To fix it, give each thread a generator of its own."
+        f"{count(lost, 'call')} failed when another thread had drawn from the same generator since, so that what "
+        "the call had drawn stayed drawn. To fix it, give each thread a generator of its own."
     ]
 
 

@@ -52,8 +52,8 @@ def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...], ow
     """Test that the container at a position has this type and these keys, in this order.
 
     The keys of a tuple or list are its indices, those of other objects than a dict the names of their attributes.
-    Stores pointers to the items on the stack. ``owns``: the call owns references to the items from then on, as memory is
-    made for what is opened next, at which Python may run finalizers.
+    Stores pointers to the items on the stack. ``owns``: the call owns references to the items from then on, as
+    memory is made for what is opened next, at which Python may run finalizers.
     """
     checked, container = Conjunction(w), f"ptr {pointer(w, position)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(container)}, {w.object(kind)}"))

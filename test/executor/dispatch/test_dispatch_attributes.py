@@ -49,7 +49,13 @@ def total(p):
     return p.x * 2 + p.y
 
 
-KINDS = {"dataclass": Pair, "frozen": Frozen, "slots": Slotted, "derived": Derived, "namespace": lambda x, y: SimpleNamespace(x=x, y=y)}
+KINDS = {
+    "dataclass": Pair,
+    "frozen": Frozen,
+    "slots": Slotted,
+    "derived": Derived,
+    "namespace": lambda x, y: SimpleNamespace(x=x, y=y),
+}
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -79,3 +79,12 @@ def test_classes_are_not_kept():
     gone = refs()
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
+
+
+def test_memory_that_has_no_hash_is_pythons():
+    """A view of bytes has a hash, and one of what may be written to raises a ValueError."""
+    data = np.arange(3.0)
+    f = pf.jit(lambda b: np.frombuffer(b, float) * 2, unsupported="python")
+    for given in (data.tobytes(), bytearray(data.tobytes()), memoryview(data.tobytes()), memoryview(data), data.data):
+        for _ in range(3):
+            np.testing.assert_array_equal(f(given), data * 2)

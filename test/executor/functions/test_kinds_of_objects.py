@@ -254,11 +254,7 @@ def test_what_makes_missing_items_is_assigned():
         table.default_factory, other.gain = two, 0.0
 
 
-VIEWS = {
-    "of a dict": lambda table: table,
-    "of tables in a row": ChainMap,
-    "of a view": types.MappingProxyType,
-}
+VIEWS = {"of a dict": lambda table: table, "of tables in a row": ChainMap, "of a view": types.MappingProxyType}
 
 
 @pytest.mark.parametrize("name", VIEWS)

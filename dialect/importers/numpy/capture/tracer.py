@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ from ....errors import Loc, TraceError
 from ....ir.program import Module
 from ....trees.leaves import leaf_kind
 from ....trees.pytree import TreeDef, flatten, flatten_call, positional_names, unflatten
+from ..python import purity
 from ..python.generators import note_drawn
 from ..python.objects import CONTENTS
+from ..python.users_code import is_made_by_user
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.mutation import check_writes, read_copies
@@ -302,6 +305,13 @@ def _results(
                 f"the result has traced values in an object of type {type(static).__name__}",
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
+    for value in (*out_tree.statics(), *out_tree.keys()):
+        if _is_new(rec, value):
+            raise trace_error(
+                f"the result has an object of type {type(value).__name__} that the function makes: it would be one and "
+                "the same for all calls",
+                "return arrays and numbers in tuples, lists, dicts or dataclasses, or what is there before the call",
+            )
     if not has_effects:
         outputs = output_values(rec, out_leaves)
         for value in outputs:
@@ -312,6 +322,18 @@ def _results(
     if containers is not None:
         recorded.containers = containers.containers(stores)
     return recorded, outputs
+
+
+def _is_new(rec: Recorder, value: Any) -> bool:
+    """True for an object that the function has made itself, unless that is a value, of which any other will do."""
+    kind = type(value)
+    if kind is tuple or kind is frozenset:
+        return any(_is_new(rec, item) for item in value)
+    if issubclass(kind, type):
+        is_value = not is_made_by_user(value)
+    else:
+        is_value = kind not in (object, functools.partial) and purity.is_value(value, kind)
+    return not (is_value or rec.journal.is_outer(value) or (rec.shadows is not None and rec.shadows.has(value)))
 
 
 def _with_arrays(tree: TreeDef, leaves: Sequence[Any]) -> TreeDef:

@@ -97,7 +97,7 @@ def has_plain_state(cls: type) -> bool:
 
 
 def is_told_by_names(cls: type, names: Sequence[str]) -> bool:
-    """True if an instance with these attributes has them all in its dict, or all in slots, and no code of the class hides them."""
+    """True if an instance has these attributes all in its dict, or all in slots, which no code of the class hides."""
     if cls.__getattribute__ not in _READERS:
         return False
     slots = [name for base in cls.__mro__ for name in _own_slots(base)]

@@ -268,7 +268,9 @@ class Shadows:
         holder = self.of(mapping, name)
         if holder is mapping:
             return value
-        return self._hidden(value, name) if type(holder) is Hidden else self._enter(value, types.MappingProxyType(holder))
+        return (
+            self._hidden(value, name) if type(holder) is Hidden else self._enter(value, types.MappingProxyType(holder))
+        )
 
     # --- what a facet holds ---------------------------------------------------------------------
 
