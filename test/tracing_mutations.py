@@ -301,9 +301,30 @@ TRACING_MUTATIONS = (
     Mutation(
         "objects that functions make are one for all calls",
         "dialect/importers/numpy/capture/tracer.py",
-        "        if _is_new(rec, value):",
-        "        if False:",
+        "        if rec.journal.is_new(value) and not",
+        "        if False and not",
         ("executor/functions/test_new_objects.py",),
+    ),
+    Mutation(
+        "classes of containers among the arguments are not compared",
+        "dialect/importers/numpy/capture/tracer.py",
+        "*call.statics(), *classes]",
+        "*call.statics()]",
+        ("executor/functions/test_classes_that_change.py::test_classes_of_arguments_are_compared",),
+    ),
+    Mutation(
+        "objects that functions make become keys of graphs",
+        "dialect/importers/numpy/world/shadows.py",
+        "        return holds_tracer(key) or (self._rec",
+        "        return False and (self._rec",
+        ("executor/functions/test_classes_that_change.py::test_objects_that_become_keys",),
+    ),
+    Mutation(
+        "what descriptors keep is not watched",
+        "dialect/importers/numpy/world/journal.py",
+        " or is_users_class(type(v)))",
+        ")",
+        ("executor/functions/test_classes_that_change.py::test_what_descriptors_keep_is_written_once",),
     ),
     Mutation(
         "answers that have had effects stay in the cache",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,8 @@ from ....errors import Loc, TraceError
 from ....ir.program import Module
 from ....trees.leaves import leaf_kind
 from ....trees.pytree import TreeDef, flatten, flatten_call, positional_names, unflatten
-from ..python import purity
 from ..python.generators import note_drawn
 from ..python.objects import CONTENTS
-from ..python.users_code import is_made_by_user
 from ..tracing.current import recording, trace_error
 from ..tracing.effect_results import output_values, outputs_of
 from ..tracing.mutation import check_writes, read_copies
@@ -188,7 +185,8 @@ def _reads(rec: Recorder, call: TracedCall) -> tuple[StateRead, ...]:
             return False
         return itself or rec.shadows is None or not rec.shadows.has(array)
 
-    reached = [(call.fn, "self"), *call.statics()]
+    classes = [(cls, cls.__name__) for cls in call.in_tree.classes()]  # whose methods read what they have
+    reached = [(call.fn, "self"), *call.statics(), *classes]
     reads = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows), *rec.inner_reads]
     for read in reads:
         place = read.place
@@ -306,7 +304,7 @@ def _results(
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
             )
     for value in (*out_tree.statics(), *out_tree.keys()):
-        if _is_new(rec, value):
+        if rec.journal.is_new(value) and not (shadows is not None and shadows.has(value)):
             raise trace_error(
                 f"the result has an object of type {type(value).__name__} that the function makes: it would be one and "
                 "the same for all calls",
@@ -322,18 +320,6 @@ def _results(
     if containers is not None:
         recorded.containers = containers.containers(stores)
     return recorded, outputs
-
-
-def _is_new(rec: Recorder, value: Any) -> bool:
-    """True for an object that the function has made itself, unless that is a value, of which any other will do."""
-    kind = type(value)
-    if kind is tuple or kind is frozenset:
-        return any(_is_new(rec, item) for item in value)
-    if issubclass(kind, type):
-        is_value = not is_made_by_user(value)
-    else:
-        is_value = kind not in (object, functools.partial) and purity.is_value(value, kind)
-    return not (is_value or rec.journal.is_outer(value) or (rec.shadows is not None and rec.shadows.has(value)))
 
 
 def _with_arrays(tree: TreeDef, leaves: Sequence[Any]) -> TreeDef:

@@ -10,6 +10,7 @@ change.
 from __future__ import annotations
 
 import dis
+import functools
 import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 
 from ....dataclass import dataclass
 from ....ir.program import Program
+from ..python import purity
 from ..python.generators import is_generator, locked
 from ..python.instances import ABSENT, PLAIN_TYPES, dict_type
 from ..python.objects import (
@@ -81,6 +83,20 @@ class Journal:
         """True for an object that was there before the call, as far as it has been reached."""
         return id(value) in self._seen
 
+    def is_new(self, value: Any) -> bool:
+        """True for an object that the traced code has made, as far as is known, and that is no value.
+
+        Of a value, any other one will do; so it is of classes of packages.
+        """
+        kind = type(value)
+        if kind is tuple or kind is frozenset:
+            return any(map(self.is_new, value))
+        if issubclass(kind, type):
+            is_value = not is_made_by_user(value)
+        else:
+            is_value = kind not in (object, functools.partial) and purity.is_value(value, kind)
+        return not (is_value or self.is_outer(value))
+
     def watches_array(self, array: np.ndarray) -> bool:
         """True if changes of this array are seen here."""
         return id(array) in self._seen
@@ -126,7 +142,7 @@ class Journal:
             return [
                 (v, f"{value.__name__}.{k}")
                 for k, v in vars(value).items()
-                if not k.startswith("__") and issubclass(type(v), _MUTABLE)
+                if not k.startswith("__") and (issubclass(type(v), _MUTABLE) or is_users_class(type(v)))
             ]
         if issubclass(kind, types.ModuleType):
             if is_users_module(value):

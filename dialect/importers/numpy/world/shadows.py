@@ -315,6 +315,8 @@ class Shadows:
         if entry.is_as_made:
             return
         facet, now, before = entry.facet, entry.found(), entry.held
+        if facet is not LIST and any(self._is_new_key(key) for key in now if key not in before):
+            raise unrepeatable(entry.name)
         is_kept = before.keys() <= now.keys() and entry.keeps_order(now)
         if facet is LIST:
             is_kept = len(now) == len(before)
@@ -330,6 +332,11 @@ class Shadows:
             yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
         else:
             raise unrepeatable(entry.name)
+
+    def _is_new_key(self, key: Any) -> bool:
+        """True for an object that the code has made, and of one with traced values: it is another key at each call."""
+        key = self._key(key)
+        return holds_tracer(key) or (self._rec.journal.is_new(key) and not self.has(key))
 
     def _key(self, key: Any) -> Any:
         """A key as calls have it: the object itself in the place of its shadow."""
