@@ -357,9 +357,9 @@ LOOP_MUTATIONS = (
     ),
     Mutation(
         "calls that Python has won are looked at each time",
-        "executor/routing/ledger.py",
-        "        if not self._left:\n            return None",
-        "        if True:\n            return None",
+        "executor/functions/router.py",
+        "        if ledger.sooner.left:\n",
+        "        if False:\n",
         ("executor/routing/test_race.py::test_calls_that_python_has_won_are_looked_at_now_and_then",),
     ),
     Mutation(

@@ -847,6 +847,20 @@ MUTATIONS = (
         ("executor/routing/test_race.py",),
     ),
     Mutation(
+        "classes that become containers hold no tensors",
+        "executor/functions/device_arguments.py",
+        "WHEN_REGISTERED.append(_plain.remove)\n",
+        "",
+        ("executor/functions/test_classes_of_arguments.py",),
+    ),
+    Mutation(
+        "one slow call of Python's decides a race",
+        "executor/routing/race.py",
+        "        if self.pythons == 1 and self.python < _SLICE:\n            return False\n",
+        "",
+        ("executor/routing/test_race.py::test_a_call_that_the_machine_stops_does_not_decide",),
+    ),
+    Mutation(
         "Python runs calls of any size at once",
         "executor/arguments/plain_calls.py",
         "        return arg.dtype, arg.ndim, magnitude(arg)",
@@ -1884,6 +1898,20 @@ MUTATIONS = (
         '        checked.same(w.load("ptr", key), constant.value)\n',
         "",
         ("executor/dispatch/test_dispatch_arguments.py::test_dicts_of_another_order_are_another_graph",),
+    ),
+    Mutation(
+        "emitted code borrows items while Python makes memory",
+        "executor/dispatch/arguments.py",
+        "    finder.owns = _has",
+        "    finder.owns = False and _has",
+        ("executor/dispatch/test_dispatch_attributes.py",),
+    ),
+    Mutation(
+        "emitted code takes objects apart whose class hides attributes",
+        "dialect/importers/numpy/python/instances.py",
+        "    if cls.__getattribute__ not in _READERS:\n",
+        "    if False:\n",
+        ("executor/dispatch/test_dispatch_attributes.py::test_objects_that_python_takes_apart",),
     ),
     Mutation(
         "emitted code takes any keywords",

@@ -106,11 +106,11 @@ TENSOR_MUTATIONS = (
     ),
     Mutation(
         "Dynamo traces this package where its regions call jitted functions",
-        "executor/exchange/torch_tensors.py",
+        "executor/settings/dynamo.py",
         "    _not_told.append(function)\n",
         "",
         ("executor/exchange/test_torch_tensors.py::test_regions_of_dynamo_call_jitted_functions_as_they_are",),
-        also=(("executor/exchange/torch_tensors.py", "_torchdynamo_disable=True, ", ""),),
+        also=(("executor/settings/dynamo.py", "_torchdynamo_disable=True, ", ""),),
         slow=True,
     ),
     Mutation(

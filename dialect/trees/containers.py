@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
-from ..importers.numpy.python.instances import dict_type, has_plain_state, holds_attributes, instance_with, state_of
+from ..importers.numpy.python.instances import (
+    ClassSet,
+    dict_type,
+    has_plain_state,
+    holds_attributes,
+    instance_with,
+    is_told_by_names,
+    state_of,
+)
 from .leaves import NUMBERS, TraceValue
 
 
@@ -217,6 +225,15 @@ class _Instance(_OfClass):
         state = state_of(value)
         return (cls, tuple(state)), tuple(state.values())
 
+    def items(self, value: Any) -> Sequence[Any]:
+        cls = type(value)
+        if id(cls) not in _of_dicts.ids:
+            (_, names), items = self.apart(value)
+            if is_told_by_names(cls, names) and cls.__dictoffset__:
+                _of_dicts.add(cls)
+            return items
+        return tuple(value.__dict__.values())
+
     def made(self, meta: Any, items: Sequence[Any]) -> Any:
         cls, names = meta
         return instance_with(cls, dict(zip(names, items, strict=True)))
@@ -335,6 +352,7 @@ def _call(cls: type, names: Sequence[str], shown: Sequence[str]) -> str:
     return f"{cls.__name__}({', '.join(f'{n}: {c}' for n, c in zip(names, shown, strict=True))})"
 
 
+_of_dicts = ClassSet()  # whose instances have all that they hold in their dict
 _TUPLE, _LIST = _Sequence(tuple), _Sequence(list)
 _ROWS, ARRAY = _TracedRows(), _ScalarArray()
 _DICT, _ORDERED = _Dict("dict", dict), _Dict("ordered", OrderedDict)
@@ -351,6 +369,8 @@ _BY_TYPE: dict[type, Container] = {
     OrderedDict: _ORDERED,
     types.SimpleNamespace: _NAMESPACE,
 }
+WHEN_REGISTERED: list[Callable[[type], object]] = []
+"""Called with each class that `register_pytree` makes one of containers."""
 _registered: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
@@ -401,3 +421,5 @@ def register_pytree(
             raise ArgumentError(f"{function!r:.80} cannot be called")
     _registered[cls] = flatten, unflatten
     _BY_TYPE[cls] = _OF_USERS
+    for note in WHEN_REGISTERED:
+        note(cls)

@@ -63,6 +63,14 @@ class TreeDef:
         """The objects that are part of the structure."""
         return list(map(real, _statics(self.spec)))
 
+    def classes(self) -> list[type]:
+        """The classes of the containers that are of no class of Python's, each once."""
+        return list(dict.fromkeys(_classes(self.spec)))
+
+    def keys(self) -> list[Any]:
+        """The keys of its dicts that are no texts or numbers."""
+        return [key for key in _dict_keys(self.spec) if type(key) is not str and type(key) not in NUMBERS]
+
     def static_keys(self) -> list[Any]:
         """The keys that stand for them in comparisons of structures (see `static_objects`)."""
         return list(_statics(self.spec))
@@ -312,6 +320,29 @@ def _statics(spec: tuple) -> Iterator[Any]:
         else:
             for child in spec[2]:
                 yield from _statics(child)
+
+
+def _classes(spec: tuple) -> Iterator[type]:
+    if spec == LEAF or spec[0] == "static":
+        return
+    kind, meta, children = spec
+    cls = CONTAINERS[kind].class_of(meta)
+    if cls is not None:
+        yield cls
+    for child in children:
+        yield from _classes(child)
+
+
+def _dict_keys(spec: tuple) -> Iterator[Any]:
+    if spec == LEAF or spec[0] == "static":
+        return
+    kind, meta, children = spec
+    if kind in ("dict", "ordered"):
+        yield from meta
+    elif kind == "dict subclass":
+        yield from meta[2]
+    for child in children:
+        yield from _dict_keys(child)
 
 
 def _with_statics(spec: tuple, new: Callable[[Any], Any]) -> tuple:

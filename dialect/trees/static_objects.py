@@ -56,7 +56,10 @@ class Generator:
 def in_structure(value: Any) -> Any:
     """The key that stands for an object in a structure; raises TypeError for a value without a hash."""
     if is_compared_by_value(type(value)):
-        hash(value)
+        try:
+            hash(value)
+        except Exception as error:  # a ValueError of memory that may be written to
+            raise TypeError(f"{type(value).__name__} has no hash") from error
         return value
     return Same(value)
 

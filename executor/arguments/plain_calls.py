@@ -32,6 +32,7 @@ def flat_key(args: tuple) -> tuple | None:
 
 _MOST = 16  # items of a container that are looked at
 _CONTAINERS = frozenset({list, tuple, dict})
+_OF_NUMPY = (np.ndarray, np.generic)
 
 
 def sized_outline(args: tuple, kwargs: dict[str, Any]) -> tuple | None:
@@ -90,7 +91,10 @@ def outline(args: tuple, kwargs: dict[str, Any]) -> tuple:
     key: list[Any] = [*kwargs]
     for arg in (*args, *kwargs.values()) if kwargs else args:
         kind = type(arg)
-        key += _contents(arg, kind) if kind in _CONTAINERS else _outlined(arg, kind)
+        if kind is np.ndarray:
+            key += (arg.dtype, arg.ndim)
+        else:
+            key += _contents(arg, kind) if kind in _CONTAINERS else _outlined(arg, kind)
     return tuple(key)
 
 
@@ -120,6 +124,6 @@ def _outlined(arg: Any, kind: type) -> tuple:
         return arg.dtype, arg.ndim
     if kind is str or kind is bool:
         return kind, arg
-    if kind in NUMBERS or kind.__hash__ is None or issubclass(kind, (np.ndarray, np.generic)):
+    if kind in NUMBERS or kind.__hash__ is None or issubclass(kind, _OF_NUMPY):
         return (kind,)
     return kind, id(arg)

@@ -154,9 +154,14 @@ def check_length(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 
 
 def check_arity(fn: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raise ArgumentError if ``fn`` has a signature that does not accept these arguments."""
+    """Raise ArgumentError if ``fn`` does not accept these arguments, as far as its own signature tells.
+
+    What a function wraps, or says of its signature, need not be what it takes.
+    """
+    if hasattr(getattr(fn, "func", fn), "__signature__"):
+        return
     try:
-        signature = inspect.signature(fn)
+        signature = inspect.signature(fn, follow_wrapped=False)
     except (TypeError, ValueError):
         return
     try:

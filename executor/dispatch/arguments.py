@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.importers.numpy.python.instances import is_told_by_names
 from ...dialect.ir.dtypes import dtype_of
 from ...dialect.trees.pytree import static_of
 from ..memory.offsets import Refused
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .effect_leaf import EffectWriter
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
+_OF_ATTRIBUTES = ("dataclass", "namespace")
 
 
 @dataclass
@@ -85,6 +87,7 @@ def arguments_of(
     (_, _, positional), (_, names, keywords) = tree.spec[2]
     every = (*kinds, *(kind for _, kind in slots))
     finder = _LeafFinder(first + len(positional), every, exchange, on_tape, tensors)
+    finder.owns = _has_attributes((*positional, *keywords))
     finder.found.tests.append(Test(("keywords", tuple(names)), 1))
     for position, spec in enumerate((*positional, *keywords), first):
         finder.argument(position, spec)
@@ -118,7 +121,13 @@ def flat_arguments(kinds: Sequence[Any], exchange: Exchange | None = None) -> Ca
 
 
 class _LeafFinder:
-    """Walks over the structure of the arguments; ``kinds``: the kinds of its leaves, in order."""
+    """Walks over the structure of the arguments; ``kinds``: the kinds of its leaves, in order.
+
+    Attributes:
+        owns: calls own what containers hold as soon as these are opened.
+    """
+
+    owns = False
 
     def __init__(
         self,
@@ -139,15 +148,12 @@ class _LeafFinder:
             self.found.values.append(self._leaf(position, next(self._kinds)))
         elif spec[0] == "static":
             self.found.tests.append(Test(("static", position, Held(static_of(spec))), 1))
-        elif spec[0] in _CONTAINERS or spec[0] == "namedtuple":
-            kind, meta, items = _CONTAINERS.get(spec[0], spec[1]), spec[1], spec[2]
-            keys = meta if kind is dict else range(len(items))
-            self.found.containers.append(position)
-            self.found.tests.append(Test(("opened", position, kind, tuple(map(Held, keys))), 1))
-            for index, item in enumerate(items):
-                self.argument(Inside(position, index), item)
         else:
-            raise Refused(f"an argument is a {spec[0]}, which Python takes apart")
+            kind, keys = _kind_and_keys(spec)
+            self.found.containers.append(position)
+            self.found.tests.append(Test(("opened", position, kind, tuple(map(Held, keys)), self.owns), 1))
+            for index, item in enumerate(spec[2]):
+                self.argument(Inside(position, index), item)
 
     def _leaf(self, position: Position, kind: Any) -> Value:
         tensor = next(self._tensors, None)
@@ -177,6 +183,22 @@ class _LeafFinder:
         if self._exchange is None:
             raise Refused("host arrays and a device's are arguments of one call")
         return array_of(DescribedRef(position, dtype.itemsize, self._exchange), dtype, rank, device[0])
+
+
+def _kind_and_keys(spec: tuple) -> tuple[type, Sequence[Any]]:
+    """The class of a container, and the keys of its items; raises Refused for one that Python takes apart."""
+    name, meta, items = spec
+    if name in _OF_ATTRIBUTES and is_told_by_names(*meta):
+        return meta
+    if name not in _CONTAINERS and name != "namedtuple":
+        raise Refused(f"an argument is a {name}, which Python takes apart")
+    kind = _CONTAINERS.get(name, meta)
+    return kind, meta if kind is dict else range(len(items))
+
+
+def _has_attributes(specs: Iterable[tuple]) -> bool:
+    """True if there is an object with attributes among arguments, or in them."""
+    return any(s[0] in _OF_ATTRIBUTES or (s[0] not in ("leaf", "static") and _has_attributes(s[2])) for s in specs)
 
 
 def captured_of(captured: Sequence[tuple[Any, Any]], exchange: Exchange | None = None) -> list[ArrayValue]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...dialect.dataclass import dataclass
+from ...dialect.trees.containers import container_of
 from ...dialect.trees.pytree import LEAF
 from ..memory.offsets import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from ...dialect.importers.numpy.world.given import Containers
     from .arguments import CallArguments
 
-# Kinds of containers that emitted code takes apart, and may change.
-_TYPES: dict[str, type] = {"list": list, "dict": dict}
+_ASSIGNED = (
+    "list",
+    "dict",
+    "dataclass",
+    "namespace",
+)  # kinds of containers that emitted code takes apart, and may change
 _MOST_OTHERS = 64  # objects from outside that a container is compared with
 
 
@@ -158,10 +163,9 @@ def _apart(containers: Containers, positions: Sequence[Position]) -> Iterator[Te
     """Tests that no container which is assigned to is another one, or an object from outside."""
     kinds = containers.kinds
     for k in containers.written:
-        kind = _TYPES.get(kinds[k])
-        if kind is None:
+        if kinds[k] not in _ASSIGNED:
             raise Refused(f"a {kinds[k]} among the arguments is assigned to")
-        others = [x for x in containers.reached if type(x) is kind]
+        others = [x for x in containers.reached if _kind_of(x) == kinds[k]]
         if len(others) > _MOST_OTHERS:
             raise Refused("a container is assigned to that may be one of many from outside")
         yield from (Test(("static", positions[k], Held(x)), 0) for x in others)
@@ -170,8 +174,14 @@ def _apart(containers: Containers, positions: Sequence[Position]) -> Iterator[Te
                 yield Test(("one", positions[k], positions[j]), 0)
     for holder in {id(x): x for x in containers.assigned}.values():
         for k, name in enumerate(kinds):
-            if containers.is_mutable(k) and _TYPES.get(name) in (type(holder), None):
+            if containers.is_mutable(k) and _kind_of(holder) == name:
                 yield Test(("static", positions[k], Held(holder)), 0)
+
+
+def _kind_of(value: Any) -> str | None:
+    """The kind of container that an object would be as an argument; None for others."""
+    container = container_of(value)
+    return None if container is None else container.kind
 
 
 def _itself(value: Any) -> Any:

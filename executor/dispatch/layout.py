@@ -69,6 +69,8 @@ _PYTHON_API = (
     "PyMethod_Function",
     "PyMethod_Self",
     "PyObject_CallNoArgs",
+    "PyObject_GenericGetAttr",
+    "PyObject_GenericGetDict",
     "PyObject_GetAttr",
     "PyObject_SetAttr",
     "PyObject_Vectorcall",

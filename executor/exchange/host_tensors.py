@@ -19,6 +19,7 @@ from ...dialect.errors import ArgumentError, DTypeError, GradientError, ProfuseE
 from ...dialect.ir.device import has_exchange
 from ...dialect.ir.dtypes import BF16, dtype_of
 from ..memory.offsets import Refused
+from ..settings.dynamo import tell_dynamo
 from . import torch_tensors
 from .c_functions import Reader, api_of
 from .dlpack import CPU, DLTensor, ForeignMemory, handed_over, lent, numpy_dtype, row_major
@@ -74,7 +75,7 @@ def _read(kind: type) -> TensorClass | None:
         return None
     library = kind.__module__.partition(".")[0]
     if torch_tensors.is_torchs(kind):
-        torch_tensors.tell_dynamo()
+        tell_dynamo()
         library, refused = "torch", ""
         if not torch_tensors.is_plain(kind):
             refused = f"a {kind.__name__} is passed, a subclass of torch's Tensor that may compute in its own way"

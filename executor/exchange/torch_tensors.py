@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...dialect.ir.dtypes import BF16
-from ..settings.events import log
 
 _ROOT = "torch"
-_not_told: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
 
 
 def is_torchs(kind: type) -> bool:
@@ -126,34 +124,6 @@ def resolved(tensor: Any) -> Any:
     return tensor.resolve_conj().resolve_neg()
 
 
-def unseen_by_dynamo(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Have Dynamo run a function of this package, and all that it calls, as Python does.
-
-    It would trace the package, and the user's function would be traced by two systems at once.
-    """
-    vars(function).update(
-        _torchdynamo_disable=True, _torchdynamo_disable_msg="Profuse compiles the function that is called here."
-    )
-    _not_told.append(function)
-    return function
-
-
-def tell_dynamo() -> None:
-    """Tell Dynamo of all functions that are `unseen_by_dynamo`, once torch is there."""
-    frames = getattr(getattr(sys.modules.get(_ROOT), "_C", None), "_dynamo", None)
-    if not _not_told or frames is None:
-        return
-    try:
-        skip = frames.eval_frame._FrameAction.SKIP
-        strategy = frames.eval_frame._FrameExecStrategy(skip, skip)  # of the frame, and of those that it calls
-        while _not_told:
-            frames.eval_frame.set_code_exec_strategy(_not_told[-1].__code__, strategy)
-            _not_told.pop()
-    except (AttributeError, TypeError) as error:  # a torch without these
-        log("slower", "torch.compile", f"Dynamo traces this package where its regions call jitted functions: {error}")
-        _not_told.clear()
-
-
 FALSE = ("requires_grad",)
 LAZY = ("is_neg", "is_conj")
 
@@ -171,6 +141,4 @@ __all__ = [
     "of_array",
     "part_of",
     "resolved",
-    "tell_dynamo",
-    "unseen_by_dynamo",
 ]

@@ -65,7 +65,7 @@ def summary(executor: Executor, chain: list[NamedGuard]) -> list[str]:
     lines += _native(chain)
     for checked in chain:
         lines += latest_miss(checked, chain)
-    return [*lines, *unfused(executor), *executor.notes, *slow_calls(executor)]
+    return [*lines, *unfused(executor), *executor.notes, *lost_draws(executor), *slow_calls(executor)]
 
 
 def keyed_summary(executor: KeyedExecutor) -> list[str]:
@@ -87,7 +87,7 @@ def keyed_summary(executor: KeyedExecutor) -> list[str]:
             differences = guard.mismatches(guard.last_miss)
             lines += [f"  {m.text}" for m in differences]
     lines += _unfused(results, executor.reasons)
-    return [*lines, *executor.notes, *slow_calls(executor)]
+    return [*lines, *executor.notes, *lost_draws(executor), *slow_calls(executor)]
 
 
 def doing(executor: Executor) -> str:
@@ -179,6 +179,17 @@ def dropped_traces(dropped: int, name: str) -> list[str]:
         f"{name} has dropped {count(dropped, 'trace')}, as {knobs.max_traces} are kept: each new "
         "static argument, and each size that Python code reads as a number, makes one. To fix it, "
         "pass numbers as arguments, loop with pf.fori_loop, or raise pf.knobs.max_traces."
+    ]
+
+
+def lost_draws(executor: AnyExecutor) -> list[str]:
+    """A sentence on calls whose draws could not be taken back; none if there are no such calls."""
+    lost = executor.counters.lost_draws
+    if not lost:
+        return []
+    return [
+        f"{count(lost, 'call')} failed when another thread had drawn from the same generator since, so that what "
+        "the call had drawn stayed drawn. To fix it, give each thread a generator of its own."
     ]
 
 

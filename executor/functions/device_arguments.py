@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...dialect.errors import ProfuseError, TraceError
+from ...dialect.importers.numpy.python.instances import ClassSet
 from ...dialect.ir.device import HOST, DeviceTensor, has_exchange, is_foreign
-from ...dialect.trees.containers import container_of
+from ...dialect.trees.containers import WHEN_REGISTERED, container_of
 from ...dialect.trees.leaves import register_leaf_conversion, register_memory
 from ...dialect.trees.pytree import flatten
 from ..arguments.device_kinds import converts
@@ -46,6 +48,10 @@ def check_captured(captured: Sequence[Any], home: str) -> None:
 register_leaf_conversion(as_leaf)
 
 PLAIN_KINDS = frozenset({np.ndarray, *NUMBERS, str, bytes, type(None), type, np.dtype, *np.sctypeDict.values()})
+_plain = ClassSet(PLAIN_KINDS)  # of whose objects none is a tensor, or holds one
+are_plain = _plain.ids.issuperset
+"""Called with the identities of the classes of objects: True if none is a tensor, or may hold one."""
+WHEN_REGISTERED.append(_plain.remove)
 
 
 def holds_tensors(args: tuple, kwargs: dict[str, Any]) -> bool:
@@ -57,16 +63,25 @@ def holds_tensors(args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _holds(items: Any) -> bool:
-    kinds = set(map(type, items))
-    if kinds <= PLAIN_KINDS:
-        return False
-    if any(map(has_exchange, kinds)):
-        return True
     for item in items:
-        if type(item) not in PLAIN_KINDS:
+        kind = type(item)
+        if id(kind) in _plain.ids:
+            continue
+        if kind is list or kind is tuple:
+            inside = item
+        elif kind is dict:
+            inside = item.values()
+        elif has_exchange(kind):
+            return True
+        else:
             container = container_of(item)
-            if container is not None and _holds(container.items(item)):
-                return True
+            if container is None:
+                if kind is not defaultdict:  # of which some are containers
+                    _plain.add(kind)
+                continue
+            inside = container.items(item)
+        if not are_plain(map(id, map(type, inside))) and _holds(inside):
+            return True
     return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from ...dialect.importers.numpy.python.generators import reentrant, restores
 from ...dialect.importers.numpy.tracing.trace_guards import evaluate
 from ...dialect.importers.numpy.world.draws import Draw, Input, Number
 from ...dialect.importers.numpy.world.journal import same_state
+from ..settings.events import log
+
+if TYPE_CHECKING:
+    from ..tiers.choice import AnyExecutor
 
 _MOST = 1 << 27  # bytes of what the rounds of a loop draw; more is drawn by Python, one by one
 
@@ -78,6 +82,15 @@ class Drawing:
             for bits, before, _ in self._states:
                 bits.state = before
         return True
+
+    def take_back(self, executor: AnyExecutor) -> bool:
+        """`undo` where the graph of an executor has failed; that it cannot be done is counted, and told."""
+        if self.undo():
+            return True
+        executor.counters.last_heir().lost_draws += 1
+        why = "another thread has drawn between the draws of a call and the moment at which its graph has failed"
+        log("draws-lost", executor.options.name, why)
+        return False
 
 
 @contextmanager

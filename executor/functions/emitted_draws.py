@@ -13,18 +13,18 @@ from ..dispatch.effect_leaf import object_at
 from ..dispatch.leaf_spec import HostStep, array_of
 from ..dispatch.refs import FromHost
 from ..memory.offsets import Refused
-from ..settings.events import log
 from .drawing import Drawing
 
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.capture.trace import Trace
     from ..dispatch.arguments import CallArguments
+    from ..tiers.choice import AnyExecutor
 
 
-def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
+def draw_in_emitted_code(trace: Trace, arguments: CallArguments, executor: AnyExecutor) -> None:
     """Add what a graph draws to the inputs in ``arguments``; raises Refused for draws that Python alone can do.
 
-    The graph is one whose generators are no arguments.
+    The graph is one whose generators are no arguments; ``executor`` is its own.
     """
     if not Drawing(trace, (), {}).can_undo:
         raise Refused("a random generator keeps more than a state that can be restored")
@@ -42,7 +42,6 @@ def draw_in_emitted_code(trace: Trace, arguments: CallArguments) -> None:
         return *drawing.run(inputs), drawing
 
     def take_back(results: tuple) -> None:
-        if not results[-1].undo():  # Python draws other numbers, as another thread has drawn since
-            log("draws-lost", "", "another thread has drawn between a draw and the end of a call that Python repeats")
+        results[-1].take_back(executor)  # Python draws other numbers where another thread has drawn since
 
     arguments.drawing = HostStep(drawn, (), tuple(places), objects, take_back)

@@ -16,10 +16,10 @@ from ...dialect.ir.program import Module
 from ...dialect.trees.pytree import call_text
 from .. import explain
 from ..arguments.user_input import check_environment, check_path
-from ..exchange.torch_tensors import tell_dynamo, unseen_by_dynamo
 from ..memory import thread_block
 from ..observe import live_functions
 from ..routing.verdict import Cause
+from ..settings.dynamo import tell_dynamo, unseen_by_dynamo
 from ..settings.events import log, new_counters
 from ..settings.knobs import knobs
 from ..settings.plain import is_disabled, read_knobs

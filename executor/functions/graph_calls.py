@@ -240,8 +240,9 @@ class GraphCalls:
             with within(None), lent(trace):
                 outputs = self.run(variant.executor, [*self._graphs.inputs(variant, inputs), *draws])
         except Exception:
-            if (drawing is not None and not drawing.undo()) or not self._graphs.source.has_code:
-                raise  # other threads have drawn since: Python would draw other numbers; or there is no Python
+            lost = drawing is not None and not drawing.take_back(variant.executor)  # Python would draw other numbers
+            if lost or not self._graphs.source.has_code:
+                raise
             has_failed = True
         if has_failed:
             if drawing is None:

@@ -71,25 +71,17 @@ class PythonCalls:
     def call(
         self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None = None
     ) -> Any:
-        """Run a call in Python; a limit of loops that holds is that of a call around this one."""
+        """Run a call in Python; until code is there, the graph counts it.
+
+        A limit of loops that holds is that of a call around this one. Raises what the function raises; in place of an
+        exception of NumPy's the one of the trace, if that is of the same kind and has its text, as it tells the line.
+        """
+        if LIMITS.current is not None:
+            with within(None):
+                return self.call(verdict, args, kwargs, refused)
         self._emission.forget_native()
         if verdict.cause.is_of_alike:
             self._ledger.propose_sooner(args, kwargs)
-        if LIMITS.current is not None:
-            with within(None):
-                return self._run(verdict, args, kwargs, refused)
-        return self._run(verdict, args, kwargs, refused)
-
-    def refuse(self, refused: NoGraph, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Run a call in Python that was looked at in vain."""
-        return self.call(refused.verdict, args, kwargs, refused)
-
-    def _run(self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None) -> Any:
-        """Run a call; until code is there, the graph counts it.
-
-        Raises what the function raises; in place of an exception of NumPy's the one of the trace,
-        if that is of the same kind and has its text, as it tells the line.
-        """
         counters, ledger = self._counters, self._ledger
         counters.python_calls += 1
         counters.calls += verdict is not _COMPILING
@@ -118,8 +110,12 @@ class PythonCalls:
             ledger.refuse(refused.key, refused.disproved())
         return result
 
+    def refuse(self, refused: NoGraph, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run a call in Python that was looked at in vain."""
+        return self.call(refused.verdict, args, kwargs, refused)
+
     def why_no_graph(self, frame: FrameType) -> str:
-        """The reason why a graph cannot hold the call that a frame of `_run` runs; empty if one can."""
+        """The reason why a graph cannot hold the call that a frame of `call` runs; empty if one can."""
         is_held = frame.f_locals["verdict"] is _COMPILING
         return "" if is_held else self._ledger.why_no_graph(frame.f_locals["refused"])
 
@@ -132,7 +128,7 @@ class PythonCalls:
         return out
 
 
-RUNS_IN_PYTHON.add(PythonCalls._run.__code__)
+RUNS_IN_PYTHON.add(PythonCalls.call.__code__)
 
 
 def _tells(error: ProfuseError, raised: Exception) -> bool:

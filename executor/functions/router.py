@@ -23,7 +23,7 @@ from ..settings.plain import plain
 from ..settings.strict import is_strict
 from ..settings.strict import refused as strict_refused
 from ..tiers.choice import AnyExecutor
-from .device_arguments import holds_tensors
+from .device_arguments import are_plain, holds_tensors
 from .emission import Calls, Emission
 from .graph_calls import GraphCalls
 from .graphs import Graphs, kinds_of
@@ -56,7 +56,7 @@ class Router:
         """Run any call; settled specialisations get here only if there is no emitted code."""
         if is_finalizing():
             return self._call_at_end(args, kwargs)
-        if holds_tensors(args, kwargs):
+        if (kwargs or not are_plain(map(id, map(type, args)))) and holds_tensors(args, kwargs):
             result = self._tensors().call(args, kwargs, self._with_arrays, self._call)
             self.emission.look()
             return result
@@ -82,9 +82,10 @@ class Router:
         ledger = self._ledger
         if ledger.recursion is not None and ledger.recursion.is_open:
             return self._fn(*args, **kwargs)
-        verdict = ledger.sooner.find(args, kwargs)
-        if verdict is not None and current() is None:
-            return self._python.call(verdict, args, kwargs)
+        if ledger.sooner.left:
+            verdict = ledger.sooner.find(args, kwargs)
+            if verdict is not None and current() is None:
+                return self._python.call(verdict, args, kwargs)
         key = None if kwargs else flat_key(args)
         variant = None if key is None else self._graphs.flat.get(key)
         if variant is None or not variant.trace.holds_what_it_held():

@@ -22,8 +22,9 @@ from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph
 from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
-from ..exchange.torch_tensors import memory_of, unseen_by_dynamo
+from ..exchange.torch_tensors import memory_of
 from ..plans.plan_options import Options
+from ..settings.dynamo import unseen_by_dynamo
 from ..settings.knobs import knobs
 from .foreign_files import function_of
 from .function import GraphFunction

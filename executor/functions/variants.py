@@ -142,7 +142,7 @@ class Variant:
         if trace.draws:
             from .emitted_draws import draw_in_emitted_code
 
-            draw_in_emitted_code(trace, arguments)
+            draw_in_emitted_code(trace, arguments, self.executor)
         return arguments
 
     def is_outdated_by(self, trace: Trace) -> bool:

@@ -38,18 +38,19 @@ class Verdicts:
         outline: of a call; None for calls of which it tells too little.
         cause: that of each verdict.
         most: how many calls are left unseen at most; see `Patience`.
+
+    Attributes:
+        left: how many calls of each outline are left to Python.
     """
 
     def __init__(self, outline: Outline, cause: Cause, most: int = Patience.most) -> None:
         self._outline, self._verdict, self._most = outline, cause.verdict, most
-        self._left: dict[Hashable, Patience] = {}
+        self.left: dict[Hashable, Patience] = {}
         self._mixed: dict[Hashable, None] = {}  # outlines that calls with graphs have, too
 
     def find(self, args: tuple, kwargs: dict[str, Any]) -> Verdict | None:
         """The verdict that stands for a call; None = it is to be looked at."""
-        if not self._left:
-            return None
-        patience = self._left.get(self._outline(args, kwargs))
+        patience = self.left.get(self._outline(args, kwargs))
         return None if patience is None or not patience.passes() else self._verdict
 
     def propose(
@@ -62,11 +63,11 @@ class Verdicts:
         key = self._outline(args, kwargs)
         if key is None or (key in self._mixed and not of_all):
             return False
-        entry = self._left.get(key)
-        if entry is None and len(self._left) >= _KEPT:  # of objects that are gone, for the most part
-            self._left.clear()
+        entry = self.left.get(key)
+        if entry is None and len(self.left) >= _KEPT:  # of objects that are gone, for the most part
+            self.left.clear()
         if entry is None:
-            entry = self._left[key] = Patience(most=self._most)
+            entry = self.left[key] = Patience(most=self._most)
         if patience is None:
             entry.lengthen()
         else:
@@ -75,15 +76,15 @@ class Verdicts:
 
     def drop(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Look at all calls like this one from now on: it has a graph."""
-        if not self._left:
+        if not self.left:
             return
         key = self._outline(args, kwargs)
-        if self._left.pop(key, None) is not None and len(self._mixed) < _KEPT:
+        if self.left.pop(key, None) is not None and len(self._mixed) < _KEPT:
             self._mixed[key] = None
 
     def clear(self) -> None:
         """Look at each call again."""
-        self._left.clear()
+        self.left.clear()
 
 
 class NoGraph(Exception):
@@ -158,12 +159,10 @@ class Ledger:
         One call in many of an outline is, since its structure may be another one, and so is each
         that is being traced.
         """
-        verdict = self._flat.get(flat)
-        if verdict is not None:
+        if flat is not None and (verdict := self._flat.get(flat)) is not None:
             return verdict
         for table in self._unseen:
-            verdict = table.find(args, kwargs)
-            if verdict is not None:
+            if table.left and (verdict := table.find(args, kwargs)) is not None:
                 return None if current() is not None else verdict
         return None
 

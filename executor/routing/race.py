@@ -22,6 +22,7 @@ _TIMES_IF_CLOSE = 12  # calls of each then: on a busy machine, few are as fast a
 # A plan that takes this part of Python's time is not compared any further, by the calls of Python's
 # there have been: the first ones may have been slow.
 _CLEAR = (0.0, 0.2, 0.5, 0.7)
+_SLICE = 0.05  # seconds for which a busy machine may stop a thread: one call that takes less may be a stopped one
 _EQUAL = 0.95  # Python has to take less than this part of the plan's time
 _SURE = 0.01  # seconds of a plan, of which what a first call does besides is a small part
 _FAR = 0.3  # Python, with less than this part of the time of a long plan, is not compared any further
@@ -72,10 +73,16 @@ class Race:
         elif self.python == inf:
             if may_be_long or self.plan > _LONG:
                 self.is_pythons = False
-        elif self.plan < self.python * _CLEAR[min(self.pythons, len(_CLEAR) - 1)]:
+        elif self._is_clear():
             self.is_pythons = False
         elif min(self.plans, self.pythons) >= self._times():
             self.is_pythons = self.python < _EQUAL * self.plan
+
+    def _is_clear(self) -> bool:
+        """True if the plan takes so much less that Python need not run more calls."""
+        if self.pythons == 1 and self.python < _SLICE:
+            return False
+        return self.plan < self.python * _CLEAR[min(self.pythons, len(_CLEAR) - 1)]
 
     def _times(self) -> int:
         """The number of calls of each that decides."""

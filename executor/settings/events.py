@@ -49,6 +49,7 @@ _LEVELS = dict.fromkeys(
         "disk-corrupt",
         "disk-emptied",
         "disk-off",
+        "draws-lost",
         "dropped",
         "kernel-failed",
         "log-off",
@@ -203,6 +204,7 @@ class Counters:
         donated_results: results that were made in the memory of donated arguments.
         python_calls: calls that Python ran, as no graph can hold them.
         python_looks: those of them for which a graph was looked for in vain.
+        lost_draws: calls of which another thread had drawn before what they had drawn could be taken back.
         traces: graphs made by tracing.
         dropped_traces: traces dropped for newer ones, with all that was compiled for them.
         cache_hits, cache_misses: look-ups of compiled code.
@@ -247,6 +249,7 @@ class Counters:
     donated_results: int = 0
     python_calls: int = 0
     python_looks: int = 0
+    lost_draws: int = 0
     traces: int = 0
     dropped_traces: int = 0
     cache_hits: int = 0

@@ -16,7 +16,7 @@ from ...dialect.ops.create import Constant
 from ...dialect.ops.speculation import FusionGroup, Guard
 from ...dialect.reasons import Reason
 
-# Code of `PythonCalls._run`, which runs the body of a jitted function in Python.
+# Code of `PythonCalls.call`, which runs the body of a jitted function in Python.
 RUNS_IN_PYTHON: set[CodeType] = set()
 _strict: ContextVar[bool] = ContextVar("profuse_strict_fusion", default=False)
 

@@ -12,9 +12,9 @@ from ...dialect.importers.foreign.foreign_graph import ForeignGraph
 from ...dialect.importers.foreign.fx.fx_sizes import FX
 from ...dialect.importers.foreign.imported_function import ImportedFunction
 from ...dialect.importers.foreign.torch_values import shared_array, tensor_of
-from ..exchange.torch_tensors import tell_dynamo, unseen_by_dynamo
 from ..functions.function import GraphFunction
 from ..functions.jit import jit
+from ..settings.dynamo import tell_dynamo, unseen_by_dynamo
 from ..settings.knobs import knobs
 
 

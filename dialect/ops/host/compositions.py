@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .decompositions import COMPOSITIONS as _OF_MATRICES
-from .moves import axes_of, moved
+from .moves import axes_of, moved, numbered
 from .order_statistics import COMPOSITIONS as _OF_ORDER
 
 Axis = Any  # None, an int, or a tuple of ints
@@ -310,6 +310,20 @@ def _accumulated(ufunc: np.ufunc) -> Callable[..., Any]:
     return accumulate
 
 
+def add_reduceat(array: Any, indices: Any, axis: int = 0) -> Any:
+    place = axis % np.ndim(array)
+    starts = np.reshape(indices, (-1,))
+    ends = np.concatenate([starts[1:], np.reshape(np.shape(array)[place], (1,))])
+    lengths = np.where(ends > starts, ends - starts, 1)
+    segments = np.repeat(numbered(starts), lengths)
+    before = np.cumsum(lengths) - lengths
+    places = numbered(segments) + np.take(starts - before, segments)
+    parts = np.moveaxis(np.take(array, places, place), place, 0)
+    sums = np.zeros_like(np.take(parts, np.zeros_like(starts), 0))
+    np.add.at(sums, segments, parts)
+    return np.moveaxis(sums, 0, place)
+
+
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     flat = np.reshape(ary, (-1,))
     parts = [flat[1:] - flat[:-1]]
@@ -363,12 +377,14 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     },
     "numpy.cumulative_sum": _cumulative(np.cumsum, np.zeros_like),
     "numpy.cumulative_prod": _cumulative(np.cumprod, np.ones_like),
+    "numpy.add.reduceat": add_reduceat,
     "numpy.maximum.accumulate": _accumulated(np.maximum),
     "numpy.minimum.accumulate": _accumulated(np.minimum),
     "numpy.compress": moved("compress", "a"),
     "numpy.delete": moved("delete", "arr"),
     "numpy.extract": moved("extract", "arr"),
     "numpy.insert": moved("insert", "arr", "values"),
+    "numpy.repeat": moved("repeat", "a"),
     "numpy.resize": moved("resize", "a"),
     **_OF_ORDER,
     **_OF_MATRICES,

@@ -134,6 +134,7 @@ RULES = (
     _np("insert", _open_axis("arr"), neutral=_OBJ),
     _np("delete", _open_axis("arr"), neutral=_OBJ),
     _np("trim_zeros"),
+    _np("repeat", _open_axis("a"), neutral={"repeats": 1}),
     _np("resize", _resize, neutral={"new_shape": 2}),
     _np("packbits", _packed(_bytes)),
     _np("unpackbits", neutral={"count": 4}),

@@ -48,24 +48,44 @@ def keywords(w: Writer, names: tuple[str, ...]) -> str:
     return checked.answer()
 
 
-def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...]) -> str:
+def opened(w: Writer, position: Position, kind: type, keys: tuple[Held, ...], owns: bool) -> str:
     """Test that the container at a position has this type and these keys, in this order.
 
-    The keys of a tuple or list are its indices. Stores pointers to the items on the stack.
+    The keys of a tuple or list are its indices, those of other objects than a dict the names of their attributes.
+    Stores pointers to the items on the stack. ``owns``: the call owns references to the items from then on, as
+    memory is made for what is opened next, at which Python may run finalizers.
     """
     checked, container = Conjunction(w), f"ptr {pointer(w, position)}"
     checked.unless(w.op(f"icmp eq ptr {w.type_of(container)}, {w.object(kind)}"))
-    name = next(base for base in (tuple, list, dict) if issubclass(kind, base))
-    prefix = f"Py{name.__name__.capitalize()}"
+    items = [Inside(position, k) for k in range(len(keys))]
+    base = next((base for base in (tuple, list, dict) if issubclass(kind, base)), None)
+    if base is None and not kind.__dictoffset__:
+        _read_slots(w, container, keys, items, checked)
+        return checked.answer(clear=True)
+    if base is None:
+        container = f"ptr {w.call('PyObject_GenericGetDict', 'ptr', container, 'ptr null')}"
+        checked.unless(w.op(f"icmp ne {container}, null"))
+        w.call("Py_DecRef", "void", container)  # the object keeps it
+    prefix = f"Py{(base or dict).__name__.capitalize()}"
     size = w.call(f"{prefix}_Size", "i64", container)
     checked.unless(w.op(f"icmp eq i64 {size}, {len(keys)}"))
-    if kind is dict:
-        next_keys(w, container, keys, checked, lambda k: f"ptr {item_slot(w, Inside(position, k))}")
+    if prefix == "PyDict":
+        next_keys(w, container, keys, checked, lambda k: f"ptr {item_slot(w, items[k])}")
     else:
-        for k in range(len(keys)):
-            item = w.call(f"{prefix}_GetItem", "ptr", container, f"i64 {k}")
-            w.store("ptr", item, item_slot(w, Inside(position, k)))
-    return checked.answer()
+        for k, item in enumerate(items):
+            w.store("ptr", w.call(f"{prefix}_GetItem", "ptr", container, f"i64 {k}"), item_slot(w, item))
+    if owns:
+        owned(w, tuple(items))
+    return checked.answer(clear=base is None)
+
+
+def _read_slots(w: Writer, holder: str, keys: tuple[Held, ...], items: list[Inside], checked: Conjunction) -> None:
+    """Require that an object has something in all of its slots, which the call owns from then on."""
+    for key, item in zip(keys, items, strict=True):
+        value = w.call("PyObject_GenericGetAttr", "ptr", holder, f"ptr {w.object(key.value)}")
+        checked.unless(w.op(f"icmp ne ptr {value}, null"))
+        w.store("ptr", value, item_slot(w, item))
+        keep(w, item, value)
 
 
 def next_keys(w: Writer, holder: str, keys: tuple[Held, ...], checked: Conjunction, item: Callable[[int], str]) -> None:

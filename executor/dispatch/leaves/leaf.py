@@ -9,7 +9,7 @@ from typing import Any
 
 from ....dialect.ir.device import HOST
 from ....dialect.ir.symbolic import Dimension, Sym, symbol
-from ....dialect.trees.containers import list_of_rows
+from ....dialect.trees.containers import CONTAINERS, Container
 from ....dialect.trees.pytree import LEAF, static_of
 from ...memory.offsets import Moment, Placement, bytes_of, lay_out
 from ..conditions.argument_reads import pointer as argument
@@ -25,6 +25,11 @@ from .host_steps import HostSteps
 from .leaf_body import KernelOutput
 
 _CLOCK = time.CLOCK_MONOTONIC  # what `time.perf_counter` reads
+_BY_C = ("tuple", "list", "dict")  # the containers that C functions make
+
+
+def _made(container: Container, meta: Any, *items: Any) -> Any:
+    return container.made(meta, items)
 
 
 def places_of(steps: Sequence[KernelStep], values: Mapping[int, Value], lasting: Sequence[int]) -> Placement:
@@ -261,14 +266,12 @@ class LeafWriter(HostSteps):
             w.call("Py_IncRef", "void", f"ptr {leaf}")
             return leaf
         kind, meta, items = spec
-        if kind == "namedtuple":
-            return self.made_by(meta, [self.owned_item(inner, arrays) for inner in items])
-        if kind == "rows":
-            rows = [self.owned_item(inner, arrays) for inner in items]
-            return self.made_by(functools.partial(list_of_rows, meta), rows)
         # Items come first: making them may run Python code, which must not see a partly filled
         # container.
         values = [self.owned_item(inner, arrays) for inner in items]
+        if kind not in _BY_C:
+            make = meta if kind == "namedtuple" else functools.partial(_made, CONTAINERS[kind], meta)
+            return self.made_by(make, values)
         size = [] if kind == "dict" else [f"i64 {len(items)}"]
         holder = self.check(w.call(f"Py{kind.capitalize()}_New", "ptr", *size))
         container = f"ptr {holder}"

@@ -87,7 +87,7 @@ def test_workers_killed_at_random_cost_no_result_no_entry_and_no_orphan(tmp_path
     ]
     said = [json.loads(output_of(process, 120 + 5 * COMPILES)) for process in processes]
     pids = {pid for one in said for pid in one["pids"]}
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60  # a busy machine takes its time; where all is well, nobody waits
     while any(map(is_running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(is_running, pids)), "a worker outlives its process"

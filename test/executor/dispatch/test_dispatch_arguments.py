@@ -5,7 +5,6 @@ import gc
 import os
 import sys
 from collections import OrderedDict, namedtuple
-from dataclasses import dataclass
 from queue import SimpleQueue
 
 import numpy as np
@@ -232,24 +231,6 @@ def test_nobody_meets_half_full_containers():
         f = warm(lambda x: (MARK, Watching(x + 1), x * 2), X)
     np.testing.assert_array_equal(f(X)[1].x, X + 1)
     assert not Watching.met.qsize()
-
-
-@dataclass
-class Pair:
-    x: np.ndarray
-    y: np.ndarray
-
-
-def test_what_python_takes_apart_says_so():
-    f = pf.jit(lambda p: p.x + p.y)
-    for _ in range(3):
-        np.testing.assert_array_equal(f(Pair(X, Y)), X + Y)
-    assert not f.state().emitted
-    assert "an argument is a dataclass, which Python takes apart" in f.explain()
-    f = pf.jit(lambda x: Pair(x + 1, x * 2))
-    for _ in range(3):
-        assert type(f(X)) is Pair
-    assert "a result is a dataclass, which Python makes" in f.explain()
 
 
 def test_loops_and_branches_that_run_in_python_are_named_with_their_lines():

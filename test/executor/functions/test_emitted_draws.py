@@ -9,6 +9,7 @@ import profuse as pf
 import pytest
 from internals import emitted_hits, variants_of
 from profuse.dialect.importers.numpy.python.generators import own_generator
+from profuse.executor.functions.graph_calls import GraphCalls
 from profuse.executor.memory.offsets import Refused
 from profuse.executor.settings.events import subscribe
 
@@ -134,6 +135,31 @@ def test_a_draw_that_another_thread_has_followed_is_told():
     unsubscribe()
     assert state() == now
     assert [event.kind for event in events] == ["draws-lost"]
+    assert f.state().counters["lost_draws"] == 1
+    assert "1 call failed when another thread had drawn from the same generator since" in f.explain()
+
+
+def test_a_call_that_raises_when_another_thread_has_drawn_is_counted(monkeypatch):
+    def fn(x, k):
+        return (x + OURS.normal(size=3))[k]
+
+    f, x = pf.jit(fn, background=False), np.ones(3)
+    for k in range(3):
+        f(x, np.array([k]))
+    run = GraphCalls.run
+
+    def followed(calls, *given):
+        OURS.normal()  # as another thread may do meanwhile
+        return run(calls, *given)
+
+    with pytest.raises(IndexError):
+        f(x, np.array([7]))
+    assert f.state().counters["lost_draws"] == 0
+    f._emission.come_to_python()
+    monkeypatch.setattr(GraphCalls, "run", followed)
+    with pytest.raises(IndexError):
+        f(x, np.array([7]))
+    assert f.state().counters["lost_draws"] == 1
 
 
 def test_draws_that_are_python_numbers_stay_in_python():

@@ -1,9 +1,10 @@
 """Every kind of object that outlives a call is read, written and carried as in plain Python."""
 
+import dataclasses
 import functools
 import operator
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 
 import numpy as np
 import profuse as pf
@@ -251,6 +252,71 @@ def test_what_makes_missing_items_is_assigned():
         jitted(X)
         assert table.default_factory is three and other.gain == 1.0
         table.default_factory, other.gain = two, 0.0
+
+
+VIEWS = {"of a dict": lambda table: table, "of tables in a row": ChainMap, "of a view": types.MappingProxyType}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_a_view_of_a_mapping_shows_is_compared(name):
+    table = {"gain": 2.0, "w": np.ones(4)}
+    view = types.MappingProxyType(VIEWS[name](table))
+    get = view.get
+
+    def f(x):
+        return x * view["gain"] * view["w"] + len(view) + get("bias", 0.0)
+
+    def change(number):
+        if number == 0:
+            table["gain"] = 3.0
+        elif number == 1:
+            table["w"] = np.full(4, 5.0)
+        else:
+            table["bias"] = 7.0
+
+    jitted = pf.jit(f)
+    found = results(jitted, change)
+    table.pop("bias")
+    table |= {"gain": 2.0, "w": np.ones(4)}
+    np.testing.assert_equal(found, results(f, change))
+    assert jitted.state().counters["python_calls"] == 0
+
+
+def test_a_view_of_what_the_function_writes_shows_it():
+    table = {"gain": 2.0}
+    view = types.MappingProxyType(table)
+
+    def f(x):
+        table["gain"] = table["gain"] + 1
+        return x * view["gain"]
+
+    jitted = pf.jit(f)
+    np.testing.assert_equal([jitted(X) for _ in range(4)], [X * (3.0 + k) for k in range(4)])
+    assert table["gain"] == 6.0
+
+
+def test_classes_that_a_function_makes():
+    """A dataclass has a view of an empty dict of the library's."""
+
+    def f(x):
+        @dataclasses.dataclass
+        class Sums:
+            total: object = 0.0
+            count: int = 0
+
+            def add(self, value):
+                self.total, self.count = self.total + value, self.count + 1
+
+        sums = Sums()
+        sums.add(x.sum())
+        sums.add((x * x).sum())
+        return sums.total / sums.count
+
+    jitted = pf.jit(f)
+    for _ in range(3):
+        assert jitted(X) == f(X)
+    assert jitted.state().counters["python_calls"] == 0
+    np.testing.assert_allclose(pf.grad(f)(X), (1 + 2 * X) / 2)
 
 
 def test_arguments_of_exceptions():

@@ -1,6 +1,7 @@
 """Functions made of others that have attributes, as jitted ones have: each has its own state."""
 
 import functools
+import inspect
 
 import numpy as np
 import profuse as pf
@@ -93,3 +94,28 @@ def test_a_wrapper_of_a_jitted_function_is_jitted():
 
     for _ in range(3):
         assert doubled(X) == 10 and f(X) == 5
+
+
+def test_a_wrapper_takes_what_it_takes():
+    """And not what it wraps, or says that it takes."""
+
+    def scaled(x, limit, tries):
+        return x * tries
+
+    @functools.wraps(scaled)
+    def tried(x, limit):
+        return scaled(x, limit, 3)
+
+    def told(*args):
+        return args[0] * len(args)
+
+    told.__signature__ = inspect.signature(scaled)
+    x = np.ones(3)
+    for function, args in ((tried, (x, 2.0)), (told, (x, 1)), (functools.partial(tried, x), (2.0,)), (told, (x,))):
+        jitted = pf.jit(function)
+        for _ in range(3):
+            np.testing.assert_array_equal(jitted(*args), function(*args))
+    with pytest.raises(TypeError, match="was called wrongly"):
+        pf.jit(tried)(x)
+    with pf.knobs.override(unsupported="python"), pytest.raises(TypeError):
+        pf.jit(told)(x, y=3)

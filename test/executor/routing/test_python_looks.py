@@ -289,7 +289,7 @@ def test_what_is_known_of_calls_is_bounded():
     for x in kept:
         assert known.propose((x,), {})
         assert known.find((x,), {}).server is Server.PYTHON
-    assert len(known._left) <= 1024
+    assert len(known.left) <= 1024
 
 
 def test_threads_take_calls_unseen():

@@ -21,7 +21,7 @@ from ....ops.create import Constant
 from ....ops.late import Late
 from ....ops.size_lists import OfValues
 from ..tracing.current import trace_error
-from ..tracing.operators import as_value, recorder_of, wrap
+from ..tracing.operators import Recording, as_value, recorder_of, wrap
 from ..tracing.recorder import Recorder
 from ..tracing.trace_guards import Computed, Expr, NumberConstant, PassedNumber
 from ..tracing.traced import Traced
@@ -47,7 +47,7 @@ def example_of(leaf: Any) -> Any:
         return np.ndarray(sizes, leaf.dtype, item, strides=(0,) * leaf.ndim)
     if isinstance(leaf, TracedScalar):
         return leaf.rec.known.get(leaf.value)
-    return leaf
+    return None if isinstance(leaf, Recording) else leaf  # what a mask picks has as many elements as contents decide
 
 
 def inline_trace(trace: Trace, leaves: Sequence[Any]) -> Any:

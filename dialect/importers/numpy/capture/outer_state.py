@@ -228,6 +228,12 @@ class _NameWalk:
         kind: Any = type(value)
         is_noted = any(f not in STATE for f in facets_of(kind))  # what C code holds for it
         is_known = is_noted or is_python_state(kind)
+        if type(kind.__getattribute__) is types.FunctionType:
+            raise TraceError(
+                f"the function may read {name}, a {kind.__name__}, whose class finds attributes in its own way: "
+                "to compare them would run its code",
+                hint="define __getattr__, or properties",
+            )
         if is_known and is_users_class(kind):
             self._instance(value, kind, name)
         elif CONTENTS in facets_of(kind):

@@ -24,10 +24,8 @@ from ..python.pausing import apart
 from ..python.purity import CACHED, CODE, is_pure_class
 from ..python.users_code import IS, SOURCE, is_users_class, is_users_file, is_users_name
 from ..tracing.current import HOW_TO_BE_READ, trace_error, world_error
-from ..tracing.traced import TracedArray
-from ..tracing.traced_scalar import TracedScalar
 from ..world.opaque import Hidden, hidden_error, is_hidden
-from ..world.places import ANSWER, MISSING, Place, StateRead, cell_place
+from ..world.places import MISSING, Place, StateRead, cell_place
 from ..world.substitutes import BUILTINS, conversion, substitute, unknown
 from .method_calls import CALLEE, asks_identities, asks_source, is_unread, values_in, with_callees
 
@@ -310,39 +308,13 @@ class TraceScope:
             cell.made.cell_contents = cell.given
 
     def _cached(self, value: Any) -> Callable:
-        """A wrapper of a user's ``lru_cache``, whose answers calls compare.
-
-        It bakes traced numbers, lest they stay as keys.
-        """
+        """A wrapper of a user's ``lru_cache``, whose answers calls compare."""
         entry = self._functions.get(id(value))
-        if entry is not None:
-            return entry[1]
+        if entry is None:
+            from .kept_answers import answering  # few functions keep their results
 
-        original = self._rec.shadows.original if self._rec.shadows is not None else lambda x: x
-
-        @functools.wraps(value)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            def plain(x: Any) -> Any:
-                if isinstance(x, tuple) and type(x) is tuple:
-                    return tuple(map(plain, x))
-                if type(x) is TracedArray:
-                    raise trace_error(
-                        f"{value.__name__}, which keeps its results, is called with a traced array",
-                        "call what it wraps: f.__wrapped__(x)",
-                    )
-                return x.bake() if type(x) is TracedScalar else original(x)
-
-            args, kwargs = tuple(map(plain, args)), {k: plain(v) for k, v in kwargs.items()}
-            name = f"what {value.__name__} keeps"
-            result = value(*args, **kwargs)
-            place = Place(ANSWER, functools.partial(value, *args, **kwargs), None, name)
-            self._answers.append(StateRead(place, result))
-            return self._shadow(result, name)
-
-        for name in ("cache_info", "cache_clear", "cache_parameters"):
-            setattr(call, name, getattr(value, name))
-        self._functions[id(value)] = (value, call)
-        return call
+            entry = self._functions[id(value)] = value, answering(self._rec, value, self._answers, self._shadow)
+        return entry[1]
 
     def _constructor(self, cls: type) -> Any:
         """A class, or a function that makes its instances with this trace's ``__init__``."""

@@ -185,7 +185,8 @@ def _reads(rec: Recorder, call: TracedCall) -> tuple[StateRead, ...]:
             return False
         return itself or rec.shadows is None or not rec.shadows.has(array)
 
-    reached = [(call.fn, "self"), *call.statics()]
+    classes = [(cls, cls.__name__) for cls in call.in_tree.classes()]  # whose methods read what they have
+    reached = [(call.fn, "self"), *call.statics(), *classes]
     reads = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows), *rec.inner_reads]
     for read in reads:
         place = read.place
@@ -301,6 +302,13 @@ def _results(
             raise trace_error(
                 f"the result has traced values in an object of type {type(static).__name__}",
                 "return arrays and numbers in tuples, lists, dicts or dataclasses",
+            )
+    for value in (*out_tree.statics(), *out_tree.keys()):
+        if rec.journal.is_new(value) and not (shadows is not None and shadows.has(value)):
+            raise trace_error(
+                f"the result has an object of type {type(value).__name__} that the function makes: it would be one and "
+                "the same for all calls",
+                "return arrays and numbers in tuples, lists, dicts or dataclasses, or what is there before the call",
             )
     if not has_effects:
         outputs = output_values(rec, out_leaves)

@@ -163,13 +163,11 @@ def tile(A: Any, reps: Any) -> Any:
 
 @numpy_function("repeat")
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """`np.repeat` with one number of repetitions."""
+    """`np.repeat`; with one count per element on the host, as contents decide the size of the result."""
     if isinstance(repeats, Traced) or np.size(repeats) != 1:
-        raise trace_error(
-            "np.repeat with one count per element is not supported while tracing: the size of the "
-            "result depends on the counts",
-            "use a single integer, or np.take with indices",
-        )
+        from .host import call
+
+        return call("numpy.repeat", (a, repeats), {} if axis is None else {"axis": axis_number(axis)})
     number = np.asarray(repeats).reshape(()).item()
     # NumPy truncates a plain float to an integer, but not one in an array.
     is_array = isinstance(repeats, np.ndarray)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # Classes of plain values, which cannot change.
@@ -14,18 +15,53 @@ PLAIN_TYPES: frozenset[type] = frozenset(
 ABSENT = object()  # in the place of a slot that holds nothing
 _MAKERS = (object.__new__, types.SimpleNamespace.__new__, dict.__new__)  # which make empty objects
 HEAP_TYPE = 1 << 9  # in `__flags__` of classes that no C code has declared
+_READERS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
+_TABLES = (types.GetSetDescriptorType, types.MemberDescriptorType)  # what classes have under ``__dict__``
 _EMPTY = (object, dict, types.SimpleNamespace)  # classes of C code without a state of their own
+
+
+class ClassSet:
+    """Classes by identity, which go when nobody else has them.
+
+    Attributes:
+        ids: the identities, to be asked for many objects at once: ``ids.issuperset(map(id, map(type, objects)))``.
+    """
+
+    def __init__(self, classes: Iterable[type] = ()) -> None:
+        self.ids: set[int] = set()
+        self._refs: dict[int, Any] = {}
+        for cls in classes:
+            self.add(cls)
+
+    def add(self, cls: type) -> None:
+        """Add a class."""
+        number = id(cls)
+        self._refs[number] = weakref.ref(cls, lambda _: self._remove(number))
+        self.ids.add(number)
+
+    def remove(self, cls: type) -> None:
+        """Take a class out, if it is there."""
+        self._remove(id(cls))
+
+    def _remove(self, number: int) -> None:
+        self.ids.discard(number)
+        self._refs.pop(number, None)
 
 
 def slots_of(value: Any, kind: type) -> Iterator[tuple[str, Any]]:
     """Names and contents of an object's slots; `ABSENT` for what has not been set."""
     for cls in kind.__mro__:
-        names = vars(cls).get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name not in ("__dict__", "__weakref__"):
-                if name.startswith("__") and not name.endswith("__"):
-                    name = f"_{cls.__name__.lstrip('_')}{name}"
-                yield name, kept(value, name)
+        for name in _own_slots(cls):
+            yield name, kept(value, name)
+
+
+def _own_slots(cls: type) -> Iterator[str]:
+    """The names of the slots that a class adds, by which objects have them."""
+    names = vars(cls).get("__slots__", ())
+    for name in (names,) if isinstance(names, str) else names:
+        if name not in ("__dict__", "__weakref__"):
+            is_private = name.startswith("__") and not name.endswith("__")
+            yield f"_{cls.__name__.lstrip('_')}{name}" if is_private else name
 
 
 def state_of(value: Any) -> dict[str, Any]:
@@ -60,6 +96,17 @@ def has_plain_state(cls: type) -> bool:
     return all(base in _EMPTY or base.__flags__ & HEAP_TYPE for base in cls.__mro__)
 
 
+def is_told_by_names(cls: type, names: Sequence[str]) -> bool:
+    """True if an instance has these attributes all in its dict, or all in slots, which no code of the class hides."""
+    if cls.__getattribute__ not in _READERS:
+        return False
+    slots = [name for base in cls.__mro__ for name in _own_slots(base)]
+    if slots:
+        return not cls.__dictoffset__ and sorted(slots) == sorted(names)
+    tables = [vars(base)["__dict__"] for base in cls.__mro__ if "__dict__" in vars(base)]
+    return bool(cls.__dictoffset__) and all(isinstance(table, _TABLES) for table in tables)
+
+
 def instance_with(cls: Any, state: Mapping[str, Any]) -> Any:
     """A new instance with this state; neither ``__init__`` nor ``__post_init__`` runs."""
     instance = cls.__new__(cls)
@@ -85,10 +132,12 @@ __all__ = [
     "ABSENT",
     "HEAP_TYPE",
     "PLAIN_TYPES",
+    "ClassSet",
     "dict_type",
     "has_plain_state",
     "holds_attributes",
     "instance_with",
+    "is_told_by_names",
     "kept",
     "slots_of",
     "state_of",

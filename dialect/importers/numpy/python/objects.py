@@ -11,6 +11,7 @@ stand in, guards compare. `parts_of` is all that an object leads to, whatever ho
 from __future__ import annotations
 
 import functools
+import gc
 import types
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict, deque
@@ -182,6 +183,8 @@ class _Fixed(Facet):
         if kind in BOUND:
             owner = bound_to(target)
             return () if owner is None else (owner,)
+        if kind is types.MappingProxyType:
+            return gc.get_referents(target)  # the mapping, for which Python has no name
         if isinstance(target, functools.partial):
             return target.func, *target.args, target.keywords
         if kind is types.FunctionType:
@@ -295,6 +298,7 @@ _OF_C: dict[type, tuple[Facet, ...]] = {
     types.MethodType: (FIXED,),
     **dict.fromkeys(BOUND, (FIXED,)),
     functools.partial: (FIXED,),
+    types.MappingProxyType: (FIXED,),
     **dict.fromkeys(DESCRIPTORS, (FIXED,)),
     types.FunctionType: (FIELDS, FIXED),
     types.CellType: (FIELDS,),

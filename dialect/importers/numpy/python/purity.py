@@ -175,6 +175,7 @@ _VALUES = frozenset(
         staticmethod,
         types.CodeType,
         types.GenericAlias,
+        types.MappingProxyType,
         types.BuiltinFunctionType,
         types.MethodWrapperType,
         types.WrapperDescriptorType,

@@ -315,7 +315,7 @@ def is_differentiated(x: Any) -> bool | None:
 
 def is_tracing(values: Iterable[Any]) -> bool:
     """True if one of these leaves belongs to a trace in progress."""
-    return any(isinstance(v, (Traced, TracedScalar)) and not v.rec.evaluates for v in values)
+    return any(isinstance(v, Recording) and not v.rec.evaluates for v in values)
 
 
 def is_on_tape(values: Iterable[Any]) -> bool:

@@ -14,6 +14,7 @@ numbers is one of plain numbers, which are guarded, as soon as anybody asks for 
 from __future__ import annotations
 
 import builtins
+import sys
 from abc import ABCMeta
 from collections.abc import Iterator, Sequence
 from operator import index
@@ -187,6 +188,10 @@ class _TypeMeta(type):
                 return args[0].__class__
             if kind is range or kind is LazyRange:
                 return traced_range
+        if len(args) == 3 and type(args[2]) is dict and "__module__" not in args[2]:
+            # Python asks the code that calls `type` for its module, which is not this one.
+            name = sys._getframe(1).f_globals.get("__name__")
+            args = (*args[:2], args[2] if name is None else {**args[2], "__module__": name})
         return type(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -10,6 +10,7 @@ change.
 from __future__ import annotations
 
 import dis
+import functools
 import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 
 from ....dataclass import dataclass
 from ....ir.program import Program
+from ..python import purity
 from ..python.generators import is_generator, locked
 from ..python.instances import ABSENT, PLAIN_TYPES, dict_type
 from ..python.objects import (
@@ -42,14 +44,14 @@ from .contents import Contents, may_change
 
 _OBJECTS = 20_000  # objects that are watched
 _ITEMS = 4_000_000  # items of containers that are compared
-_BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
+KEPT_BYTES = 1 << 26  # of arrays that are kept as copies; further arrays are compared by checksum
 ATOMS = PLAIN_TYPES | {np.dtype, np.ufunc, types.CodeType, types.GenericAlias}
 _MUTABLE = (list, dict, set, np.ndarray)
 
 
 @dataclass(eq=False)
-class _Watch:
-    """One object, what it held, and what the user calls it."""
+class Watch:
+    """One object, what it held, and what the user calls it; ``kind``: of a facet, ``generator`` or ``library``."""
 
     kind: str
     target: Any
@@ -67,7 +69,7 @@ class Journal:
     atoms = ATOMS
 
     def __init__(self) -> None:
-        self._watches: list[_Watch] = []
+        self._watches: list[Watch] = []
         self._seen: dict[int, Any] = {}
         self._ours: set[int] = set()
         self._locks: list[Any] = []  # of generators: no other thread draws during the trace
@@ -80,6 +82,20 @@ class Journal:
     def is_outer(self, value: Any) -> bool:
         """True for an object that was there before the call, as far as it has been reached."""
         return id(value) in self._seen
+
+    def is_new(self, value: Any) -> bool:
+        """True for an object that the traced code has made, as far as is known, and that is no value.
+
+        Of a value, any other one will do; so it is of classes of packages.
+        """
+        kind = type(value)
+        if kind is tuple or kind is frozenset:
+            return any(map(self.is_new, value))
+        if issubclass(kind, type):
+            is_value = not is_made_by_user(value)
+        else:
+            is_value = kind not in (object, functools.partial) and purity.is_value(value, kind)
+        return not (is_value or self.is_outer(value))
 
     def watches_array(self, array: np.ndarray) -> bool:
         """True if changes of this array are seen here."""
@@ -117,7 +133,7 @@ class Journal:
             lock = locked(value)
             if lock is not None:
                 self._locks.append(lock)
-            self._note("generator", value, _state(value), name)
+            self._note("generator", value, state_of_generator(value), name)
             return []
         if issubclass(kind, type):
             if not is_made_by_user(value):
@@ -126,7 +142,7 @@ class Journal:
             return [
                 (v, f"{value.__name__}.{k}")
                 for k, v in vars(value).items()
-                if not k.startswith("__") and issubclass(type(v), _MUTABLE)
+                if not k.startswith("__") and (issubclass(type(v), _MUTABLE) or is_users_class(type(v)))
             ]
         if issubclass(kind, types.ModuleType):
             if is_users_module(value):
@@ -172,12 +188,17 @@ class Journal:
 
     def _contents(self, array: Any, name: str) -> None:
         if may_change(array):
-            contents = Contents(array, _BYTES - self._bytes)
+            contents = Contents(array, KEPT_BYTES - self._bytes)
             self._bytes += contents.nbytes
             self._note("contents", array, contents, name)
 
     def _note(self, kind: str, target: Any, held: Any, name: str) -> None:
-        self._watches.append(_Watch(kind, target, held, name))
+        self._watches.append(Watch(kind, target, held, name))
+
+    @property
+    def watches(self) -> Sequence[Watch]:
+        """The objects that are watched, in the order in which they were reached."""
+        return self._watches
 
     # --- afterwards ---------------------------------------------------------------------------
 
@@ -208,7 +229,7 @@ class Journal:
         return changes
 
 
-def _told(watch: _Watch, attribute: str) -> tuple[str, str]:
+def _told(watch: Watch, attribute: str) -> tuple[str, str]:
     name = watch.name
     if attribute:
         return f"the attribute {name}.{attribute}", attribute
@@ -226,7 +247,8 @@ def _list(target: Any, held: list) -> str | None:
     return ""
 
 
-def _same_items(target: Any, held: dict) -> bool:
+def same_items(target: Any, held: dict) -> bool:
+    """True if two dicts have the same keys and values, by identity and in this order."""
     return (
         len(target) == len(held)
         and all(map(operator.is_, target.keys(), held.keys()))
@@ -235,7 +257,7 @@ def _same_items(target: Any, held: dict) -> bool:
 
 
 def _dict(target: Any, held: dict) -> str | None:
-    if _same_items(target, held):
+    if same_items(target, held):
         return None
     kind = dict_type(target)
     kind.clear(target)
@@ -246,7 +268,7 @@ def _dict(target: Any, held: dict) -> str | None:
 
 def _attributes(target: Any, held: dict) -> str | None:
     attributes = target.__dict__
-    if _same_items(attributes, held):
+    if same_items(attributes, held):
         return None
     changed = [
         k
@@ -336,7 +358,7 @@ def _fixed(target: Any, held: Any) -> None:
 
 def _class(target: type, held: dict) -> str | None:
     attributes = vars(target)
-    if _same_items(attributes, held):
+    if same_items(attributes, held):
         return None
     changed = [
         k
@@ -366,7 +388,8 @@ def _contents(target: Any, held: Contents) -> str | None:
     return ""
 
 
-def _state(generator: Any) -> Any:
+def state_of_generator(generator: Any) -> Any:
+    """The state of a generator of random numbers."""
     if hasattr(generator, "bit_generator"):
         return generator.bit_generator.state
     if hasattr(generator, "getstate"):
@@ -378,7 +401,7 @@ def _state(generator: Any) -> Any:
 
 
 def _generator(target: Any, held: Any) -> str | None:
-    if same_state(_state(target), held):
+    if same_state(state_of_generator(target), held):
         return None
     if hasattr(target, "bit_generator"):
         target.bit_generator.state = held
@@ -415,4 +438,4 @@ _RESTORE: dict[str, Callable[[Any, Any], str | None]] = {
     "generator": _generator,
 }
 
-__all__ = ["ATOMS", "Journal", "holds_tracer", "same_state"]
+__all__ = ["ATOMS", "KEPT_BYTES", "Journal", "Watch", "holds_tracer", "same_items", "same_state", "state_of_generator"]

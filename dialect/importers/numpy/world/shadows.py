@@ -26,7 +26,7 @@ from ....trees.containers import plain_key
 from ....trees.leaves import check_array, memory_of
 from ....trees.pytree import flatten
 from ..python.instances import has_plain_state, state_of
-from ..python.objects import FIELDS, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
+from ..python.objects import FIELDS, FIXED, LIST, MEMBERS, STATE, TABLE, Facet, facets_of, parts_of, table
 from ..python.pausing import apart
 from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
@@ -263,6 +263,15 @@ class Shadows:
         keywords = {k: self.of(v, name) for k, v in value.keywords.items()}
         return self._enter(value, functools.partial(function, *args, **keywords))
 
+    def _proxy(self, value: types.MappingProxyType, name: str) -> Any:
+        (mapping,) = FIXED.parts(value)
+        holder = self.of(mapping, name)
+        if holder is mapping:
+            return value
+        return (
+            self._hidden(value, name) if type(holder) is Hidden else self._enter(value, types.MappingProxyType(holder))
+        )
+
     # --- what a facet holds ---------------------------------------------------------------------
 
     def _fill_list(self, value: Any, shadow: Any, name: str) -> None:
@@ -306,6 +315,8 @@ class Shadows:
         if entry.is_as_made:
             return
         facet, now, before = entry.facet, entry.found(), entry.held
+        if facet is not LIST and any(self._is_new_key(key) for key in now if key not in before):
+            raise unrepeatable(entry.name)
         is_kept = before.keys() <= now.keys() and entry.keeps_order(now)
         if facet is LIST:
             is_kept = len(now) == len(before)
@@ -321,6 +332,11 @@ class Shadows:
             yield self._store(Place(facet, entry.original, ALL, entry.name), whole, False)
         else:
             raise unrepeatable(entry.name)
+
+    def _is_new_key(self, key: Any) -> bool:
+        """True for an object that the code has made, and of one with traced values: it is another key at each call."""
+        key = self._key(key)
+        return holds_tracer(key) or (self._rec.journal.is_new(key) and not self.has(key))
 
     def _key(self, key: Any) -> Any:
         """A key as calls have it: the object itself in the place of its shadow."""
@@ -386,6 +402,7 @@ _MAKERS: dict[type, Callable[[Shadows, Any, str], Any]] = {
     tuple: Shadows._tuple,
     types.MethodType: Shadows._method,
     functools.partial: Shadows._partial,
+    types.MappingProxyType: Shadows._proxy,
     types.FunctionType: Shadows._code,
 }
 _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table(

@@ -132,6 +132,29 @@ def test_what_stays_at_its_places_calls_nothing():
     assert "runs on the host" not in f.explain()
 
 
+def test_jitted_functions_in_a_trace_take_what_a_mask_picks():
+    double = pf.jit(lambda y: np.sort(y) * 2)
+    f = pf.jit(lambda x: double(x[x > 0]) + 1, unsupported="raise")
+    for _ in range(3):
+        np.testing.assert_allclose(f(X), np.sort(X[X > 0]) * 2 + 1)
+        f.wait()
+    g = pf.jit(lambda x: pf.grad(lambda y: (y**3).sum())(x[x > 0]), unsupported="raise")
+    np.testing.assert_allclose(g(X), 3 * X[X > 0] ** 2)
+
+
+def test_a_recursion_on_what_a_mask_picks_is_pythons():
+    def quicksort(a):
+        if len(a) <= 1:
+            return a
+        pivot = a[len(a) // 2]
+        return np.concatenate([sort(a[a < pivot]), a[a == pivot], sort(a[a > pivot])])
+
+    sort = pf.jit(quicksort, unsupported="python")
+    for _ in range(3):
+        np.testing.assert_array_equal(sort(X), np.sort(X))
+    assert "depends on array contents" in sort.explain() and "ndarray.view" not in sort.explain()
+
+
 def test_elements_of_a_mask_outside_of_a_branch_are_refused():
     def fn(x):
         y = x[x > 0]

@@ -260,7 +260,6 @@ def test_contraction_errors_have_a_line():
     "fn, message",
     [
         (lambda x: np.pad(x, 1, mode="mean"), "mode='mean'"),
-        (lambda x: np.repeat(x, [1, 2], axis=0), "one count per element"),
         (lambda x: np.sum(x, out=np.flip([0.0])), "out="),
         (lambda x: np.fill_diagonal(x, 0), "would change argument 'x'"),
         (lambda x: x.sort(), "would change argument 'x'"),

@@ -82,6 +82,8 @@ ON_HOST = {
     "running maximum": (lambda x: np.maximum.accumulate(x * 2, axis=-1) - x, lambda n: (f64(3, n),)),
     "drawdown": (lambda x: 1 - x / np.maximum.accumulate(x), lambda n: (f64(n) + 1,)),
     "groups": (lambda x: np.add.reduceat(x * 2, [0, 3, 5]) + 1, lambda n: (f64(n),)),
+    "groups of any size": (lambda x, k: np.repeat(x * 2, k % 3) + 1, lambda n: (f64(n), np.arange(n))),
+    "rows, repeated": (lambda x: np.repeat(x * 2, [1, 0, 3], axis=0) + 1, lambda n: (f64(3, n),)),
     "flags": (lambda x: np.bitwise_or.reduce(x) * 2, lambda n: (RNG.integers(0, 9, n),)),
     "divisor": (lambda x: x // np.gcd.reduce(x), lambda n: (RNG.integers(1, 9, n) * 6,)),
     "difference": (lambda x: np.subtract.reduce(x, axis=1) * 2.0, lambda n: (f64(3, n),)),
