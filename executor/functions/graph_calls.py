@@ -70,7 +70,7 @@ class GraphCalls:
         self, variant: Variant, leaves: Sequence[Any], given: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """The result of a call by its executor; raises SoonerInPython within a limit of loops."""
-        trace, memory = variant.trace, variant.memory
+        trace, memory, may_be_pythons = variant.trace, variant.memory, variant.trial.may_be_pythons
         captured = present(trace.captured)
         objects: Sequence[Any] | None = None
         if variant.is_untaped and is_on_tape(given):
@@ -83,7 +83,7 @@ class GraphCalls:
                 return self._python.refuse(self.told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
             every = [*given, *captured] if memory is not None else ()
-            if memory is not None and not memory.is_known(every):
+            if memory is not None and may_be_pythons and not memory.is_known(every):
                 from .results import ORDER_UNKNOWN
 
                 return self._python.refuse(self.told(ORDER_UNKNOWN), args, kwargs)
@@ -93,7 +93,7 @@ class GraphCalls:
                 if memory is not None:
                     outputs = memory.put(outputs, every)
             except ProfuseError as error:
-                if self._graphs.raises or not variant.trial.may_be_pythons:
+                if self._graphs.raises or not may_be_pythons:
                     raise
                 failed = error
             if failed is not None:
@@ -122,7 +122,7 @@ class GraphCalls:
             drawing = drawing_of(trace, args, kwargs)
             if drawing is None:
                 return self._with_effects_of_python(args, kwargs)
-        if not are_apart(trace, given) or (memory is not None and not memory.is_known(given)):
+        if not are_apart(trace, given) or (memory is not None and may_be_pythons and not memory.is_known(given)):
             return self._with_effects_of_python(args, kwargs)
         inputs = [*leaves, *(readable(value, self._graphs.own) for value in slots)]
         draws: list[Any] = []
@@ -139,7 +139,8 @@ class GraphCalls:
             with within(None), lent(trace):
                 outputs = self.run(variant.executor, [*self._graphs.inputs(variant, inputs), *draws])
         except Exception:
-            if (drawing is not None and not drawing.undo()) or not self._graphs.source.has_code:
+            has_python = self._graphs.source.has_code and may_be_pythons
+            if (drawing is not None and not drawing.undo()) or not has_python:
                 raise  # other threads have drawn since: Python would draw other numbers; or there is no Python
             has_failed = True
         if has_failed:

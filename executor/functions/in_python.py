@@ -8,7 +8,8 @@ tells the line that made them so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMPILING = Cause.COMPILING.verdict
+Arguments = tuple[Sequence[Any], dict[str, Any]]
+
+
+class Exchanging(threading.local):
+    """The call of this thread that has got arrays in place of tensors, if Python has not run it yet.
+
+    Attributes:
+        given: gives, for what the call has got, the arguments as its caller has them; None = there is no such call.
+    """
+
+    given: Callable[[Sequence[Any], dict[str, Any]], Arguments] | None = None
 
 
 class PythonCalls:
@@ -35,11 +47,32 @@ class PythonCalls:
     Args:
         graphs: of the function.
         emission: its emitted code.
+
+    Attributes:
+        exchanging: the call with tensors that is under way.
     """
 
     def __init__(self, graphs: Graphs, emission: Emission) -> None:
         self._fn, self._name, self._counters, self._ledger = graphs.source.fn, graphs.name, graphs.own, graphs.ledger
-        self._emission = emission
+        self._graphs, self._emission = graphs, emission
+        self.exchanging = Exchanging()
+
+    def as_given(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments that Python gets for those of a call.
+
+        Where arrays stand for tensors of the caller's, and the function reads other tensors, it gets the caller's:
+        NumPy does not compute with both.
+        """
+        given, self.exchanging.given = self.exchanging.given, None
+        return (args, kwargs) if given is None or not self._reads_tensors(args, kwargs) else given(args, kwargs)
+
+    def _reads_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]
+        if any(variant.trace.captures_tensors for variant in variants):
+            return True
+        from .tensor_reads import reads_tensors
+
+        return reads_tensors(self._fn, (*args, *kwargs.values()))
 
     def note_debugged(self) -> None:
         """Count a call that is Python's because of a debugger."""
@@ -80,6 +113,7 @@ class PythonCalls:
             error = refused.error
             if isinstance(refused.raised, RecursionError):
                 ledger.note_recursion()
+        args, kwargs = self.as_given(args, kwargs)
         try:
             if ledger.recursion is None:
                 result = self._fn(*args, **kwargs)

@@ -31,7 +31,8 @@ from .result_origins import Origins
 
 if TYPE_CHECKING:
     from ..dispatch.arguments import CallArguments
-    from ..dispatch.leaf_spec import Noting, Value
+    from ..dispatch.leaf_spec import Noting
+    from ..dispatch.leaf_values import Value
 
 ORDER_UNKNOWN = TraceError(
     "arguments lie in another order in memory than that of their axes, and in which order a result "
@@ -101,7 +102,7 @@ class Results:
         ``results``: how many there are. Raises Refused where the order of one is not known, or is
         another one in a function that has effects.
         """
-        from ..dispatch.leaf_spec import ArrayValue, Test
+        from ..dispatch.leaf_values import ArrayValue, Test
 
         orders = self.usual_orders()
         if self.layouts is not None:
@@ -125,7 +126,8 @@ class Results:
 
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
         """The function that makes the results in emitted code, of the inputs and of the outputs of kernels."""
-        from ..dispatch.leaf_spec import ArrayValue, Noting
+        from ..dispatch.leaf_spec import Noting
+        from ..dispatch.leaf_values import ArrayValue
         from ..dispatch.number_values import NumberValue
         from ..dispatch.refs import position_of
 

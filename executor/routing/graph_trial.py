@@ -41,8 +41,8 @@ class GraphTrial:
 
     def __init__(self, trace: Trace, executor: AnyExecutor, *, gives_views: bool) -> None:
         self._module, self._executor = trace.module, executor
-        self.gives_views = gives_views
         self.may_be_pythons = executor.options.processor.is_host and not (trace.strict or trace.captures_tensors)
+        self.gives_views = gives_views and self.may_be_pythons
         self.judged: Plan | None = None
         self.stands: Verdict | None = None
         self.races = Races()
