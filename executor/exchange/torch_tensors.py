@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...dialect.ir.dtypes import BF16
 from ..settings.events import log
 
 _ROOT = "torch"
+_MOST_QUICK = 32  # checks of torch's made for the same tensors
 _not_told: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
 
 
@@ -48,12 +49,53 @@ def counts() -> tuple[Callable[[], int], ...]:
     return () if count is None else (count,)
 
 
-def memory_of(tensor: Any) -> tuple:
-    """What tells whether a tensor still shows the same memory in the same way.
+class TensorMemories:
+    """The memory of tensors, each compared with what it was.
 
     A tensor gets other memory, or another view of its own, by ``tensor.data = ...``, by ``set_`` and ``resize_``, and
     where its module is converted. What the memory holds is not asked.
+
+    Args:
+        tensors: plain ones, of the CPU.
     """
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self._tensors = tuple({id(x): x for x in tensors}.values())
+        self._memories = list(map(_memory_of, self._tensors))
+        self._pointers = [memory[0] for memory in self._memories]
+        self._quick: dict[bool, Callable[..., bool]] = {}  # of all tensors at once, but for where they are
+        self._made = 0
+
+    def are_same(self) -> bool:
+        """True if each tensor still shows the same memory in the same way."""
+        if not self._tensors:
+            return True
+        torch = sys.modules[_ROOT]
+        is_inference = torch.is_inference_mode_enabled()  # of which torch's own check depends
+        quick = self._quick.get(is_inference)
+        if quick is not None and quick(*self._tensors):
+            return list(map(torch.Tensor.data_ptr, self._tensors)) == self._pointers
+        if list(map(_memory_of, self._tensors)) != self._memories:
+            return False
+        self._make_quick(is_inference)
+        return True
+
+    def _make_quick(self, is_inference: bool) -> None:
+        """Have torch's check of all tensors, which compares all but their memory, be asked first.
+
+        It compares more, as whether gradients are required: where that changes all the time, it is of no use.
+        """
+        self._made += 1
+        guards = getattr(getattr(sys.modules[_ROOT]._C, "_dynamo", None), "guards", None)
+        if guards is None or self._made > _MOST_QUICK:
+            self._quick.clear()
+            return
+        sizes, strides = ([[*part(x)] for x in self._tensors] for part in (lambda x: x.shape, lambda x: x.stride()))
+        check = guards.TensorGuards(*self._tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+        self._quick[is_inference] = check
+
+
+def _memory_of(tensor: Any) -> tuple:
     return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.is_conj(), tensor.is_neg()
 
 
@@ -160,12 +202,12 @@ LAZY = ("is_neg", "is_conj")
 __all__ = [
     "FALSE",
     "LAZY",
+    "TensorMemories",
     "array_of",
     "counts",
     "gradients",
     "is_plain",
     "is_torchs",
-    "memory_of",
     "modes",
     "note_write",
     "of_array",

@@ -22,7 +22,7 @@ from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph
 from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
-from ..exchange.torch_tensors import memory_of, unseen_by_dynamo
+from ..exchange.torch_tensors import TensorMemories, unseen_by_dynamo
 from ..plans.plan_options import Options
 from ..settings.knobs import knobs
 from .foreign_files import function_of
@@ -78,7 +78,7 @@ class _Variant:
         self.script, self._options, self._grad_mode = script, options, script.grad_mode
         # torch puts other memory into parameters where it converts a module, and users put other tensors there.
         places = [(_Attribute(module, path), attribute(module, path)) for path in script.tensors]
-        self._tensors = [(place, tensor, memory_of(tensor)) for place, tensor in places]
+        self._tensors, self._memories = places, TensorMemories(tensor for _, tensor in places)
         self._attributes = [(_Attribute(module, path), value) for path, value in script.attributes.items()]
         self.buffers = [_Attribute(module, path) for path in script.buffers]
         self.state = [_Attribute(module, path) for path in script.state]
@@ -94,9 +94,11 @@ class _Variant:
         """True while the module holds what it held."""
         if self._grad_mode is not None and self._grad_mode != _gradient_mode():
             return False
-        for place, tensor, memory in self._tensors:
-            if place.get() is not tensor or memory_of(tensor) != memory:
+        for place, tensor in self._tensors:
+            if place.get() is not tensor:
                 return False
+        if not self._memories.are_same():
+            return False
         if any(place.get().requires_grad != requires for place, requires in self._requires):
             return False
         return all(_is_same(place.get(), value) for place, value in self._attributes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -27,7 +28,9 @@ from ...dialect.importers.numpy.python.users_code import (
 from ...dialect.ir.device import has_exchange
 
 _MOST = 2000  # objects; where there are more, nobody knows
-_HOLDERS = (list, tuple, dict, set, frozenset, types.CellType, types.MethodType, functools.partial, *DESCRIPTORS)
+_HOLDERS = (
+    list, tuple, dict, set, frozenset, deque, types.CellType, types.MethodType, functools.partial, *DESCRIPTORS
+)  # fmt: skip
 _BY_NAME = (*STATE, CLASS)
 _PLAIN = PLAIN_TYPES | {np.ndarray, np.ufunc, np.dtype, types.BuiltinFunctionType}
 
@@ -49,17 +52,17 @@ class _Search:
 
     def finds(self, roots: Iterable[Any]) -> bool:
         """True if a tensor is reached."""
-        todo, count = [*roots], -1
-        while todo or count != len(self.names):
+        todo, named = [*roots], (-1, False)
+        while todo or named != (len(self.names), self.has_any):
             if not todo:  # code that was found late names more
-                count = len(self.names)
+                named = len(self.names), self.has_any
                 todo = [part for holder in self._named for part in self._by_name(holder)]
                 continue
             value = todo.pop()
             kind = type(value)
             if kind in _PLAIN or id(value) in self._seen:
                 continue
-            if has_exchange(kind) and not isinstance(value, type):
+            if has_exchange(kind):
                 return True
             self._seen[id(value)] = value
             if len(self._seen) > _MOST:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 from typing import Any
 
 import torch
 
-from ..exchange.torch_tensors import memory_of
+from ..exchange.torch_tensors import TensorMemories
 
 _MISSING = object()
 _content = operator.attrgetter("cell_contents")
 _parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_version: Callable[[dict], int] | None = getattr(torch._C._dynamo.guards, "dict_version", None)
 
 
 class ObjectComparison:
@@ -37,8 +38,8 @@ class ObjectComparison:
         self._objects: list[Any] = []
         self._classes: list[type] = []
         self._empty: list[Any] = []
-        self._tensors: list[torch.Tensor] = []
-        self._memories: list[tuple] = []
+        self._memories: list[TensorMemories] = []
+        self._versions: list[int] = []
 
     def table(self, table: dict[str, Any]) -> None:
         """A dict has the same names, in the same order, and holds the same objects."""
@@ -67,9 +68,9 @@ class ObjectComparison:
         """A container holds nothing."""
         self._empty.append(container)
 
-    def memory(self, tensor: torch.Tensor) -> None:
-        """A tensor has its elements in the same places."""
-        self._tensors.append(tensor)
+    def memories(self, memories: TensorMemories) -> None:
+        """Tensors have their elements in the same places."""
+        self._memories.append(memories)
 
     def taken(self) -> ObjectComparison:
         """This object, with all that has been noted as it is now."""
@@ -81,17 +82,13 @@ class ObjectComparison:
         self._contents = list(map(_content, self._cells))
         self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
         self._classes = list(map(type, self._objects))
-        self._memories = list(map(memory_of, self._tensors))
         return self
 
     def are_same(self) -> bool:
         """True if nothing has changed since `taken`."""
         same = operator.is_
         try:
-            if self._tables and not (
-                list(chain.from_iterable(self._tables)) == self._names
-                and all(map(same, chain.from_iterable(map(dict.values, self._tables)), self._values))
-            ):
+            if self._tables and not self._have_same_items():
                 return False
             for is_of_class, (tables, names, values) in self._bound.items():
                 if tables and not all(map(same, _looked_up(is_of_class, tables, names), values)):
@@ -107,8 +104,21 @@ class ObjectComparison:
         return (
             all(map(same, map(type, self._objects), self._classes))
             and not any(self._empty)
-            and list(map(memory_of, self._tensors)) == self._memories
+            and all(memories.are_same() for memories in self._memories)
         )
+
+    def _have_same_items(self) -> bool:
+        """True if all dicts have the same names, in the same order, and hold the same objects."""
+        # A version tells of any change of a dict; it is read first, so that no change is missed.
+        versions = [] if _version is None else list(map(_version, self._tables))
+        if versions and versions == self._versions:
+            return True
+        if list(chain.from_iterable(self._tables)) != self._names:
+            return False
+        if not all(map(operator.is_, chain.from_iterable(map(dict.values, self._tables)), self._values)):
+            return False
+        self._versions = versions
+        return True
 
 
 def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:
