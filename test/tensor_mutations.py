@@ -140,8 +140,8 @@ TENSOR_MUTATIONS = (
     Mutation(
         "strides of a module's tensors are not compared",
         "executor/exchange/torch_tensors.py",
-        "tensor.shape, tensor.stride(), tensor",
-        "tensor.shape, tensor",
+        "tensor.shape, tensor.stride(), *flags",
+        "tensor.shape, *flags",
         ("peers/test_torch_known_calls.py::test_changes_of_the_module_are_seen[other_strides]",),
         also=(("executor/exchange/torch_tensors.py", "if quick is not None and quick(", "if False and quick("),),
         slow=True,

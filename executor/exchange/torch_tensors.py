@@ -53,7 +53,7 @@ class TensorMemories:
     """The memory of tensors, each compared with what it was.
 
     A tensor gets other memory, or another view of its own, by ``tensor.data = ...``, by ``set_`` and ``resize_``, and
-    where its module is converted. What the memory holds is not asked.
+    where its module is converted; its class may be another one. What the memory holds is not asked.
 
     Args:
         tensors: plain ones, of the CPU.
@@ -86,17 +86,28 @@ class TensorMemories:
         It compares more, as whether gradients are required: where that changes all the time, it is of no use.
         """
         self._made += 1
-        guards = getattr(getattr(sys.modules[_ROOT]._C, "_dynamo", None), "guards", None)
-        if guards is None or self._made > _MOST_QUICK:
+        check = None if self._made > _MOST_QUICK else alike(self._tensors)
+        if check is None:
             self._quick.clear()
-            return
-        sizes, strides = ([[*part(x)] for x in self._tensors] for part in (lambda x: x.shape, lambda x: x.stride()))
-        check = guards.TensorGuards(*self._tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
-        self._quick[is_inference] = check
+        else:
+            self._quick[is_inference] = check
+
+
+def alike(tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+    """torch's check that as many tensors have the classes, dtypes, sizes, strides and flags of these; None = it has none.
+
+    It holds for the inference mode of the present, and not if two of the tensors are the same.
+    """
+    guards = getattr(getattr(sys.modules[_ROOT]._C, "_dynamo", None), "guards", None)
+    if guards is None:
+        return None
+    sizes, strides = ([[*part(x)] for x in tensors] for part in (lambda x: x.shape, lambda x: x.stride()))
+    return guards.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
 
 
 def _memory_of(tensor: Any) -> tuple:
-    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.is_conj(), tensor.is_neg()
+    flags = tensor.is_conj(), tensor.is_neg()
+    return tensor.data_ptr(), type(tensor), tensor.dtype, tensor.shape, tensor.stride(), *flags
 
 
 def note_write(tensor: Any) -> None:
@@ -203,6 +214,7 @@ __all__ = [
     "FALSE",
     "LAZY",
     "TensorMemories",
+    "alike",
     "array_of",
     "counts",
     "gradients",

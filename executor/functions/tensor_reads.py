@@ -19,12 +19,7 @@ from ...dialect.importers.numpy.capture.code_names import makes_names, names_in,
 from ...dialect.importers.numpy.capture.method_calls import codes_in
 from ...dialect.importers.numpy.python.instances import ABSENT, PLAIN_TYPES, kept
 from ...dialect.importers.numpy.python.objects import CLASS, DESCRIPTORS, STATE, facets_of, parts_of
-from ...dialect.importers.numpy.python.users_code import (
-    is_users_class,
-    is_users_file,
-    is_users_module,
-    is_users_name,
-)
+from ...dialect.importers.numpy.python.users_code import is_users_class, is_users_file, is_users_module, is_users_name
 from ...dialect.ir.device import has_exchange
 
 _MOST = 2000  # objects; where there are more, nobody knows

@@ -1,4 +1,4 @@
-"""The function that makes the results of calls in emitted code, of arguments and of what kernels give, as Python source.
+"""The function that makes the results of calls in emitted code, of arguments and of what kernels give, as source.
 
 It does what `Results.put` does for calls that Python dispatches, in a fifth of the time. What an op raises there is
 NumPy's exception, as in Python.

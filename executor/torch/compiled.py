@@ -131,7 +131,7 @@ class CompiledCalls:
         """The result of a call."""
         if torch.compiler.is_dynamo_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
             return self._model(*args, **kwargs)  # within another trace of torch's
-        if torch.compiler.is_compiling():
+        if torch.compiler._is_compiling_flag:
             with exporting:  # in which all threads are told so
                 is_traced = torch.compiler.is_compiling()
             if is_traced:

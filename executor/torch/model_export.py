@@ -47,9 +47,7 @@ class ModelExport:
         """The same for a module that holds other things by now."""
         return ModelExport(self._model, state, self._fixed, self._name, self._dynamic, self._options)
 
-    def __call__(
-        self, leaves: Sequence[Any], structure: Any, differentiates: bool, *, asks_for_numbers: bool
-    ) -> Entry:
+    def __call__(self, leaves: Sequence[Any], structure: Any, differentiates: bool, *, asks_for_numbers: bool) -> Entry:
         """The export of a call.
 
         Args:

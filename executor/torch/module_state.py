@@ -87,8 +87,6 @@ class ModuleState:
         for table in (*(held for held, _ in self._children), *(held for held, _ in self._tables)):
             comparison.table(table)
         comparison.memories(self._memories)
-        for tensor in self.tensors:
-            comparison.kind(tensor)
 
     def values(self) -> tuple:
         """The plain values that the module's code may read, with their types, other objects by identity, and hooks by
