@@ -94,7 +94,7 @@ class TensorMemories:
 
 
 def alike(tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
-    """torch's check that as many tensors have the classes, dtypes, sizes, strides and flags of these; None = it has none.
+    """torch's check that as many tensors have the classes, dtypes, sizes, strides, flags of these; None = it has none.
 
     It holds for the inference mode of the present, and not if two of the tensors are the same.
     """
