@@ -5,18 +5,19 @@ Nothing is imported: the module is there once a tensor of it is.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...dialect.ir.dtypes import BF16
+from ..memory.output_pool import data_pointer
 from ..settings.events import log
 
 _ROOT = "torch"
 _MOST_QUICK = 32  # checks of torch's made for the same tensors
+_Result = TypeVar("_Result")
 _not_told: list[Callable[..., Any]] = []  # of which Dynamo has not been told yet
 
 
@@ -116,13 +117,13 @@ def note_write(tensor: Any) -> None:
         sys.modules[_ROOT].autograd.graph.increment_version(tensor)
 
 
-_nothing = contextlib.nullcontext()
-
-
-def _unseen() -> contextlib.AbstractContextManager[None]:
-    """A context in which modes of functions, where there are any, do not see what is asked of tensors."""
+def _unseen(function: Callable[..., _Result], *args: Any) -> _Result:
+    """The result of a function; modes of functions, where there are any, do not see what it asks of tensors."""
     core = sys.modules[_ROOT]._C
-    return core.DisableTorchFunction() if core._len_torch_function_stack() else _nothing
+    if not core._len_torch_function_stack():
+        return function(*args)
+    with core.DisableTorchFunction():
+        return function(*args)
 
 
 def array_of(tensor: Any) -> np.ndarray | None:
@@ -133,14 +134,13 @@ def array_of(tensor: Any) -> np.ndarray | None:
     if tensor.requires_grad:
         return None
     try:
-        with _unseen():
-            array = tensor.numpy()
+        array: np.ndarray = _unseen(sys.modules[_ROOT].Tensor.numpy, tensor)
     except (TypeError, RuntimeError):
         return None
     if 0 in array.shape or 0 in array.strides:
         return None
     # Of a tensor without memory, as a transform's, NumPy makes an array of anything.
-    return array if array.__array_interface__["data"][0] == tensor.data_ptr() else None
+    return array if data_pointer(array) == tensor.data_ptr() else None
 
 
 def part_of(tensor: Any, array: np.ndarray) -> Any:
@@ -149,18 +149,20 @@ def part_of(tensor: Any, array: np.ndarray) -> Any:
     It is the tensor itself where the array shows all of it. A write to a view counts as one to the
     tensor, as it does where torch makes the view. The dtypes are one.
     """
-    itemsize, strides = array.itemsize, array.strides
-    steps = tuple([step // itemsize for step in strides])
-    if not array.size or (strides and (min(strides) < 0 or any(step % itemsize for step in strides))):
+    itemsize, shape, strides = array.itemsize, array.shape, array.strides
+    if 0 in shape or (strides and min(strides) < 0) or any(map(itemsize.__rmod__, strides)):
         return None
-    with _unseen():
-        there, rest = divmod(array.__array_interface__["data"][0] - tensor.data_ptr(), itemsize)
-        if rest:
-            return None
-        if not there and steps == tensor.stride() and array.shape == tensor.shape:
-            return tensor
-        plain = tensor.detach() if tensor.requires_grad else tensor
-        return plain.as_strided(array.shape, steps, tensor.storage_offset() + there)
+    return _unseen(_part_of, tensor, array, shape, tuple([step // itemsize for step in strides]))
+
+
+def _part_of(tensor: Any, array: np.ndarray, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    there, rest = divmod(data_pointer(array) - tensor.data_ptr(), array.itemsize)
+    if rest:
+        return None
+    if not there and steps == tensor.stride() and shape == tensor.shape:
+        return tensor
+    plain = tensor.detach() if tensor.requires_grad else tensor
+    return plain.as_strided(shape, steps, tensor.storage_offset() + there)
 
 
 def of_array(array: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
 from ..settings.fork_lock import ForkLock
 from .call_arguments import flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
-from .closed_code import ClosedCode, OpenCodeError, has_global_hooks
+from .closed_code import ClosedCode, OpenCodeError
 from .compiled_module import METHODS, CompiledModule
 from .dynamo_backend import DynamoGraph, compile_graph
 from .exported_call import ExportedCall, exporting
@@ -188,7 +188,7 @@ class CompiledCalls:
             self._last = entry
             return
         with self._lock:
-            if self._closed is None or has_global_hooks() or self._by_shapes.get(shapes) is not entry:
+            if self._closed is None or self._by_shapes.get(shapes) is not entry:
                 return
             key = shapes[0]
             comparison = self._known_calls.comparison_of(self._closed, self._state)

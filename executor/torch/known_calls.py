@@ -10,7 +10,7 @@ import torch
 
 from ...dialect.dataclass import dataclass
 from ..exchange.torch_tensors import alike
-from .closed_code import ClosedCode, has_global_hooks
+from .closed_code import ClosedCode
 from .exported_call import ExportedCall
 from .module_state import ModuleState
 from .object_comparison import ObjectComparison
@@ -93,7 +93,6 @@ class KnownCalls:
             served is None
             or _casts("cpu")
             or _default_dtype() is not served.default
-            or has_global_hooks()
             or not served.comparison.are_same()
             or (served.requires is not None and list(map(_requires, served.held)) != served.requires)
         ):
