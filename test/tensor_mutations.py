@@ -165,9 +165,17 @@ TENSOR_MUTATIONS = (
     Mutation(
         "Python gets arrays where the function reads tensors",
         "executor/functions/in_python.py",
-        "return (args, kwargs) if given is None or",
+        "return (args, kwargs) if call is None or",
         "return (args, kwargs) if True or",
         ("executor/exchange/test_tensors_beside_arrays.py",),
+        slow=True,
+    ),
+    Mutation(
+        "a result that the function closes over is another tensor of the same memory",
+        "executor/functions/graph_calls.py",
+        "                    exchange.note(array, tensor)\n",
+        "                    pass\n",
+        ("executor/exchange/test_tensors_beside_arrays.py::test_views_and_errors_are_the_graph_s",),
         slow=True,
     ),
     Mutation(

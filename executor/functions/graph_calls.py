@@ -72,6 +72,11 @@ class GraphCalls:
         """The result of a call by its executor; raises SoonerInPython within a limit of loops."""
         trace, memory, may_be_pythons = variant.trace, variant.memory, variant.trial.may_be_pythons
         captured = present(trace.captured)
+        exchange = self._python.exchanging.call
+        if exchange is not None:
+            for array, tensor in zip(captured, trace.captured, strict=True):
+                if array is not tensor:
+                    exchange.note(array, tensor)
         objects: Sequence[Any] | None = None
         if variant.is_untaped and is_on_tape(given):
             from .tape_calls import untaped

@@ -9,8 +9,10 @@ tells the line that made them so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from ...dialect.errors import ProfuseError
 from ...dialect.reasons import Kind, Reason
@@ -31,14 +33,24 @@ _COMPILING = Cause.COMPILING.verdict
 Arguments = tuple[Sequence[Any], dict[str, Any]]
 
 
+class Exchange(Protocol):
+    """A call that has got arrays in place of tensors."""
+
+    def undone(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+        """The arguments as the caller has them, for those of the call; for any others these themselves."""
+
+    def note(self, array: np.ndarray, tensor: Any) -> None:
+        """Have a tensor be what stands for an array in the results."""
+
+
 class Exchanging(threading.local):
-    """The call of this thread that has got arrays in place of tensors, if Python has not run it yet.
+    """What is under way in a thread.
 
     Attributes:
-        given: gives, for what the call has got, the arguments as its caller has them; None = there is no such call.
+        call: the call with tensors that Python has not run yet; None = there is none.
     """
 
-    given: Callable[[Sequence[Any], dict[str, Any]], Arguments] | None = None
+    call: Exchange | None = None
 
 
 class PythonCalls:
@@ -63,8 +75,8 @@ class PythonCalls:
         Where arrays stand for tensors of the caller's, and the function reads other tensors, it gets the caller's:
         NumPy does not compute with both.
         """
-        given, self.exchanging.given = self.exchanging.given, None
-        return (args, kwargs) if given is None or not self._reads_tensors(args, kwargs) else given(args, kwargs)
+        call, self.exchanging.call = self.exchanging.call, None
+        return (args, kwargs) if call is None or not self._reads_tensors(args, kwargs) else call.undone(args, kwargs)
 
     def _reads_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]

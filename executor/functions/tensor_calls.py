@@ -108,6 +108,10 @@ class _Exchanged:
         self._made[id(tensor)] = tensor, array
         return array
 
+    def note(self, array: np.ndarray, tensor: Any) -> None:
+        """Have a tensor that the function closes over be what stands for an array of it in the results."""
+        self.tensors[id(array)] = array, tensor
+
     def back(self, value: Any, type_: TensorClass) -> Any:
         """A result with tensors in place of arrays, an argument as the caller has it."""
         kind = type(value)
@@ -220,7 +224,7 @@ class TensorCalls:
         for k in writes if is_known else ():  # also of a call that raises behind its write
             note_write(args[k])
         exchanging = self._python.exchanging
-        before, exchanging.given = exchanging.given, exchanged.undone
+        before, exchanging.call = exchanging.call, exchanged
         try:
             result = run(arrays, named)
         except BaseException:
@@ -230,7 +234,7 @@ class TensorCalls:
                 exchanged.write_back(type_)
             raise
         finally:
-            exchanging.given = before
+            exchanging.call = before
         if exchanged.is_undone:
             return args[0] if first else result
         if leaves is not None:

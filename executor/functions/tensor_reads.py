@@ -117,7 +117,7 @@ def reads_tensors(fn: Any, arguments: Iterable[Any]) -> bool:
         arguments: what it is called with, arrays in the place of tensors.
     """
     try:
-        return _Search(fn).finds((fn, *arguments))
+        return _Search(fn).finds((fn, getattr(type(fn), "__call__", None), *arguments))  # noqa: B004
     except (ProfuseError, RuntimeError):  # an object that another thread changes meanwhile
         return False
 

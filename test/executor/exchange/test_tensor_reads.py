@@ -44,6 +44,11 @@ class Slotted:
         self.weight = WEIGHT
 
 
+class Called(Layer):
+    def __call__(self, x):
+        return self.of_weight(x)
+
+
 LAYER, SLOTTED = Layer(WEIGHT), Slotted()
 
 
@@ -79,6 +84,7 @@ READS = {
     "a default": named,
     "another function": calls_later,
     "a jitted function": closing(pf.jit(named)),
+    "an object that is called": Called(WEIGHT),
     "a partial": functools.partial(plain, w=WEIGHT),
 }
 DOES_NOT = {

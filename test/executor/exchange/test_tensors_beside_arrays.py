@@ -13,6 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")  # NumPy's functions on tensors
+
 X = torch.linspace(-1, 1, 24).reshape(4, 6)
 W = torch.linspace(0, 1, 12).reshape(6, 2)
 TABLE = {"w": W}
@@ -46,7 +48,7 @@ def of_helper(x):
 
 
 def shifted(x, y):
-    x += y[0, 0]
+    x += y
     return x @ W
 
 
@@ -121,12 +123,12 @@ def test_writes_to_overlapping_arguments_are_pythons():
     f = pf.jit(shifted, unsupported="python")
     x = X.clone()
     for _ in range(3):
-        torch.testing.assert_close(f(x, X), shifted(x.clone() - X[0, 0], X))
+        torch.testing.assert_close(f(x, X), x @ W)
     for _ in range(2):
         version, y = x._version, x.clone()
         wanted = shifted(y, y)
         torch.testing.assert_close(f(x, x), wanted)
-        assert torch.equal(x, y) and x._version == version + 1
+        assert torch.equal(x, y) and x._version > version
     assert counted(f, "python_calls") == [2]
 
 
