@@ -9,7 +9,6 @@ tells the line that made them so.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMPILING = Cause.COMPILING.verdict
-Arguments = tuple[Sequence[Any], dict[str, Any]]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Exchange(Protocol):
     """A call that has got arrays in place of tensors."""
 
-    def undone(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments as the caller has them, for those of the call; for any others these themselves."""
 
     def note(self, array: np.ndarray, tensor: Any) -> None:
@@ -69,7 +68,7 @@ class PythonCalls:
         self._graphs, self._emission = graphs, emission
         self.exchanging = Exchanging()
 
-    def as_given(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    def as_given(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments that Python gets for those of a call.
 
         Where arrays stand for tensors of the caller's, and the function reads other tensors, it gets the caller's:
@@ -78,7 +77,7 @@ class PythonCalls:
         call, self.exchanging.call = self.exchanging.call, None
         return (args, kwargs) if call is None or not self._reads_tensors(args, kwargs) else call.undone(args, kwargs)
 
-    def _reads_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    def _reads_tensors(self, args: tuple, kwargs: dict[str, Any]) -> bool:
         variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]
         if any(variant.trace.captures_tensors for variant in variants):
             return True
@@ -95,9 +94,7 @@ class PythonCalls:
         detail = debugger() or ""
         self._ledger.tell_reason(Reason(Kind.DEBUGGED, detail=detail, subject=self._name), detail)
 
-    def call(
-        self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None = None
-    ) -> Any:
+    def call(self, verdict: Verdict, args: tuple, kwargs: dict[str, Any], refused: NoGraph | None = None) -> Any:
         """Run a call in Python; a limit of loops that holds is that of a call around this one."""
         self._emission.forget_native()
         if LIMITS.current is not None:
@@ -105,11 +102,11 @@ class PythonCalls:
                 return self._run(verdict, args, kwargs, refused)
         return self._run(verdict, args, kwargs, refused)
 
-    def refuse(self, refused: NoGraph, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(self, refused: NoGraph, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python that was looked at in vain."""
         return self.call(refused.verdict, args, kwargs, refused)
 
-    def _run(self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None) -> Any:
+    def _run(self, verdict: Verdict, args: tuple, kwargs: dict[str, Any], refused: NoGraph | None) -> Any:
         """Run a call; until code is there, the graph counts it.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,

@@ -6,7 +6,7 @@ serves a call; what it gives of arrays becomes tensors. The graphs are those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ class _Exchanged:
 
     def __init__(self, args: tuple, kwargs: dict[str, Any], *, is_detached: bool = False) -> None:
         self._is_detached = is_detached
-        self._own, self._given = (args, kwargs), ((), {})
+        self._own: Arguments = (args, kwargs)
+        self._given: Arguments = ((), {})
         self.is_undone = False
         self._made: dict[int, tuple[Any, Any]] = {}
         self._containers: list[tuple[Any, Any, Container, Any, list]] = []
@@ -59,7 +60,7 @@ class _Exchanged:
         self._given = tuple([self.arrays(x) for x in args]), {name: self.arrays(x) for name, x in kwargs.items()}
         return self._given
 
-    def undone(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
+    def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments as the caller has them, for those of the call; for any others these themselves."""
         (own, own_named), (given, named) = self._own, self._given
         first = len(given) - len(args)  # where results are written comes first, and is no argument of the function

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -40,6 +41,7 @@ class ObjectComparison:
         self._empty: list[Any] = []
         self._memories: list[TensorMemories] = []
         self._versions: list[int] = []
+        self._checks: list[Callable[[], bool]] = []
 
     def table(self, table: dict[str, Any]) -> None:
         """A dict has the same names, in the same order, and holds the same objects."""
@@ -82,30 +84,36 @@ class ObjectComparison:
         self._contents = list(map(_content, self._cells))
         self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
         self._classes = list(map(type, self._objects))
+        self._checks = list(self._checks_needed())
         return self
+
+    def _checks_needed(self) -> Iterator[Callable[[], bool]]:
+        """What compares the parts of which there are any."""
+        if self._tables:
+            yield self._have_same_items
+        for is_of_class, (tables, names, values) in self._bound.items():
+            if tables:
+                yield partial(_hold, partial(_looked_up, is_of_class, tables, names), values)
+        if self._cells:
+            yield partial(_hold, partial(map, _content, self._cells), self._contents)
+        if self._functions:
+            yield partial(_hold, lambda: chain.from_iterable(map(_parts, self._functions)), self._function_parts)
+        if self._objects:
+            yield partial(_hold, partial(map, type, self._objects), self._classes)
+        if self._empty:
+            yield lambda: not any(self._empty)
+        for memories in self._memories:
+            yield memories.are_same
 
     def are_same(self) -> bool:
         """True if nothing has changed since `taken`."""
-        same = operator.is_
         try:
-            if self._tables and not self._have_same_items():
-                return False
-            for is_of_class, (tables, names, values) in self._bound.items():
-                if tables and not all(map(same, _looked_up(is_of_class, tables, names), values)):
+            for check in self._checks:  # in fewer steps than `all` takes
+                if not check():
                     return False
-            if self._cells and not all(map(same, map(_content, self._cells), self._contents)):
-                return False
-            if self._functions and not all(
-                map(same, chain.from_iterable(map(_parts, self._functions)), self._function_parts)
-            ):
-                return False
         except (RuntimeError, ValueError):  # a dict that grows meanwhile, a variable without a value
             return False
-        return (
-            all(map(same, map(type, self._objects), self._classes))
-            and not any(self._empty)
-            and all(memories.are_same() for memories in self._memories)
-        )
+        return True
 
     def _have_same_items(self) -> bool:
         """True if all dicts have the same names, in the same order, and hold the same objects."""
@@ -119,6 +127,11 @@ class ObjectComparison:
             return False
         self._versions = versions
         return True
+
+
+def _hold(values_now: Callable[[], Iterable[Any]], values: Iterable[Any]) -> bool:
+    """True if these are the same objects; there are as many of both."""
+    return all(map(operator.is_, values_now(), values))
 
 
 def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:
