@@ -84,8 +84,8 @@ TENSOR_MUTATIONS = (
     Mutation(
         "writes to views of tensors are not those to the tensors",
         "executor/exchange/torch_tensors.py",
-        "        return plain.as_strided(",
-        "        return tensor.data.as_strided(",
+        "    return plain.as_strided(",
+        "    return tensor.data.as_strided(",
         ("executor/exchange/test_torch_tensors.py::test_views_are_torchs",),
     ),
     Mutation(

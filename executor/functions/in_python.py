@@ -32,7 +32,7 @@ _COMPILING = Cause.COMPILING.verdict
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-class Exchange(Protocol):
+class ExchangedCall(Protocol):
     """A call that has got arrays in place of tensors."""
 
     def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
@@ -49,7 +49,7 @@ class Exchanging(threading.local):
         call: the call with tensors that Python has not run yet; None = there is none.
     """
 
-    call: Exchange | None = None
+    call: ExchangedCall | None = None
 
 
 class PythonCalls:

@@ -312,8 +312,8 @@ class Router:
         """Run such a call without tensors of the host."""
         why = plain()
         if why is not None and self._is_plain(why, args[1:], kwargs):
-            given, named = self._python.as_given(args[1:], kwargs)
-            return self._put(self._fn(*given, **named), args[0])
+            own, named = self._python.as_given(args[1:], kwargs)
+            return self._put(self._fn(*own, **named), args[0])
         try:
             executor, inputs, tree = self._resolved(args[1:], kwargs)
         except NoGraph as error:

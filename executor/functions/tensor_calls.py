@@ -62,9 +62,9 @@ class _Exchanged:
 
     def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments as the caller has them, for those of the call; for any others these themselves."""
-        (own, own_named), (given, named) = self._own, self._given
-        first = len(given) - len(args)  # where results are written comes first, and is no argument of the function
-        pairs = [*zip(given[first:], args, strict=True), *((x, kwargs.get(name)) for name, x in named.items())]
+        (own, own_named), (arrays, named) = self._own, self._given
+        first = len(arrays) - len(args)  # where results are written comes first, and is no argument of the function
+        pairs = [*zip(arrays[first:], args, strict=True), *((x, kwargs.get(name)) for name, x in named.items())]
         if len(kwargs) != len(named) or any(a is not b for a, b in pairs):
             return args, kwargs
         self.is_undone = True

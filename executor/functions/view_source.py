@@ -15,6 +15,8 @@ from ...dialect.ir.program import Program
 from ..interpret.evaluate import bound_evaluate
 from .result_orders import Order, in_order
 
+_FEW = 4  # outputs that are compared in pairs
+
 
 def view_function(
     program: Program | None,
@@ -36,16 +38,18 @@ def view_function(
     """
     scope: dict[str, Any] = {"in_order": in_order, "apart": apart}
     values = [f"v{v}" for v in program.inputs] if program else [f"v{k}" for k in range(inputs + outputs)]
-    made = values[inputs : inputs + outputs]
-    lines = [f"def views({', '.join([*(values[k] for k in read), *made])}):"]
+    arrays = values[inputs : inputs + outputs]
+    lines = [f"def views({', '.join([*(values[k] for k in read), *arrays])}):"]
     if orders is not None:
-        for k, (name, order) in enumerate(zip(made, orders, strict=False)):
+        for k, (name, order) in enumerate(zip(arrays, orders, strict=False)):
             scope[f"order{k}"] = order
             lines.append(f"    {name} = in_order({name}, order{k})")
-    if len(made) > 1:
-        same = " or ".join(f"{a} is {b}" for a, b in itertools.combinations(made, 2))
-        lines.append(f"    if {same}:\n        {', '.join(made)} = apart([{', '.join(made)}])")
-    results = [f"v{v}" for v in program.outputs] if program else made
+    if len(arrays) > 1:
+        same = f"len({{*map(id, ({', '.join(arrays)}))}}) < {len(arrays)}"
+        if len(arrays) <= _FEW:
+            same = " or ".join(f"{a} is {b}" for a, b in itertools.combinations(arrays, 2))
+        lines.append(f"    if {same}:\n        {', '.join(arrays)} = apart([{', '.join(arrays)}])")
+    results = [f"v{v}" for v in program.outputs] if program else arrays
     for k, instr in enumerate(program.body.instrs if program else ()):
         bound = instr.op.bound(instr.op.full_attrs(instr.attrs), len(instr.results))
         scope[f"op{k}"] = bound_evaluate(instr) if bound is None else bound
