@@ -1793,7 +1793,7 @@ MUTATIONS = (
     ),
     Mutation(
         "emitted code takes any dtype",
-        "executor/dispatch/leaf_spec.py",
+        "executor/dispatch/leaf_values.py",
         '                Test(("dtype", value.ref), dtype_word(value.dtype)),\n',
         "",
         ("executor/dispatch/test_dispatch_guards.py::test_random_guards",),
@@ -1821,7 +1821,7 @@ MUTATIONS = (
     ),
     Mutation(
         "emitted code takes tensors of any device",
-        "executor/dispatch/leaf_spec.py",
+        "executor/dispatch/leaf_values.py",
         '        Test(("device", ref), device_word(value.device)),\n',
         "",
         ("executor/cuda/test_device_dispatch.py::test_what_is_no_plain_tensor_is_left_to_python",),

@@ -6,8 +6,11 @@ the sizes, symbolic ones included, provably fit; elsewhere tier 0 runs it, and c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..errors import LoweringError
 from ..ir.op import Attrs, Fusion, Op, Rounding
@@ -61,3 +64,36 @@ class Structural(Proven, rounding=Rounding.MOVES):
     @classmethod
     def infer(cls, types: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
         return (TensorType(tensor_type(types[0]).dtype, cls.result_shape(types, attrs)),)
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        """What takes the result of an array of this rank as a view; None = `evaluate` computes it.
+
+        It raises what NumPy raises.
+        """
+        return None
+
+    @classmethod
+    def bound(cls, attrs: Attrs, results: int) -> Callable[..., Any] | None:
+        """`evaluate`, in a third of its time where the result is a view that the rank of the operand decides."""
+        if cls.view_of.__func__ is Structural.view_of.__func__:  # type: ignore[attr-defined]
+            return None
+        views: dict[int, Any] = {}
+
+        def call(*args: Any) -> Any:
+            x = args[0]
+            if type(x) is np.ndarray and len(args) == 1:
+                rank = x.ndim
+                if rank not in views:
+                    views[rank] = cls.view_of(rank, attrs)
+                view = views[rank]
+                if view is not None:
+                    return view(x)
+            return cls.evaluate(attrs, *args)
+
+        return call
+
+
+def at_key(*key: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What takes the part of an array that basic indexing with a key gives."""
+    return operator.itemgetter(key)

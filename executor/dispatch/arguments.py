@@ -15,7 +15,8 @@ from ...dialect.trees.pytree import static_of
 from ..memory.offsets import Refused
 from ..memory.output_pool import unreadable
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, HostStep, Noting, Test, Value, array_of, tests_of
+from .leaf_spec import HostStep, Noting
+from .leaf_values import ArrayValue, Test, Value, array_of, tests_of
 from .number_values import NumberValue
 from .refs import DescribedRef, Held, Inside, InState, OnTape, Position, Ref, ScalarRef, position_of
 

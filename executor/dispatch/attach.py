@@ -21,7 +21,8 @@ from .counts import LeafCounts, Level
 from .dispatcher import Chain, DispatchedGraph, Served
 from .effect_leaf import write_in_place
 from .layout import refusal
-from .leaf_spec import ArrayValue, HostKernel, Kernel, Leaf, Value
+from .leaf_spec import HostKernel, Kernel, Leaf
+from .leaf_values import ArrayValue, Value
 from .loaded_dispatcher import Entry, make_entry
 from .reader import leaf_of, subgraph_of
 from .refs import DescribedRef

@@ -17,7 +17,8 @@ from ..plans.guard import PlanGuard
 from ..settings.events import Counters
 from ..settings.fork_lock import ForkLock
 from .counter_table import LeafCells
-from .leaf_spec import ArrayValue, Leaf
+from .leaf_spec import Leaf
+from .leaf_values import ArrayValue
 from .loaded_dispatcher import Entry
 
 

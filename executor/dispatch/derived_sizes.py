@@ -14,7 +14,7 @@ from ...dialect.ops.queries import DTypeConstant
 from ...dialect.ops.size_items import DimOf, SizeItem
 from ...dialect.ops.size_lists import ChunkSizes, SizeFormula
 from .host_calls import reads_host
-from .leaf_spec import ArrayValue, MadeValue, Test, Value
+from .leaf_values import ArrayValue, MadeValue, Test, Value
 from .number_values import KnownNumber, SizeNumber
 
 Sizes = tuple[Dim, ...]

@@ -18,7 +18,8 @@ from ...dialect.trees.containers import container_of
 from ...dialect.trees.pytree import LEAF
 from ..memory.offsets import Refused, bytes_of
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
-from .leaf_spec import ArrayValue, HostKernel, KernelStep, Leaf, MadeValue, Noting, Test, Value
+from .leaf_spec import HostKernel, KernelStep, Leaf, Noting
+from .leaf_values import ArrayValue, MadeValue, Test, Value
 from .number_values import NumberValue
 from .refs import DescribedRef, Held, Inside, Position, position_of
 

@@ -20,7 +20,8 @@ from ...dialect.ir.device import HOST
 from .conditions.debuggers import emit_question
 from .conditions.host_reads import emit_test, tells_nothing
 from .counter_table import LeafCells, Settings, Shared, cells_of
-from .leaf_spec import Leaf, Test
+from .leaf_spec import Leaf
+from .leaf_values import Test
 from .leaves.host_leaf import HostLeaf
 from .leaves.leaf import LeafWriter
 from .llvm_writer import Writer

@@ -19,7 +19,8 @@ from ...dialect.ir.types import TensorType, Type
 from ..interpret.evaluate import bound_evaluate
 from ..memory.offsets import Refused
 from .layout import SCALARS
-from .leaf_spec import ArrayValue, HostStep, HostValue, MadeValue, Test, Value, array_of, tests_of
+from .leaf_spec import HostStep
+from .leaf_values import ArrayValue, HostValue, MadeValue, Test, Value, array_of, tests_of
 from .number_values import NUMBERS
 from .refs import FromHost, OnTape, Ref, ScalarRef
 

@@ -19,7 +19,7 @@ from ...dialect.ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minim
 from ...dialect.ops.elementwise.powers import Pow
 from ...dialect.ops.elementwise.unary import Abs, Neg
 from .conditions.host_reads import combine
-from .leaf_spec import MadeValue, Value
+from .leaf_values import MadeValue, Value
 from .llvm_writer import Writer
 from .number_values import LIBRARY, NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue, SizeNumber
 

@@ -35,7 +35,8 @@ from .conditions.relaxed_guards import size_tests
 from .conditions.speculated import SpeculatedValues
 from .derived_sizes import DerivedSizes
 from .host_calls import expect, host_step, is_late, reads_host
-from .leaf_spec import ArrayValue, HostKernel, HostValue, Kernel, KernelStep, Leaf, MadeValue, Test, Value
+from .leaf_spec import HostKernel, Kernel, KernelStep, Leaf
+from .leaf_values import ArrayValue, HostValue, MadeValue, Test, Value
 from .number_ops import computed_number, is_returned
 from .number_values import NUMBERS, SizeNumber
 from .refs import is_python_number

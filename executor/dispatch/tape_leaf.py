@@ -15,7 +15,8 @@ from ..memory.offsets import Refused
 from ..plans.differentiable import DiffOp
 from ..tape.array import Array
 from .conditions.tape_reads import slots
-from .leaf_spec import ArrayValue, HostValue, Leaf, MadeValue, Noting, Test, Value
+from .leaf_spec import Leaf, Noting
+from .leaf_values import ArrayValue, HostValue, MadeValue, Test, Value
 from .number_values import ComputedNumber, KnownNumber, NumberValue, SizeNumber
 from .reader import LeafSubgraph
 from .refs import OnTape, position_of

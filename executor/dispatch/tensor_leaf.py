@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..exchange.host_tensors import TensorClass
     from .leaf_spec import Noting
 
+_VALUES = (np.ndarray, np.generic)
+
 
 def on_arrays(noting: Noting, type_: TensorClass | None) -> Noting:
     """The call behind kernels that is given tensors where ``noting`` is given arrays of their memory.
@@ -32,13 +34,15 @@ def on_arrays(noting: Noting, type_: TensorClass | None) -> Noting:
             note_write(tensor)
         arrays, tensors = list(objects), {}
         for k, tensor in enumerate(objects):
-            kind = None if type(tensor) is np.ndarray else tensor_type(type(tensor))
-            if kind is not None:  # the leaf's tests have seen to the gradients of tensors
-                arrays[k] = array = array_of(tensor, kind, is_detached=True)
-                tensors[id(array)] = tensor
+            kind = type(tensor)
+            if kind is np.ndarray or (tensor_class := tensor_type(kind)) is None:
+                continue
+            # The leaf's tests have seen to the gradients of tensors.
+            arrays[k] = array = array_of(tensor, tensor_class, is_detached=True)
+            tensors[id(array)] = tensor
 
         def result_of(value: Any) -> Any:
-            if type_ is None or not isinstance(value, (np.ndarray, np.generic)):
+            if type_ is None or not isinstance(value, _VALUES):
                 return value
             tensor = tensors.get(id(value))
             return returned(value, type_) if tensor is None else tensor

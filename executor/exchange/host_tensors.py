@@ -7,10 +7,10 @@ library is imported: all is asked of the type of a tensor when it first appears.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -54,16 +54,17 @@ class TensorClass(Reader):
     refused: str = ""
 
 
-_types: WeakKeyDictionary[type, TensorClass | None] = WeakKeyDictionary()
+_types: dict[type, TensorClass] = {}
 
 
 def tensor_type(kind: type) -> TensorClass | None:
     """What is known of a type of tensors; None of all other types."""
-    try:
-        return _types[kind]
-    except KeyError:
-        type_ = _types[kind] = _read(kind) if has_exchange(kind) else None
-        return type_
+    type_ = _types.get(kind)
+    if type_ is None and has_exchange(kind):
+        type_ = _read(kind)
+        if type_ is not None:
+            _types[kind] = type_
+    return type_
 
 
 def _read(kind: type) -> TensorClass | None:
@@ -115,7 +116,7 @@ def described(tensor: Any, type_: TensorClass) -> DLTensor:
 
 def is_watched(type_: TensorClass) -> bool:
     """True within a mode of the library that has to see all that is computed of its tensors."""
-    return any(count() for count in type_.counts)
+    return any(map(operator.call, type_.counts))
 
 
 def check_modes(type_: TensorClass) -> None:
@@ -211,8 +212,9 @@ def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
     Raises DTypeError for a dtype that the library has not.
     """
     array = np.asarray(value)
-    is_lendable = array.flags.writeable and array.dtype.isnative and array.flags.aligned
-    if not is_lendable or any(step < 0 or step % array.dtype.itemsize for step in array.strides):
+    flags = array.flags
+    is_lendable = flags.writeable and array.dtype.isnative and flags.aligned
+    if not is_lendable or not (flags.c_contiguous or _are_steps(array.strides, array.itemsize)):
         try:
             dtype = dtype_of(array.dtype).numpy
         except DTypeError:
@@ -240,6 +242,11 @@ def tensor_of(value: np.ndarray | np.generic, type_: TensorClass) -> Any:
     tensor = ctypes.cast(slot, ctypes.py_object).value
     _decref(slot)
     return tensor
+
+
+def _are_steps(strides: Sequence[int], itemsize: int) -> bool:
+    """True if strides lead forward, from element to element."""
+    return not any(step < 0 or step % itemsize for step in strides)
 
 
 def note_write(tensor: Any) -> None:

@@ -5,16 +5,18 @@ Nothing is imported: the module is there once a tensor of it is.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...dialect.ir.dtypes import BF16
+from ..memory.output_pool import data_pointer
 
 _ROOT = "torch"
+_MOST_QUICK = 32  # checks of torch's made for the same tensors
+_Result = TypeVar("_Result")
 
 
 def is_torchs(kind: type) -> bool:
@@ -46,13 +48,65 @@ def counts() -> tuple[Callable[[], int], ...]:
     return () if count is None else (count,)
 
 
-def memory_of(tensor: Any) -> tuple:
-    """What tells whether a tensor still shows the same memory in the same way.
+class TensorMemories:
+    """The memory of tensors, each compared with what it was.
 
     A tensor gets other memory, or another view of its own, by ``tensor.data = ...``, by ``set_`` and ``resize_``, and
-    where its module is converted. What the memory holds is not asked.
+    where its module is converted; its class may be another one. What the memory holds is not asked.
+
+    Args:
+        tensors: plain ones, of the CPU.
     """
-    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), tensor.is_conj(), tensor.is_neg()
+
+    def __init__(self, tensors: Iterable[Any]) -> None:
+        self._tensors = tuple({id(x): x for x in tensors}.values())
+        self._memories = list(map(_memory_of, self._tensors))
+        self._pointers = [memory[0] for memory in self._memories]
+        self._quick: dict[bool, Callable[..., bool]] = {}  # of all tensors at once, but for where they are
+        self._made = 0
+
+    def are_same(self) -> bool:
+        """True if each tensor still shows the same memory in the same way."""
+        if not self._tensors:
+            return True
+        torch = sys.modules[_ROOT]
+        is_inference = torch.is_inference_mode_enabled()  # of which torch's own check depends
+        quick = self._quick.get(is_inference)
+        if quick is not None and quick(*self._tensors):
+            return list(map(torch.Tensor.data_ptr, self._tensors)) == self._pointers
+        if list(map(_memory_of, self._tensors)) != self._memories:
+            return False
+        self._make_quick(is_inference)
+        return True
+
+    def _make_quick(self, is_inference: bool) -> None:
+        """Have torch's check of all tensors, which compares all but their memory, be asked first.
+
+        It compares more, as whether gradients are required: where that changes all the time, it is of no use.
+        """
+        self._made += 1
+        check = None if self._made > _MOST_QUICK else alike(self._tensors)
+        if check is None:
+            self._quick.clear()
+        else:
+            self._quick[is_inference] = check
+
+
+def alike(tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+    """torch's check that as many tensors have the classes, dtypes, sizes, strides, flags of these; None = it has none.
+
+    It holds for the inference mode of the present, and not if two of the tensors are the same.
+    """
+    guards = getattr(getattr(sys.modules[_ROOT]._C, "_dynamo", None), "guards", None)
+    if guards is None:
+        return None
+    sizes, strides = ([[*part(x)] for x in tensors] for part in (lambda x: x.shape, lambda x: x.stride()))
+    return guards.TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+
+
+def _memory_of(tensor: Any) -> tuple:
+    flags = tensor.is_conj(), tensor.is_neg()
+    return tensor.data_ptr(), type(tensor), tensor.dtype, tensor.shape, tensor.stride(), *flags
 
 
 def note_write(tensor: Any) -> None:
@@ -61,13 +115,13 @@ def note_write(tensor: Any) -> None:
         sys.modules[_ROOT].autograd.graph.increment_version(tensor)
 
 
-_nothing = contextlib.nullcontext()
-
-
-def _unseen() -> contextlib.AbstractContextManager[None]:
-    """A context in which modes of functions, where there are any, do not see what is asked of tensors."""
+def _unseen(function: Callable[..., _Result], *args: Any) -> _Result:
+    """The result of a function; modes of functions, where there are any, do not see what it asks of tensors."""
     core = sys.modules[_ROOT]._C
-    return core.DisableTorchFunction() if core._len_torch_function_stack() else _nothing
+    if not core._len_torch_function_stack():
+        return function(*args)
+    with core.DisableTorchFunction():
+        return function(*args)
 
 
 def array_of(tensor: Any) -> np.ndarray | None:
@@ -78,14 +132,13 @@ def array_of(tensor: Any) -> np.ndarray | None:
     if tensor.requires_grad:
         return None
     try:
-        with _unseen():
-            array = tensor.numpy()
+        array: np.ndarray = _unseen(sys.modules[_ROOT].Tensor.numpy, tensor)
     except (TypeError, RuntimeError):
         return None
     if 0 in array.shape or 0 in array.strides:
         return None
     # Of a tensor without memory, as a transform's, NumPy makes an array of anything.
-    return array if array.__array_interface__["data"][0] == tensor.data_ptr() else None
+    return array if data_pointer(array) == tensor.data_ptr() else None
 
 
 def part_of(tensor: Any, array: np.ndarray) -> Any:
@@ -94,18 +147,20 @@ def part_of(tensor: Any, array: np.ndarray) -> Any:
     It is the tensor itself where the array shows all of it. A write to a view counts as one to the
     tensor, as it does where torch makes the view. The dtypes are one.
     """
-    itemsize, strides = array.itemsize, array.strides
-    steps = tuple([step // itemsize for step in strides])
-    if not array.size or (strides and (min(strides) < 0 or any(step % itemsize for step in strides))):
+    itemsize, shape, strides = array.itemsize, array.shape, array.strides
+    if 0 in shape or (strides and min(strides) < 0) or any(map(itemsize.__rmod__, strides)):
         return None
-    with _unseen():
-        there, rest = divmod(array.__array_interface__["data"][0] - tensor.data_ptr(), itemsize)
-        if rest:
-            return None
-        if not there and steps == tensor.stride() and array.shape == tensor.shape:
-            return tensor
-        plain = tensor.detach() if tensor.requires_grad else tensor
-        return plain.as_strided(array.shape, steps, tensor.storage_offset() + there)
+    return _unseen(_part_of, tensor, array, shape, tuple([step // itemsize for step in strides]))
+
+
+def _part_of(tensor: Any, array: np.ndarray, shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+    there, rest = divmod(data_pointer(array) - tensor.data_ptr(), array.itemsize)
+    if rest:
+        return None
+    if not there and steps == tensor.stride() and shape == tensor.shape:
+        return tensor
+    plain = tensor.detach() if tensor.requires_grad else tensor
+    return plain.as_strided(shape, steps, tensor.storage_offset() + there)
 
 
 def of_array(array: np.ndarray) -> Any:
@@ -130,12 +185,13 @@ LAZY = ("is_neg", "is_conj")
 __all__ = [
     "FALSE",
     "LAZY",
+    "TensorMemories",
+    "alike",
     "array_of",
     "counts",
     "gradients",
     "is_plain",
     "is_torchs",
-    "memory_of",
     "modes",
     "note_write",
     "of_array",

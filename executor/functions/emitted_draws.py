@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.ir.dtypes import dtype_of
 from ..dispatch.effect_leaf import object_at
-from ..dispatch.leaf_spec import HostStep, array_of
+from ..dispatch.leaf_spec import HostStep
+from ..dispatch.leaf_values import array_of
 from ..dispatch.refs import FromHost
 from ..memory.offsets import Refused
 from .drawing import Drawing

@@ -90,7 +90,7 @@ class GraphCalls:
         if verdict is not None:
             return self._python.call(verdict, args, kwargs)
         is_raced = trial.is_raced and self._may_race
-        if not (is_raced or trial.has_rounds):
+        if not (is_raced or (trial.has_rounds and trial.may_be_pythons)):
             return self._unlimited(variant, leaves, originals, args, kwargs)
         # What the function assigns may decide sizes, as the length of a cache does.
         race = trial.races.of([*leaves, *(slot.find() for slot in variant.trace.slots)])
@@ -151,8 +151,13 @@ class GraphCalls:
         self, variant: Variant, leaves: Sequence[Any], originals: Sequence[Any], args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """The result of a call by its executor; raises SoonerInPython within a limit of loops."""
-        trace, memory = variant.trace, variant.memory
+        trace, memory, may_be_pythons = variant.trace, variant.memory, variant.trial.may_be_pythons
         captured = present(trace.captured)
+        exchange = self._python.exchanging.call
+        if exchange is not None:
+            for array, tensor in zip(captured, trace.captured, strict=True):
+                if array is not tensor:
+                    exchange.note(array, tensor)
         objects: Sequence[Any] | None = None
         if variant.is_untaped and is_on_tape(originals):
             from .tape_calls import untaped
@@ -164,7 +169,7 @@ class GraphCalls:
                 return self._python.refuse(self.told(FOREIGN_ORDER), args, kwargs)
         if not trace.has_effects:
             every = [*originals, *captured] if memory is not None else ()
-            if memory is not None and not memory.is_known(every):
+            if memory is not None and may_be_pythons and not memory.is_known(every):
                 from .results import ORDER_UNKNOWN
 
                 return self._python.refuse(self.told(ORDER_UNKNOWN), args, kwargs)
@@ -174,7 +179,7 @@ class GraphCalls:
                 if memory is not None:
                     outputs = memory.put(outputs, every)
             except ProfuseError as error:
-                if self._graphs.raises or not variant.trial.may_be_pythons:
+                if self._graphs.raises or not may_be_pythons:
                     raise
                 failed = error
             if failed is not None:
@@ -222,7 +227,7 @@ class GraphCalls:
             (is_drawn and drawing is None)
             or not (trace.containers is None or trace.containers.are_apart(containers))
             or not are_apart(trace, originals)
-            or not (memory is None or memory.is_known(originals))
+            or not (memory is None or not variant.trial.may_be_pythons or memory.is_known(originals))
         ):
             return self._with_effects_of_python(args, kwargs)
         inputs = [*leaves, *(readable(value, self._graphs.own) for value in slots)]
@@ -240,8 +245,9 @@ class GraphCalls:
             with within(None), lent(trace):
                 outputs = self.run(variant.executor, [*self._graphs.inputs(variant, inputs), *draws])
         except Exception:
-            lost = drawing is not None and not drawing.take_back(variant.executor)  # Python would draw other numbers
-            if lost or not self._graphs.source.has_code:
+            # Python would draw other numbers, may not repeat the call, or is not there.
+            lost = drawing is not None and not drawing.take_back(variant.executor)
+            if lost or not (self._graphs.source.has_code and variant.trial.may_be_pythons):
                 raise
             has_failed = True
         if has_failed:

@@ -230,9 +230,7 @@ class Graphs:
         trace.hints, trace.copied, trace.laid = {}, {}, {}
         executor = self.source.executor(home, self.options) or self._executor(trace, memory, home)
         self._make_room()
-        gives_views = memory is not None and memory.is_all and not trace.has_effects
-        trial = GraphTrial(trace, executor, gives_views=gives_views)
-        variant = Variant(trace, executor, key, trial, used=self.made, memory=memory)
+        variant = Variant(trace, executor, key, GraphTrial(trace, executor), used=self.made, memory=memory)
         variant.keeps_byte_order = keeps_byte_order
         self.variants.setdefault(key, []).append(variant)
         return variant

@@ -8,8 +8,10 @@ tells the line that made them so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from ...dialect.errors import ProfuseError
 from ...dialect.importers.numpy.tracing.current import current
@@ -29,6 +31,27 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMPILING = Cause.COMPILING.verdict
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class ExchangedCall(Protocol):
+    """A call that has got arrays in place of tensors."""
+
+    def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
+        """The arguments as the caller has them, for those of the call; for any others these themselves."""
+
+    def note(self, array: np.ndarray, tensor: Any) -> None:
+        """Have a tensor be what stands for an array in the results."""
+
+
+class Exchanging(threading.local):
+    """What is under way in a thread.
+
+    Attributes:
+        call: the call with tensors that Python has not run yet; None = there is none.
+    """
+
+    call: ExchangedCall | None = None
 
 
 class PythonCalls:
@@ -37,12 +60,33 @@ class PythonCalls:
     Args:
         graphs: of the function.
         emission: its emitted code.
+
+    Attributes:
+        exchanging: the call with tensors that is under way.
     """
 
     def __init__(self, graphs: Graphs, emission: Emission) -> None:
         self._fn, self._name, self._counters, self._ledger = graphs.source.fn, graphs.name, graphs.own, graphs.ledger
         self._has_code = graphs.source.has_code
-        self._emission = emission
+        self._graphs, self._emission = graphs, emission
+        self.exchanging = Exchanging()
+
+    def as_given(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
+        """The arguments that Python gets for those of a call.
+
+        Where arrays stand for tensors of the caller's, and the function reads other tensors, it gets the caller's:
+        NumPy does not compute with both.
+        """
+        call, self.exchanging.call = self.exchanging.call, None
+        return (args, kwargs) if call is None or not self._reads_tensors(args, kwargs) else call.undone(args, kwargs)
+
+    def _reads_tensors(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]
+        if any(variant.trace.captures_tensors for variant in variants):
+            return True
+        from .tensor_reads import reads_tensors
+
+        return reads_tensors(self._fn, (*args, *kwargs.values()))
 
     def is_plain(self, why: PlainReason, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if Python runs a call, and nothing else has to do with it.
@@ -68,9 +112,7 @@ class PythonCalls:
         detail = debugger() or ""
         self._ledger.tell_reason(Reason(Kind.DEBUGGED, detail=detail, subject=self._name), detail)
 
-    def call(
-        self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None = None
-    ) -> Any:
+    def call(self, verdict: Verdict, args: tuple, kwargs: dict[str, Any], refused: NoGraph | None = None) -> Any:
         """Run a call in Python; until code is there, the graph counts it.
 
         A limit of loops that holds is that of a call around this one. Raises what the function raises; in place of an
@@ -92,6 +134,7 @@ class PythonCalls:
             error = refused.error
             if isinstance(refused.raised, RecursionError):
                 ledger.note_recursion()
+        args, kwargs = self.as_given(args, kwargs)
         try:
             if ledger.recursion is None:
                 result = self._fn(*args, **kwargs)
@@ -110,7 +153,7 @@ class PythonCalls:
             ledger.refuse(refused.key, refused.disproved())
         return result
 
-    def refuse(self, refused: NoGraph, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(self, refused: NoGraph, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python that was looked at in vain."""
         return self.call(refused.verdict, args, kwargs, refused)
 

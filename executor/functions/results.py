@@ -5,7 +5,6 @@ NumPy's function gives of an argument that it returns, or of a view of one, is t
 memory, to which the caller may write; and where it returns an array and a view of it, a write to
 one is seen through the other. So the executor runs a graph that gives the arrays which own their
 memory, and the ops that lead from these and from the inputs to the results run behind it, on NumPy.
-Where the graph gives nothing but views of inputs, Python runs the calls.
 
 An array that the function writes to is one of its inputs, read through a copy, in the graph
 (`write_back`): a view of the copy is a view of the array. Results that may be an argument because
@@ -31,7 +30,8 @@ from .result_origins import Origins
 
 if TYPE_CHECKING:
     from ..dispatch.arguments import CallArguments
-    from ..dispatch.leaf_spec import Noting, Value
+    from ..dispatch.leaf_spec import Noting
+    from ..dispatch.leaf_values import Value
 
 ORDER_UNKNOWN = TraceError(
     "arguments lie in another order in memory than that of their axes, and in which order a result "
@@ -47,19 +47,19 @@ class Results:
     Attributes:
         module: the graph that gives these arrays; what it writes comes last, as in the trace.
         count: how many of its outputs are not what it writes.
-        views: from the inputs of the graph and these outputs to the results.
+        program: from the inputs of the graph and these outputs to the results; None = they are the outputs.
+        views: runs it.
         either: results that are a view of an input or a copy, as its layout decides: number of the
             result -> that of the input, and that of the output which is the copy.
-        is_all: all results are arguments, or views of them.
         read: numbers of the inputs that ``views`` reads.
         layouts: how the outputs lie in memory; None = they have an axis at most.
     """
 
     module: Module
     count: int
+    program: Program | None
     views: Evaluator | None
     either: dict[int, tuple[int, int]]
-    is_all: bool
     read: frozenset[int]
     layouts: ValueOrders | None
 
@@ -101,7 +101,7 @@ class Results:
         ``results``: how many there are. Raises Refused where the order of one is not known, or is
         another one in a function that has effects.
         """
-        from ..dispatch.leaf_spec import ArrayValue, Test
+        from ..dispatch.leaf_values import ArrayValue, Test
 
         orders = self.usual_orders()
         if self.layouts is not None:
@@ -124,13 +124,17 @@ class Results:
             arguments.views = arguments.laid
 
     def noting(self, inputs: Sequence[Value], results: int) -> Noting:
-        """The function that makes the results in emitted code, of the inputs and of the outputs of kernels."""
-        from ..dispatch.leaf_spec import ArrayValue, Noting
+        """The function that makes the results in emitted code, of the inputs and of the outputs of kernels.
+
+        Nothing is written to there, so that a result is a view in each call, or in none.
+        """
+        from ..dispatch.leaf_spec import Noting
+        from ..dispatch.leaf_values import ArrayValue
         from ..dispatch.number_values import NumberValue
         from ..dispatch.refs import position_of
+        from .view_source import view_function
 
-        used = {*self.read, *(root for root, _ in self.either.values())}
-        read = [k for k in range(len(inputs)) if k in used]
+        read = [k for k in range(len(inputs)) if k in self.read]
         positions: list[Any] = []
         for value in (inputs[k] for k in read):
             assert isinstance(value, (ArrayValue, NumberValue))
@@ -138,15 +142,7 @@ class Results:
                 positions.append(value.position)
             else:
                 positions.append(position_of(value.ref))
-        count, put, orders = len(inputs), self._put, self.usual_orders()
-
-        def function(*objects: Any) -> Any:
-            every: list[Any] = [None] * count
-            for k, x in zip(read, objects, strict=False):
-                every[k] = x
-            arrays = put(objects[len(read) :], every, orders)
-            return arrays[0] if results == 1 else tuple(arrays)
-
+        function = view_function(self.program, len(inputs), read, self.count, self.usual_orders(), _apart)
         return Noting(function, tuple(positions), tuple(range(results)), results)
 
     def usual_orders(self) -> list[Order | None] | None:
@@ -189,7 +185,7 @@ def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
         layouts = origins.layouts(results)
         if layouts is None and len(arrays) < 2:
             return None
-        return Results(trace.module, len(results), None, {}, False, frozenset(), layouts)
+        return Results(trace.module, len(results), None, None, {}, frozenset(), layouts)
     outputs: dict[int, None] = {}  # those that the graph gives
     either: dict[int, tuple[int, int]] = {}
     needed: set[int] = set()  # instructions, by identity
@@ -215,14 +211,13 @@ def results_of(trace: Trace, *, orders: bool = True) -> Results | None:
     program = Program("views", body, origins.program.types, origins.program.count)
     read = {*results, *(operand for instr in instrs for operand in instr.operands)}
     finals = main.outputs[len(results) :]
-    is_all = all(view is not None and view.root in origins.inputs for view in views)
     graph = Program(main.name, Block(main.inputs, main.body.instrs, (*order, *finals)), main.types, main.count)
     return Results(
         Module(_without_dead_views(graph), trace.module.functions),
         len(order),
+        program,
         Evaluator(program, Module(program)),
         either,
-        is_all,
         frozenset([k for k, v in enumerate(main.inputs) if v in read]),
         origins.layouts(list(outputs)),
     )

@@ -77,10 +77,10 @@ class Router:
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call without tensors of the host."""
         why = plain()
-        if why is not None and self._python.is_plain(why, args, kwargs):
-            return self._fn(*args, **kwargs)
         ledger = self._ledger
-        if ledger.recursion is not None and ledger.recursion.is_open:
+        is_plain = why is not None and self._python.is_plain(why, args, kwargs)
+        if is_plain or (ledger.recursion is not None and ledger.recursion.is_open):
+            args, kwargs = self._python.as_given(args, kwargs)
             return self._fn(*args, **kwargs)
         if ledger.sooner.left:
             verdict = ledger.sooner.find(args, kwargs)
@@ -203,14 +203,15 @@ class Router:
             result = self._call_at_end(args[1:], kwargs)
             return self._python.put(result, args[0])
         if holds_tensors(args, kwargs):
-            return self._tensors().call(args, kwargs, self._into, self._into)
+            return self._tensors().call(args, kwargs, self._into, self._into, first=1)
         return self._into(args, kwargs)
 
     def _into(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run such a call without tensors of the host."""
         why = plain()
         if why is not None and self._python.is_plain(why, args[1:], kwargs):
-            return self._python.put(self._fn(*args[1:], **kwargs), args[0])
+            own, named = self._python.as_given(args[1:], kwargs)
+            return self._put(self._fn(*own, **named), args[0])
         try:
             executor, inputs, tree = self._resolved(args[1:], kwargs)
         except NoGraph as error:
@@ -223,8 +224,11 @@ class Router:
                 self.emission.write()
                 self.emission.look()
             return args[0]
-        result = self._python.refuse(refused, args[1:], kwargs)
-        return self._python.put(result, args[0])
+        return self._put(self._python.refuse(refused, args[1:], kwargs), args[0])
+
+    def _put(self, result: Any, out: Any) -> Any:
+        """Write what Python has given into ``out``, and return that."""
+        return self._python.put(self._tensors().arrays(result) if holds_tensors((result,), {}) else result, out)
 
     def _resolved(self, args: tuple, kwargs: dict[str, Any]) -> tuple[AnyExecutor, list, TreeDef]:
         """The executor of a call, its inputs, and the structure of its results.

@@ -8,8 +8,10 @@ behind the call.
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from ...dialect.importers.foreign.torchscript.script_graph import ScriptGraph
 from ...dialect.importers.foreign.torchscript.script_reader import attribute, read_script
 from ...dialect.importers.numpy.python.pausing import apart
 from ...dialect.importers.numpy.tracing.current import current
-from ..exchange.torch_tensors import memory_of
+from ..exchange.torch_tensors import TensorMemories
 from ..plans.plan_options import Options
 from ..settings.dynamo import unseen_by_dynamo
 from ..settings.knobs import knobs
@@ -43,6 +45,9 @@ class _Attribute:
     Args:
         module: the module.
         path: of the attribute, from there.
+
+    Attributes:
+        get: gives what the attribute holds.
     """
 
     def __init__(self, module: Any, path: str) -> None:
@@ -50,10 +55,7 @@ class _Attribute:
         for holder in holders:
             module = getattr(module, holder)
         self._holder = module._c
-
-    def get(self) -> Any:
-        """What the attribute holds."""
-        return self._holder.getattr(self._name)
+        self.get: Callable[[], Any] = functools.partial(self._holder.getattr, self._name)
 
     def set(self, value: Any) -> None:
         """Assign it."""
@@ -78,8 +80,9 @@ class _Variant:
     def __init__(self, script: ScriptGraph, module: Any, options: Options) -> None:
         self.script, self._options, self._grad_mode = script, options, script.grad_mode
         # torch puts other memory into parameters where it converts a module, and users put other tensors there.
-        places = [(_Attribute(module, path), attribute(module, path)) for path in script.tensors]
-        self._tensors = [(place, tensor, memory_of(tensor)) for place, tensor in places]
+        self._tensors = [attribute(module, path) for path in script.tensors]
+        self._held = [_Attribute(module, path).get for path in script.tensors]
+        self._memories = TensorMemories(self._tensors)
         self._attributes = [(_Attribute(module, path), value) for path, value in script.attributes.items()]
         self.buffers = [_Attribute(module, path) for path in script.buffers]
         self.state = [_Attribute(module, path) for path in script.state]
@@ -95,9 +98,8 @@ class _Variant:
         """True while the module holds what it held."""
         if self._grad_mode is not None and self._grad_mode != _gradient_mode():
             return False
-        for place, tensor, memory in self._tensors:
-            if place.get() is not tensor or memory_of(tensor) != memory:
-                return False
+        if not all(map(operator.is_, map(operator.call, self._held), self._tensors)) or not self._memories.are_same():
+            return False
         if any(place.get().requires_grad != requires for place, requires in self._requires):
             return False
         return all(_is_same(place.get(), value) for place, value in self._attributes)

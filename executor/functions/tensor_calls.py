@@ -22,7 +22,7 @@ from ..routing.ledger import NoGraph
 from ..routing.verdict import Cause
 from .device_arguments import PLAIN_KINDS
 from .graphs import Graphs, kinds_of
-from .in_python import PythonCalls
+from .in_python import Arguments, PythonCalls
 
 Run = Callable[[tuple, dict[str, Any]], Any]
 _MOST_LOOKS = 256  # kinds of calls of which it is kept that they have been looked at
@@ -39,10 +39,14 @@ class _Exchanged:
         types: the types of the tensors.
         tensors: by identity, arrays with the tensors that stand for them.
         copies: how many tensors were copied.
+        is_undone: Python has run the call with the tensors themselves.
     """
 
-    def __init__(self, *, is_detached: bool = False) -> None:
+    def __init__(self, args: tuple, kwargs: dict[str, Any], *, is_detached: bool = False) -> None:
         self._is_detached = is_detached
+        self._own: Arguments = (args, kwargs)
+        self._given: Arguments = ((), {})
+        self.is_undone = False
         self._made: dict[int, tuple[Any, Any]] = {}
         self._containers: list[tuple[Any, Any, Container, Any, list]] = []
         self._returned: dict[int, tuple[Any, Any]] = {}
@@ -50,9 +54,21 @@ class _Exchanged:
         self.tensors: dict[int, tuple[np.ndarray, Any]] = {}
         self.copies = 0
 
-    def call(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def call(self) -> Arguments:
         """The arguments with arrays in place of tensors."""
-        return tuple([self.arrays(x) for x in args]), {name: self.arrays(x) for name, x in kwargs.items()}
+        args, kwargs = self._own
+        self._given = tuple([self.arrays(x) for x in args]), {name: self.arrays(x) for name, x in kwargs.items()}
+        return self._given
+
+    def undone(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
+        """The arguments as the caller has them, for those of the call; for any others these themselves."""
+        (own, own_named), (arrays, named) = self._own, self._given
+        first = len(arrays) - len(args)  # where results are written comes first, and is no argument of the function
+        pairs = [*zip(arrays[first:], args, strict=True), *((x, kwargs.get(name)) for name, x in named.items())]
+        if len(kwargs) != len(named) or any(a is not b for a, b in pairs):
+            return args, kwargs
+        self.is_undone = True
+        return own[first:], own_named
 
     def arrays(self, value: Any) -> Any:
         """An argument with arrays in place of tensors; the same object if it holds none."""
@@ -92,6 +108,10 @@ class _Exchanged:
             array = wrap(recorder, as_value(recorder, tensor))
         self._made[id(tensor)] = tensor, array
         return array
+
+    def note(self, array: np.ndarray, tensor: Any) -> None:
+        """Have a tensor that the function closes over be what stands for an array of it in the results."""
+        self.tensors[id(array)] = array, tensor
 
     def back(self, value: Any, type_: TensorClass) -> Any:
         """A result with tensors in place of arrays, an argument as the caller has it."""
@@ -158,7 +178,7 @@ class TensorCalls:
         # What arguments are -> how many graphs there were, and the arguments that these write to.
         self._settled: dict[tuple | None, tuple[int, tuple[int, ...]]] = {}
 
-    def call(self, args: tuple, kwargs: dict[str, Any], run: Run, run_as_is: Run) -> Any:
+    def call(self, args: tuple, kwargs: dict[str, Any], run: Run, run_as_is: Run, first: int = 0) -> Any:
         """The result of a call: tensors where the function gives arrays and NumPy scalars.
 
         Args:
@@ -166,23 +186,25 @@ class TensorCalls:
             kwargs: those by name.
             run: runs the call with arrays in place of tensors of the host.
             run_as_is: runs a call without such tensors, as one with those of a device, or in a trace.
+            first: the number of the function's first argument: 1 in calls of `into`, which write to what is before.
 
         Raises ArgumentError for tensors of several libraries, and what `array_of` raises.
         """
         if self._own is not None and current() is None:
-            return self._as_given(self._own, args, kwargs)
-        exchanged = _Exchanged()
+            return self._as_given(self._own, args, kwargs, first)
+        exchanged = _Exchanged(args, kwargs)
         try:
-            arrays, named = exchanged.call(args, kwargs)
+            arrays, named = exchanged.call()
         except GradientError:
-            detached = _Exchanged(is_detached=True)
-            if self._is_own(detached, *detached.call(args, kwargs)):
-                return self._as_given(self._own, args, kwargs)
+            detached = _Exchanged(args, kwargs, is_detached=True)
+            arrays, named = detached.call()
+            if self._is_own(detached, arrays[first:], named):
+                return self._as_given(self._own, args, kwargs, first)
             raise
         refused = next((type_.refused for type_ in exchanged.types if type_.refused), "")
         if refused:
             error = ArgumentError(refused, hint="pass a plain tensor: x.as_subclass(torch.Tensor)")
-            return self._as_given(error, args, kwargs)
+            return self._as_given(error, args, kwargs, first)
         libraries = list(dict.fromkeys(type_.library for type_ in exchanged.types))
         if len(libraries) > 1:
             raise ArgumentError(
@@ -196,19 +218,26 @@ class TensorCalls:
         flat = None if named or (key := flat_key(arrays)) is None else (key, *map(type, args))
         count, writes = self._settled.get(flat, (-1, ()))
         is_known = self._graphs.made == count
-        if not is_known and self._is_own(exchanged, arrays, named):
-            return self._as_given(self._own, args, kwargs)
+        if not is_known and self._is_own(exchanged, arrays[first:], named):
+            return self._as_given(self._own, args, kwargs, first)
         leaves = None if is_known else self._flat(arrays, named)
         self._graphs.own.input_copies += exchanged.copies
         for k in writes if is_known else ():  # also of a call that raises behind its write
             note_write(args[k])
+        exchanging = self._python.exchanging
+        before, exchanging.call = exchanging.call, exchanged
         try:
             result = run(arrays, named)
         except BaseException:
-            if leaves is not None:
-                self._note(exchanged, *leaves)
-            exchanged.write_back(type_)
+            if not exchanged.is_undone:
+                if leaves is not None:
+                    self._note(exchanged, *leaves)
+                exchanged.write_back(type_)
             raise
+        finally:
+            exchanging.call = before
+        if exchanged.is_undone:
+            return args[0] if first else result
         if leaves is not None:
             writes = self._note(exchanged, *leaves)
             if flat is not None:
@@ -217,6 +246,10 @@ class TensorCalls:
                 self._settled[flat] = self._graphs.made, writes
         exchanged.write_back(type_)
         return exchanged.back(result, type_)
+
+    def arrays(self, value: Any) -> Any:
+        """What Python has given, with arrays in place of tensors; raises what `array_of` raises."""
+        return _Exchanged((value,), {}).call()[0][0]
 
     def _flat(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, TreeDef] | None:
         try:
@@ -258,13 +291,17 @@ class TensorCalls:
         except ProfuseError:
             return  # the call itself raises it
 
-    def _as_given(self, error: ProfuseError | None, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _as_given(self, error: ProfuseError | None, args: tuple, kwargs: dict[str, Any], first: int) -> Any:
         """Have Python run a call with the tensors themselves; raises the error where Python may not."""
         assert error is not None
         if self._graphs.raises:
             raise error
         self._graphs.ledger.tell(error)
-        return self._python.refuse(NoGraph(Cause.NO_GRAPH, error), args, kwargs)
+        result = self._python.refuse(NoGraph(Cause.NO_GRAPH, error), args[first:], kwargs)
+        if not first:
+            return result
+        self._python.put(self.arrays(result), self.arrays(args[0]))
+        return args[0]
 
     def _note(self, exchanged: _Exchanged, leaves: list, tree: TreeDef) -> tuple[int, ...]:
         """Note which arguments are tensors, for emitted code, and which of them have been written to.

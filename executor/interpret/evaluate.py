@@ -267,9 +267,9 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     if instr.op.writes:
         function = _noted(function)
     complaints = () if instr.op.foreign else COMPLAINTS
-    bound = instr.op.bound(instr.attrs, len(instr.results))
+    bound = instr.op.bound(attrs, len(instr.results))
     if bound is not None:
-        return located_at(bound, loc)
+        return located_at(bound, loc, complaints)
 
     def run(*args: Any) -> Any:
         try:
@@ -284,8 +284,10 @@ def bound_evaluate(instr: Instr, overwrites: Overwrites | None = None) -> Callab
     return run
 
 
-def located_at(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]:
-    """The evaluator of an op, with the line of the op in errors of ours."""
+def located_at(
+    bound: Callable[..., Any], loc: Loc | None, complaints: tuple[type[Exception], ...] = ()
+) -> Callable[..., Any]:
+    """The evaluator of an op, with the line of the op in errors of ours, and in NumPy's among ``complaints``."""
 
     def run(*args: Any) -> Any:
         try:
@@ -294,6 +296,8 @@ def located_at(bound: Callable[..., Any], loc: Loc | None) -> Callable[..., Any]
             if error.loc is None and loc is not None:
                 raise type(error)(error.what, loc=loc, hint=error.hint) from error
             raise
+        except complaints as error:
+            raise located(error, loc) from error
 
     return run
 

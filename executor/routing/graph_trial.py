@@ -26,7 +26,6 @@ class GraphTrial:
     Args:
         trace: the graph.
         executor: its executor.
-        gives_views: the graph gives nothing but arrays of the caller's, or views of them.
 
     Attributes:
         may_be_pythons: whether Python can run calls on the same values.
@@ -39,9 +38,8 @@ class GraphTrial:
         python_seconds: these took together.
     """
 
-    def __init__(self, trace: Trace, executor: AnyExecutor, *, gives_views: bool) -> None:
+    def __init__(self, trace: Trace, executor: AnyExecutor) -> None:
         self._module, self._executor = trace.module, executor
-        self.gives_views = gives_views
         self.may_be_pythons = executor.options.processor.is_host and not (trace.strict or trace.captures_tensors)
         self.judged: Plan | None = None
         self.stands: Verdict | None = None
@@ -64,8 +62,6 @@ class GraphTrial:
 
     def verdict(self) -> Verdict | None:
         """The verdict that Python serves the next call; None = the plan does, or a race decides."""
-        if self.gives_views:
-            return Cause.VIEWS.verdict
         if self._failing.passes():
             return Cause.RAISES.verdict
         plan = self._executor.settled
@@ -99,8 +95,6 @@ class GraphTrial:
     def standing(self) -> set[Cause]:
         """The causes of the verdicts that stand now; this requests nothing."""
         causes = {self.stands.cause} if self.stands else set()
-        if self.gives_views:
-            causes.add(Cause.VIEWS)
         if self.may_be_pythons and self._executor.tier == "compiling":
             causes.add(Cause.COMPILING)
         return causes

@@ -104,7 +104,6 @@ class Cause(Enum):
     RAISED = "trace", Server.PYTHON, Until.PATIENCE, "The trace raised an error, which may be Python's as well."
     ON_TAPE = "serve", Server.PYTHON, Until.CALL, "The tape has to note what the graph does not tell."
     FLOAT_ERRORS = "serve", Server.PYTHON, Until.SETTING, "NumPy is to report floating-point errors."
-    VIEWS = "serve", Server.PYTHON, Until.FLUSH, "Calls that give arguments, or views of them, run in Python."
     RAISES = "serve", Server.PYTHON, Until.PATIENCE, "Most calls raise an exception."
     NUMBERS = "serve", Server.PYTHON, Until.PLAN, _NUMBERS
     COMPILING = "serve", Server.PYTHON, Until.COMPILED, "Python runs the calls meanwhile."

@@ -14,6 +14,7 @@ import dis
 import math
 import operator
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +77,11 @@ _OPCODES = (
 _NOT_LOADED = ("LOAD_BUILD_CLASS", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_LOCALS", "LOAD_NAME")
 _OWN_LOOKUP = ("__call__", "__getattr__", "__getattribute__", "__setattr__", "__torch_function__")
 _HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+_GLOBAL_HOOKS = [
+    hooks
+    for name, hooks in vars(torch.nn.modules.module).items()
+    if name.startswith("_global_") and type(hooks) is OrderedDict
+]
 _MISSING = object()
 
 
@@ -150,7 +156,7 @@ class ClosedCode:
             for name in sorted(self._names - self._asked):
                 self._asked.add(name)
                 self._check_attribute(name)
-        if has_global_hooks():
+        if _has_global_hooks():
             raise OpenCodeError("there are hooks of all modules")
         self.asks_for_numbers = isinstance in self._builtins and not self._builtins.isdisjoint({int, float})
 
@@ -165,11 +171,13 @@ class ClosedCode:
             )
             and all(type(module) is kind for module, kind in zip(self._modules, self._kinds, strict=True))
             and not any(_has_hooks(module) for module in self._modules)
-            and not has_global_hooks()
+            and not _has_global_hooks()
         )
 
     def note_in(self, comparison: ObjectComparison) -> None:
-        """Note all that `is_current` compares, but for hooks of all modules."""
+        """Note all that `is_current` compares."""
+        for hooks in _GLOBAL_HOOKS:
+            comparison.empty(hooks)
         for table, name, _ in self._bindings:
             comparison.binding(table, name)
         for cell, _ in self._cells:
@@ -375,9 +383,9 @@ def _has_items(table: dict[str, Any] | None, before: dict[str, Any]) -> bool:
     return not before if not table else len(table) == len(before) and all(table.get(k) is v for k, v in before.items())
 
 
-def has_global_hooks() -> bool:
+def _has_global_hooks() -> bool:
     """True if torch calls functions of users around those of each module."""
-    return torch.nn.modules.module._has_any_global_hook()
+    return any(_GLOBAL_HOOKS)
 
 
-__all__ = ["ClosedCode", "OpenCodeError", "has_global_hooks"]
+__all__ = ["ClosedCode", "OpenCodeError"]

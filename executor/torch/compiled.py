@@ -7,26 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from ...dialect.errors import ArgumentError, ProfuseError, TraceError
 from ..functions.function import GraphFunction
-from ..settings.events import log
 from ..settings.fork_lock import ForkLock
-from .call_arguments import containers, flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
-from .closed_code import ClosedCode, OpenCodeError, has_global_hooks
+from .call_arguments import flat, kinds_of_names, modes_are_on, overlap, strange_containers, structure
+from .closed_code import ClosedCode, OpenCodeError
 from .compiled_module import METHODS, CompiledModule
 from .dynamo_backend import DynamoGraph, compile_graph
-from .exported_call import ExportedCall, exported, exporting
+from .exported_call import ExportedCall, exporting
 from .known_calls import KnownCalls
+from .model_export import Entry, ModelExport
 from .module_state import PLAIN_TENSORS, ModuleState, kept_value
-from .size_text import sizes_as_text
-from .torch_runs import FewReasons, TorchRuns, first_line
+from .torch_runs import FixedExports, TorchRuns, first_line
 
 _STATIC = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.memory_format)
 _MOST_SHAPES = 4096
 _MOST_EXPORTS = 64
-_ASKS_FOR_NUMBERS = "its code asks whether something is an int or a float, which a symbol for a size is not"
 
 
 def compile(
@@ -97,9 +94,7 @@ class CompiledCalls:
         options: of `jit`.
 
     Attributes:
-        counters: ``exports``, ``fixed_exports`` (those among them that hold for one combination of sizes, although
-            sizes were to be symbols), ``torch_calls`` (run by torch as a whole), ``torch_ops`` (between the parts of
-            graphs), ``dynamo_calls``; a graph of Dynamo that torch runs counts as a call.
+        counters: those of `TorchRuns`, with what graphs of Dynamo have counted, ``exports`` and ``dynamo_calls``.
         reasons: why calls have been left to torch, each with the number of calls.
         fixed: why exports hold for one combination of sizes, each with their number.
     """
@@ -117,15 +112,16 @@ class CompiledCalls:
         self._graphs: list[DynamoGraph] = []
         self._through_dynamo: Callable[..., Any] | None = None
         self._look_at_code()
-        self._exports: dict[tuple, list[tuple[ExportedCall, Any]]] = {}
-        self._by_shapes: dict[tuple, tuple[ExportedCall, Any]] = {}
+        self._exports: dict[tuple, list[Entry]] = {}
+        self._by_shapes: dict[tuple, Entry] = {}
         self._refused: dict[tuple, str] = {}
         self._known_calls = KnownCalls()
         self._last: Any = None
         self._lock = ForkLock()
         self._runs = TorchRuns()
         self.counters, self.reasons = self._runs.counters, self._runs.reasons
-        self.fixed = FewReasons()
+        self.fixed = FixedExports(name, self._runs)
+        self._export = ModelExport(model, self._state, self.fixed, name, dynamic, options)
 
     def reduced(self, model: Any) -> tuple[Callable[..., Any], tuple]:
         """What pickles of a compiled module hold: the module, and what `compile` was given besides it."""
@@ -135,7 +131,7 @@ class CompiledCalls:
         """The result of a call."""
         if torch.compiler.is_dynamo_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
             return self._model(*args, **kwargs)  # within another trace of torch's
-        if torch.compiler.is_compiling():
+        if torch.compiler._is_compiling_flag:
             with exporting:  # in which all threads are told so
                 is_traced = torch.compiler.is_compiling()
             if is_traced:
@@ -186,13 +182,13 @@ class CompiledCalls:
             self._remember(args, tree, shapes, entry)
         return out_tree(results)
 
-    def _remember(self, args: tuple, tree: Any, shapes: tuple, entry: tuple[ExportedCall, Any]) -> None:
+    def _remember(self, args: tuple, tree: Any, shapes: tuple, entry: Entry) -> None:
         """Keep the export of a call for those that are like it, where two in a row have had it."""
         if self._last is not entry:
             self._last = entry
             return
         with self._lock:
-            if self._closed is None or has_global_hooks() or self._by_shapes.get(shapes) is not entry:
+            if self._closed is None or self._by_shapes.get(shapes) is not entry:
                 return
             key = shapes[0]
             comparison = self._known_calls.comparison_of(self._closed, self._state)
@@ -246,7 +242,7 @@ class CompiledCalls:
 
     def _entry(
         self, key: tuple, shapes: tuple, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[ExportedCall, Any] | None:
+    ) -> Entry | None:
         """The export for a call, which is made if there is none; None = torch runs the call, as is noted."""
         if shapes in self._refused:
             self.reasons.note(self._refused[shapes])
@@ -267,8 +263,9 @@ class CompiledCalls:
                 self._look_at_code()  # what the key tells from other keys may be other code
                 if self._closed is None:
                     return None
+                asks = self._closed.asks_for_numbers
                 try:
-                    entry = self._exported(leaves, inputs, structure(args, kwargs), key[-1])
+                    entry = self._export(leaves, structure(args, kwargs), key[-1], asks_for_numbers=asks)
                 except Exception as error:  # torch raises errors of many kinds; the model's own come again in torch
                     self._refused[shapes] = first_line(error)
                     self.reasons.note(self._refused[shapes])
@@ -279,65 +276,6 @@ class CompiledCalls:
                 self._by_shapes.clear()
             self._by_shapes[shapes] = entry
             return entry
-
-    def _exported(
-        self, leaves: Sequence[Any], inputs: Sequence[Any], structure: Any, differentiates: bool
-    ) -> tuple[ExportedCall, Any]:
-        out: list[Any] = []
-        _, tree = flat(*structure(leaves))
-        held = len(self._state.tensors)
-        is_tensor = [isinstance(x, torch.Tensor) for x in leaves]
-
-        def called(*values: Any) -> list[Any]:
-            tensors = iter(values[held:])
-            passed = [next(tensors) if t else x for t, x in zip(is_tensor, leaves, strict=True)]
-            args, kwargs = structure(passed)
-            with self._state.replaced(values[:held]) as module, sizes_as_text():
-                result = (self._model if module is None else module)(*args, **kwargs)
-            left, tree_left = flat(args, kwargs)
-            if (
-                tree_left != tree
-                or len(left) != len(passed)
-                or any(a is not b for a, b in zip(left, passed, strict=True))
-            ):
-                raise TraceError("the model changes a list or a dict among its arguments, which a graph does not")
-            if not containers((args, kwargs)).isdisjoint(containers(result)):
-                raise TraceError("the model returns a list or a dict that is an argument")
-            results, out_tree = _pytree.tree_flatten(result)
-            out[:] = [out_tree]
-            return results
-
-        assert self._closed is not None
-        is_dynamic = self._dynamic and not self._closed.asks_for_numbers
-
-        def attempt(dynamic: bool) -> ExportedCall:
-            with _random_kept():
-                return exported(
-                    called,
-                    self._state.tensors,
-                    inputs,
-                    name=self._name,
-                    source=f"the torch model {self._name}",
-                    differentiates=differentiates,
-                    dynamic=dynamic,
-                    options=self._options,
-                )
-
-        why = _ASKS_FOR_NUMBERS if self._dynamic and not is_dynamic else ""
-        try:
-            call = attempt(is_dynamic)
-        except Exception as error:  # of many kinds; one that is the model's own comes again
-            if not is_dynamic:
-                raise
-            call, why = attempt(False), first_line(error)
-        if why:
-            self.counters["fixed_exports"] += 1
-            self.fixed.note(why)
-            log("slower", self._name, f"an export holds for one combination of sizes: {why}")
-        out_tree = out[0]
-        if out_tree.is_leaf():
-            return call, lambda results: results[0]
-        return call, lambda results: _pytree.tree_unflatten(results, out_tree)
 
     def _look_at_code(self) -> None:
         self._closed: ClosedCode | None = None
@@ -372,10 +310,11 @@ class CompiledCalls:
         with self._lock:
             self._look_at_code()
             self._state = ModuleState(self._module)
+            self._export = self._export.of(self._state)
             self._exports, self._by_shapes, self._refused = {}, {}, {}
             self._known_calls = KnownCalls()
 
-    def entries(self) -> list[tuple[ExportedCall, Any]]:
+    def entries(self) -> list[Entry]:
         """The exports, each with what makes its results of a flat list."""
         with self._lock:
             return [entry for entries in self._exports.values() for entry in entries]
@@ -419,22 +358,12 @@ class CompiledCalls:
             lines.append(f"  {self.counters['dynamo_calls']} calls went through Dynamo: {self._open}.{none}")
         lines += [graph.explain() for graph in self._graphs]
         lines += [f"  torch ran {count} calls: {reason}" for reason, count in self.reasons.items()]
-        lines += [f"  {n} exports hold for one combination of sizes: {reason}" for reason, n in self.fixed.items()]
+        lines += self.fixed.lines()
         for call in entries:
             if call.parts.left:
                 lines.append(f"  torch runs between the kernels: {call.parts.says()}")
             lines += [f.explain() for f in call.parts.functions()]
         return "\n".join(lines)
-
-
-class _random_kept:
-    """torch's random numbers are as before, whatever a trace draws."""
-
-    def __enter__(self) -> None:
-        self._state = torch.get_rng_state()
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_rng_state(self._state)
 
 
 __all__ = ["CompiledCalls", "compile"]

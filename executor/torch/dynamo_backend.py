@@ -18,7 +18,7 @@ from ..functions.function import GraphFunction
 from ..settings.events import log
 from .exported_call import ExportedCall, exported, traced
 from .module_state import kept_value
-from .torch_runs import TorchRuns, first_line
+from .torch_runs import FixedExports, TorchRuns, first_line
 
 _OPTIONS = frozenset(("background", "strategy", "profile"))
 _MOST_EXPORTS = 16
@@ -68,6 +68,7 @@ class DynamoGraph:
 
     Attributes:
         torch_calls: how many calls torch has run, as there is no export, or this package raised an error.
+        fixed: why exports hold for one combination of sizes.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class DynamoGraph:
     ) -> None:
         self._module, self._options, self._runs = module, options, runs
         self.torch_calls = 0
+        self.fixed = FixedExports("torch.compile", runs)
         self._differentiates = torch.is_grad_enabled() and any(
             isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs
         )
@@ -146,6 +148,8 @@ class DynamoGraph:
             call = first_line(error)
             count = len(self._module.graph.nodes)
             log("slower", "torch.compile", f"torch runs a graph of {count} nodes itself: {call}")
+        else:
+            self.fixed.note(self._no_symbols)
         self._exports[self._key(inputs)] = call
         return call
 
@@ -171,7 +175,6 @@ class DynamoGraph:
                 raise TraceError("another number makes the graph decide by sizes, which Dynamo does not guard any more")
         except Exception as error:  # torch raises errors of many kinds
             self._no_symbols = first_line(error)
-            log("slower", "torch.compile", f"a graph has an export for each combination of sizes: {self._no_symbols}")
         else:
             self._exports[self._key(inputs)] = call
         if self._no_symbols or not self._read:
@@ -198,8 +201,7 @@ class DynamoGraph:
     def explain(self) -> str:
         """Text that says what runs as native code, and what torch runs."""
         lines = [f"A graph of torch.compile: {self.torch_calls} calls run by torch."]
-        if self._no_symbols:
-            lines.append(f"  There is an export for each combination of sizes: {self._no_symbols}")
+        lines += self.fixed.lines()
         refusals = [why for why in self._exports.values() if isinstance(why, str)]
         lines += [f"  torch runs it as a whole: {why}" for why in dict.fromkeys(refusals)]
         for call in self.calls():

@@ -59,8 +59,9 @@ class ExportedCall:
 
     def __call__(self, held: Sequence[torch.Tensor], inputs: Sequence[Any], differentiates: bool) -> list[Any]:
         """The results of a call, as torch gives them; what it writes to is written."""
-        if self.is_plain and not differentiates:
-            return list(self.parts(held, inputs, False))
+        if self.is_plain:
+            outputs = self.parts(held, inputs, differentiates)
+            return [_kept(x, p) for x, p in zip(outputs, self.promises, strict=True)] if differentiates else [*outputs]
         every = (*held, *inputs)
         read = list(every)
         if differentiates:  # the reverse half may need what has been written to
@@ -85,7 +86,7 @@ class ExportedCall:
                 x = next(own_results)
                 if promise.order is not None:
                     x = _in_order(x, promise.order)
-                results.append(x if promise.requires_grad or not x.requires_grad else x.detach())
+                results.append(_kept(x, promise))
             elif promise.view is None:
                 results.append(every[promise.source])
             else:
@@ -115,6 +116,11 @@ def _viewed(base: torch.Tensor, promise: ResultPromise, values: dict[Any, int]) 
         [evaluated(s, values) for s in strides],
         base.storage_offset() + evaluated(offset, values),
     )
+    return _kept(x, promise)
+
+
+def _kept(x: torch.Tensor, promise: ResultPromise) -> torch.Tensor:
+    """A result in torch's graph of gradients, or outside of it, as is promised."""
     return x if promise.requires_grad or not x.requires_grad else x.detach()
 
 

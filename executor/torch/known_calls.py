@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from ...dialect.dataclass import dataclass
-from .closed_code import ClosedCode, has_global_hooks
+from ..exchange.torch_tensors import alike
+from .closed_code import ClosedCode
 from .exported_call import ExportedCall
 from .module_state import ModuleState
 from .object_comparison import ObjectComparison
@@ -55,28 +56,56 @@ class KnownCall:
         return self.out_tree(self.call(self.held, args, self.differentiates))
 
 
+class _Latest:
+    """The latest call, and torch's own check that another one has arguments of its kind, which is one call of C.
+
+    Args:
+        call: what has served it; None = there was none.
+        grad: whether gradient mode was on.
+        args: its arguments; empty = nothing is compared with it.
+    """
+
+    def __init__(self, call: KnownCall | None, grad: bool, args: tuple) -> None:
+        self.call, self._grad, self._count = call, grad, len(args)
+        self._check = alike(args) if args else None
+
+    def takes(self, args: tuple) -> bool:
+        """True if a call is of the same kind; False = nobody has looked."""
+        check = self._check
+        return check is not None and len(args) == self._count and self._grad is _grad_mode() and check(*args)
+
+
 class KnownCalls:
     """The kinds of calls of one model whose arguments are plain tensors of the CPU, by position."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple, KnownCall] = {}
         self._comparison: ObjectComparison | None = None
+        self._latest = _Latest(None, False, ())
 
     def find(self, args: tuple) -> KnownCall | None:
         """What serves a call; None = nobody knows."""
         if not self._calls or _function_modes() or _dispatch_modes():
             return None
-        kind = _kind_of(args)
-        served = None if kind is None else self._calls.get(kind)
+        latest = self._latest
+        served = latest.call if latest.takes(args) else self._of_kind(args)
         if (
             served is None
             or _casts("cpu")
             or _default_dtype() is not served.default
-            or has_global_hooks()
             or not served.comparison.are_same()
             or (served.requires is not None and list(map(_requires, served.held)) != served.requires)
         ):
             return None
+        return served
+
+    def _of_kind(self, args: tuple) -> KnownCall | None:
+        """What serves calls with such arguments; those that are like the latest one are found sooner from now on."""
+        kind = _kind_of(args)
+        served = None if kind is None else self._calls.get(kind)
+        if served is not None:
+            is_repeated = served is self._latest.call
+            self._latest = _Latest(served, _grad_mode(), args if is_repeated else ())
         return served
 
     def comparison_of(self, closed: ClosedCode, state: ModuleState) -> ObjectComparison:
@@ -102,6 +131,7 @@ class KnownCalls:
             return
         if len(self._calls) >= _MOST:
             self._calls.clear()
+        self._latest = _Latest(None, False, ())
         requires = list(map(_requires, held)) if _grad_mode() else None
         default = _default_dtype()
         function = None if differentiates or not args else entry[0].only_function()
@@ -112,6 +142,7 @@ class KnownCalls:
     def clear(self) -> None:
         """Forget all kinds."""
         self._calls.clear()
+        self._latest = _Latest(None, False, ())
 
 
 def _kind_of(args: tuple) -> tuple | None:

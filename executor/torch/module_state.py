@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ...dialect.errors import TraceError
-from ..exchange.torch_tensors import memory_of
+from ..exchange.torch_tensors import TensorMemories
 from .object_comparison import ObjectComparison
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
@@ -57,7 +57,7 @@ class ModuleState:
                     self._slots.append((held, name, tensor))
                     if number >= 0:
                         self._places.append(((id(owner), held is owner._buffers, name), number))
-        self._memories = [memory_of(tensor) for tensor in self.tensors]
+        self._memories = TensorMemories(self.tensors)
 
     def is_current(self) -> bool:
         """True if the module still holds the same modules and tensors, in the same memory."""
@@ -69,7 +69,7 @@ class ModuleState:
                 return False
         if any(len(table) != count for table, count in self._tables):
             return False
-        return list(map(memory_of, self.tensors)) == self._memories
+        return self._memories.are_same()
 
     def strange(self) -> str:
         """What is said of a tensor of the module that is no plain one of the CPU; empty = all are."""
@@ -86,9 +86,7 @@ class ModuleState:
             comparison.table(module.__dict__)
         for table in (*(held for held, _ in self._children), *(held for held, _ in self._tables)):
             comparison.table(table)
-        for tensor in self.tensors:
-            comparison.kind(tensor)
-            comparison.memory(tensor)
+        comparison.memories(self._memories)
 
     def values(self) -> tuple:
         """The plain values that the module's code may read, with their types, other objects by identity, and hooks by

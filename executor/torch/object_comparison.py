@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
 import torch
 
-from ..exchange.torch_tensors import memory_of
+from ..exchange.torch_tensors import TensorMemories
 
 _MISSING = object()
 _content = operator.attrgetter("cell_contents")
 _parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+_version: Callable[[dict], int] | None = getattr(torch._C._dynamo.guards, "dict_version", None)
 
 
 class ObjectComparison:
@@ -37,8 +39,9 @@ class ObjectComparison:
         self._objects: list[Any] = []
         self._classes: list[type] = []
         self._empty: list[Any] = []
-        self._tensors: list[torch.Tensor] = []
-        self._memories: list[tuple] = []
+        self._memories: list[TensorMemories] = []
+        self._versions: list[int] = []
+        self._checks: list[Callable[[], bool]] = []
 
     def table(self, table: dict[str, Any]) -> None:
         """A dict has the same names, in the same order, and holds the same objects."""
@@ -67,9 +70,9 @@ class ObjectComparison:
         """A container holds nothing."""
         self._empty.append(container)
 
-    def memory(self, tensor: torch.Tensor) -> None:
-        """A tensor has its elements in the same places."""
-        self._tensors.append(tensor)
+    def memories(self, memories: TensorMemories) -> None:
+        """Tensors have their elements in the same places."""
+        self._memories.append(memories)
 
     def taken(self) -> ObjectComparison:
         """This object, with all that has been noted as it is now."""
@@ -81,34 +84,54 @@ class ObjectComparison:
         self._contents = list(map(_content, self._cells))
         self._function_parts = list(chain.from_iterable(map(_parts, self._functions)))
         self._classes = list(map(type, self._objects))
-        self._memories = list(map(memory_of, self._tensors))
+        self._checks = list(self._checks_needed())
         return self
+
+    def _checks_needed(self) -> Iterator[Callable[[], bool]]:
+        """What compares the parts of which there are any."""
+        if self._tables:
+            yield self._have_same_items
+        for is_of_class, (tables, names, values) in self._bound.items():
+            if tables:
+                yield partial(_hold, partial(_looked_up, is_of_class, tables, names), values)
+        if self._cells:
+            yield partial(_hold, partial(map, _content, self._cells), self._contents)
+        if self._functions:
+            yield partial(_hold, lambda: chain.from_iterable(map(_parts, self._functions)), self._function_parts)
+        if self._objects:
+            yield partial(_hold, partial(map, type, self._objects), self._classes)
+        if self._empty:
+            yield lambda: not any(self._empty)
+        for memories in self._memories:
+            yield memories.are_same
 
     def are_same(self) -> bool:
         """True if nothing has changed since `taken`."""
-        same = operator.is_
         try:
-            if self._tables and not (
-                list(chain.from_iterable(self._tables)) == self._names
-                and all(map(same, chain.from_iterable(map(dict.values, self._tables)), self._values))
-            ):
-                return False
-            for is_of_class, (tables, names, values) in self._bound.items():
-                if tables and not all(map(same, _looked_up(is_of_class, tables, names), values)):
+            for check in self._checks:  # in fewer steps than `all` takes
+                if not check():
                     return False
-            if self._cells and not all(map(same, map(_content, self._cells), self._contents)):
-                return False
-            if self._functions and not all(
-                map(same, chain.from_iterable(map(_parts, self._functions)), self._function_parts)
-            ):
-                return False
         except (RuntimeError, ValueError):  # a dict that grows meanwhile, a variable without a value
             return False
-        return (
-            all(map(same, map(type, self._objects), self._classes))
-            and not any(self._empty)
-            and list(map(memory_of, self._tensors)) == self._memories
-        )
+        return True
+
+    def _have_same_items(self) -> bool:
+        """True if all dicts have the same names, in the same order, and hold the same objects."""
+        # A version tells of any change of a dict; it is read first, so that no change is missed.
+        versions = [] if _version is None else list(map(_version, self._tables))
+        if versions and versions == self._versions:
+            return True
+        if list(chain.from_iterable(self._tables)) != self._names:
+            return False
+        if not all(map(operator.is_, chain.from_iterable(map(dict.values, self._tables)), self._values)):
+            return False
+        self._versions = versions
+        return True
+
+
+def _hold(values_now: Callable[[], Iterable[Any]], values: Iterable[Any]) -> bool:
+    """True if these are the same objects; there are as many of both."""
+    return all(map(operator.is_, values_now(), values))
 
 
 def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:

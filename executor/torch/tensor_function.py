@@ -17,6 +17,8 @@ from ..functions.jit import jit
 from ..settings.dynamo import tell_dynamo, unseen_by_dynamo
 from ..settings.knobs import knobs
 
+_Tensor = torch.Tensor
+
 
 class TensorFunction:
     """A function of flat tensors, which gives a tuple of tensors, in torch's graph of gradients.
@@ -96,22 +98,25 @@ class DifferentiableCall(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, function: TensorFunction, *tensors: torch.Tensor) -> Any:
-        wrt = tuple(k for k, x in enumerate(tensors) if isinstance(x, torch.Tensor) and x.requires_grad)
-        result, saved, token = function.forward(wrt)(*map(detached, tensors))
-        results = tuple(as_tensor(x) for x in result)
+        # torch has switched gradient mode off: tensors that require gradients are plain data, here and below.
+        wrt = tuple([k for k, x in enumerate(tensors) if isinstance(x, _Tensor) and x.requires_grad])
+        result, saved, token = function.forward(wrt)(*tensors)
+        results = tuple([as_tensor(x) for x in result])
         ctx.function, ctx.token, ctx.wrt, ctx.saved = function, token, wrt, saved
         ctx.inputs, ctx.results = tensors, len(results)
-        ctx.versions = list(map(_version, tensors))
-        ctx.save_for_backward(*(results[~k] if k < 0 else tensors[k] for k in token.borrowed))
-        ctx.likes = [(x.shape, x.dtype) for x in results]
-        ctx.mark_non_differentiable(*(x for x in results if not is_float(x)))
+        ctx.versions = [*map(_version, tensors)]
+        ctx.save_for_backward(*[results[~k] if k < 0 else tensors[k] for k in token.borrowed])
+        if len(results) > 1:
+            ctx.likes = [(x.shape, x.dtype) for x in results]
+        if len(token.floats) < len(results):
+            ctx.mark_non_differentiable(*[x for k, x in enumerate(results) if k not in token.floats])
         ctx.set_materialize_grads(False)
         return results
 
     @staticmethod
     @unseen_by_dynamo  # where a function that Dynamo runs calls for gradients, it would trace this package
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        defined = tuple(k for k, g in enumerate(gradients) if g is not None)
+        defined = tuple([k for k, g in enumerate(gradients) if g is not None])
         results: Sequence[Any] = ()
         if defined and torch.is_grad_enabled():
             for x, version in zip(ctx.inputs, ctx.versions, strict=True):
@@ -127,20 +132,16 @@ class DifferentiableCall(torch.autograd.Function):
                 torch.zeros(ctx.likes[k][0], dtype=ctx.likes[k][1]) if gradients[k] is None else gradients[k]
                 for k in token.floats
             ]
-            saved = [*ctx.saved, *(x.detach() for x in ctx.saved_tensors)]
-            results = ctx.function.pull(token, saved, [detached(g) for g in pairs])
-        by_input = dict(zip(ctx.wrt, map(as_tensor, results), strict=False))
-        return (None, *(by_input.get(k) for k in range(len(ctx.inputs))))
-
-
-def is_float(x: torch.Tensor) -> bool:
-    """True for tensors that have gradients."""
-    return x.is_floating_point() or x.is_complex()
+            results = ctx.function.pull(token, [*ctx.saved, *ctx.saved_tensors], pairs)
+        by_input: list[Any] = [None] * (len(ctx.inputs) + 1)  # the first is that of the function
+        for k, x in zip(ctx.wrt, results, strict=False):
+            by_input[k + 1] = as_tensor(x)
+        return tuple(by_input)
 
 
 def as_tensor(x: Any) -> torch.Tensor:
     """A result of a jitted function as a tensor."""
-    return x if isinstance(x, torch.Tensor) else tensor_of(x)
+    return x if isinstance(x, _Tensor) else tensor_of(x)
 
 
 def detached(x: Any) -> Any:
@@ -149,7 +150,7 @@ def detached(x: Any) -> Any:
 
 
 def _version(x: Any) -> int:
-    return x._version if isinstance(x, torch.Tensor) else 0
+    return x._version if isinstance(x, _Tensor) else 0
 
 
 class ImportedTensors:
@@ -188,4 +189,4 @@ class ImportedTensors:
         return ([] if self.plain is None else [self.plain]) + self.function.functions()
 
 
-__all__ = ["ImportedTensors", "TensorFunction", "as_tensor", "is_float"]
+__all__ = ["ImportedTensors", "TensorFunction", "as_tensor", "detached"]

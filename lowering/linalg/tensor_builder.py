@@ -15,7 +15,7 @@ from typing import Any, overload
 from mlir import ir
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BOOL, F32, F64, DType
+from ...dialect.ir.dtypes import BOOL, F32, F64, U8, DType
 from ...dialect.ir.size_algebra import fits_64_bits
 from ...dialect.ir.symbolic import Dim, Sym, symbol
 from ...dialect.ir.types import MaybeDim, ScalarType, TensorType, Type

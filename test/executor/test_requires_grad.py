@@ -17,7 +17,7 @@ from profuse.dialect.mlir.decode import decode_module
 from profuse.dialect.mlir.parse import parse_module
 from profuse.executor.arguments.argument_spec import record_of
 from profuse.executor.dispatch.conditions.guards import guard_tests
-from profuse.executor.dispatch.leaf_spec import ArrayValue
+from profuse.executor.dispatch.leaf_values import ArrayValue
 from profuse.executor.interpret.record import RunRecord
 from profuse.executor.memory.offsets import Refused
 from profuse.executor.memory.output_pool import readable

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from ..sizes import (
     runtime_sizes,
     tensor_type,
 )
-from ..structural import Structural
+from ..structural import Structural, at_key
 
 if TYPE_CHECKING:
     from ....lowering.linalg.tensor_builder import Builder, TensorValue
@@ -214,6 +214,17 @@ class Slice(Structural, name="slice"):
         return np.asarray(x)[tuple(key)]
 
     @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        values, count = cls.triples(attrs), len(attrs["starts"])
+        if DYNAMIC in values:
+            return None
+        key = [slice(None)] * rank
+        for k, axis in enumerate(cls.sliced_axes(rank, attrs)):
+            start, stop = (None if v == ABSENT else v for v in values[k : 2 * count : count])
+            key[axis] = slice(start, stop, values[2 * count + k])
+        return at_key(*key)
+
+    @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         steps, axes, count = attrs.get("steps"), attrs.get("axes"), len(attrs["starts"])
         for word, values in (("stops", attrs["stops"]), ("steps", steps), ("axes", axes)):
@@ -282,6 +293,12 @@ class Pick(Structural, name="pick"):
         if axis == 0:
             return args[0][index]
         return args[0][(*(slice(None),) * normalize_axis(axis, np.ndim(args[0])), index)]
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        if attrs["index"] == DYNAMIC:
+            return None
+        return at_key(*(slice(None),) * normalize_axis(attrs["axis"], rank), attrs["index"])
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,10 @@ class Permutation(Structural):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.transpose(args[0], cls.permutation(np.ndim(args[0]), attrs))
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        return operator.methodcaller("transpose", cls.permutation(rank, attrs))
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

@@ -5,7 +5,8 @@ Tier 0 returns NumPy's views.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..sizes import (
     runtime_sizes,
     tensor_type,
 )
-from ..structural import Structural
+from ..structural import Structural, at_key
 
 if TYPE_CHECKING:
     from ....lowering.linalg.tensor_builder import Builder, TensorValue
@@ -86,6 +87,10 @@ class Reshape(Structural, name="reshape"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.reshape(args[0], runtime_sizes(attrs["shape"], args[1:]))
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        return None if DYNAMIC in attrs["shape"] else operator.methodcaller("reshape", tuple(attrs["shape"]))
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -155,6 +160,11 @@ class Squeeze(Structural, name="squeeze"):
         return np.squeeze(args[0], None if axes is None else tuple(axes))
 
     @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        axes = attrs.get("axes")
+        return operator.methodcaller("squeeze", None if axes is None else tuple(axes))
+
+    @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
         yield from check_axes(attrs.get("axes"), types[0])
 
@@ -198,6 +208,12 @@ class ExpandDims(Structural, name="expand_dims"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.expand_dims(args[0], tuple(attrs["axes"]))
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        count = rank + len(attrs["axes"])
+        axes = normalize_axes(attrs["axes"], count)
+        return at_key(*(None if k in axes else slice(None) for k in range(count))) if axes else None
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:
@@ -316,6 +332,11 @@ class Flip(Structural, name="flip"):
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
         return np.flip(args[0], attrs.get("axes"))
+
+    @classmethod
+    def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:
+        axes = normalize_axes(attrs.get("axes"), rank)
+        return at_key(*(slice(None, None, -1 if k in axes else None) for k in range(rank)))
 
     @classmethod
     def verify(cls, types: Sequence[Type], attrs: Attrs) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ....dialect.importers.numpy.tracing.trace_guards import Computed, Expr, Pas
 from ....dialect.ir.size_algebra import fits_64_bits
 from ....dialect.ir.symbolic import Dim, Dimension, Integer, Sym, symbol
 from ...memory.offsets import Refused, size_of
-from ..leaf_spec import ArrayValue, Test, Value
+from ..leaf_values import ArrayValue, Test, Value
 from ..number_values import NumberValue
 from ..refs import Held
 from .argument_reads import SMALL

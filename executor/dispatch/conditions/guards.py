@@ -1,6 +1,6 @@
 """The tests of one guard, which render the checks of `dialect.guards.checks` for emitted code.
 
-The tests may rely on `leaf_spec.tests_of`: the values are arrays of known dtype and rank, aligned
+The tests may rely on `leaf_values.tests_of`: the values are arrays of known dtype and rank, aligned
 and in native byte order. test_dispatch_guards.py compares the tests of random guards with the
 definition, `dialect.guards.mismatch`.
 """
@@ -16,7 +16,7 @@ from ....dialect.guards.free_sizes import FreeSizes, axis_of
 from ....dialect.ir.symbolic import Dim, leaves_of, terms_of
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
 from ...memory.offsets import Refused, size_of
-from ..leaf_spec import ArrayValue, MadeValue, Test, Value
+from ..leaf_values import ArrayValue, MadeValue, Test, Value
 from ..refs import position_of
 
 

@@ -1,4 +1,4 @@
-"""Emitting code that reads NumPy array objects, sizes, and the fields of `leaf_spec.Test`."""
+"""Emitting code that reads NumPy array objects, sizes, and the fields of `leaf_values.Test`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def elements_of(w: Writer, ref: Ref) -> str:
 
 
 def emit_test(w: Writer, field: tuple) -> str:
-    """The value of a `leaf_spec.Test`'s field: a pointer for ``type``, else an i64."""
+    """The value of a `leaf_values.Test`'s field: a pointer for ``type``, else an i64."""
     return _FIELDS[field[0]](w, *field[1:])
 
 

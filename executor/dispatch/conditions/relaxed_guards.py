@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ....dialect.guards.relaxed import SIZE_CHECKS
 from ....dialect.ir.symbolic import Dim
 from ...memory.offsets import Refused
-from ..leaf_spec import Test
+from ..leaf_values import Test
 from ..llvm_writer import Writer
 
 _checks = (ctypes.c_char * len(SIZE_CHECKS)).from_buffer(SIZE_CHECKS)  # also pins its address

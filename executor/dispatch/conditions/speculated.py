@@ -10,7 +10,7 @@ from ....dialect.ir.symbolic import Dim, Integer, symbol
 from ....dialect.ops.create import Constant
 from ....dialect.ops.size_lists import BoolXor, ValueEq
 from ...memory.offsets import Refused
-from ..leaf_spec import Test, Value
+from ..leaf_values import Test, Value
 from ..number_values import NumberValue, SizeNumber
 from ..refs import Held
 

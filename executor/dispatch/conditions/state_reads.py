@@ -15,7 +15,7 @@ from typing import Any
 from ....dialect.importers.numpy.python.objects import CONTENTS, FIELDS
 from ....dialect.importers.numpy.world.places import ALL, ANSWER, Place, StateRead
 from ...memory.offsets import Refused
-from ..leaf_spec import Test
+from ..leaf_values import Test
 from ..llvm_writer import Writer
 from ..refs import Held, InState
 from .argument_reads import Conjunction, item_slot, keep, next_keys

@@ -22,7 +22,8 @@ from ...exchange.dlpack import device_word, row_major
 from ...memory.offsets import size_of
 from ..conditions.described_reads import BYTES, address, description
 from ..conditions.host_reads import combine, is_literal
-from ..leaf_spec import ArrayValue, KernelStep
+from ..leaf_spec import KernelStep
+from ..leaf_values import ArrayValue
 from ..number_values import NUMBERS
 from ..refs import DescribedRef
 from .leaf import LeafWriter

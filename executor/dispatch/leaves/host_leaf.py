@@ -17,7 +17,8 @@ from ...memory.offsets import bytes_of, size_of
 from ...memory.output_pool import ALIGN_FROM
 from ..conditions.host_reads import combine, elements_of, pointer_to
 from ..layout import LAYOUT
-from ..leaf_spec import ArrayValue, HostKernel, KernelStep, MadeValue
+from ..leaf_spec import HostKernel, KernelStep
+from ..leaf_values import ArrayValue, MadeValue
 from ..number_values import NUMBERS
 from ..refs import DescribedRef, Ref
 from .leaf import LeafWriter

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ..conditions.argument_reads import item_slot
 from ..conditions.host_reads import emit_test, pointer_to
 from ..counter_table import LeafCells
-from ..leaf_spec import ArrayValue, HostStep, Leaf, Test
+from ..leaf_spec import HostStep, Leaf
+from ..leaf_values import ArrayValue, Test
 from ..number_values import NUMBERS, Number
 from ..refs import FromHost, Held, Position
 from .leaf_body import KernelOutput, LeafBody

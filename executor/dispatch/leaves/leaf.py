@@ -16,7 +16,8 @@ from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
 from ..host_calls import is_from_host
-from ..leaf_spec import ArrayValue, KernelStep, Leaf, MadeValue, Noting, Value
+from ..leaf_spec import KernelStep, Leaf, Noting
+from ..leaf_values import ArrayValue, MadeValue, Value
 from ..llvm_writer import Writer
 from ..number_ops import NumberWriter
 from ..number_values import NUMBERS, Number, NumberValue, SizeNumber

@@ -15,7 +15,7 @@ from ...memory.output_pool import ALIGN_FROM
 from ..conditions.host_reads import combine, emit_size, is_literal
 from ..counter_table import Settings
 from ..layout import LAYOUT
-from ..leaf_spec import MadeValue
+from ..leaf_values import MadeValue
 from ..llvm_writer import Writer
 from ..refs import Ref
 

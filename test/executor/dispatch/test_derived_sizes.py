@@ -11,7 +11,7 @@ from profuse.dialect.ir.size_algebra import substitute
 from profuse.dialect.ir.symbolic import symbol
 from profuse.dialect.ir.types import TensorType
 from profuse.executor.dispatch.derived_sizes import DerivedSizes
-from profuse.executor.dispatch.leaf_spec import MadeValue
+from profuse.executor.dispatch.leaf_values import MadeValue
 from profuse.executor.dispatch.number_values import KnownNumber, SizeNumber
 
 

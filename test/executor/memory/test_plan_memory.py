@@ -15,7 +15,8 @@ import pytest
 from dispatched import hits, outcome, warm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profuse.executor.dispatch.leaf_spec import KernelStep, MadeValue
+from profuse.executor.dispatch.leaf_spec import KernelStep
+from profuse.executor.dispatch.leaf_values import MadeValue
 from profuse.executor.dispatch.leaves.leaf import places_of
 from profuse.executor.memory import output_pool, thread_block
 from profuse.executor.settings.knobs import knobs
