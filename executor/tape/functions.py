@@ -161,7 +161,7 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
     except TraceError as error:
         if current() is not None:
             raise
-        raise _refused(f"np.{ufunc.__name__}", error) from None
+        raise _refused(name_of(ufunc), error) from None
 
 
 def _outputs(kwargs: dict[str, Any]) -> tuple:
