@@ -196,7 +196,8 @@ class Array(Conversions, metaclass=_Kind):
                 f"a gradient of shape {np.shape(gradient)} is assigned to an array of shape {self.shape}"
             )
         if gradient is not None or self._more is not None:
-            self.more().grad = gradient
+            is_array = gradient is None or isinstance(gradient, (np.ndarray, np.generic))
+            self.more().grad = gradient if is_array else np.asarray(gradient, self.dtype)[()]
 
     def more(self) -> _More:
         """The fields that few arrays have, made when they are needed."""

@@ -72,6 +72,59 @@ def test_a_gradient_of_a_result_that_is_none_is_refused():
     np.testing.assert_array_equal(pull({"y": np.ones(2), "n": None})[0], [2, 2])
 
 
+class Units(np.ndarray):
+    """Its products are others than those of plain arrays."""
+
+    def __mul__(self, other):
+        return NotImplemented
+
+
+class Readable:
+    """What NumPy makes an array of."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("kind", ["masked", "matrix", "units"])
+def test_arrays_whose_operators_are_others_are_refused(kind):
+    """A mask was ignored, and a matrix gave a gradient of another shape."""
+    x, c = leaf(1, 2, 3), np.arange(3.0)
+    other = {"masked": np.ma.array(c, mask=[0, 1, 0]), "matrix": np.matrix(c), "units": c.view(Units)}[kind]
+    for call in (lambda: x * other, lambda: np.add(x, other), lambda: np.where(c > 1, x, other), lambda: x @ other.T):
+        with pytest.raises(ArgumentError, match=r"(?s)beside an array of the tape: .*np.asarray\(x\)"):
+            call()
+
+
+@pytest.mark.parametrize("other", [np.array([1, 2, 3], object), np.arange(3).astype("m8[s]")], ids=["object", "times"])
+def test_results_that_hold_no_numbers_are_refused_where_they_would_lose_a_gradient(other):
+    x = leaf(1, 2, 3)
+    with pytest.raises(GradientError, match=r"mul of an array that requires gradients has a result of \w+"):
+        x * other
+    assert (x.detach() * other).dtype == (x.data * other).dtype
+    assert not (x == np.array([1, 2, 4], object)).requires_grad
+
+
+def test_what_numpy_makes_an_array_of_is_an_operand(tmp_path):
+    lent = np.memmap(tmp_path / "x", float, "w+", shape=(3,))
+    lent[:] = np.arange(3)
+    for other in (range(3), memoryview(np.arange(3.0)), Readable(), [0, 1, 2], lent):
+        x = leaf(1, 2, 3)
+        np.multiply(x, other).sum().backward()
+        np.testing.assert_array_equal(x.grad, [0, 1, 2])
+
+
+def test_a_gradient_that_is_assigned_is_an_array():
+    x, n = leaf(1, 2), leaf(3)[0].detach()
+    n.requires_grad = True
+    x.grad, n.grad = [1, 2], 5
+    (x * n).sum().backward()
+    assert x.grad.dtype == float and type(n.grad) is np.float64
+    np.testing.assert_array_equal(x.grad, [4, 5])
+    assert n.grad == 8
+
+
 @pf.custom_vjp
 class Cropped:
     """Its gradient has another shape than its argument."""
