@@ -207,11 +207,17 @@ def torchs(is_captured: bool, compiler: Any = None) -> Side:
     return Side(_Torchs, is_captured, compiler)
 
 
-def played(side: Side, fn: Scenario) -> tuple[list[Any], list[int]]:
-    """What a scenario notes, and captures after each step."""
-    side.library.reset()
+def noted(side: Side, fn: Scenario) -> list[Any]:
+    """What a scenario notes."""
     notes: list[Any] = []
     fn(side, lambda x: notes.append(number(x)))
+    return notes
+
+
+def played(side: Side, fn: Scenario) -> tuple[list[Any], list[int]]:
+    """What a scenario notes, and captures after each step, where nothing has been captured before."""
+    side.library.reset()
+    notes = noted(side, fn)
     side.library.reset()
     return notes, side.counts
 

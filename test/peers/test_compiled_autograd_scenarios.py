@@ -21,8 +21,8 @@ import region_programs  # noqa: F401
 import region_scopes  # noqa: F401
 from profuse.dialect.ops.backward import LISTS, CallHook
 from profuse.executor.backward.compile import compiled
-from region import DIFFERENCES, SCENARIOS, interpreted, ours, played, torchs, uncompiled
-from test_tape_torch import _agree, number
+from region import DIFFERENCES, SCENARIOS, interpreted, noted, ours, played, torchs, uncompiled
+from test_tape_torch import _agree
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 NAMES = pytest.mark.parametrize("name", SCENARIOS)
@@ -81,9 +81,8 @@ def test_runs_that_are_captured_beside_the_program_do_what_the_eager_tape_does(n
     pf.compiled_autograd.reset()
     with pf.knobs.override(background=True):
         for play in range(3):
-            notes = []
-            SCENARIOS[name](ours(True, compiled, waits=True), lambda x: notes.append(number(x)))
-            assert _near(notes, wanted), f"play {play}: {notes}, on the tape {wanted}"
+            found = noted(ours(True, compiled, waits=True), SCENARIOS[name])
+            assert _near(found, wanted), f"play {play}: {found}, on the tape {wanted}"
     pf.compiled_autograd.reset()
 
 
