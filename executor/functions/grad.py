@@ -232,7 +232,8 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
             raise ArgumentError(
                 f"wrt={wrt!r} must be a position or a name, or a tuple of these", hint="wrt=0, wrt='w', wrt=(0, 'b')"
             )
-    if unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys()):
+    # To read a signature takes longer than all else here.
+    if options and (unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys())):
         raise ArgumentError(
             f"{what} has no option {', '.join(unknown)}",
             hint="wrt= has the positions or names of arguments to differentiate by; other options are those of pf.jit",
