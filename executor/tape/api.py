@@ -225,21 +225,23 @@ class _ModeScope(ContextDecorator):
 
 def _scoped(generator: Any, scope: type[_ModeScope]) -> Any:
     """A generator that runs in a scope, which ends wherever it yields."""
-    resume, sent = generator.send, (None,)
+    resume: Callable[..., Any] = generator.send
+    sent: Any = None
     while True:
         with scope():
             try:
-                value = resume(*sent)
+                value = resume(sent)
             except StopIteration as end:
                 return end.value
         try:
-            resume, sent = generator.send, ((yield value),)
+            sent = yield value
+            resume = generator.send
         except GeneratorExit:
             with scope():
                 generator.close()
             raise
         except BaseException as error:
-            resume, sent = generator.throw, (error,)
+            resume, sent = generator.throw, error
 
 
 class no_grad(_ModeScope):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ...ir.types import MaybeDim, ScalarType, Shape
+from ...ir.types import MaybeDim, ScalarType
 from .rule import BoundCall, Rule, Shapes
 from .shapes import replaced, same
 
@@ -41,7 +42,7 @@ def _several(made: _Length, default: _Length = _all) -> Callable[[BoundCall], Sh
     """A rule for several axes, the last of which is as in `_one`."""
 
     def shapes(call: BoundCall) -> Shapes | None:
-        shape: Shape | None = call.shape("a")
+        shape: Any = call.shape("a")
         axes, s = call["axes"], call["s"]
         if not shape or not (s is None or isinstance(s, (list, tuple))):
             return None
@@ -50,7 +51,7 @@ def _several(made: _Length, default: _Length = _all) -> Callable[[BoundCall], Sh
         for k, axis in enumerate(axes):
             ends = k == len(axes) - 1
             n = None if s is None or k >= len(s) else s[k]
-            size = n.value if isinstance(n, ScalarType) else n
+            size: Any = n.value if isinstance(n, ScalarType) else n
             if n is None or size == -1:
                 size = default(shape[axis]) if ends else shape[axis]
             shape = replaced(shape, axis, made(size) if ends else size)
