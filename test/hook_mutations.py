@@ -49,7 +49,7 @@ HOOK_MUTATIONS = (
     Mutation(
         "None from a rule is no gradient on the tape",
         "executor/tape/custom_functions.py",
-        "_zeros(edge) if g is None else _as_array(g)",
+        "_zeros(e) if g is None else _as_array(g)",
         "None if g is None else _as_array(g)",
         (_CONTRACT,),
     ),

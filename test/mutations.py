@@ -27,6 +27,7 @@ from onnx_mutations import ONNX_MUTATIONS
 from script_mutations import SCRIPT_MUTATIONS
 from tensor_mutations import TENSOR_MUTATIONS
 from tracing_mutations import TRACING_MUTATIONS
+from training_mutations import TRAINING_MUTATIONS
 from trust_mutations import TRUST_MUTATIONS
 from value_mutations import VALUE_MUTATIONS
 
@@ -45,6 +46,7 @@ MUTATIONS = (
     *ONNX_MUTATIONS,
     *TRACING_MUTATIONS,
     *TENSOR_MUTATIONS,
+    *TRAINING_MUTATIONS,
     *TRUST_MUTATIONS,
     *VALUE_MUTATIONS,
     Mutation(

@@ -38,8 +38,9 @@ Of the methods of ufuncs, `outer` becomes what the ufunc does; `at` is native fo
 `multiply`, `maximum` and `minimum`; `reduce` is so for those that are reductions, such as `add` and
 `logical_or`, `accumulate` for `add` and `multiply`. Others and `reduceat` are host calls.
 
-The ufuncs of `scipy.special` are host calls, but for those that are ops. Functions that are given
-no arrays (`np.hanning`, `np.finfo`) run while a function is traced and are not listed.
+The ufuncs of `scipy.special` are host calls, but for those that are ops; those of the gamma function,
+of errors, entropies and Bessel's of order 0 and 1 have gradients. Functions that are given no arrays
+(`np.hanning`, `np.finfo`) run while a function is traced and are not listed.
 
 | function | in a graph | gradient |
 |---|---|---|

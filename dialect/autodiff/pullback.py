@@ -127,10 +127,10 @@ def checked(gradient: Any, result: Any) -> list[Any]:
     Raises ArgumentError for a gradient of another structure or of other shapes.
     """
     result_leaves, result_tree = flatten(result)
-    leaves = leaves_like(result_tree, gradient)
-    if leaves is None:
+    leaves, tree = leaves_like(result_tree, gradient), flatten(gradient)[1]
+    if leaves is None or tree.leaves > result_tree.leaves:  # more, where the result has None, say
         raise ArgumentError(
-            f"the gradient has another structure than the result: {flatten(gradient)[1]}, not {result_tree}",
+            f"the gradient has another structure than the result: {tree}, not {result_tree}",
             loc=user_loc(),
             hint="give an array for each array, or None for zeros",
         )
@@ -139,11 +139,21 @@ def checked(gradient: Any, result: Any) -> list[Any]:
             raise ArgumentError(
                 f"the gradient of a result of shape {_shape(like)} has shape {_shape(leaf)}", loc=user_loc()
             )
+        if _is_complex(leaf) and not _is_complex(like):
+            raise ArgumentError(
+                "a complex gradient is given to a real result",
+                loc=user_loc(),
+                hint="give it the real part: gradient.real",
+            )
     return leaves
 
 
 def _shape(x: Any) -> Any:
     return getattr(x, "shape", ())
+
+
+def _is_complex(x: Any) -> bool:
+    return type(x) is complex or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
 def pulled_in_trace(fn: Callable, args: Sequence[Any]) -> tuple[Any, Callable[[Any], Any]]:

@@ -225,7 +225,10 @@ def _check(shape: Shape, target: Shape) -> None:
         isinstance(a, int) and isinstance(d, int) and d not in (1, a)
         for a, d in zip(shape[extra:], target, strict=True)
     ):
-        raise ShapeError(f"shape {shape_text(target)} is not broadcast to {shape_text(shape)}")
+        raise ShapeError(
+            f"shape {shape_text(target)} is not broadcast to {shape_text(shape)}",
+            hint="a gradient has the shape of its argument; does the backward of a pf.custom_vjp return another one?",
+        )
 
 
 class AbsorbingMul(Binary, name="absorbing_mul"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -164,7 +165,8 @@ def custom_vjp(functions: type) -> CustomVjp:
     return CustomVjp(forward, backward, functions.__name__, functions.__module__)
 
 
-_made_of: WeakKeyDictionary[Any, dict[tuple, GraphFunction]] = WeakKeyDictionary()
+_made_of: OrderedDict[Any, dict[tuple, GraphFunction]] = OrderedDict()  # the one that was asked for last is last
+_KEPT = 64  # functions: what is made of one keeps it, with all that it closes over
 _times_made: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 _TOO_OFTEN = 4  # functions made of the same code, each of which is traced anew
 
@@ -176,9 +178,12 @@ def _jitted(kind: type, fn: Any, *options: Any) -> GraphFunction:
         raise ArgumentError(f"{what} takes a function, not {type(fn).__name__}")
     base, derivatives = _behind(fn)
     try:
-        functions = _made_of.setdefault(base, {})
-    except TypeError:  # neither hashed nor referred to weakly
+        functions = _made_of.pop(base, None) or {}
+    except TypeError:  # not hashed
         return jit(kind(fn, *options), unsupported="raise")
+    _made_of[base] = functions
+    if len(_made_of) > _KEPT:
+        _made_of.popitem(last=False)
     key = (kind, *options, *derivatives)
     if key not in functions:
         if not functions:
@@ -227,7 +232,8 @@ def _made(fn: Any, wrt: Any, has_aux: bool, with_value: bool, what: str, options
             raise ArgumentError(
                 f"wrt={wrt!r} must be a position or a name, or a tuple of these", hint="wrt=0, wrt='w', wrt=(0, 'b')"
             )
-    if unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys()):
+    # To read a signature takes longer than all else here.
+    if options and (unknown := sorted(options.keys() - inspect.signature(jit).parameters.keys())):
         raise ArgumentError(
             f"{what} has no option {', '.join(unknown)}",
             hint="wrt= has the positions or names of arguments to differentiate by; other options are those of pf.jit",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ContextDecorator
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,10 @@ def backward(self: Array, gradient: Any = None, *, retain_graph: bool = False, c
 
 
 def _sequence(x: Any, what: str) -> Sequence[Array]:
+    if current() is not None:
+        raise _traced()
+    if not isinstance(x, (list, tuple, np.ndarray, Mapping)) and isinstance(x, Iterable):
+        x = tuple(x)  # such as the values of a dict
     if isinstance(x, (list, tuple)) and x:
         for y in x:
             if type(y) is not Array:
@@ -117,9 +123,13 @@ def _sequence(x: Any, what: str) -> Sequence[Array]:
     )
 
 
+def _traced() -> TraceError:
+    return TraceError("backward is called in a function that is traced", hint="use pf.grad or pf.vjp there")
+
+
 def _roots(outputs: Sequence[Array], gradients: Any, create_graph: bool) -> list[tuple[Node, int, Any]]:
     if current() is not None:
-        raise TraceError("backward is called in a function that is traced", hint="use pf.grad or pf.vjp there")
+        raise _traced()
     output_gradients: Sequence[Any] = (None,) * len(outputs)
     if gradients is not None:
         is_one = type(gradients) is Array or not isinstance(gradients, (list, tuple))
@@ -159,11 +169,19 @@ def _gradient_of(y: Array, g: Any, create_graph: bool) -> Any:
         raise ArgumentError(f"a gradient of shape {np.shape(g)} is given to a result of {y.shape}")
     if type(g) is Array:
         return g if create_graph else g.data
+    if np.iscomplexobj(g) and y.dtype.kind != "c":
+        raise ArgumentError(
+            f"a complex gradient is given to a result of {y.dtype}", hint="give it the real part: gradient.real"
+        )
     return np.asarray(g, y.dtype)[()]
 
 
 class _ModeScope(ContextDecorator):
-    """Sets gradient mode of this thread for a ``with`` block, or for the calls of a function."""
+    """Sets gradient mode of this thread for a ``with`` block, or for the calls of a function.
+
+    Of a generator function, for all that its generators run, and not for what runs between. Raises ArgumentError for a
+    coroutine function: others run in its thread while it waits.
+    """
 
     on = True
 
@@ -173,6 +191,25 @@ class _ModeScope(ContextDecorator):
         return mode if function is None else mode(function)
 
     before: list[tuple[bool, Any, bool]]
+
+    def _recreate_cm(self) -> _ModeScope:
+        # One for each call: threads may be in the function at once, each with a mode of its own.
+        return type(self)()
+
+    def __call__(self, function: Callable) -> Any:
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise ArgumentError(
+                f"pf.{type(self).__name__} is a decorator of a coroutine function, while which waits others run",
+                hint=f"write with pf.{type(self).__name__}(): in it, around what does not wait",
+            )
+        if not inspect.isgeneratorfunction(function):
+            return super().__call__(function)
+
+        @wraps(function)
+        def generator(*args: Any, **kwargs: Any) -> Any:
+            return _scoped(function(*args, **kwargs), type(self))
+
+        return generator
 
     def __enter__(self) -> None:
         rec = current()
@@ -186,10 +223,31 @@ class _ModeScope(ContextDecorator):
             rec.flow.is_off = was_off
 
 
+def _scoped(generator: Any, scope: type[_ModeScope]) -> Any:
+    """A generator that runs in a scope, which ends wherever it yields."""
+    resume: Callable[..., Any] = generator.send
+    sent: Any = None
+    while True:
+        with scope():
+            try:
+                value = resume(sent)
+            except StopIteration as end:
+                return end.value
+        try:
+            sent = yield value
+            resume = generator.send
+        except GeneratorExit:
+            with scope():
+                generator.close()
+            raise
+        except BaseException as error:
+            resume, sent = generator.throw, error
+
+
 class no_grad(_ModeScope):
     """Nothing that runs in a ``with pf.no_grad():`` block is noted on the tape.
 
-    Also a decorator, ``@pf.no_grad``: nothing that the function runs is noted.
+    Also a decorator, ``@pf.no_grad``: nothing that the function, or a generator of it, runs is noted.
     """
 
     on = False

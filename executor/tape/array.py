@@ -196,7 +196,8 @@ class Array(Conversions, metaclass=_Kind):
                 f"a gradient of shape {np.shape(gradient)} is assigned to an array of shape {self.shape}"
             )
         if gradient is not None or self._more is not None:
-            self.more().grad = gradient
+            is_array = gradient is None or isinstance(gradient, (np.ndarray, np.generic))
+            self.more().grad = gradient if is_array else np.asarray(gradient, self.dtype)[()]
 
     def more(self) -> _More:
         """The fields that few arrays have, made when they are needed."""
@@ -235,7 +236,7 @@ class Array(Conversions, metaclass=_Kind):
 
         It returns another gradient or None. Raises GradientError for an array that requires none.
         """
-        return add(self._own_node("register_hook").hooks().outputs, (self.index, hook))
+        return add(self._own_node("register_hook").hooks().outputs, hook, self.index)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Array], None]) -> Handle:
         """Have ``hook(x)`` be called when ``x.grad`` of this leaf has been added to.
@@ -285,11 +286,24 @@ class Array(Conversions, metaclass=_Kind):
 
     def __deepcopy__(self, memo: Any) -> Any:
         """A leaf of its own, with a copy of the elements; GradientError for other arrays."""
+        self._check_leaf("copied by copy.deepcopy")
+        return new_leaf(self.data.copy(), self.requires_grad)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        """Pickle a leaf, without its gradient and its hooks; GradientError for other arrays."""
+        self._check_leaf("pickled")
+        return new_leaf, (self.data, self.requires_grad)
+
+    def _check_leaf(self, what: str) -> None:
         if not self.is_leaf:
-            raise GradientError("only leaves can be copied by copy.deepcopy", hint="write x.copy(), or x.detach()")
-        leaf = Array(self.data.copy())
-        leaf.requires_grad = self.requires_grad
-        return leaf
+            raise GradientError(f"only leaves can be {what}", hint="write x.copy(), or x.detach()")
+
+
+def new_leaf(data: Any, requires_grad: bool) -> Array:
+    """A leaf with these elements, which are not copied."""
+    leaf = Array(data)
+    leaf.requires_grad = requires_grad
+    return leaf
 
 
 def add_gradients(leaves: Sequence[Array | None], gradients: list[Any]) -> None:
@@ -316,4 +330,4 @@ def _is_owned(x: Any) -> bool:
     return flags.writeable and (flags.owndata or has_own_memory(x))
 
 
-__all__ = ["FLOATS", "UNSEEN", "Array", "Version", "add_gradients"]
+__all__ = ["FLOATS", "UNSEEN", "Array", "Version", "add_gradients", "new_leaf"]

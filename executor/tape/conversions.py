@@ -212,8 +212,5 @@ class Conversions(Traced):
         """The elements as nested lists of Python numbers."""
         return self.data.tolist()
 
-    def __getstate__(self) -> Any:
-        raise GradientError("an Array cannot be pickled", hint="pickle x.data")
-
 
 __all__ = ["Conversions"]

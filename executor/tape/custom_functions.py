@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...dialect.autodiff.custom import Checkpoint, CustomVjp, checked_gradients, pair
-from ...dialect.errors import GradientError
+from ...dialect.errors import GradientError, ShapeError
 from ...dialect.importers.numpy.tracing.captures import checksum
 from ...dialect.importers.numpy.world.own_draws import keys_again, noted_keys
 from ...dialect.ir.gradient_mode import gradient_mode, gradients
@@ -107,10 +107,12 @@ class CustomNode(CallNode):
             others, tree = flatten(saved)
         leaf_gradients = custom_gradients(self, tree, others, gradients)
         b = ArrayBuilder([edge is not None for edge in self.edges])
-        return [
-            None if edge is None else b.like(_zeros(edge) if g is None else _as_array(g), x)
-            for g, x, edge in zip(leaf_gradients, leaves, self.edges, strict=True)
-        ]
+        pairs = zip(leaf_gradients, leaves, self.edges, strict=True)
+        try:
+            return [None if e is None else b.like(_zeros(e) if g is None else _as_array(g), x) for g, x, e in pairs]
+        except ShapeError as error:
+            error.place(self.loc)
+            raise
 
 
 def custom_gradients(call: Any, tree: TreeDef, saved: Sequence[Any], gradients: Sequence[Any]) -> Sequence[Any]:

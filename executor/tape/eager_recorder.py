@@ -9,11 +9,17 @@ import numpy as np
 
 from ...dialect.importers.numpy.tracing.handler_tables import CREATION
 from ...dialect.importers.numpy.tracing.layouts import Layouts
+from ...dialect.importers.numpy.tracing.operators import Recording
 from ...dialect.importers.numpy.tracing.recorder import Recorder
+from ...dialect.ir.device import is_foreign
 from ...dialect.ir.op import op_named
+from ...dialect.trees.leaves import check_array
 from .array import Array
 from .custom_functions import call_again, call_custom
+from .elementwise import PLAIN
 from .operations import apply
+
+_USUAL = PLAIN | {Array}
 
 
 class _Forgets(dict):
@@ -64,7 +70,7 @@ class Tape(Recorder):
         self.captures, self.numbers, self.defs, self.known = captures, numbers, nothing, nothing
 
     def evaluate(self, op: str, operands: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-        return apply(op_named(op), attrs, [_operand(x) for x in operands])
+        return apply(op_named(op), attrs, [operand(x) for x in operands])
 
     def call_custom(self, function: Any, args: tuple) -> Any:
         return call_custom(function, args)
@@ -85,10 +91,20 @@ class Tape(Recorder):
         return False
 
 
-def _operand(x: Any) -> Any:
+def operand(x: Any) -> Any:
+    """An operand as the tape takes it: lists, and what NumPy makes an array of numbers of, as arrays.
+
+    Raises ArgumentError for arrays whose class gives operators another meaning, as masks and matrices do.
+    """
+    if type(x) in _USUAL or isinstance(x, (Recording, np.generic)) or is_foreign(x):
+        return x
     if isinstance(x, (list, tuple)):
         return CREATION["array"](x)
-    return x
+    if isinstance(x, np.ndarray):
+        check_array(x, "an operand beside an array of the tape: ")
+        return x
+    array = np.asarray(x)
+    return array if array.dtype.kind in "biufc" else x
 
 
-__all__ = ["Tape"]
+__all__ = ["Tape", "operand"]

@@ -25,7 +25,7 @@ from ...dialect.trees.leaves import NUMBERS
 from .array import Array
 from .axis_reductions import reduction
 from .conversions import Conversions
-from .eager_recorder import Tape
+from .eager_recorder import Tape, operand
 from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
@@ -152,6 +152,8 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
     if not noted(inputs) and not noted(_outputs(kwargs)):
         call = ufunc if method == "__call__" else getattr(ufunc, method)
         return plainly(call, inputs, kwargs, method == "at")
+    if method == "__call__":
+        inputs = tuple(map(operand, inputs))
     if method == "__call__" and not kwargs:
         op = _ufunc_ops.get(ufunc)
         if op is not None and _OPERANDS.issuperset(map(type, inputs)):
@@ -161,7 +163,7 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
     except TraceError as error:
         if current() is not None:
             raise
-        raise _refused(f"np.{ufunc.__name__}", error) from None
+        raise _refused(name_of(ufunc), error) from None
 
 
 def _outputs(kwargs: dict[str, Any]) -> tuple:

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from ...dialect.errors import ArgumentError
+
 count = itertools.count(1).__next__  # numbers hooks; a run calls those that are older than itself
 Table = dict[int, Any]
 
@@ -54,9 +56,11 @@ class Hooks:
         self.post: Table = {}
 
 
-def add(table: Table, entry: Any) -> Handle:
-    """Enter a hook in a table of `Hooks`."""
-    key = count()
+def add(table: Table, hook: Any, index: int | None = None) -> Handle:
+    """Enter a hook in a table of `Hooks`, of an output of that number; ArgumentError for what cannot be called."""
+    if not callable(hook):
+        raise ArgumentError(f"a hook must be a function, not {type(hook).__name__}")
+    key, entry = count(), hook if index is None else (index, hook)
     table[key] = entry
     return Handle(table, key)
 

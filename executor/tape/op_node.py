@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...dialect.autodiff.rules import pulled
-from ...dialect.errors import InternalError
+from ...dialect.errors import GradientError, InternalError
 from ...dialect.ir.gradient_mode import MODE, OFF
 from .array import FLOATS, Array
 from .eager_builder import Unsaved
-from .node import SPECIAL, TAPE, Edge, Node, next_seq, users_place
+from .node import SPECIAL, TAPE, Edge, Node, next_seq, user_line, users_place
 from .plans import OpPlan, OpPlans
 from .saved import Packed, Versions, freed, keep, overwritten
 
@@ -155,6 +155,7 @@ def noted(
     """
     dtype = y.dtype
     if dtype.kind not in FLOATS:
+        _check_numbers(dtype, plans)
         return Array(y)
     node, versions = _node(plans.of(values, edges), operands, values, edges, place)
     node.metas = ((y.shape, dtype),)
@@ -162,6 +163,16 @@ def noted(
     if node.plan.kept_results:
         node.saved = node.saved[0], (keep(y, out, versions),), versions  # type: ignore[index]
     return out
+
+
+def _check_numbers(dtype: np.dtype, plans: OpPlans) -> None:
+    """Raise GradientError for a result that holds no numbers that the tape knows, in which gradients would be lost."""
+    if dtype.kind not in "biu":
+        raise GradientError(
+            f"{plans.op.name} of an array that requires gradients has a result of {dtype}, which has none",
+            loc=user_line(),
+            hint="convert the other operand first, as with np.asarray(x, float)",
+        )
 
 
 def _all_noted(
@@ -176,6 +187,8 @@ def _all_noted(
     metas = [(y.shape, y.dtype) if isinstance(y, _VALUES) else ((), np.dtype(type(y))) for y in results]
     is_float = [dtype.kind in FLOATS for _, dtype in metas]
     if True not in is_float:
+        for _, dtype in metas:
+            _check_numbers(dtype, plans)
         return [Array(y) if isinstance(y, _VALUES) else y for y in results]
     node, versions = _node(plans.of(values, edges), operands, values, edges, place)
     node.metas = metas

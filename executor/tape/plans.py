@@ -27,7 +27,7 @@ from .straight import Pull, straight
 
 MANY = 16  # values of a number, after which others are not told apart
 OFTEN = 8  # runs of a rule with operands of the same types, after which it is recorded
-_ARRAYS = (np.ndarray, np.generic)
+_ARRAYS = (np.ndarray, np.generic, Unsaved)
 _LIMIT = 4096  # plans that are kept: what comes in ever other sizes fills no memory
 _BY_VALUE: set[type[Op]] = {Pow}
 

@@ -145,10 +145,11 @@ class Side:
     Attributes:
         counts: captures after each step.
         leaves: whose gradients are cleared before each step.
+        waits: each step waits for what is under way beside it.
     """
 
-    def __init__(self, library: Any, is_captured: bool, compiler: Any = None) -> None:
-        self.library, self.is_captured = library, is_captured
+    def __init__(self, library: Any, is_captured: bool, compiler: Any = None, waits: bool = False) -> None:
+        self.library, self.is_captured, self.waits = library, is_captured, waits
         self.compiler = {} if compiler is None else {"compiler": compiler}
         self.counts: list[int] = []
         self.leaves: list[Any] = []
@@ -175,6 +176,8 @@ class Side:
                 yield
         finally:
             self.counts.append(self.library.captures())
+            if self.waits:
+                assert pf.compiled_autograd.wait(60)
 
     def leaf(self, *values: Any) -> Any:
         self.leaves.append(self.library.leaf(*values))
@@ -194,9 +197,9 @@ class Side:
         return float(np.sqrt(np.square(number(x)).sum()))
 
 
-def ours(is_captured: bool, compiler: Any = None) -> Side:
+def ours(is_captured: bool, compiler: Any = None, *, waits: bool = False) -> Side:
     """The tape of this project."""
-    return Side(_Ours, is_captured, compiler)
+    return Side(_Ours, is_captured, compiler, waits)
 
 
 def torchs(is_captured: bool, compiler: Any = None) -> Side:
@@ -204,11 +207,17 @@ def torchs(is_captured: bool, compiler: Any = None) -> Side:
     return Side(_Torchs, is_captured, compiler)
 
 
-def played(side: Side, fn: Scenario) -> tuple[list[Any], list[int]]:
-    """What a scenario notes, and captures after each step."""
-    side.library.reset()
+def noted(side: Side, fn: Scenario) -> list[Any]:
+    """What a scenario notes."""
     notes: list[Any] = []
     fn(side, lambda x: notes.append(number(x)))
+    return notes
+
+
+def played(side: Side, fn: Scenario) -> tuple[list[Any], list[int]]:
+    """What a scenario notes, and captures after each step, where nothing has been captured before."""
+    side.library.reset()
+    notes = noted(side, fn)
     side.library.reset()
     return notes, side.counts
 

@@ -2,8 +2,8 @@
 
 Each scenario of `region_hooks`, `region_programs` and `region_scopes` is played five times: on
 torch's eager tape, captured by torch, on the tape, and captured, with the graph interpreted and
-compiled. Where torch's captured runs do otherwise, `region.DIFFERENCES` says why; `LABELS` says so
-of labels of nodes.
+compiled; then captured in the background, with the switch in the middle. Where torch's captured
+runs do otherwise, `region.DIFFERENCES` says why; `LABELS` says so of labels of nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import region_programs  # noqa: F401
 import region_scopes  # noqa: F401
 from profuse.dialect.ops.backward import LISTS, CallHook
 from profuse.executor.backward.compile import compiled
-from region import DIFFERENCES, SCENARIOS, interpreted, ours, played, torchs, uncompiled
+from region import DIFFERENCES, SCENARIOS, interpreted, noted, ours, played, torchs, uncompiled
 from test_tape_torch import _agree
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -70,6 +70,20 @@ def test_compiled_graphs_do_what_interpreted_ones_do(name):
         found, own = played(ours(True, compiled), SCENARIOS[name])
     assert _near(found, wanted), f"compiled {found}, interpreted {wanted}"
     assert own == captures
+
+
+@pytest.mark.sampled(6)
+@NAMES
+def test_runs_that_are_captured_beside_the_program_do_what_the_eager_tape_does(name):
+    """The first ones are eager, then one is profiled, then there are kernels: three plays of one program."""
+    wanted, none = played(ours(False), SCENARIOS[name])
+    assert not any(none)
+    pf.compiled_autograd.reset()
+    with pf.knobs.override(background=True):
+        for play in range(3):
+            found = noted(ours(True, compiled, waits=True), SCENARIOS[name])
+            assert _near(found, wanted), f"play {play}: {found}, on the tape {wanted}"
+    pf.compiled_autograd.reset()
 
 
 def _near(a, b):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .decompositions import COMPOSITIONS as _OF_MATRICES
+from .fourier import COMPOSITIONS as _OF_TRANSFORMS
 from .moves import axes_of, moved, numbered
 from .order_statistics import COMPOSITIONS as _OF_ORDER
 
@@ -388,5 +389,6 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "numpy.resize": moved("resize", "a"),
     **_OF_ORDER,
     **_OF_MATRICES,
+    **_OF_TRANSFORMS,
 }
 """By the name of the function, as graphs have it."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ...ir.types import MaybeDim, Shape
+from ...ir.types import MaybeDim, ScalarType
 from .rule import BoundCall, Rule, Shapes
 from .shapes import replaced, same
 
@@ -38,15 +39,23 @@ def _from_half(size: MaybeDim) -> MaybeDim:
 
 
 def _several(made: _Length, default: _Length = _all) -> Callable[[BoundCall], Shapes | None]:
-    """A rule for several axes, the last of which is as in `_one`; unknown where sizes are given."""
+    """A rule for several axes, the last of which is as in `_one`."""
 
     def shapes(call: BoundCall) -> Shapes | None:
-        shape: Shape | None = call.shape("a")
-        axes = call["axes"]
-        if not shape or call["s"] is not None:
+        shape: Any = call.shape("a")
+        axes, s = call["axes"], call["s"]
+        if not shape or not (s is None or isinstance(s, (list, tuple))):
             return None
-        last = -1 if axes is None else axes[-1] if len(axes) else None
-        return [shape if last is None else replaced(shape, last, made(default(shape[last])))]
+        if axes is None:
+            axes = range(len(shape))[-len(s) :] if s else range(len(shape))
+        for k, axis in enumerate(axes):
+            ends = k == len(axes) - 1
+            n = None if s is None or k >= len(s) else s[k]
+            size: Any = n.value if isinstance(n, ScalarType) else n
+            if n is None or size == -1:
+                size = default(shape[axis]) if ends else shape[axis]
+            shape = replaced(shape, axis, made(size) if ends else size)
+        return [shape]
 
     return shapes
 

@@ -16,13 +16,14 @@ from ...errors import TraceError
 from ...ir.op import Values
 from .call_text import CallTemplate, OperandPlace, arguments_text
 from .compositions import COMPOSITIONS
+from .fourier import opposite, resized, steps
 from .rule import BoundCall, Rule, bound
+from .special_gradients import PARTIALS, of_ufunc
 
 if TYPE_CHECKING:
     from ...ir.gradients import GradientBuilder
 
 Gradient = Callable[["GradientBuilder", BoundCall, Values, Values, Values], Sequence[Any]]
-_OPPOSITE: dict[Any, Any] = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _refused(what: str) -> TraceError:
@@ -78,9 +79,7 @@ def _slogdet(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Va
 
 
 def _cholesky(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    if call["upper"]:
-        raise _refused("np.linalg.cholesky(…, upper=True)")
-    lower, g = ys[0], gs[0]
+    lower, g = map(_adjoint, (ys[0], gs[0])) if call["upper"] else (ys[0], gs[0])
     turned = _adjoint(lower)
     inner = np.tril(np.matmul(turned, g))
     inner = inner - 0.5 * np.tril(np.triu(inner))
@@ -111,43 +110,42 @@ def _eigvalsh(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: V
 
 
 def _fft(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    if call["n"] is not None:
-        raise _refused(f"{call.rule.shown}(…, n=…)")
+    axis = call["axis"]
     back = np.fft.ifft if call.rule.name.endswith(".fft") else np.fft.fft
-    gradient = back(gs[0], axis=call["axis"], norm=_OPPOSITE[call["norm"]])
-    return (b.converted(gradient, xs[0]),)
+    gradient = back(gs[0], axis=axis, norm=opposite(call["norm"]))
+    return (b.converted(resized(gradient, axis, np.shape(xs[0])[axis]), xs[0]),)
 
 
 def _fftn(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    if call["s"] is not None:
-        raise _refused(f"{call.rule.shown}(…, s=…)")
+    axes = [axis for _, axis in steps(xs[0], call["s"], call["axes"])]
     back = np.fft.fftn if ".i" in call.rule.name else np.fft.ifftn
-    gradient = back(gs[0], axes=call["axes"], norm=_OPPOSITE[call["norm"]])
+    gradient = back(gs[0], axes=axes, norm=opposite(call["norm"]))
+    for axis in axes:
+        gradient = resized(gradient, axis, np.shape(xs[0])[axis])
     return (b.converted(gradient, xs[0]),)
 
 
 def _rfft(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    if call["n"] is not None:
-        raise _refused("np.fft.rfft(…, n=…)")
     axis = call["axis"]
     size = np.shape(xs[0])[axis]
     # The other half of the points has no gradient: `ifft` fills it up with zeros.
-    gradient = np.fft.ifft(gs[0], size, axis, _OPPOSITE[call["norm"]])
-    return (b.converted(gradient, xs[0]),)
+    args, kwargs = call.arguments.filled(xs.__getitem__)  # the number of points may be an operand
+    points = bound(call.rule.function, args, kwargs)["n"]
+    gradient = np.fft.ifft(gs[0], size if points is None else points, axis, opposite(call["norm"]))
+    return (b.converted(resized(gradient, axis, size), xs[0]),)
 
 
 def _irfft(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
-    if call["n"] is not None:
-        raise _refused("np.fft.irfft(…, n=…)")
     axis = call["axis"]
-    count = np.shape(xs[0])[axis]
-    gradient = np.fft.rfft(gs[0], axis=axis, norm=_OPPOSITE[call["norm"]])
-    # All points but the first and the last stand for two.
+    size, points = np.shape(xs[0])[axis], np.shape(ys[0])[axis]
+    gradient = np.fft.rfft(gs[0], axis=axis, norm=opposite(call["norm"]))
+    # All points but the first, and the last where that is a middle, stand for two.
+    count = points // 2 + 1
     point = np.arange(count)
-    twice = np.where((point == 0) | (point == count - 1), 1.0, 2.0)
+    twice = np.where((point == 0) | (2 * point == points), 1.0, 2.0)
     rank, place = np.ndim(xs[0]), axis % np.ndim(xs[0])
     weights = np.expand_dims(twice, tuple(k for k in range(rank) if k != place))
-    return (b.converted(gradient * weights, xs[0]),)
+    return (b.converted(resized(gradient * weights, axis, size), xs[0]),)
 
 
 def _fftshift(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
@@ -291,8 +289,10 @@ def _leaves(result: Any) -> list[Any]:
 
 
 def gradient_of(rule: Rule) -> Gradient | None:
-    """The gradient of a function, by a rule or by a composition; None if it has none."""
-    stated = GRADIENTS.get(rule.gradient)
+    """The gradient of a function, by a rule, derivatives, or a composition; None if it has none."""
+    stated, partials = GRADIENTS.get(rule.gradient), PARTIALS.get(rule.name)
+    if partials is not None:
+        return lambda b, call, xs, ys, gs: of_ufunc(b, call, xs, ys, gs, partials, _refused)
     composition = COMPOSITIONS.get(rule.name)
     if stated is not None or composition is None:
         return stated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import profuse as pf
@@ -66,6 +67,25 @@ def test_gradients_with_options_are_not_taken_for_others():
 
 def told():
     return [e for e in pf.events() if e.kind == "slower" and "keep it" in e.reason]
+
+
+@pytest.mark.parametrize("run", [lambda f: pf.jvp(f, (X,), (T,)), lambda f: pf.vjp(f, X)], ids=["jvp", "vjp"])
+def test_functions_that_are_made_anew_are_let_go_of(run, monkeypatch):
+    """And so is what they close over, such as the arrays of a step."""
+    monkeypatch.setattr(grad, "_KEPT", 3)
+
+    def step(k):
+        batch = X * k
+        run(lambda x: np.sum(x * batch))
+        return weakref.ref(batch)
+
+    run(quartic)
+    alive = []
+    for k in range(6):
+        alive.append(step(k))
+        assert traced(lambda: run(quartic), 1)[1] == 0  # one that is in use stays
+    gc.collect()
+    assert [batch() is not None for batch in alive] == [False] * 4 + [True] * 2
 
 
 @pytest.mark.parametrize("what", ["grad", "value_and_grad", "jvp", "vjp"])

@@ -204,3 +204,28 @@ def test_anomalies_are_found_in_straight_code(anew):
         y = np.arcsin(leaf).sum()
     with pf.detect_anomaly(), pytest.raises(pf.GradientError, match=r"asin.*has a NaN"):
         y.backward()
+
+
+def test_gradients_of_gradients_have_plans_once_for_all_steps(anew, recorded):
+    """What a rule reads the shape of alone was a new operand in each step, with a plan of its own."""
+    anew(OFTEN)
+    x, w, b = (np.linspace(-1, 1, n) for n in (6, 6, 2))
+
+    def step():
+        leaves = w_leaf, b_leaf = [pf.array(w.reshape(3, 2), requires_grad=True), pf.array(b, requires_grad=True)]
+        h = np.tanh(x.reshape(2, 3) @ w_leaf + b_leaf)
+        inner = pf.gradients((h**2).sum(), leaves, create_graph=True)
+        return pf.gradients(sum((g**2).sum() for g in inner), leaves)
+
+    def count():
+        return sum(len(p.known) for p in list(plans._known.values()))
+
+    wanted = step()
+    for _ in range(2 * OFTEN):
+        step()
+    before = count()
+    for _ in range(2 * OFTEN):
+        for found, other in zip(step(), wanted, strict=True):
+            np.testing.assert_allclose(found, other, rtol=1e-12)
+    assert count() == before
+    assert "sum_to" in recorded

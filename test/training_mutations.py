@@ -1,0 +1,75 @@
+"""Faults in what training programs notice: switches, operands, what is kept of functions and of rules."""
+
+from __future__ import annotations
+
+from mutation_runner import Mutation
+
+_USERS = "executor/tape/test_from_users.py"
+_SPECIAL = "dialect/gradients/test_special_gradients.py"
+_HOST = "dialect/gradients/test_host_gradients.py"
+
+TRAINING_MUTATIONS = (
+    Mutation(
+        "calls of a decorated function share one gradient mode",
+        "executor/tape/api.py",
+        "return type(self)()",
+        "return self",
+        ("executor/tape/test_switches.py",),
+    ),
+    Mutation(
+        "generators keep their gradient mode while they wait",
+        "executor/tape/api.py",
+        "if not inspect.isgeneratorfunction(function):",
+        "if True:",
+        ("executor/tape/test_switches.py",),
+    ),
+    Mutation(
+        "masks of operands are ignored",
+        "executor/tape/eager_recorder.py",
+        '        check_array(x, "an operand beside an array of the tape: ")\n',
+        "",
+        (_USERS + "::test_arrays_whose_operators_are_others_are_refused",),
+    ),
+    Mutation(
+        "results of objects lose their gradients",
+        "executor/tape/op_node.py",
+        'if dtype.kind not in "biu":',
+        "if False:",
+        (_USERS + "::test_results_that_hold_no_numbers_are_refused_where_they_would_lose_a_gradient",),
+    ),
+    Mutation(
+        "a rule that reads a shape alone has a plan per step",
+        "executor/tape/plans.py",
+        "_ARRAYS = (np.ndarray, np.generic, Unsaved)",
+        "_ARRAYS = (np.ndarray, np.generic)",
+        ("executor/tape/test_straight.py::test_gradients_of_gradients_have_plans_once_for_all_steps",),
+    ),
+    Mutation(
+        "derivatives are kept of all functions there have been",
+        "executor/functions/grad.py",
+        "if len(_made_of) > _KEPT:",
+        "if False:",
+        ("executor/functions/test_derivatives_kept.py",),
+    ),
+    Mutation(
+        "the last of an odd number of points stands for one",
+        "dialect/ops/host/host_gradients.py",
+        "(2 * point == points)",
+        "(point == count - 1)",
+        (_HOST + "::test_the_tape_has_the_same_gradients",),
+    ),
+    Mutation(
+        "transforms of several axes are made again in another order",
+        "dialect/ops/host/fourier.py",
+        "for size, place in others:\n        a = np.fft.ifft",
+        "for size, place in others[1:]:\n        a = np.fft.ifft",
+        (_HOST + "::test_the_tape_has_the_same_gradients",),
+    ),
+    Mutation(
+        "the trigamma function is not reflected",
+        "dialect/ops/host/special_gradients.py",
+        "(math.pi / sine) ** 2 - right",
+        "right",
+        (_SPECIAL,),
+    ),
+)
