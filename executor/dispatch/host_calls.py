@@ -70,7 +70,7 @@ def expect(types: Sequence[Type], operands: Sequence[int], values: MutableMappin
 
 
 def drawn_number(k: int) -> int:
-    """The number of what the draw ``k`` of a graph gives: one that no value of a graph has, as each plan has its own."""
+    """The number of what the draw ``k`` of a graph gives: one that no value of a graph has; each plan has its own."""
     return ~k
 
 
