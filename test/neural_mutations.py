@@ -70,6 +70,27 @@ NEURAL_MUTATIONS = (
         ("executor/functions/test_emitted_draws.py::test_what_python_repeats_is_drawn_once",),
     ),
     Mutation(
+        "emitted code takes one generator for two",
+        "executor/dispatch/arguments.py",
+        'Test(("one", position, other), int(number == its))',
+        'Test(("one", position, position), 1)',
+        ("executor/functions/test_emitted_draws.py::test_generators_among_the_arguments",),
+    ),
+    Mutation(
+        "emitted code draws from an argument that the function reads by name as well",
+        "executor/functions/variants.py",
+        "        arguments.tests += apart_from(arguments.generators, trace.generators)\n",
+        "",
+        ("executor/functions/test_emitted_draws.py::test_a_generator_that_the_graph_is_not_made_for_is_pythons",),
+    ),
+    Mutation(
+        "emitted code draws from generators whose state is not all",
+        "executor/functions/emitted_draws.py",
+        "        if not drawing.can_undo:\n            raise Refused(_KEEPS_MORE)  # Python does the call\n",
+        "",
+        ("executor/functions/test_emitted_draws.py::test_generators_that_keep_more_than_a_state_are_pythons",),
+    ),
+    Mutation(
         "fallbacks of graphs that draw are dispatched in Python",
         "executor/dispatch/reader.py",
         "            or self.leaf.host_results\n",

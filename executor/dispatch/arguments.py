@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...dialect.dataclass import dataclass
 from ...dialect.importers.numpy.python.instances import is_told_by_names
 from ...dialect.ir.dtypes import dtype_of
 from ...dialect.trees.pytree import static_of
+from ...dialect.trees.static_objects import Generator
 from ..memory.offsets import Refused
 from ..memory.output_pool import unreadable
 from .layout import SCALARS
@@ -38,6 +40,7 @@ class CallArguments:
         arity: number of arguments that are passed by position.
         values: the inputs of the graph, in order.
         containers: those among the arguments, outer ones first.
+        generators: positions of random generators, each with its number among the different ones.
         tests: conditions on the arguments; each test may rely on those before it.
         final: conditions on those that the function writes to.
         drawing: what draws random numbers, which are the last of the values; None = nothing does.
@@ -51,6 +54,7 @@ class CallArguments:
     arity: int
     values: list[Value] = field(default_factory=list)
     containers: list[Position] = field(default_factory=list)
+    generators: dict[Position, int] = field(default_factory=dict)
     tests: list[Test] = field(default_factory=list)
     final: list[Test] = field(default_factory=list)
     drawing: HostStep | None = None
@@ -106,6 +110,11 @@ def arguments_of(
     return finder.found
 
 
+def apart_from(positions: Iterable[Position], objects: Iterable[Any]) -> list[Test]:
+    """Tests that none of these objects is at any of the positions."""
+    return [Test(("static", position, Held(x)), 0) for position, x in product(positions, objects)]
+
+
 def _position(value: Value) -> Ref:
     assert isinstance(value, (ArrayValue, NumberValue))
     ref = value.position if isinstance(value, NumberValue) else value.ref
@@ -147,6 +156,8 @@ class _LeafFinder:
         """Add the argument at a position; ``spec``: its structure."""
         if spec[0] == "leaf":
             self.found.values.append(self._leaf(position, next(self._kinds)))
+        elif spec[0] == "static" and type(spec[2]) is Generator:
+            self._generator(position, spec[1], spec[2].number)
         elif spec[0] == "static":
             self.found.tests.append(Test(("static", position, Held(static_of(spec))), 1))
         else:
@@ -155,6 +166,14 @@ class _LeafFinder:
             self.found.tests.append(Test(("opened", position, kind, tuple(map(Held, keys)), self.owns), 1))
             for index, item in enumerate(spec[2]):
                 self.argument(Inside(position, index), item)
+
+    def _generator(self, position: Position, kind: type, number: int) -> None:
+        """Take any generator, if the others among the arguments are the same one, or not, as they were."""
+        self.found.tests.append(Test(("type", position), kind))
+        self.found.tests += [
+            Test(("one", position, other), int(number == its)) for other, its in self.found.generators.items()
+        ]
+        self.found.generators[position] = number
 
     def _leaf(self, position: Position, kind: Any) -> Value:
         tensor = next(self._tensors, None)

@@ -17,11 +17,12 @@ from ...dialect.dataclass import dataclass
 from ...dialect.trees.containers import container_of
 from ...dialect.trees.pytree import LEAF
 from ..memory.offsets import Refused, bytes_of
+from .host_calls import drawn_number
 from .layout import ALIGNED, C_CONTIGUOUS, WRITEABLE
 from .leaf_spec import HostKernel, KernelStep, Leaf, Noting
 from .leaf_values import ArrayValue, MadeValue, Test, Value
 from .number_values import NumberValue
-from .refs import DescribedRef, Held, Inside, Position, position_of
+from .refs import DescribedRef, FromHost, Held, Inside, Position, position_of
 
 if TYPE_CHECKING:
     from ...dialect.importers.numpy.capture.trace import Trace
@@ -80,10 +81,9 @@ def effects_of(trace: Trace, arguments: CallArguments) -> tuple[EffectWriter, li
     if trace.containers is not None:
         tests += _apart(trace.containers, positions)
     sources = trace.sources or ()
-    objects = [*map(object_at, inputs), *([None] * len(trace.draws)), *positions]
+    draws = [FromHost(drawn_number(k)) for k in range(len(trace.draws))]
+    objects = [*map(object_at, inputs), *draws, *positions]
     returned = [objects[~source] for source in sources if source < 0]
-    if None in returned:
-        raise Refused("a draw is a result, or assigned")
     holders = [positions[node] for s in trace.stores if (node := s.place.node) is not None]
     operands = (*(objects[k] for k in trace.writes), *returned, *holders)
     count = trace.out_tree.leaves

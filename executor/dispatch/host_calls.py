@@ -1,4 +1,4 @@
-"""Functions of libraries that emitted code calls between kernels (`host_call`), and ops of NumPy.
+"""Functions of libraries that emitted code calls between kernels (`host_call`), ops of NumPy, and draws.
 
 Such a function gives objects of which nothing is known before it has run. The guard behind it says
 what kernels expect of them, and is tested when they are there: a leaf has these tests between its
@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...dialect.ir.device import HOST
+from ...dialect.ir.dtypes import dtype_of
 from ...dialect.ir.program import Instr
 from ...dialect.ir.symbolic import Integer, Sym
 from ...dialect.ir.types import TensorType, Type
@@ -21,7 +24,7 @@ from ..memory.offsets import Refused
 from .layout import SCALARS
 from .leaf_spec import HostStep
 from .leaf_values import ArrayValue, HostValue, MadeValue, Test, Value, array_of, tests_of
-from .number_values import NUMBERS
+from .number_values import NUMBERS, ComputedNumber, NumberValue, SizeNumber
 from .refs import FromHost, OnTape, Ref, ScalarRef
 
 
@@ -67,18 +70,39 @@ def expect(types: Sequence[Type], operands: Sequence[int], values: MutableMappin
     return tests_of([*arrays.values()])
 
 
+def drawn_number(k: int) -> int:
+    """The number of what the draw ``k`` of a graph gives: one that no value of a graph has; each plan has its own."""
+    return ~k
+
+
+def drawn_value(k: int, kind: Any) -> Value:
+    """What the draw ``k`` of a graph gives, of this `leaf_kind`."""
+    ref = FromHost(drawn_number(k))
+    if not isinstance(kind, type):
+        dtype, rank = kind
+        return array_of(ref, dtype_of(dtype).numpy, rank)
+    if issubclass(kind, np.generic):
+        return array_of(ScalarRef(ref), np.dtype(kind), 0)
+    return NumberValue(ref, kind)
+
+
 def is_late(test: Test) -> bool:
     """True for a test that reads what a function of a library has given."""
     return reads_host(test.field)
 
 
 def reads_host(part: Any) -> bool:
-    """True for what follows from what a function of a library has given: a field, a size, …."""
+    """True for what follows from what a function of a library has given: a field, a size, a number, …."""
     if isinstance(part, tuple):
         return any(map(reads_host, part))
     if isinstance(part, Sym):
-        return any(not isinstance(leaf, (str, Integer)) and reads_host(leaf.array) for leaf in part.symbols)
-    return is_from_host(part)
+        leaves = [leaf for leaf in part.symbols if not isinstance(leaf, str)]
+        return any(is_from_host(leaf.position if isinstance(leaf, Integer) else leaf.array) for leaf in leaves)
+    if isinstance(part, ComputedNumber):
+        return reads_host(part.operands)
+    if isinstance(part, SizeNumber):
+        return reads_host(part.size)
+    return is_from_host(part.position if isinstance(part, NumberValue) else part)
 
 
 def is_from_host(ref: Ref | Any) -> bool:

@@ -22,6 +22,7 @@ from .conditions.host_reads import combine
 from .leaf_values import MadeValue, Value
 from .llvm_writer import Writer
 from .number_values import LIBRARY, NUMBERS, ComputedNumber, KnownNumber, Number, NumberValue, SizeNumber
+from .refs import FromHost
 
 _SMALL = 2**31  # products and sums of two such ints have 64 bits, and as floats they are exact
 _INSTRUCTIONS: dict[type[Op], str] = {Add: "add", Sub: "sub", Mul: "mul", Div: "div", Neg: "neg", Pow: "pow"}
@@ -74,7 +75,7 @@ def is_returned(value: Value | None) -> bool:
     A number in a container may be taken out of it, and be gone, before the call returns.
     """
     if isinstance(value, NumberValue):
-        return value.kind in (int, float) and isinstance(value.position, int)
+        return value.kind in (int, float) and isinstance(value.position, (int, FromHost))
     return isinstance(value, (MadeValue, KnownNumber, SizeNumber, ComputedNumber))
 
 

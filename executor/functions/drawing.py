@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ...dialect.errors import InternalError
 from ...dialect.importers.numpy.capture.trace import Trace
 from ...dialect.importers.numpy.python.generators import reentrant, restores
 from ...dialect.importers.numpy.tracing.trace_guards import evaluate
-from ...dialect.importers.numpy.world.draws import Draw, Input, Number
+from ...dialect.importers.numpy.world.draws import Input, Number
 from ...dialect.importers.numpy.world.journal import same_state
 from ..settings.events import log
 
@@ -28,13 +28,12 @@ class Drawing:
 
     Args:
         trace: the graph.
-        args: the arguments of the call.
-        kwargs: the same, by name.
+        generators: those of the arguments that draw, by position or name (`Draw.argument`).
     """
 
-    def __init__(self, trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, trace: Trace, generators: Mapping[int | str, Any]) -> None:
         self._draws, self._values = trace.draws, trace.module.main.inputs
-        self._generators = [_find(draw, args, kwargs) for draw in self._draws]
+        self._generators = [d.generator if d.argument is None else generators[d.argument] for d in self._draws]
         self._bits: list[Any] = []
         self._states: list[tuple[Any, Any, Any]] = []
 
@@ -108,18 +107,12 @@ def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Dra
     arguments = (*args, *kwargs.values())
     if any(x is g for g in trace.generators for x in arguments):
         return None
-    drawing = Drawing(trace, args, kwargs)
+    drawing = Drawing(trace, {**dict(enumerate(args)), **kwargs})
     return drawing if drawing.can_undo else None
 
 
 def _kind(x: Any) -> Any:
     return (x.dtype, x.ndim) if type(x) is np.ndarray else type(x)
-
-
-def _find(draw: Draw, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    if draw.argument is None:
-        return draw.generator
-    return args[draw.argument] if isinstance(draw.argument, int) else kwargs[draw.argument]
 
 
 def _value(x: Any, inputs: Sequence[Any], values: dict[int, Any]) -> Any:

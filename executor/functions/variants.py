@@ -110,15 +110,13 @@ class Variant:
         self, *, first: int = 0, exchange: Exchange | None = None, on_tape: bool = False, tensors: Pattern = ()
     ) -> CallArguments:
         """The arguments of a call of emitted code; see `dispatch.dispatcher.Graph`."""
-        from ..dispatch.arguments import arguments_of
+        from ..dispatch.arguments import apart_from, arguments_of
         from ..dispatch.conditions.baked import baked_tests
         from ..dispatch.conditions.state_reads import in_state, state_tests
 
         trace = self.trace
         if self.trial.renewals > FEW_TRIES:
             raise Refused("the objects that the function reads are replaced again and again")
-        if trace.takes_generators:
-            raise Refused("an argument is a random generator")
         memory = self.memory
         if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
             raise Refused("a result is an argument, or a view of it or of another result")
@@ -133,6 +131,7 @@ class Variant:
         # First: later tests rely on pointers that look-ups of attributes might make stale.
         arguments.tests[:0] = state_tests(trace.reads)
         arguments.tests += baked_tests(trace.guards, arguments.values)
+        arguments.tests += apart_from(arguments.generators, trace.generators)
         if trace.sources is not None:
             from ..dispatch.effect_leaf import effects_of
 

@@ -96,7 +96,7 @@ class DeviceLeaf(LeafWriter):
 
     # --- kernels ----------------------------------------------------------------------------
 
-    def step(self, index: int, step: KernelStep, numbers: dict[int, str], timed: str) -> None:
+    def step(self, index: int, step: KernelStep, timed: str) -> None:
         start = self.start(step, timed)
         sizes, outputs = self.leaf.sizes(step), []
         for spec, result in zip(step.abi.outputs, step.results, strict=True):
@@ -107,15 +107,15 @@ class DeviceLeaf(LeafWriter):
                 output = self.new_array(dims, dtype_named(spec.dtype).numpy)
             self.kernel_outputs[result] = output
             outputs.append(output.data)
-        inputs = [self.operand(operand, numbers) for operand in step.operands]
+        inputs = [self.operand(operand) for operand in step.operands]
         self.run(step.actions, {"input": inputs, "scalar": inputs, "output": outputs})
         self.stop(index, step, start)
 
-    def operand(self, operand: int, numbers: dict[int, str]) -> str:
+    def operand(self, operand: int) -> str:
         """The number or address that a kernel takes for an operand."""
         value = self.leaf.values[operand]
         if isinstance(value, NUMBERS):
-            return numbers[operand]
+            return self.computed[operand]
         if isinstance(value, ArrayValue):
             assert isinstance(value.ref, DescribedRef)
             return address(self.w, description(self.w, value.ref))

@@ -44,7 +44,7 @@ class HostLeaf(LeafWriter):
             *self.offsets, total = self.starts(self.places)
             self.base = self.block(total, inner)
 
-    def step(self, index: int, step: KernelStep, numbers: dict[int, str], timed: str) -> None:
+    def step(self, index: int, step: KernelStep, timed: str) -> None:
         w, abi = self.w, step.abi
         start = self.start(step, timed)
         sizes = self.leaf.sizes(step)
@@ -65,7 +65,7 @@ class HostLeaf(LeafWriter):
         for operand in step.operands:
             value = self.leaf.values[operand]
             if isinstance(value, NUMBERS):
-                data.append(numbers[operand])
+                data.append(self.computed[operand])
                 continue
             assert isinstance(value, (ArrayValue, MadeValue))
             input_bytes.append(bytes_of(value.dtype.itemsize, value.sizes))

@@ -62,6 +62,7 @@ class HostSteps(LeafBody):
             w.call("Py_IncRef", "void", f"ptr {item}")
             w.store("ptr", item, item_slot(w, FromHost(result)))
             self.kernel_outputs[result] = KernelOutput("", self.own(item))
+        self.compute(of_host=True)
 
     def objects_at(self, given: Sequence[Position | Held]) -> list[str]:
         """Pointers to arguments and other objects; the leaf, the caller or the builtin owns them."""
@@ -93,6 +94,10 @@ class HostSteps(LeafBody):
             w.add_to_cell(self.cells.late)
             self.leave(raises=False)
             w.label(on)
+
+    def compute(self, *, of_host: bool) -> None:
+        """Write code for the Python numbers that can be read by now."""
+        raise NotImplementedError
 
     def number_object(self, value: Number, word: str) -> str:
         """A Python number as an object, of which the leaf owns a reference."""

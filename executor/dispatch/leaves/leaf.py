@@ -15,7 +15,7 @@ from ...memory.offsets import Moment, Placement, bytes_of, lay_out
 from ..conditions.argument_reads import pointer as argument
 from ..conditions.host_reads import emit_leaf, emit_test, pointer_to, stride
 from ..counter_table import LeafCells, Settings, Shared
-from ..host_calls import is_from_host
+from ..host_calls import is_from_host, reads_host
 from ..leaf_spec import KernelStep, Leaf, Noting
 from ..leaf_values import ArrayValue, MadeValue, Value
 from ..llvm_writer import Writer
@@ -58,6 +58,7 @@ class LeafWriter(HostSteps):
         self.leaf, self.cells = leaf, cells
         self.number, self.shared = number, shared
         self.kernel_outputs: dict[int, KernelOutput] = {}
+        self.computed: dict[int, str] = {}
         lasting = [*leaf.outputs, *leaf.targets, *leaf.host_operands]
         self.places = places_of(leaf.steps, leaf.values, lasting)
 
@@ -78,12 +79,13 @@ class LeafWriter(HostSteps):
         for value in self.leaf.values.values():
             if isinstance(value, ArrayValue):
                 self.known |= dict(self.elements(value))
-        numbers = self.computed = self.numbers()
+        self.number_writer = NumberWriter(w, self._number, self.leave_unless)
+        self.compute(of_host=False)
         self.keep_items()
         self.begin()
         for index, step in enumerate(self.leaf.steps):
             self.between(index)
-            self.step(index, step, numbers, timed)
+            self.step(index, step, timed)
         self.between(len(self.leaf.steps))
         self.remember()
         self.end()
@@ -134,13 +136,16 @@ class LeafWriter(HostSteps):
 
     # --- arguments --------------------------------------------------------------------------
 
-    def numbers(self) -> dict[int, str]:
-        """Python numbers as the 8 bytes that kernels take; for a larger int, Python takes over."""
-        writer = NumberWriter(self.w, self._number, self.leave_unless)
+    def compute(self, *, of_host: bool) -> None:
+        """Write code for Python numbers, as the 8 bytes that kernels take; for a larger int, Python takes over.
+
+        ``of_host``: those that follow from what functions have given, as draws do; else all others.
+        """
         operands = {operand for step in self.leaf.steps for operand in step.operands}
-        indices = sorted(operands.union(self.leaf.outputs, self.leaf.host_operands))
-        values = [(value, self.leaf.values[value]) for value in indices]
-        return {value: writer.word(number) for value, number in values if isinstance(number, NUMBERS)}
+        for value in sorted(operands.union(self.leaf.outputs, self.leaf.host_operands)):
+            number = self.leaf.values[value]
+            if isinstance(number, NUMBERS) and value not in self.computed and reads_host(number) == of_host:
+                self.computed[value] = self.number_writer.word(number)
 
     def _number(self, value: NumberValue | SizeNumber) -> str:
         """A number among the arguments, or a size, as a double or an i64."""
@@ -160,7 +165,7 @@ class LeafWriter(HostSteps):
     def begin(self) -> None:
         """Write the code before the first kernel call."""
 
-    def step(self, index: int, step: KernelStep, numbers: dict[int, str], timed: str) -> None:
+    def step(self, index: int, step: KernelStep, timed: str) -> None:
         """Write one kernel call."""
         raise NotImplementedError
 

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import profuse as pf
 import pytest
+from internals import emitted_hits
 from profuse.dialect.errors import ProfuseError, TraceError
 
 SIZES = (4, 4, 4, 7, 7, 3, 9, 9, 1, 50)
@@ -65,6 +66,8 @@ _METHODS = [  # no dict: no line of one could be compiled alone
     ("uniform", lambda g, x: x - g.uniform(-1, 1, (3, x.shape[0]))),
     ("integers", lambda g, x: x * g.integers(0, 10, size=x.shape[0])),
     ("integers below a size", lambda g, x: x[g.integers(x.shape[0], size=6)] * 2),
+    ("integers, one", lambda g, x: (x.astype("f4") * g.integers(5), g.integers(3, dtype=np.int8) + x)),
+    ("integers, one returned", lambda g, x: (x * 2, g.integers(9), g.integers(9) * 2)),
     ("exponential", lambda g, x: x * g.exponential(2.0, x.shape)),
     ("standard_exponential", lambda g, x: x * g.standard_exponential(x.shape[0] * 2)[::2]),
     ("gamma", lambda g, x: g.gamma(x, 2.0) + x),
@@ -96,7 +99,7 @@ def test_native_plans_are_not_recompiled_for_draws():
     f = check(lambda g, x: (x + g.normal(size=x.shape)) * 2, background=False)
     counters = f.state().counters
     assert f.state().tier == "optimized" and counters["traces"] == 1
-    assert "an argument is a random generator" in f.explain()
+    assert emitted_hits(f) > 2
 
 
 def test_draws_stay_in_order_and_unused_ones_happen():
@@ -397,7 +400,6 @@ _LEFT = [  # no dict: no line of one could be compiled alone
     ("the state", lambda g, x: x + g.bit_generator.state["has_uint32"] + g.random()),
     ("spawn", lambda g, x: g.spawn(1)[0].random(x.shape) + x),
     ("a copy", lambda g, x: x + copy.deepcopy(g).random(x.shape) + g.random()),
-    ("a NumPy scalar", lambda g, x: x * g.integers(5)),
     ("after a write", lambda g, x: (x.__iadd__(1), g.normal(x))[1]),
     ("caught", _caught),
     ("a branch", _chosen),

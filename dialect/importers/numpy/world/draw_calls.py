@@ -49,8 +49,8 @@ def recorded_draw(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dic
     value = record(rec, owner, name, args, kwargs)
     if isinstance(rec.hints[value], ScalarType):
         return wrap(rec, value)
-    # The function may write to what it has drawn, but not to an input.
-    copy = rec.emit("copy", [value])[0]
+    # The function may write to an array that it has drawn, but not to an input.
+    copy = value if value in rec.scalars else rec.emit("copy", [value])[0]
     rec.draws.copies[copy] = value
     return wrap(rec, copy)
 

@@ -158,8 +158,12 @@ def _result(rec: Recorder, result: Any, what: str, given: Sequence[Any]) -> tupl
     if type(result) in NUMBERS:
         number: Any = type_of(result)
         return rec.new_value(ScalarType(number.dtype), home=rec.program.body), type(result)
+    if isinstance(result, np.generic):
+        value = rec.new_value(TensorType(dtype_of(result.dtype), ()), home=rec.program.body)
+        rec.scalars.add(value)
+        return value, type(result)
     if type(result) is not np.ndarray or not result.flags.c_contiguous or not result.flags.owndata:
-        raise trace_error(f"{what} returns a NumPy scalar, or no array of its own", HINT)
+        raise trace_error(f"{what} returns no array of its own", HINT)
     if any(isinstance(x, np.ndarray) and np.may_share_memory(result, x) for x in given):
         raise trace_error(f"{what} returns a part of its argument", HINT)
     try:
