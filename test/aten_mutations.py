@@ -67,8 +67,8 @@ ATEN_MUTATIONS = (
     Mutation(
         "integers may be divided by zero",
         f"{_OPERATORS}tensors/binary_operators.py",
-        "return required(divisor, np.all(divisor != 0),",
-        "return required(divisor, np.all(divisor == divisor),",
+        "return demanded(divisor, divisor != 0,",
+        "return demanded(divisor, divisor == divisor,",
         (f"{_TESTS}::test_contents_that_are_errors_of_torch_are_errors",),
     ),
     Mutation(

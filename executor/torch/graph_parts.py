@@ -10,7 +10,7 @@ import torch
 from torch.fx.passes.split_module import split_module
 
 from ...dialect.errors import Loc, TraceError
-from ...dialect.importers.foreign.fx.fx_reader import operator_name, read
+from ...dialect.importers.foreign.fx.fx_reader import operator_name, read, reads_memory
 from ...dialect.importers.foreign.fx.fx_sizes import FX
 from ...dialect.importers.foreign.torch_values import users_place
 from ..functions.function import GraphFunction
@@ -49,6 +49,8 @@ class GraphParts:
             for node in calls
             if operator_name(node) not in FX
         ]
+        if any(map(reads_memory, calls)):  # results of a part may lie otherwise than torch's do
+            raise TraceError(f"{source} reads memory as it lies, where that is not known")
         self._whole: ImportedTensors | None = None
         self._parts: torch.fx.GraphModule | None = None
         self._imported: list[ImportedTensors] = []

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch.autograd.function import BackwardCFunction
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
+from ...dialect.importers.foreign.fx.memory_layout import hint, is_whole
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _IMMUTABLE = (
@@ -104,7 +104,7 @@ def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
     owners: dict[int, int] = {}
     for group in groups.values():
         firsts = [k for place, k in enumerate(group) if not any(results[k] is results[j] for j in group[:place])]
-        whole = next((k for k in firsts if len(firsts) == 1 or _is_whole(results[k])), None)
+        whole = next((k for k in firsts if len(firsts) == 1 or is_whole(results[k])), None)
         if whole is None and _overlaps([results[k] for k in firsts]):
             raise TraceError("two results share elements in memory, and none of them is all of it")
         for k in group:
@@ -115,38 +115,16 @@ def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
     return owners
 
 
-def _is_whole(x: torch.Tensor) -> bool:
-    """True if the elements of a tensor are those of its memory, each once, for all sizes."""
-    size = x.untyped_storage().nbytes()
-    return (
-        statically_known_true(x.numel() * x.element_size() == size)
-        and statically_known_true(x.storage_offset() == 0)
-        and _is_dense(x)
-    )
-
-
-def _is_dense(x: torch.Tensor) -> bool:
-    """True if the elements lie one behind another in memory, in some order of the axes."""
-    step: Any = 1
-    for axis in sorted(range(x.dim()), key=lambda axis: _hint(x.stride(axis))):
-        if _hint(x.size(axis)) == 1:  # a size of its own among those that are symbols
-            continue
-        if not statically_known_true(x.stride(axis) == step):
-            return False
-        step = step * x.size(axis)
-    return True
-
-
 def _overlaps(results: Sequence[torch.Tensor]) -> bool:
     """True if some elements of two tensors are, or may be, the same memory."""
-    size = _hint(results[0].untyped_storage().nbytes())
+    size = hint(results[0].untyped_storage().nbytes())
     if size > _MOST_COMPARED:
         return True
     is_taken = np.zeros(size, bool)
     for x in results:
-        steps = [_hint(stride) * x.element_size() for stride in x.stride()]
-        start = _hint(x.storage_offset()) * x.element_size()
-        shape = (*map(_hint, x.size()), x.element_size())
+        steps = [hint(stride) * x.element_size() for stride in x.stride()]
+        start = hint(x.storage_offset()) * x.element_size()
+        shape = (*map(hint, x.size()), x.element_size())
         if 0 in shape:
             continue
         part = np.lib.stride_tricks.as_strided(is_taken[start:], shape, (*steps, 1))
@@ -181,8 +159,8 @@ def _promise(
 
 
 def _order(x: torch.Tensor) -> tuple[int, ...] | None:
-    strides = [_hint(s) for s in x.stride()]
-    sizes = [_hint(d) for d in x.size()]
+    strides = [hint(s) for s in x.stride()]
+    sizes = [hint(d) for d in x.size()]
     axes = [k for k in range(x.dim()) if sizes[k] != 1]
     order = sorted(axes, key=lambda k: -strides[k])
     if order == axes or any(strides[k] == 0 for k in axes):
@@ -191,14 +169,6 @@ def _order(x: torch.Tensor) -> tuple[int, ...] | None:
     for place, axis in zip(axes, order, strict=True):
         result[place] = axis
     return tuple(result)
-
-
-def _hint(size: Any) -> int:
-    if type(size) is int:
-        return size
-    if size.node.hint is None:
-        raise TraceError("the shape of a result depends on contents")
-    return int(size.node.hint)
 
 
 def _check_nodes(results: Sequence[torch.Tensor]) -> None:

@@ -110,6 +110,23 @@ def _eigvalsh(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: V
     return (b.converted(gradient, xs[0]),)
 
 
+def _eig(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    (_, v), (of_w, of_v) = ys, gs
+    if of_v is not None:
+        raise _refused("the eigenvectors of a matrix that need not be symmetric")
+    turned = _adjoint(v)
+    return (b.converted(np.linalg.solve(turned, np.expand_dims(of_w, -1) * turned), xs[0]),)
+
+
+def _expm(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    a, g = _adjoint(xs[0]), gs[0]
+    n = int(np.shape(a)[-1])
+    # The exponential of [[a, g], [0, a]] has the derivative at a in the direction of g for its upper right quarter.
+    upper, lower = np.concatenate([a, g], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)
+    whole = _host(b, "profuse.expm", CallTemplate((OperandPlace(0),), {}), np.concatenate([upper, lower], axis=-2))
+    return (b.converted(whole[..., :n, n:], xs[0]),)
+
+
 def _fft(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
     if call["n"] is not None:
         raise _refused(f"{call.rule.shown}(…, n=…)")
@@ -307,6 +324,8 @@ GRADIENTS: dict[str, Gradient] = {
     "cholesky": _cholesky,
     "eigh": _eigh,
     "eigvalsh": _eigvalsh,
+    "eig": _eig,
+    "expm": _expm,
     "fft": _fft,
     "fftn": _fftn,
     "rfft": _rfft,

@@ -14,10 +14,12 @@ from .layers import (  # noqa: F401 - each fills the table
 from .tensors import (  # noqa: F401 - each fills the table
     binary_operators,
     creation_operators,
+    factor_operators,
     frame_operators,
     index_operators,
     join_operators,
     linalg_operators,
+    memory_operators,
     product_operators,
     reduction_operators,
     reflector_operators,
