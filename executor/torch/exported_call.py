@@ -175,7 +175,7 @@ def traced(
     """Export a function whose inputs are there as fake tensors."""
     needs = [differentiates and isinstance(x, torch.Tensor) and x.requires_grad for x in every]
     with mode, _compiling(), hooks_apart():
-        promises, after = result_promises(fn, fakes, needs)
+        promises, after, own_gradients = result_promises(fn, fakes, needs)
     kept = [k for k, p in enumerate(promises) if p.is_own]
 
     def own(*values: Any) -> list[Any]:
@@ -184,6 +184,8 @@ def traced(
 
     with _compiling():
         whole: FxExport = export(own, fakes)
+    for function in sorted(own_gradients - whole.own_gradients):
+        raise TraceError(f"{function} is an autograd.Function with a gradient of its own")
     _check_default_dtype(whole.graph)
     if differentiates and any(map(_has_gradients_of_torch, whole.graph.graph.nodes)):
         raise TraceError("a gradient is a sparse tensor, or of an operator that a graph holds without gradients")

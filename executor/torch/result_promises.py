@@ -59,15 +59,17 @@ class ResultPromise:
 
 def result_promises(
     fn: Callable[..., Sequence[Any]], inputs: Sequence[Any], needs_grad: Sequence[bool]
-) -> tuple[list[ResultPromise], list[bool]]:
+) -> tuple[list[ResultPromise], list[bool], frozenset[str]]:
     """The promises of a function of flat inputs, and which inputs require gradients when it has run.
+
+    The third are the names of functions of the user's that differentiate a part of it.
 
     Args:
         fn: the function.
         inputs: fake tensors of one mode, and plain values.
         needs_grad: which of them require gradients.
 
-    Raises TraceError for functions that differentiate in a way of their own.
+    Raises TraceError for functions that give an argument another shape, and for results that no promise holds.
     """
     fresh = [
         torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device)
@@ -81,8 +83,7 @@ def result_promises(
     # What is written to in place may be no leaf that requires gradients: torch's own rule, seen on the leaf.
     with torch.set_grad_enabled(any(needs_grad)):
         results = fn(*leaves)
-    if any(needs_grad):
-        _check_nodes([x for x in results if isinstance(x, torch.Tensor)])
+    own = _own_gradients([x for x in results if isinstance(x, torch.Tensor)]) if any(needs_grad) else frozenset()
     # A leaf that requires gradients is only written to where none are noted.
     after = [
         isinstance(x, torch.Tensor) and x.requires_grad and not needs
@@ -92,7 +93,11 @@ def result_promises(
         if layout is not None and layout != (tuple(x.size()), tuple(x.stride())):
             raise TraceError("an argument is given another shape in place, which a graph does not")
     owners = _owners(results, places)
-    return [_promise(k, results, leaves, places, owners) for k in range(len(results))], after
+    promises = [_promise(k, results, leaves, places, owners) for k in range(len(results))]
+    if own and any(p.requires_grad and p.is_tensor and not p.is_own for p in promises):
+        # The gradient of such a result is that of the tensor whose memory it has, and of nothing in between.
+        raise TraceError(f"{min(own)} is an autograd.Function, beside a result that shares memory with another tensor")
+    return promises, after, own
 
 
 def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
@@ -171,21 +176,22 @@ def _order(x: torch.Tensor) -> tuple[int, ...] | None:
     return tuple(result)
 
 
-def _check_nodes(results: Sequence[torch.Tensor]) -> None:
-    """Raise TraceError where a function of the user's differentiates a part of the graph."""
+def _own_gradients(results: Sequence[torch.Tensor]) -> frozenset[str]:
+    """The names of the functions of the user's that differentiate a part of the graph."""
     seen: set[Any] = set()
+    names: set[str] = set()
     stack = [x.grad_fn for x in results if x.grad_fn is not None]
     while stack:
         node = stack.pop()
         if node in seen:
             continue
         seen.add(node)
+        name = type(node).__name__
         # Those of operators of `torch.library` stay operators of the graph, which torch runs with their gradients.
-        if isinstance(node, BackwardCFunction) and not type(node).__name__.startswith("GeneratedBackwardFor_"):
-            raise TraceError(
-                f"{type(node).__name__.removesuffix('Backward')} is an autograd.Function with a gradient of its own"
-            )
+        if isinstance(node, BackwardCFunction) and not name.startswith("GeneratedBackwardFor_"):
+            names.add(name.removesuffix("Backward"))
         stack += [following for following, _ in node.next_functions if following is not None]
+    return frozenset(names)
 
 
 def evaluated(size: Any, values: dict[Any, int]) -> Any:

@@ -31,6 +31,7 @@ import profuse as pf  # noqa: E402
 import torch  # noqa: E402
 from profuse.dialect.importers.foreign.aten.all_aten import ATEN  # noqa: E402
 from profuse.dialect.importers.foreign.foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef  # noqa: E402
+from profuse.dialect.importers.foreign.fx.fx_reader import named_operands, operator_name  # noqa: E402
 from profuse.dialect.importers.foreign.imported_function import ImportedFunction  # noqa: E402
 from profuse.dialect.importers.foreign.operator_table import OperatorTable  # noqa: E402
 from torch._decomp import core_aten_decompositions  # noqa: E402
@@ -117,8 +118,9 @@ def read(module: torch.fx.GraphModule) -> ForeignGraph:
         elif node.op == "get_attr":
             constants[number] = operator.attrgetter(str(node.target))(module).detach().numpy()
         else:
-            named = {k: _operand(x, refs) for k, x in node.kwargs.items() if k not in _OF_TORCH}
-            nodes.append(ForeignNode(_name(node.target), _operand(node.args, refs), named, (number,)))
+            named = {k: _operand(x, refs) for k, x in named_operands(node).items() if k not in _OF_TORCH}
+            name = operator_name(node) if operator_name(node).startswith("profuse::") else _name(node.target)
+            nodes.append(ForeignNode(name, _operand(node.args, refs), named, (number,)))
     names = tuple(f"x{k}" for k in range(len(inputs)))
     return ForeignGraph("sample", ForeignBlock(tuple(inputs), nodes, outputs), names, constants, "a sample")
 
@@ -335,13 +337,12 @@ def outcome_of(
         info: the operator in torch's database.
         most: samples of each dtype; None = all.
         compiled: the first so many of each dtype run on a compiled plan; None = all.
-        dtypes: of samples.
+        dtypes: of samples; complex64 where an operator has none of these.
         until_wrong: end with the first sample that is not right.
     """
     outcome = Outcome()
-    for dtype in dtypes:
-        if dtype not in info.supported_dtypes("cpu"):
-            continue
+    supported = info.supported_dtypes("cpu")
+    for dtype in [dtype for dtype in dtypes if dtype in supported] or sorted(supported & {torch.complex64}, key=str):
         torch.manual_seed(0)
         for number, (function, tensors) in enumerate(samples(info, dtype)):
             if number == most or (until_wrong and (outcome.wrong or outcome.refused)):

@@ -8,10 +8,12 @@ from .layers import (  # noqa: F401 - each fills the table
     pool_operators,
     recurrent_operators,
     sampling_operators,
+    sequence_losses,
     transformer_operators,
     window_operators,
 )
 from .tensors import (  # noqa: F401 - each fills the table
+    bin_operators,
     binary_operators,
     creation_operators,
     factor_operators,

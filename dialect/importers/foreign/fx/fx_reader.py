@@ -11,6 +11,7 @@ import torch
 from ....errors import TraceError
 from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ForeignType, Operand, ValueRef
 from ..torch_values import DTYPES, numpy_dtype, shared_array, users_place
+from .backward_halves import BackwardHalf, backward_halves
 from .fx_sizes import PYTHON
 from .memory_layout import memory_order
 
@@ -39,8 +40,13 @@ def read(module: torch.fx.GraphModule, name: str, source: str, held: int = 0) ->
     constants: dict[int, np.ndarray] = {}
     outputs: tuple[Operand, ...] = ()
     sized = _sizes_of_inputs(module)
+    halves = {half.joined: half for half in backward_halves(module.graph)}
+    inside = {node: half for half in halves.values() for node in (half.slot, *half.nodes)}
+    bodies: dict[torch.fx.Node, list[ForeignNode]] = {joined: [] for joined in halves}
     for node in module.graph.nodes:
         if node.op == "output":
+            if not inside.keys().isdisjoint(node.all_input_nodes):
+                raise TraceError("a function returns what its backward pass has computed")
             result = _operand(node.args[0], numbers)
             outputs = result if isinstance(result, tuple) else (result,)
             continue
@@ -71,8 +77,12 @@ def read(module: torch.fx.GraphModule, name: str, source: str, held: int = 0) ->
             constants[number] = array = _captured(module, node)
             numbers[node] = ValueRef(-number - 1)
             nodes.append(ForeignNode("profuse::input", (ValueRef(number), array.shape, True), {}, (-number - 1,)))
+        elif node in halves:
+            nodes.append(_joined_node(halves[node], bodies[node], numbers))
+        elif node.op == "call_function" and node in inside and node is inside[node].slot:
+            continue  # an argument of the block
         elif node.op == "call_function":
-            nodes.append(
+            (bodies[inside[node].joined] if node in inside else nodes).append(
                 ForeignNode(
                     _FIRST_ALONE[operator_name(node)] if _first_is_read_alone(node) else operator_name(node),
                     tuple(_operand(x, numbers) for x in node.args),
@@ -85,6 +95,31 @@ def read(module: torch.fx.GraphModule, name: str, source: str, held: int = 0) ->
         else:
             raise TraceError(f"an FX graph has a node of kind {node.op}", loc=users_place(node.meta.get("stack_trace")))
     return ForeignGraph(name, ForeignBlock(tuple(inputs), nodes, outputs), tuple(parameters), constants, source)
+
+
+def _joined_node(
+    half: BackwardHalf, nodes: list[ForeignNode], numbers: dict[torch.fx.Node, ValueRef | int]
+) -> ForeignNode:
+    """A result with a gradient of its own: the result, the arguments, and what the block reads besides the gradient."""
+    result, inputs, _, gradients = half.joined.args
+    read = tuple(numbers[x] for x in half.read)
+    free = tuple(x for x in dict.fromkeys(read) if isinstance(x, ValueRef))
+    slot = numbers[half.slot]
+    assert isinstance(slot, ValueRef)
+    block = ForeignBlock((slot.number, *(x.number for x in free)), nodes, _operand(gradients, numbers))
+    number = numbers[half.joined]
+    assert isinstance(number, ValueRef)
+    operands = (_operand(result, numbers), _operand(inputs, numbers), free)
+    types = (_type(half.joined.meta.get("val")),)
+    return ForeignNode(
+        operator_name(half.joined),
+        operands,
+        {},
+        (number.number,),
+        types,
+        (block,),
+        users_place(half.joined.meta.get("stack_trace")),
+    )
 
 
 def operator_name(node: torch.fx.Node) -> str:

@@ -67,16 +67,17 @@ class GradientStops(TorchFunctionMode):
         if not self._has_gradients:
             return result
         if function in _DETACH:
-            return self._without_gradient(result)
+            return self.without_gradient(result)
         if self._is_on or not isinstance(result, (torch.Tensor, tuple, list)) or _writes(function):
             return result
         if isinstance(result, torch.Tensor):
-            return self._without_gradient(result)
+            return self.without_gradient(result)
         if type(result) not in (tuple, list):
             return result
-        return type(result)(self._without_gradient(x) if isinstance(x, torch.Tensor) else x for x in result)
+        return type(result)(self.without_gradient(x) if isinstance(x, torch.Tensor) else x for x in result)
 
-    def _without_gradient(self, x: torch.Tensor) -> torch.Tensor:
+    def without_gradient(self, x: torch.Tensor) -> torch.Tensor:
+        """The tensor, noted as one that gradients do not reach."""
         if not _is_inexact(x):
             return x
         stopped = _stop(x)

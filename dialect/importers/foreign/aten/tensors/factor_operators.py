@@ -135,7 +135,7 @@ def lstsq(self: Any, b: Any, rcond: float | None = None, *, driver: str | None =
 # --- eigenvalues and exponentials -----------------------------------------------------------------------------
 
 
-@aten("linalg_eig", "_linalg_eig")
+@aten("linalg_eig")
 def eig(self: Any) -> tuple[Any, Any]:
     values, vectors = on_host("profuse.eig", self)
     return values, vectors
