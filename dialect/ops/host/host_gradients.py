@@ -123,7 +123,7 @@ def _expm(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Value
     n = int(np.shape(a)[-1])
     # The exponential of [[a, g], [0, a]] has the derivative at a in the direction of g for its upper right quarter.
     upper, lower = np.concatenate([a, g], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)
-    whole = _host(b, "profuse.expm", CallTemplate((OperandPlace(0),), {}), np.concatenate([upper, lower], axis=-2))
+    whole = _host_of(b, "profuse.expm", np.concatenate([upper, lower], axis=-2))
     return (b.converted(whole[..., :n, n:], xs[0]),)
 
 
@@ -278,6 +278,23 @@ def _svd(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values
     return (b.converted(np.matmul(np.matmul(u, inner), v) + outside, a),)
 
 
+def _host_of(b: GradientBuilder, function: str, *operands: Any) -> Any:
+    return _host(b, function, CallTemplate(tuple(map(OperandPlace, range(len(operands)))), {}), *operands)
+
+
+def _grouped_product(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    rows, matrices, ends = (_only(call, name) for name in ("rows", "matrices", "ends"))
+    turned = np.swapaxes(xs[matrices], -1, -2)
+    of_rows = _host_of(b, "profuse.grouped_product", gs[0], turned, xs[ends])
+    return _for(xs, {rows: of_rows, matrices: _host_of(b, "profuse.grouped_outer", xs[rows], gs[0], xs[ends])})
+
+
+def _grouped_outer(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    rows, others, ends = (_only(call, name) for name in ("rows", "others", "ends"))
+    of_rows = _host_of(b, "profuse.grouped_product", xs[others], np.swapaxes(gs[0], -1, -2), xs[ends])
+    return _for(xs, {rows: of_rows, others: _host_of(b, "profuse.grouped_product", xs[rows], gs[0], xs[ends])})
+
+
 def composed(
     b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values, composition: Callable[..., Any]
 ) -> Sequence[Any]:
@@ -326,6 +343,8 @@ GRADIENTS: dict[str, Gradient] = {
     "eigvalsh": _eigvalsh,
     "eig": _eig,
     "expm": _expm,
+    "grouped_product": _grouped_product,
+    "grouped_outer": _grouped_outer,
     "fft": _fft,
     "fftn": _fftn,
     "rfft": _rfft,

@@ -199,3 +199,29 @@ def test_memory_is_read_by_places():
     assert gradient.ravel().tolist() == wanted.tolist()
     new = results("profuse::as_strided_scatter", x, np.array([7.0, 8.0]), (2,), (5,), 2, memory_order=(1, 0))
     assert new.T.ravel()[[2, 7]].tolist() == [7, 8] and new.shape == (3, 4)
+
+
+def test_groups_of_rows_have_matrices_of_their_own():
+    rows, matrices, ends = RNG.standard_normal((6, 3)), RNG.standard_normal((3, 3, 2)), np.array([2, 2, 5])
+    wanted = np.concatenate([rows[:2] @ matrices[0], rows[2:5] @ matrices[2], np.zeros((1, 2))])
+    product = function_of("transformers::grouped_mm_fallback", rows, matrices, ends)
+    np.testing.assert_allclose(results("transformers::grouped_mm_fallback", rows, matrices, ends), wanted)
+    np.testing.assert_allclose(results("_grouped_mm", rows, matrices, ends)[:5], wanted[:5])
+    outer = results("_grouped_mm", np.ascontiguousarray(rows.T), rows, np.array([2, 6]))
+    np.testing.assert_allclose(outer, np.stack([rows[:2].T @ rows[:2], rows[2:].T @ rows[2:]]))
+    weights = RNG.standard_normal((6, 2))
+
+    def total(x, w):
+        return np.sum(product(x, w, ends) ** 2 * weights)
+
+    def slope(x, w):  # of a gradient, so that the gradients of gradients are looked at, too
+        return sum(np.sum(g * g) for g in pf.grad(total, wrt=(0, 1))(x, w))
+
+    for function in (total, slope):
+        of_rows, of_matrices = pf.grad(function, wrt=(0, 1))(rows, matrices)
+        for array, gradient, k in ((rows, of_rows, (3, 1)), (matrices, of_matrices, (2, 0, 1))):
+            step = np.zeros_like(array)
+            step[k] = 1e-6
+            pairs = [(rows + s * step, matrices) if array is rows else (rows, matrices + s * step) for s in (1, -1)]
+            difference = (function(*pairs[0]) - function(*pairs[1])) / 2e-6
+            np.testing.assert_allclose(gradient[k], difference, rtol=1e-5)
