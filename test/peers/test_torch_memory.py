@@ -1,0 +1,56 @@
+"""Tensors that are read by places in memory in compiled functions; skipped without torch."""
+
+from __future__ import annotations
+
+import profuse as pf
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+FUNCTIONS = {
+    "a result": lambda x: (x * 2).as_strided((3, 2), (2, 1), 1).sin(),
+    "a turned result": lambda x: (x.t() * 2).as_strided((3, 2), (1, 2)).sin(),
+    "an argument": lambda x: torch.as_strided(x, (2, 3), (3, 1)).cos(),
+    "an argument of its own sizes": lambda x: x.as_strided((x.shape[1], x.shape[0]), (1, x.shape[1])) + 1,
+    "a write": lambda x: torch.as_strided_scatter(x * 3, x[0, :2], (2,), (3,)),
+    "a write in place": lambda x: _written(x.clone()),
+}
+
+
+def _written(x):
+    x.as_strided((2,), (2,)).mul_(5)
+    return x + 1
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_places_are_those_of_torch(name):
+    fn = FUNCTIONS[name]
+    compiled = pf.torch.compile(fn, background=False)
+    for count in (4, 4, 4, 6, 6):
+        x = torch.randn(count, 5, dtype=torch.float64, requires_grad=True)
+        pairs = []
+        for f in (fn, compiled):
+            y = f(x)
+            pairs.append((y, torch.autograd.grad((y * torch.arange(y.numel()).reshape(y.shape)).sum(), x)[0]))
+        for a, b in zip(*pairs, strict=True):
+            torch.testing.assert_close(b, a)
+        assert pairs[0][0].stride() == pairs[1][0].stride()
+    assert not compiled.calls.counters["torch_calls"] and not compiled.calls.counters["torch_ops"], compiled.explain()
+
+
+def test_offsets_count_from_the_beginning_of_memory():
+    fn = lambda x: x.as_strided((2,), (1,), 0) * 2  # noqa: E731
+    compiled = pf.torch.compile(fn, background=False)
+    for x in (torch.arange(6.0), torch.arange(6.0)[2:], torch.arange(6.0)[3:]):
+        with torch.no_grad():
+            assert compiled(x).tolist() == fn(x).tolist() == [0, 2]
+
+
+def test_parts_of_memory_are_torchs():
+    fn = lambda x: (x * 2)[1:].as_strided((2, 2), (1, 1)) + 1  # noqa: E731
+    compiled = pf.torch.compile(fn, background=False)
+    x = torch.arange(6.0)
+    for _ in range(2):
+        assert compiled(x).tolist() == fn(x).tolist()
+    assert "reads memory as it lies" in compiled.explain()
