@@ -9,12 +9,14 @@ whatever else it reads. The reader of graphs takes these nodes out, as a block o
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.autograd import function as functions
+
+from .gradient_stops import GradientStops
 
 _library = torch.library.Library("profuse", "FRAGMENT")
 for _schema, _result in (
@@ -60,15 +62,14 @@ class _Context(functions.FunctionCtx):
 
 
 @contextmanager
-def noting(stopped: Callable[[Any], Any]) -> Iterator[set[str]]:
+def noting(stops: GradientStops) -> Iterator[set[str]]:
     """Note the gradients of functions that have their own in the graph that is being traced by this thread.
 
-    ``stopped`` gives a tensor without a gradient. Gives the names of the functions; raises OwnGradientUnsupported for
-    those that no graph holds.
+    ``stops`` is in force. Gives the names of the functions; raises OwnGradientUnsupported for those that no graph holds.
     """
     names: set[str] = set()
     before = getattr(_state, "noted", None)
-    _state.noted = names, stopped
+    _state.noted = names, stops
     _Base.apply = classmethod(_applied)
     try:
         yield names
@@ -78,38 +79,43 @@ def noting(stopped: Callable[[Any], Any]) -> Iterator[set[str]]:
             del _Base.apply
 
 
+@contextmanager
+def _half(stops: GradientStops, noted: Any) -> Iterator[None]:
+    """Run a half of a function, with what is noted of functions within it."""
+    before = _state.noted
+    _state.noted, stops.in_own_half = noted, True
+    try:
+        yield
+    finally:
+        _state.noted, stops.in_own_half = before, False
+
+
 def _applied(cls: Any, *args: Any) -> Any:
     noted = getattr(_state, "noted", None)
     if noted is None or not any(map(_has_gradient, args)):
         return super(_Base, cls).apply(*args)
     if noted == _WITHIN:
         raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function in the backward pass of another")
-    names, stopped = noted
+    names, stops = noted
     names.add(cls.__name__)
     ctx = _Context(tuple(map(_has_gradient, args)))
-    _state.noted = None  # functions within this one have no gradient in its forward half
-    try:
+    with _half(stops, None):  # functions within this one have no gradient in its forward half
         if functions._is_setup_context_defined(cls.setup_context):
             outputs = cls.forward(*args)
             cls.setup_context(ctx, args, outputs)
         else:
             outputs = cls.forward(ctx, *args)
-    finally:
-        _state.noted = noted
     results = outputs if isinstance(outputs, tuple) else (outputs,)
     floats = [k for k, y in enumerate(results) if _has_gradient(y) and not any(y is z for z in ctx.non_differentiable)]
     if len(floats) != 1:
         raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function with {len(floats)} results of floats")
     (place,) = floats
     known = (*args, *results)
-    ctx.saved = tuple(t if any(t is x for x in known) or not _has_gradient(t) else stopped(t) for t in ctx.saved)
+    ctx.saved = tuple(t if any(t is x for x in known) or not _has_gradient(t) else stops.without_gradient(t) for t in ctx.saved)
     slot = SLOT(results[place])
     others = [torch.zeros_like(y) if ctx.materialize_grads and isinstance(y, torch.Tensor) else None for y in results]
-    _state.noted = _WITHIN
-    try:
+    with _half(stops, _WITHIN):
         gradients = cls.backward(ctx, *(slot if k == place else zeros for k, zeros in enumerate(others)))
-    finally:
-        _state.noted = noted
     gradients = gradients if isinstance(gradients, tuple) else (gradients,)
     if len(gradients) < len(args) or any(g is not None for g in gradients[len(args) :]):
         raise OwnGradientUnsupported(f"{cls.__name__} gives {len(gradients)} gradients for {len(args)} arguments")

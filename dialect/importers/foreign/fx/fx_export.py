@@ -63,7 +63,7 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
             with (
                 torch.set_grad_enabled(has_gradients),
                 GradientStops(has_gradients) as stops,
-                noting(stops.without_gradient) if has_gradients else nullcontext(set()) as names,
+                noting(stops) if has_gradients else nullcontext(set()) as names,
             ):
                 results = [_plain(x) for x in fn(*wrapped)]
             own_gradients.update(names)

@@ -111,6 +111,11 @@ def _custom_gradient(call: NodeContext, x: Any, inputs: tuple[Any, ...], read: t
     return op("custom_result", *inputs, *saved, x, **attrs)
 
 
+@FX.register("profuse::gradient_slot")
+def _gradient_slot(call: NodeContext, x: Any) -> Any:
+    raise trace_error("the backward half of a function is apart from the function", "run this part of the model in torch")
+
+
 class OwnGradient:
     """Computes the gradients of the arguments of a function by its own backward half."""
 
