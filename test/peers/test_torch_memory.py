@@ -71,3 +71,27 @@ def test_what_is_written_by_places_has_the_gradient_of_what_is_written():
         wanted, found = (torch.autograd.grad(f(x).sin().sum(), x)[0] for f in (by_indices, compiled))
         torch.testing.assert_close(found, wanted)
     assert not compiled.calls.counters["torch_ops"]
+
+
+RESAMPLED = {
+    "linear": lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "cubic": lambda x: torch.nn.functional.interpolate(x, size=(4, 6), mode="bicubic"),
+    "nearest": lambda x: torch.nn.functional.interpolate(x, scale_factor=1.5),
+    "by a grid": lambda x: torch.nn.functional.grid_sample(x, x.new_zeros(x.shape[0], 3, 2, 2), align_corners=False),
+    "by indices": lambda x: x[:, :, torch.tensor([1, 0])[:, None], torch.tensor([0, 2])],
+    "channels last": lambda x: torch.nn.functional.interpolate(
+        x.contiguous(memory_format=torch.channels_last), scale_factor=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESAMPLED)
+def test_results_lie_as_those_of_torch_in_each_tier(name):
+    fn = RESAMPLED[name]
+    compiled = pf.torch.compile(fn, background=False)
+    for count in (5, 5, 5, 7):
+        x = torch.randn(2, 3, count, 5)
+        result, expected = compiled(x), fn(x)
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+        assert result.stride() == expected.stride()
+    assert not compiled.calls.counters["torch_calls"], compiled.explain()

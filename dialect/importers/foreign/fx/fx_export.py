@@ -20,6 +20,7 @@ from torch.fx.traceback import preserve_node_meta
 
 from ....dataclass import dataclass
 from ..aten.all_aten import ATEN
+from .content_checks import CheckedFunctionalMode
 from .custom_gradients import noting
 from .gradient_stops import GradientStops
 
@@ -58,14 +59,14 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
     def functional(*values: Any) -> list[Any]:
         nonlocal count, written
         functionalize = torch._C.DispatchKeySet(torch._C.DispatchKey.Functionalize)
-        with torch._C._ExcludeDispatchKeyGuard(functionalize), FunctionalTensorMode():
+        with torch._C._ExcludeDispatchKeyGuard(functionalize), CheckedFunctionalMode() as mode:
             wrapped = [FunctionalTensor.to_functional(x) if isinstance(x, torch.Tensor) else x for x in values]
             with (
                 torch.set_grad_enabled(has_gradients),
                 GradientStops(has_gradients) as stops,
                 noting(stops) if has_gradients else nullcontext(set()) as names,
             ):
-                results = [_plain(x) for x in fn(*wrapped)]
+                results = [_plain(x) for x in mode.demanded(list(fn(*wrapped)))]
             own_gradients.update(names)
             count = len(results)
             is_written = [isinstance(x, FunctionalTensor) and _has_new_contents(x) for x in wrapped]

@@ -16,6 +16,7 @@ from ...numpy.tracing.operators import Recording, op
 from ...numpy.tracing.traced import Traced
 from ..array_values import captured
 from ..aten.all_aten import ATEN
+from ..aten.contents import demanded
 from ..foreign_graph import ForeignBlock
 from ..interpreter import Interpreter, NodeContext
 from ..operator_table import OperatorTable
@@ -95,6 +96,13 @@ def _input(call: NodeContext, x: Any, sizes: tuple[int | None, ...], is_held: bo
 @FX.register("profuse::stop_gradient")
 def _stop_gradient(call: NodeContext, x: Any) -> Any:
     return op("stop_gradient", x) if isinstance(x, Traced) else x
+
+
+@FX.register("profuse::demanded")
+def _demanded(call: NodeContext, x: Any, holds: tuple[Any, ...], reason: str) -> Any:
+    for each in holds:
+        x = demanded(x, each, reason)
+    return x
 
 
 @FX.register("profuse::custom_gradient")

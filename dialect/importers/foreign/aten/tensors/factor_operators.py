@@ -14,6 +14,7 @@ from ..promotion import INT64, cast, category, real_dtype
 from .linalg_operators import pinv
 
 _INT32 = np.dtype(np.int32)
+_SINGULAR = "torch.linalg.lu_factor: a matrix is singular"
 _CLEAR = 16.0  # how far above the bound the least singular value is of a matrix whose rank is not in doubt
 
 
@@ -41,15 +42,18 @@ def _factors(A: Any, pivot: bool) -> tuple[Any, Any]:
 
 @aten("linalg_lu_factor_ex")
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
-    """Of a singular matrix this is an error, also where torch would say so in ``info`` alone."""
+    """The third result is 0, or the number of the first column, from 1 on, that has no pivot but 0."""
     both, exchanges = _factors(A, pivot)
-    both = demanded(both, np.diagonal(both, 0, -2, -1) != 0, "torch.linalg.lu_factor: the matrix is singular")
-    return both, exchanges, np.zeros(tuple(A.shape[:-2]), _INT32)
+    is_zero = np.diagonal(both, 0, -2, -1) == 0
+    info = np.where(np.any(is_zero, axis=-1), np.argmax(is_zero, axis=-1) + 1, 0).astype(_INT32)
+    if check_errors:
+        both = demanded(both, info == 0, _SINGULAR)
+    return both, exchanges, info
 
 
 @aten("linalg_lu_factor")
 def lu_factor(A: Any, *, pivot: bool = True) -> tuple[Any, Any]:
-    return lu_factor_ex(A, pivot=pivot)[:2]
+    return lu_factor_ex(A, pivot=pivot, check_errors=True)[:2]
 
 
 @aten("linalg_lu")
