@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from ...sampling import grid_sampled
 from ..aten_table import aten, refuse
 from ..promotion import cast, is_float, widened
+from .pool_operators import named_scales
 
 _MODES = ("linear", "nearest", "cubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -48,18 +50,14 @@ def _weights(have: int, out: int, step: float, width: int, kernel: Callable[[np.
 
 def _with_means(name: str, width: int, kernel: Callable[[np.ndarray], np.ndarray]) -> None:
     @aten(name)
-    def upsample(
-        self: Any,
-        output_size: Any,
-        align_corners: bool,
-        scales_h: float | None = None,
-        scales_w: float | None = None,
-    ) -> Any:
+    def upsample(self: Any, output_size: Any, align_corners: bool, *scales: Any, **named: Any) -> Any:
         if not is_float(self.dtype) or not all(map(int, self.shape[-2:])):
             raise refuse(name, f"on {self.dtype}, or without elements")
         x = cast(self, widened(self.dtype))
-        for axis, scale, size in zip((-1, -2), (scales_w, scales_h), reversed(output_size), strict=True):
-            have, out = int(x.shape[axis]), int(size)
+        factors = named_scales(scales, named) or (None, None)
+        for axis in (-1, -2):
+            have, scale = int(x.shape[axis]), factors[axis]
+            out = math.floor(have * float(scale)) if output_size is None else int(output_size[axis])
             if align_corners:
                 step = (have - 1) / (out - 1) if out > 1 else 0.0
             else:

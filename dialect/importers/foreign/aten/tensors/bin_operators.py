@@ -15,8 +15,8 @@ from ..promotion import INT64, cast, is_float
 from .creation_operators import linspace
 
 
-def _bounds(flat: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The outer edges of all bins: those that are given, or the extrema; a span of nothing becomes one of 2."""
+def _bounds(flat: Any, low: Any, high: Any, half: float) -> tuple[Any, Any]:
+    """The outer edges of all bins: those that are given, or the extrema, or ``half`` to both sides of the only number."""
     dtype = flat.dtype
     if low != high:
         return cast(low, dtype), cast(high, dtype)
@@ -25,8 +25,8 @@ def _bounds(flat: Any, low: Any, high: Any) -> tuple[Any, Any]:
         first, last = np.min(flat), np.max(flat)
     reason = f"the range of elements in bins is not finite, or begins behind its end: {low} to {high}"
     first = demanded(first, np.isfinite(first) & np.isfinite(last) & (first <= last), reason)
-    is_point, one = first == last, cast(1, dtype)
-    return np.where(is_point, first - one, first), np.where(is_point, last + one, last)
+    is_point, step = first == last, cast(half, dtype)
+    return np.where(is_point, first - step, first), np.where(is_point, last + step, last)
 
 
 def _counted(places: Any, is_inside: Any, weights: Any, count: int, dtype: np.dtype) -> Any:
@@ -43,7 +43,7 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     flat = np.reshape(self, (-1,))
     if not is_float(self.dtype) or bins <= 0 or min > max:
         raise refuse("histc", f"of {self.dtype}, with {bins} bins from {min} to {max}")
-    low, high = _bounds(flat, min, max)
+    low, high = _bounds(flat, min, max, 1.0)
     is_inside = (flat >= low) & (flat <= high)
     scaled = np.where(is_inside, flat - low, cast(0, flat.dtype)) * cast(bins, flat.dtype) / (high - low)
     return _counted(np.minimum(cast(scaled, INT64), bins - 1), is_inside, None, bins, flat.dtype)
@@ -56,7 +56,7 @@ def histogram(
     if range is not None and range[0] > range[1]:
         raise refuse("histogram", f"from {range[0]} to {range[1]}")
     flat = np.reshape(self, (-1,))
-    low, high = _bounds(flat, *((0, 0) if range is None else range))
+    low, high = _bounds(flat, *((0, 0) if range is None else range), 0.5)
     return histogram_of_edges(self, linspace(low, high, bins + 1, dtype=flat.dtype), weight=weight, density=density)
 
 
