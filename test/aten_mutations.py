@@ -6,6 +6,7 @@ from mutation_runner import Mutation
 
 _OPERATORS = "dialect/importers/foreign/aten/"
 _TESTS = "dialect/importers/foreign/aten/test_aten_operators.py"
+_FACTORS = "dialect/importers/foreign/aten/test_aten_factors.py"
 
 ATEN_MUTATIONS = (
     Mutation(
@@ -67,8 +68,8 @@ ATEN_MUTATIONS = (
     Mutation(
         "integers may be divided by zero",
         f"{_OPERATORS}tensors/binary_operators.py",
-        "return required(divisor, np.all(divisor != 0),",
-        "return required(divisor, np.all(divisor == divisor),",
+        "return demanded(divisor, divisor != 0,",
+        "return demanded(divisor, divisor == divisor,",
         (f"{_TESTS}::test_contents_that_are_errors_of_torch_are_errors",),
     ),
     Mutation(
@@ -84,5 +85,68 @@ ATEN_MUTATIONS = (
         '(mode == "nearest" and not is_rounded_first)',
         '(mode == "nearest" and is_rounded_first)',
         ("peers/test_aten_names.py::test_places_in_images_at_ties_and_outside",),
+    ),
+    Mutation(
+        "what a matrix is solved with has its rows in the order of before",
+        f"{_OPERATORS}tensors/factor_operators.py",
+        "return _solved(upper, _solved(lower, _taken(B, order)))",
+        "return _solved(upper, _solved(lower, B))",
+        (f"{_FACTORS}::test_solutions_by_factors",),
+    ),
+    Mutation(
+        "least squares of a matrix whose rank is in doubt are given",
+        f"{_OPERATORS}tensors/factor_operators.py",
+        "> cast(_CLEAR * least, real)",
+        ">= cast(0.0 * least, real)",
+        (f"{_FACTORS}::test_least_squares",),
+    ),
+    Mutation(
+        "a label may follow itself without a blank between",
+        f"{_OPERATORS}layers/sequence_losses.py",
+        "(states > 1) & (at != before)",
+        "(states > 1)",
+        (f"{_FACTORS}::test_the_loss_of_sequences_is_the_sum_over_all_paths",),
+    ),
+    Mutation(
+        "steps behind the end of a sequence count",
+        f"{_OPERATORS}layers/sequence_losses.py",
+        "np.where((have > number)[:, None], new, alpha)",
+        "new",
+        (f"{_FACTORS}::test_the_loss_of_sequences_is_the_sum_over_all_paths",),
+    ),
+    Mutation(
+        "weights of 0 may be drawn",
+        f"{_OPERATORS}tensors/creation_operators.py",
+        "np.sum(ends[:, None, :] <= drawn[..., None], axis=-1, dtype=np.int64)",
+        "np.sum(ends[:, None, :] < drawn[..., None], axis=-1, dtype=np.int64) * 0",
+        (f"{_FACTORS}::test_draws_by_weights",),
+    ),
+    Mutation(
+        "memory is read in the order of axes",
+        f"{_OPERATORS}tensors/memory_operators.py",
+        "return np.reshape(np.transpose(x, tuple(order)), (-1,))",
+        "return np.reshape(x, (-1,))",
+        (f"{_FACTORS}::test_memory_is_read_by_places",),
+    ),
+    Mutation(
+        "a group of rows begins where the first does",
+        "dialect/ops/host/grouped.py",
+        "        out[start:end] = rows[start:end] @ matrix\n        start = end\n",
+        "        out[start:end] = rows[start:end] @ matrix\n",
+        (f"{_FACTORS}::test_groups_of_rows_have_matrices_of_their_own",),
+    ),
+    Mutation(
+        "an offset counts from the beginning of an input that may be a part of memory",
+        "dialect/importers/foreign/fx/fx_reader.py",
+        "    if offset is not None and isinstance(source, torch.Tensor) and _is_of_input(source, node.graph):\n",
+        "    if False:\n",
+        ("peers/test_torch_memory.py::test_offsets_count_from_the_beginning_of_memory",),
+    ),
+    Mutation(
+        "a result that shares memory loses the gradient of a function of the user's",
+        "executor/torch/result_promises.py",
+        "    if own and any(",
+        "    if False and any(",
+        ("peers/test_torch_own_gradients.py::test_a_result_that_shares_memory_keeps_the_gradient",),
     ),
 )

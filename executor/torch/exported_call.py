@@ -181,7 +181,7 @@ def traced(
     """Export a function whose inputs are there as fake tensors."""
     needs = [differentiates and isinstance(x, torch.Tensor) and x.requires_grad for x in every]
     with mode, _compiling(), hooks_apart():
-        promises, after = result_promises(fn, fakes, needs)
+        promises, after, own_gradients = result_promises(fn, fakes, needs)
     kept = [k for k, p in enumerate(promises) if p.is_own]
 
     def own(*values: Any) -> list[Any]:
@@ -190,9 +190,11 @@ def traced(
 
     with _compiling():
         whole: FxExport = export(own, fakes)
+    for function in sorted(own_gradients - whole.own_gradients):
+        raise TraceError(f"{function} is an autograd.Function with a gradient of its own")
     _check_default_dtype(whole.graph)
-    if differentiates and any(map(_has_gradients_of_torch, whole.graph.graph.nodes)):
-        raise TraceError("a gradient is a sparse tensor, or of an operator that a graph holds without gradients")
+    if differentiates and any(map(_has_sparse_gradient, whole.graph.graph.nodes)):
+        raise TraceError("a gradient is a sparse tensor")
     if any(needs[k] for k in whole.written):
         raise TraceError("a tensor that requires gradients is written to, and the graph may need what it was before")
     tensors = [x for x in fakes if isinstance(x, torch.Tensor)]
@@ -222,13 +224,18 @@ def _check_default_dtype(graph: torch.fx.GraphModule) -> None:
             raise TraceError(f"{node.target} gives numbers of torch's default dtype, which is not float32")
 
 
-def _has_gradients_of_torch(node: torch.fx.Node) -> bool:
-    """True for lookups whose gradients are rows for torch, and for what has none in a graph."""
-    return node.target is torch.ops.aten._embedding_bag_forward_only.default or _has_sparse_gradient(node)
+# Lookups, each with the place of the flag that asks for gradients of some rows alone.
+_LOOKUPS = {
+    torch.ops.aten.embedding.default: 4,
+    torch.ops.aten._embedding_bag.default: 5,
+    torch.ops.aten._embedding_bag_forward_only.default: 5,
+}
 
 
 def _has_sparse_gradient(node: torch.fx.Node) -> bool:
-    return node.target is torch.ops.aten.embedding.default and True in (*node.args[4:5], node.kwargs.get("sparse"))
+    """True for lookups whose gradients are sparse tensors."""
+    place = _LOOKUPS.get(node.target)
+    return place is not None and True in (*node.args[place : place + 1], node.kwargs.get("sparse"))
 
 
 def _is_inexact(x: torch.Tensor) -> bool:

@@ -10,7 +10,8 @@ import torch
 from torch.fx.passes.split_module import split_module
 
 from ...dialect.errors import Loc, TraceError
-from ...dialect.importers.foreign.fx.fx_reader import operator_name, read
+from ...dialect.importers.foreign.fx.backward_halves import backward_halves
+from ...dialect.importers.foreign.fx.fx_reader import operator_name, read, reads_memory
 from ...dialect.importers.foreign.fx.fx_sizes import FX
 from ...dialect.importers.foreign.torch_values import users_place
 from ..functions.function import GraphFunction
@@ -49,6 +50,10 @@ class GraphParts:
             for node in calls
             if operator_name(node) not in FX
         ]
+        if any(map(reads_memory, calls)):  # results of a part may lie otherwise than torch's do
+            raise TraceError(f"{source} reads memory as it lies, where that is not known")
+        if self.left and backward_halves(module.graph):
+            raise TraceError(f"{source} has a gradient of the user's own, and operators that torch runs: {self.says()}")
         self._whole: ImportedTensors | None = None
         self._parts: torch.fx.GraphModule | None = None
         self._imported: list[ImportedTensors] = []

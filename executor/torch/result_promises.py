@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch.autograd.function import BackwardCFunction
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import TraceError
+from ...dialect.importers.foreign.fx.memory_layout import hint, is_whole
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _IMMUTABLE = (
@@ -59,15 +59,17 @@ class ResultPromise:
 
 def result_promises(
     fn: Callable[..., Sequence[Any]], inputs: Sequence[Any], needs_grad: Sequence[bool]
-) -> tuple[list[ResultPromise], list[bool]]:
+) -> tuple[list[ResultPromise], list[bool], frozenset[str]]:
     """The promises of a function of flat inputs, and which inputs require gradients when it has run.
+
+    The third are the names of functions of the user's that differentiate a part of it.
 
     Args:
         fn: the function.
         inputs: fake tensors of one mode, and plain values.
         needs_grad: which of them require gradients.
 
-    Raises TraceError for functions that differentiate in a way of their own.
+    Raises TraceError for functions that give an argument another shape, and for results that no promise holds.
     """
     fresh = [
         torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device)
@@ -81,8 +83,7 @@ def result_promises(
     # What is written to in place may be no leaf that requires gradients: torch's own rule, seen on the leaf.
     with torch.set_grad_enabled(any(needs_grad)):
         results = fn(*leaves)
-    if any(needs_grad):
-        _check_nodes([x for x in results if isinstance(x, torch.Tensor)])
+    own = _own_gradients([x for x in results if isinstance(x, torch.Tensor)]) if any(needs_grad) else frozenset()
     # A leaf that requires gradients is only written to where none are noted.
     after = [
         isinstance(x, torch.Tensor) and x.requires_grad and not needs
@@ -92,7 +93,11 @@ def result_promises(
         if layout is not None and layout != (tuple(x.size()), tuple(x.stride())):
             raise TraceError("an argument is given another shape in place, which a graph does not")
     owners = _owners(results, places)
-    return [_promise(k, results, leaves, places, owners) for k in range(len(results))], after
+    promises = [_promise(k, results, leaves, places, owners) for k in range(len(results))]
+    if own and any(p.requires_grad and p.is_tensor and not p.is_own for p in promises):
+        # The gradient of such a result is that of the tensor whose memory it has, and of nothing in between.
+        raise TraceError(f"{min(own)} is an autograd.Function, beside a result that shares memory with another tensor")
+    return promises, after, own
 
 
 def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
@@ -104,7 +109,7 @@ def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
     owners: dict[int, int] = {}
     for group in groups.values():
         firsts = [k for place, k in enumerate(group) if not any(results[k] is results[j] for j in group[:place])]
-        whole = next((k for k in firsts if len(firsts) == 1 or _is_whole(results[k])), None)
+        whole = next((k for k in firsts if len(firsts) == 1 or is_whole(results[k])), None)
         if whole is None and _overlaps([results[k] for k in firsts]):
             raise TraceError("two results share elements in memory, and none of them is all of it")
         for k in group:
@@ -115,38 +120,16 @@ def _owners(results: Sequence[Any], places: dict[int, int]) -> dict[int, int]:
     return owners
 
 
-def _is_whole(x: torch.Tensor) -> bool:
-    """True if the elements of a tensor are those of its memory, each once, for all sizes."""
-    size = x.untyped_storage().nbytes()
-    return (
-        statically_known_true(x.numel() * x.element_size() == size)
-        and statically_known_true(x.storage_offset() == 0)
-        and _is_dense(x)
-    )
-
-
-def _is_dense(x: torch.Tensor) -> bool:
-    """True if the elements lie one behind another in memory, in some order of the axes."""
-    step: Any = 1
-    for axis in sorted(range(x.dim()), key=lambda axis: _hint(x.stride(axis))):
-        if _hint(x.size(axis)) == 1:  # a size of its own among those that are symbols
-            continue
-        if not statically_known_true(x.stride(axis) == step):
-            return False
-        step = step * x.size(axis)
-    return True
-
-
 def _overlaps(results: Sequence[torch.Tensor]) -> bool:
     """True if some elements of two tensors are, or may be, the same memory."""
-    size = _hint(results[0].untyped_storage().nbytes())
+    size = hint(results[0].untyped_storage().nbytes())
     if size > _MOST_COMPARED:
         return True
     is_taken = np.zeros(size, bool)
     for x in results:
-        steps = [_hint(stride) * x.element_size() for stride in x.stride()]
-        start = _hint(x.storage_offset()) * x.element_size()
-        shape = (*map(_hint, x.size()), x.element_size())
+        steps = [hint(stride) * x.element_size() for stride in x.stride()]
+        start = hint(x.storage_offset()) * x.element_size()
+        shape = (*map(hint, x.size()), x.element_size())
         if 0 in shape:
             continue
         part = np.lib.stride_tricks.as_strided(is_taken[start:], shape, (*steps, 1))
@@ -181,8 +164,8 @@ def _promise(
 
 
 def _order(x: torch.Tensor) -> tuple[int, ...] | None:
-    strides = [_hint(s) for s in x.stride()]
-    sizes = [_hint(d) for d in x.size()]
+    strides = [hint(s) for s in x.stride()]
+    sizes = [hint(d) for d in x.size()]
     axes = [k for k in range(x.dim()) if sizes[k] != 1]
     order = sorted(axes, key=lambda k: -strides[k])
     if order == axes or any(strides[k] == 0 for k in axes):
@@ -193,29 +176,22 @@ def _order(x: torch.Tensor) -> tuple[int, ...] | None:
     return tuple(result)
 
 
-def _hint(size: Any) -> int:
-    if type(size) is int:
-        return size
-    if size.node.hint is None:
-        raise TraceError("the shape of a result depends on contents")
-    return int(size.node.hint)
-
-
-def _check_nodes(results: Sequence[torch.Tensor]) -> None:
-    """Raise TraceError where a function of the user's differentiates a part of the graph."""
+def _own_gradients(results: Sequence[torch.Tensor]) -> frozenset[str]:
+    """The names of the functions of the user's that differentiate a part of the graph."""
     seen: set[Any] = set()
+    names: set[str] = set()
     stack = [x.grad_fn for x in results if x.grad_fn is not None]
     while stack:
         node = stack.pop()
         if node in seen:
             continue
         seen.add(node)
+        name = type(node).__name__
         # Those of operators of `torch.library` stay operators of the graph, which torch runs with their gradients.
-        if isinstance(node, BackwardCFunction) and not type(node).__name__.startswith("GeneratedBackwardFor_"):
-            raise TraceError(
-                f"{type(node).__name__.removesuffix('Backward')} is an autograd.Function with a gradient of its own"
-            )
+        if isinstance(node, BackwardCFunction) and not name.startswith("GeneratedBackwardFor_"):
+            names.add(name.removesuffix("Backward"))
         stack += [following for following, _ in node.next_functions if following is not None]
+    return frozenset(names)
 
 
 def evaluated(size: Any, values: dict[Any, int]) -> Any:

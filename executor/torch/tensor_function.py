@@ -140,8 +140,9 @@ class DifferentiableCall(torch.autograd.Function):
 
 
 def as_tensor(x: Any) -> torch.Tensor:
-    """A result of a jitted function as a tensor."""
-    return x if isinstance(x, _Tensor) else tensor_of(x)
+    """A result of a jitted function as a tensor in C order, which NumPy's functions do not always give op by op."""
+    tensor = x if isinstance(x, _Tensor) else tensor_of(x)
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
 def detached(x: Any) -> Any:

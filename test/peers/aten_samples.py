@@ -31,6 +31,7 @@ import profuse as pf  # noqa: E402
 import torch  # noqa: E402
 from profuse.dialect.importers.foreign.aten.all_aten import ATEN  # noqa: E402
 from profuse.dialect.importers.foreign.foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef  # noqa: E402
+from profuse.dialect.importers.foreign.fx.fx_reader import named_operands, operator_name  # noqa: E402
 from profuse.dialect.importers.foreign.imported_function import ImportedFunction  # noqa: E402
 from profuse.dialect.importers.foreign.operator_table import OperatorTable  # noqa: E402
 from torch._decomp import core_aten_decompositions  # noqa: E402
@@ -55,9 +56,11 @@ RANDOM = frozenset(
 # Operators whose indices are not told where elements are equal: what they point at is compared.
 TIES = frozenset(("argsort", "kthvalue", "median", "mode", "nanmedian", "sort", "topk"))
 # Operators whose results have signs that are not told.
-SIGNS = frozenset(("linalg_eigh", "_linalg_eigh", "linalg_qr", "_linalg_svd", "linalg_svd"))
+SIGNS = frozenset(("linalg_eig", "linalg_eigh", "_linalg_eigh", "linalg_qr", "_linalg_svd", "linalg_svd"))
 # Functions that differ from torch's own approximations at large arguments.
 LOOSE = {"special_bessel_j0": 1e-5, "special_bessel_j1": 1e-5, "special_bessel_y0": 1e-5, "special_bessel_y1": 1e-5}
+# Functions whose numbers are as exact as the largest of them is.
+SCALED = frozenset(("matrix_exp", "linalg_matrix_exp"))
 _OF_TORCH = frozenset(("layout", "device", "pin_memory", "non_blocking", "generator", "requires_grad"))
 _NUMPY = {getattr(torch, n): np.dtype(n) for n in ("uint8", "int8", "int16", "int32", "int64", "float16", "float32")}
 _NUMPY[torch.bfloat16] = np.dtype(ml_dtypes.bfloat16)
@@ -117,8 +120,9 @@ def read(module: torch.fx.GraphModule) -> ForeignGraph:
         elif node.op == "get_attr":
             constants[number] = operator.attrgetter(str(node.target))(module).detach().numpy()
         else:
-            named = {k: _operand(x, refs) for k, x in node.kwargs.items() if k not in _OF_TORCH}
-            nodes.append(ForeignNode(_name(node.target), _operand(node.args, refs), named, (number,)))
+            named = {k: _operand(x, refs) for k, x in named_operands(node).items() if k not in _OF_TORCH}
+            name = operator_name(node) if operator_name(node).startswith("profuse::") else _name(node.target)
+            nodes.append(ForeignNode(name, _operand(node.args, refs), named, (number,)))
     names = tuple(f"x{k}" for k in range(len(inputs)))
     return ForeignGraph("sample", ForeignBlock(tuple(inputs), nodes, outputs), names, constants, "a sample")
 
@@ -221,6 +225,8 @@ class Comparison:
             return False
         if self.names & SIGNS:
             x, y = np.abs(x), np.abs(y)
+        if self.names & SCALED and x.size:
+            atol = max(atol, rtol * float(np.abs(y).max()))
         rtol = max([rtol, *(LOOSE[name] for name in self.names & LOOSE.keys())])
         if np.allclose(x, y, rtol, atol, equal_nan=True):
             return False
@@ -275,7 +281,7 @@ def run(function: Callable, tensors: list[Any], outcome: Outcome, compiles: bool
         for graph in graphs(function, tensors):
             names = {node.op for node in graph.body.nodes}
             bases = frozenset(name.partition(".")[0] for name in names)
-            if any(_has_dropout(node) for node in graph.body.nodes):
+            if any(_is_random(node) for node in graph.body.nodes):
                 bases |= {"dropout"}
             comparison = Comparison(bases, tuple(arrays))
             imported = ImportedFunction(graph, TABLE)
@@ -304,8 +310,10 @@ def run(function: Callable, tensors: list[Any], outcome: Outcome, compiles: bool
         outcome.refused[reason] += 1
 
 
-def _has_dropout(node: ForeignNode) -> bool:
-    """True for attention with a probability of dropout."""
+def _is_random(node: ForeignNode) -> bool:
+    """True for attention with a probability of dropout, and for random slopes."""
+    if node.op == "rrelu":
+        return bool(node.attributes.get("training") or (node.operands[3] if len(node.operands) > 3 else 0))
     if not node.op.startswith("scaled_dot_product_attention"):
         return False
     return bool(node.attributes.get("dropout_p") or (node.operands[4] if len(node.operands) > 4 else 0))
@@ -335,13 +343,12 @@ def outcome_of(
         info: the operator in torch's database.
         most: samples of each dtype; None = all.
         compiled: the first so many of each dtype run on a compiled plan; None = all.
-        dtypes: of samples.
+        dtypes: of samples; complex64 where an operator has none of these.
         until_wrong: end with the first sample that is not right.
     """
     outcome = Outcome()
-    for dtype in dtypes:
-        if dtype not in info.supported_dtypes("cpu"):
-            continue
+    supported = info.supported_dtypes("cpu")
+    for dtype in [dtype for dtype in dtypes if dtype in supported] or sorted(supported & {torch.complex64}, key=str):
         torch.manual_seed(0)
         for number, (function, tensors) in enumerate(samples(info, dtype)):
             if number == most or (until_wrong and (outcome.wrong or outcome.refused)):

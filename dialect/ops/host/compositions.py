@@ -325,6 +325,16 @@ def add_reduceat(array: Any, indices: Any, axis: int = 0) -> Any:
     return np.moveaxis(sums, 0, place)
 
 
+def _logs_accumulated(array: Any, axis: int = 0) -> Any:
+    """Running logarithms of sums, of twice as many elements at each step."""
+    y = np.moveaxis(array, axis, 0)
+    length, step = int(np.shape(y)[0]), 1
+    while step < length:
+        y = np.concatenate([y[:step], np.logaddexp(y[step:], y[:-step])])
+        step *= 2
+    return np.moveaxis(y, 0, axis)
+
+
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     flat = np.reshape(ary, (-1,))
     parts = [flat[1:] - flat[:-1]]
@@ -379,6 +389,7 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "numpy.cumulative_sum": _cumulative(np.cumsum, np.zeros_like),
     "numpy.cumulative_prod": _cumulative(np.cumprod, np.ones_like),
     "numpy.add.reduceat": add_reduceat,
+    "numpy.logaddexp.accumulate": _logs_accumulated,
     "numpy.maximum.accumulate": _accumulated(np.maximum),
     "numpy.minimum.accumulate": _accumulated(np.minimum),
     "numpy.compress": moved("compress", "a"),

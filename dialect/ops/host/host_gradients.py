@@ -109,6 +109,23 @@ def _eigvalsh(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: V
     return (b.converted(gradient, xs[0]),)
 
 
+def _eig(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    (_, v), (of_w, of_v) = ys, gs
+    if of_v is not None:
+        raise _refused("the eigenvectors of a matrix that need not be symmetric")
+    turned = _adjoint(v)
+    return (b.converted(np.linalg.solve(turned, np.expand_dims(of_w, -1) * turned), xs[0]),)
+
+
+def _expm(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    a, g = _adjoint(xs[0]), gs[0]
+    n = int(np.shape(a)[-1])
+    # The exponential of [[a, g], [0, a]] has the derivative at a in the direction of g for its upper right quarter.
+    upper, lower = np.concatenate([a, g], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)
+    whole = _host_of(b, "profuse.expm", np.concatenate([upper, lower], axis=-2))
+    return (b.converted(whole[..., :n, n:], xs[0]),)
+
+
 def _fft(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
     axis = call["axis"]
     back = np.fft.ifft if call.rule.name.endswith(".fft") else np.fft.fft
@@ -259,6 +276,23 @@ def _svd(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values
     return (b.converted(np.matmul(np.matmul(u, inner), v) + outside, a),)
 
 
+def _host_of(b: GradientBuilder, function: str, *operands: Any) -> Any:
+    return _host(b, function, CallTemplate(tuple(map(OperandPlace, range(len(operands)))), {}), *operands)
+
+
+def _grouped_product(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    rows, matrices, ends = (_only(call, name) for name in ("rows", "matrices", "ends"))
+    turned = np.swapaxes(xs[matrices], -1, -2)
+    of_rows = _host_of(b, "profuse.grouped_product", gs[0], turned, xs[ends])
+    return _for(xs, {rows: of_rows, matrices: _host_of(b, "profuse.grouped_outer", xs[rows], gs[0], xs[ends])})
+
+
+def _grouped_outer(b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values) -> Sequence[Any]:
+    rows, others, ends = (_only(call, name) for name in ("rows", "others", "ends"))
+    of_rows = _host_of(b, "profuse.grouped_product", xs[others], np.swapaxes(gs[0], -1, -2), xs[ends])
+    return _for(xs, {rows: of_rows, others: _host_of(b, "profuse.grouped_product", xs[rows], gs[0], xs[ends])})
+
+
 def composed(
     b: GradientBuilder, call: BoundCall, xs: Values, ys: Values, gs: Values, composition: Callable[..., Any]
 ) -> Sequence[Any]:
@@ -307,6 +341,10 @@ GRADIENTS: dict[str, Gradient] = {
     "cholesky": _cholesky,
     "eigh": _eigh,
     "eigvalsh": _eigvalsh,
+    "eig": _eig,
+    "expm": _expm,
+    "grouped_product": _grouped_product,
+    "grouped_outer": _grouped_outer,
     "fft": _fft,
     "fftn": _fftn,
     "rfft": _rfft,

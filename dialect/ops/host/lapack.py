@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from ...ir.size_algebra import sym_min
 from ...ir.types import MaybeDim, Shape, TensorType
@@ -87,6 +90,20 @@ def _real(call: BoundCall) -> tuple[str, str] | None:
     )
 
 
+def eig(a: Any) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors, complex ones also of real matrices whose eigenvalues are all real."""
+    values, vectors = np.linalg.eig(a)
+    dtype = np.result_type(vectors.dtype, np.complex64)
+    return values.astype(dtype), vectors.astype(dtype)
+
+
+def expm(a: Any) -> Any:
+    """Exponentials of matrices (scaling and squaring; Al-Mohy and Higham, 2009), in the dtype of the matrices."""
+    from scipy.linalg import expm as exponential
+
+    return exponential(a).astype(a.dtype, copy=False)
+
+
 def _linalg(name: str, shapes: Callable[[BoundCall], Shapes | None] | None = None, **more) -> Rule:
     return Rule(f"numpy.linalg.{name}", shapes, **({"fill": "eye"} | more))
 
@@ -108,6 +125,8 @@ RULES = (
     _linalg("eigvalsh", _cut("a", 1), gradient="eigvalsh"),
     _linalg("eig", _cut("a", 1, 0), refuse=_real),
     _linalg("eigvals", _cut("a", 1), refuse=_real),
+    Rule("profuse.eig", _cut("a", 1, 0), fill="eye", own=eig, gradient="eig"),
+    Rule("profuse.expm", same("a"), fill="eye", own=expm, gradient="expm"),
     _linalg("matrix_rank", None),
     _linalg("matrix_power", same("a"), neutral={"n": 1}),
     _linalg("cond"),

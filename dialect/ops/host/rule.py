@@ -24,7 +24,7 @@ from .call_text import CallTemplate, OperandPlace, filled
 
 # The sizes of each result; None for a result of which none is known.
 Shapes = Sequence[Shape | None]
-_MODULES = ("lapack", "fft", "sorting", "statistics", "polynomials", "sets", "elements")
+_MODULES = ("lapack", "fft", "grouped", "sorting", "statistics", "polynomials", "sets", "elements")
 SCIPY = "scipy.special."
 
 

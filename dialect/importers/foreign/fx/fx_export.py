@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from torch.fx.traceback import preserve_node_meta
 
 from ....dataclass import dataclass
 from ..aten.all_aten import ATEN
+from .content_checks import CheckedFunctionalMode
+from .custom_gradients import noting
 from .gradient_stops import GradientStops
 
 
@@ -30,11 +33,13 @@ class FxExport:
         graph: its module; the placeholders are the inputs, in order.
         count: how many of its outputs are results of the function; the others are what it leaves in inputs.
         written: the numbers of these inputs.
+        own_gradients: the names of functions with gradients of their own, which the graph has.
     """
 
     graph: torch.fx.GraphModule
     count: int
     written: tuple[int, ...]
+    own_gradients: frozenset[str] = frozenset()
 
 
 def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
@@ -48,15 +53,21 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
     """
     count = 0
     written: tuple[int, ...] = ()
+    own_gradients: set[str] = set()
     has_gradients = torch.is_grad_enabled()
 
     def functional(*values: Any) -> list[Any]:
         nonlocal count, written
         functionalize = torch._C.DispatchKeySet(torch._C.DispatchKey.Functionalize)
-        with torch._C._ExcludeDispatchKeyGuard(functionalize), FunctionalTensorMode():
+        with torch._C._ExcludeDispatchKeyGuard(functionalize), CheckedFunctionalMode() as mode:
             wrapped = [FunctionalTensor.to_functional(x) if isinstance(x, torch.Tensor) else x for x in values]
-            with torch.set_grad_enabled(has_gradients), GradientStops(has_gradients):
-                results = [_plain(x) for x in fn(*wrapped)]
+            with (
+                torch.set_grad_enabled(has_gradients),
+                GradientStops(has_gradients) as stops,
+                noting(stops) if has_gradients else nullcontext(set()) as names,
+            ):
+                results = [_plain(x) for x in mode.demanded(list(fn(*wrapped)))]
+            own_gradients.update(names)
             count = len(results)
             is_written = [isinstance(x, FunctionalTensor) and _has_new_contents(x) for x in wrapped]
             written = tuple(k for k, is_new in enumerate(is_written) if is_new)
@@ -76,7 +87,7 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
             graph = trace(functional_again(graph))(*inputs)
             count, written = count_before, written_before
     graph.graph.eliminate_dead_code()
-    return FxExport(graph, count, written)
+    return FxExport(graph, count, written, frozenset(own_gradients))
 
 
 def functional_again(graph: Callable[..., Any]) -> Callable[..., Any]:

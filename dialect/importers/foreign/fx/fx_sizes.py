@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ....ops.gradient_ops import CustomRule, key_of
+from ...numpy.python.pausing import apart
 from ...numpy.tracing.current import current, trace_error
-from ...numpy.tracing.operators import op
+from ...numpy.tracing.operators import Recording, op
 from ...numpy.tracing.traced import Traced
 from ..array_values import captured
 from ..aten.all_aten import ATEN
-from ..interpreter import NodeContext
+from ..aten.contents import demanded
+from ..foreign_graph import ForeignBlock
+from ..interpreter import Interpreter, NodeContext
 from ..operator_table import OperatorTable
 
 # What FX graphs call on sizes, by the names that the reader gives them.
@@ -92,6 +96,58 @@ def _input(call: NodeContext, x: Any, sizes: tuple[int | None, ...], is_held: bo
 @FX.register("profuse::stop_gradient")
 def _stop_gradient(call: NodeContext, x: Any) -> Any:
     return op("stop_gradient", x) if isinstance(x, Traced) else x
+
+
+@FX.register("profuse::demanded")
+def _demanded(call: NodeContext, x: Any, holds: tuple[Any, ...], reason: str) -> Any:
+    for each in holds:
+        x = demanded(x, each, reason)
+    return x
+
+
+@FX.register("profuse::custom_gradient")
+def _custom_gradient(call: NodeContext, x: Any, inputs: tuple[Any, ...], read: tuple[Any, ...]) -> Any:
+    """The result of a function with a gradient of its own, which a block of the node computes."""
+    if current() is None:
+        return x
+    is_kept = tuple(not isinstance(value, (int, float, complex)) or isinstance(value, Recording) for value in read)
+    fixed = tuple(value for value, keeps in zip(read, is_kept, strict=True) if not keeps)
+    saved = [value for value, keeps in zip(read, is_kept, strict=True) if keeps]
+    block = call.node.blocks[0]
+    rule = CustomRule("autograd.Function", OwnGradient(call.interpreter, block, is_kept, fixed), (repr(block), fixed))
+    attrs = {"inputs": len(inputs), "saved": len(saved), "index": 0, "key": key_of(rule)}
+    return op("custom_result", *inputs, *saved, x, **attrs)
+
+
+@FX.register("profuse::gradient_slot")
+def _gradient_slot(call: NodeContext, x: Any) -> Any:
+    raise trace_error("the backward half of a function is apart from the function", "run this part of the model in torch")
+
+
+class OwnGradient:
+    """Computes the gradients of the arguments of a function by its own backward half."""
+
+    def __init__(
+        self, interpreter: Interpreter, block: ForeignBlock, is_kept: tuple[bool, ...], fixed: tuple[Any, ...]
+    ) -> None:
+        self._table, self._graph, self._block = interpreter.table, interpreter.graph, block
+        self._is_kept, self._fixed = is_kept, fixed
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OwnGradient):
+            return False
+        return self._block is other._block and (self._is_kept, self._fixed) == (other._is_kept, other._fixed)
+
+    def __hash__(self) -> int:
+        return hash((id(self._block), self._is_kept, self._fixed))
+
+    def __call__(self, saved: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+        kept, fixed = iter(saved), iter(self._fixed)
+        read = [next(kept) if is_kept else next(fixed) for is_kept in self._is_kept]
+        return list(apart(self._run, (*gradients, *read)))
+
+    def _run(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return Interpreter(self._table, self._graph).run(self._block, values)
 
 
 __all__ = ["FX", "PYTHON"]

@@ -44,11 +44,16 @@ class GradientStops(TorchFunctionMode):
 
     Args:
         has_gradients: gradients are enabled where the function is called.
+
+    Attributes:
+        in_own_half: a half of a function with a gradient of its own is run. Whether gradients are enabled there says
+            nothing of those that the function has.
     """
 
     def __init__(self, has_gradients: bool) -> None:
         super().__init__()
         self._has_gradients = self._is_on = has_gradients
+        self.in_own_half = False
         self._stopped: set[int] = set()
         self._alive: list[torch.Tensor] = []
 
@@ -60,23 +65,25 @@ class GradientStops(TorchFunctionMode):
             return function(*args)
         if self._stopped and args and id(args[0]) in self._stopped and _writes(function):
             raise StopsUnsupported("a write to a detached tensor, which is its source as well")
-        if self._has_gradients and not self._is_on and args and _writes(function) and _is_inexact(args[0]):
+        is_off = self._has_gradients and not self._is_on and not self.in_own_half
+        if is_off and args and _writes(function) and _is_inexact(args[0]):
             raise StopsUnsupported("a write where gradients are off, which leaves those of its target as they are")
         _note_place()
         result = function(*args, **(kwargs or {}))
         if not self._has_gradients:
             return result
         if function in _DETACH:
-            return self._without_gradient(result)
-        if self._is_on or not isinstance(result, (torch.Tensor, tuple, list)) or _writes(function):
+            return self.without_gradient(result)
+        if not is_off or not isinstance(result, (torch.Tensor, tuple, list)) or _writes(function):
             return result
         if isinstance(result, torch.Tensor):
-            return self._without_gradient(result)
+            return self.without_gradient(result)
         if type(result) not in (tuple, list):
             return result
-        return type(result)(self._without_gradient(x) if isinstance(x, torch.Tensor) else x for x in result)
+        return type(result)(self.without_gradient(x) if isinstance(x, torch.Tensor) else x for x in result)
 
-    def _without_gradient(self, x: torch.Tensor) -> torch.Tensor:
+    def without_gradient(self, x: torch.Tensor) -> torch.Tensor:
+        """The tensor, noted as one that gradients do not reach."""
         if not _is_inexact(x):
             return x
         stopped = _stop(x)

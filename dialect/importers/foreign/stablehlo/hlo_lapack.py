@@ -17,6 +17,7 @@ from ...numpy.tracing.traced_control import fori_loop
 from ..array_values import captured
 from ..interpreter import NodeContext
 from ..on_host import on_host
+from ..triangles import column_at, factored
 from .hlo_elementwise import CUSTOM_CALLS, STABLEHLO
 
 _KINDS = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}
@@ -104,7 +105,7 @@ def _orthogonal(options: dict[str, str], shapes: list, packed: Any, factors: Any
 
     def reflected(step: Any, q: Any) -> Any:
         k = op("to_tensor", count - 1 - step)
-        v = np.where(rows > k, _at(packed, k), np.where(rows == k, 1, 0).astype(q.dtype))
+        v = np.where(rows > k, column_at(packed, k), np.where(rows == k, 1, 0).astype(q.dtype))
         factor = np.sum(np.where(np.arange(count) == k, factors, np.zeros((), q.dtype)), -1)[..., None, None]
         return q - factor * (v[..., :, None] * (np.conj(v)[..., None, :] @ q))
 
@@ -112,37 +113,10 @@ def _orthogonal(options: dict[str, str], shapes: list, packed: Any, factors: Any
     return fori_loop(0, count, reflected, captured(np.ascontiguousarray(eye)))
 
 
-def _at(x: Any, k: Any) -> Any:
-    """Column ``k`` of each matrix."""
-    return np.sum(np.where(np.arange(int(x.shape[-1])) == k, x, np.zeros((), x.dtype)), -1)
-
-
 @_lapack("getrf")
 def _triangles(options: dict[str, str], shapes: list, x: Any) -> tuple[Any, Any, Any]:
-    """Both triangles of each matrix, with rows exchanged: the one with the largest number comes first."""
-    *batch, m, n = shapes[0]
-    count = min(m, n)
-    rows, columns, steps = np.arange(m), np.arange(n), np.arange(count)
-    zero = np.zeros((), x.dtype)
-
-    def eliminated(step: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
-        a, places = state
-        k = op("to_tensor", step)
-        place = np.argmax(np.where(rows >= k, np.abs(_at(a, k)), -1), axis=-1)[..., None]
-        order = np.where(rows == k, place, np.where(rows == place, k, rows))
-        a = np.take_along_axis(a, np.broadcast_to(order, (*batch, m))[..., None], -2)
-        column, row = _at(a, k), _at(np.swapaxes(a, -1, -2), k)
-        pivot = np.sum(np.where(rows == k, column, zero), -1)[..., None]
-        is_zero = pivot == 0
-        factors = np.where((rows > k) & ~is_zero, column / np.where(is_zero, np.ones((), a.dtype), pivot), zero)
-        a = a - factors[..., :, None] * np.where(columns > k, row, zero)[..., None, :]
-        below = (rows > k)[:, None] & (columns == k)[None, :]
-        a = np.where(below, np.where(is_zero[..., None], a, factors[..., :, None]), a)
-        return a, np.where(steps == k, (place + 1).astype(_INT32), places)
-
-    first = captured(np.zeros((*batch, count), _INT32))
-    factored, places = fori_loop(0, count, eliminated, (x, first))
-    return factored, places, _info(shapes[2])
+    """Both triangles of each matrix, with rows exchanged."""
+    return *factored(x), _info(shapes[2])
 
 
 @_lapack("trsm")

@@ -12,8 +12,8 @@ from profuse.dialect.ops.host.rule import rules
 from profuse.dialect.trees.pytree import flatten
 
 DTYPES = ("f8", "f4", "i8", "c16", "?")
-# Their gradients are asked for only.
-INNER = {"profuse.add_at"}
+# Gradients and importers ask for them only.
+INNER = {"profuse.add_at", "profuse.eig", "profuse.expm", "profuse.grouped_product", "profuse.grouped_outer"}
 REFUSED = {"numpy.roots"}
 # Whether their results are complex depends on contents.
 REFUSED_DTYPES = {("numpy.poly", "c16")}

@@ -15,6 +15,7 @@ from ..aten_table import aten, refuse
 from ..dimensions import axis_of
 from ..promotion import cast, category, is_float, widened
 from ..tensors.binary_operators import clamp
+from ..tensors.creation_operators import uniform_numbers
 
 _sigmoid, _relu = op("sigmoid"), op("relu")
 
@@ -50,9 +51,24 @@ def prelu(self: Any, weight: Any) -> Any:
 
 @aten("rrelu")
 def rrelu(self: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
-    if training:
-        raise refuse("rrelu", "in training", "its random slopes are torch's own")
-    return nn.leaky_relu(self, (lower + upper) / 2)
+    return rrelu_with_noise(self, None, lower, upper, training)[0]
+
+
+@aten("rrelu_with_noise_functional")
+def rrelu_with_noise(
+    self: Any,
+    noise: Any,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+) -> tuple[Any, Any]:
+    """The slopes of what is not positive are random in training; the second result are all slopes."""
+    if not training:
+        return nn.leaky_relu(self, (lower + upper) / 2), noise
+    drawn = uniform_numbers(self.shape, self.dtype) * cast(upper - lower, self.dtype) + cast(lower, self.dtype)
+    slopes = np.where(self > 0, cast(1, self.dtype), drawn)
+    return self * slopes, slopes
 
 
 @aten("elu")

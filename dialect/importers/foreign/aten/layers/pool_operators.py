@@ -260,7 +260,7 @@ def _resample(self: Any, output_size: Any, scales: Any, mode: str, align_corners
     return np.copy(x) if x is self else x
 
 
-def _named_scales(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def named_scales(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """The factors of each axis: one sequence, or one number each."""
     if "scale_factors" in named:
         return named["scale_factors"]
@@ -273,7 +273,7 @@ def _named_scales(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
 def _nearest(name: str, mode: str, *others: str) -> None:
     @aten(name, *others)
     def upsample(self: Any, output_size: Any, *scales: Any, **named: Any) -> Any:
-        return _resample(self, output_size, _named_scales(scales, named), mode, False)
+        return _resample(self, output_size, named_scales(scales, named), mode, False)
 
 
 def _linear(name: str) -> None:
@@ -281,7 +281,7 @@ def _linear(name: str) -> None:
     def upsample(self: Any, output_size: Any, align_corners: bool, *scales: Any, **named: Any) -> Any:
         if not is_float(self.dtype):
             raise refuse(name, f"on {self.dtype}")
-        return _resample(self, output_size, _named_scales(scales, named), "linear", bool(align_corners))
+        return _resample(self, output_size, named_scales(scales, named), "linear", bool(align_corners))
 
 
 _CUBIC = -0.75  # torch's coefficient of the kernel (Keys, 1981)
@@ -312,7 +312,7 @@ def _cubic(x: Any, axis: int, out: int, step: float, align: bool) -> Any:
 
 @aten("upsample_bicubic2d")
 def upsample_bicubic2d(self: Any, output_size: Any, align_corners: bool, *scales: Any, **named: Any) -> Any:
-    return _resample(self, output_size, _named_scales(scales, named), "cubic", bool(align_corners))
+    return _resample(self, output_size, named_scales(scales, named), "cubic", bool(align_corners))
 
 
 for _count_of_axes in (1, 2, 3):
@@ -322,4 +322,4 @@ for _name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"
     _linear(_name)
 
 
-__all__ = ["strides_of"]
+__all__ = ["named_scales", "strides_of"]

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .....errors import BoundsError
-from ....numpy.tracing.current import current
-from ....numpy.tracing.traced_control import required
 from ..aten_table import aten, refuse
+from ..contents import demanded
 from ..promotion import (
     BOOL,
     COMPLEX128,
@@ -92,11 +90,7 @@ def _divisor(divisor: Any, given: Any) -> Any:
     """The divisor of integers, which is not zero: torch raises an error there, and NumPy gives zero."""
     if not is_integral(divisor.dtype) or (type(given) in (int, bool) and given):
         return divisor
-    if current() is None:
-        if not np.all(divisor):
-            raise BoundsError("ZeroDivisionError: an integer is divided by zero")
-        return divisor
-    return required(divisor, np.all(divisor != 0), "ZeroDivisionError: an integer is divided by zero")
+    return demanded(divisor, divisor != 0, "ZeroDivisionError: an integer is divided by zero")
 
 
 def truncated_division(self: Any, other: Any) -> Any:

@@ -13,6 +13,7 @@ from ....numpy.neural.dropout_masks import numbers_drawn
 from ....numpy.tracing.composites import composite
 from ....numpy.tracing.handler_tables import created
 from ..aten_table import aten, refuse
+from ..contents import demanded
 from ..promotion import DEFAULT, FLOAT64, INT64, cast, category, is_float, is_tensor, number_dtype
 
 
@@ -258,6 +259,28 @@ def randint(*bounds: Any, dtype: Any = None, generator: Any = None, **named: Any
         raise refuse("randint", "for more than 2**24 numbers")
     scaled = np.floor(uniform_numbers(size, FLOAT64) * float(high - low))
     return cast(cast(scaled, INT64) + low, dtype or INT64)
+
+
+@aten("multinomial")
+def multinomial(self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Places of elements, drawn by the weights that these are; a weight of 0 is never drawn."""
+    is_vector = self.ndim == 1
+    weights = cast(self, FLOAT64)
+    weights = weights[None] if is_vector else weights
+    is_right = np.all(np.isfinite(weights) & (weights >= 0), axis=1) & (np.sum(weights, axis=1) > 0)
+    weights = demanded(weights, is_right, "probabilities must be finite, not negative, and not all of them 0")
+    rows, count = int(weights.shape[0]), int(weights.shape[1])
+    if replacement:
+        ends = np.cumsum(weights, axis=1)
+        drawn = uniform_numbers((rows, num_samples), FLOAT64) * ends[:, -1:]
+        places = np.sum(ends[:, None, :] <= drawn[..., None], axis=-1, dtype=np.int64)
+    else:  # the least of exponentially distributed times, the rate of each of which is a weight, come first
+        is_enough = np.sum(weights > 0, axis=1) >= num_samples
+        weights = demanded(weights, is_enough, "there are not as many weights that are not 0 as samples")
+        times = -np.log(uniform_numbers((rows, count), FLOAT64) + 2.0**-25)
+        order = np.argsort(-(weights / times), axis=1, kind="stable")
+        places = order[:, :num_samples]
+    return places[0] if is_vector else places
 
 
 __all__ = ["filled", "uniform_numbers"]

@@ -169,7 +169,13 @@ def _padded_by_index(self: Any, pairs: Any, mode: str) -> Any:
 
 @aten("repeat", "tile")
 def repeat(self: Any, repeats: Any) -> Any:
-    return np.tile(self, tuple(repeats))
+    counts = (*(1,) * (self.ndim - len(repeats)), *repeats)
+    if all(type(n) is int for n in counts):
+        return np.tile(self, counts)
+    sizes = (*(1,) * (len(counts) - self.ndim), *self.shape)
+    wide = np.reshape(self, tuple(n for size in sizes for n in (1, size)))
+    wide = np.broadcast_to(wide, tuple(n for pair in zip(counts, sizes, strict=True) for n in pair))
+    return np.reshape(wide, tuple(count * size for count, size in zip(counts, sizes, strict=True)))
 
 
 @aten("repeat_interleave")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....numpy.neural.attention import scaled_dot_product_attention
+from ...on_host import on_host
 from ..aten_table import aten, refuse
 from ..promotion import BOOL, cast, category, widened
 from .binary_operators import add, mul
@@ -138,6 +139,31 @@ def flash_attention(
 ) -> tuple[Any, Any]:
     out = scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
     return out, None  # the logarithms of sums are for torch's own backward alone
+
+
+# --- products of groups, as of mixtures of experts ------------------------------------------------------------
+
+
+@aten("transformers::grouped_mm_fallback")
+def grouped_product(input: Any, weight: Any, offs: Any) -> Any:
+    """Rows (S, I), in groups that end at ``offs`` (E,), each with its matrix of (E, I, O); zeros behind all groups."""
+    dtype = input.dtype
+    x, w = (cast(part, widened(dtype)) for part in (input, weight))
+    return cast(on_host("profuse.grouped_product", x, w, offs), dtype)
+
+
+@aten("_grouped_mm")
+def grouped_mm(self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    dtype = self.dtype if out_dtype is None else out_dtype
+    ranks = self.ndim, mat2.ndim
+    if bias is not None or (offs is None) != (ranks == (3, 3)) or ranks == (3, 2):
+        raise refuse("_grouped_mm", f"of tensors with {ranks[0]} and {ranks[1]} axes, or with a bias")
+    x, y = (cast(part, widened(part.dtype)) for part in (self, mat2))
+    if ranks == (3, 3):
+        return cast(np.matmul(x, y), dtype)
+    if ranks == (2, 2):  # groups of what is summed over
+        return cast(on_host("profuse.grouped_outer", np.swapaxes(x, 0, 1), y, offs), dtype)
+    return cast(on_host("profuse.grouped_product", x, y, offs), dtype)
 
 
 __all__ = ["linear", "product"]

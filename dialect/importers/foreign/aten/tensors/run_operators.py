@@ -83,21 +83,37 @@ def nonzero_static(self: Any, *, size: int, fill_value: int = -1) -> Any:
     return np.stack(columns, axis=1) if columns else np.zeros((size, 0), np.int64)
 
 
-@aten("embedding_bag")
-def embedding_bag(
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
+def _register_bags(name: str, is_inside: bool) -> None:
+    """Bags of rows; as torch calls them inside, a negative row of padding is none, and does not count from the end."""
+
+    @aten(name)
+    def embedding_bag(
+        weight: Any,
+        indices: Any,
+        offsets: Any,
+        scale_grad_by_freq: bool = False,
+        mode: int = 0,
+        sparse: bool = False,
+        per_sample_weights: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> tuple[Any, None, None, None]:
+        if scale_grad_by_freq:
+            raise refuse("embedding_bag", "with gradients scaled by frequency")
+        row = padding_idx
+        if row is not None and row < 0:
+            row = None if is_inside else row + int(weight.shape[0])
+        return _bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset, row)
+
+
+for _name in ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"):
+    _register_bags(_name, _name.startswith("_"))
+
+
+def _bags(
+    weight: Any, indices: Any, offsets: Any, mode: int, factors: Any, include_last_offset: bool, row: int | None
 ) -> tuple[Any, None, None, None]:
     """Sums, means or maxima of the rows of each bag; what torch keeps for its own gradients is left out."""
-    if scale_grad_by_freq:
-        raise refuse("embedding_bag", "with gradients scaled by frequency")
     count, bags = int(indices.shape[0]), int(offsets.shape[0]) - bool(include_last_offset)
     at = in_range("embedding_bag", "indices", cast(indices, INT64), int(weight.shape[0]))
     begins = in_range("embedding_bag", "offsets", cast(offsets, INT64)[:bags], count + 1)
@@ -108,11 +124,10 @@ def embedding_bag(
     is_in = np.ones((count,), BOOL)
     if include_last_offset:  # where the last bag ends
         is_in = np.arange(count) < cast(offsets, INT64)[-1]
-    if padding_idx is not None:
-        row = padding_idx + int(weight.shape[0]) if padding_idx < 0 else padding_idx
+    if row is not None:
         is_in = is_in & (at != row)
-    if per_sample_weights is not None:
-        rows = rows * cast(per_sample_weights, rows.dtype)[:, None]
+    if factors is not None:
+        rows = rows * cast(factors, rows.dtype)[:, None]
     neutral = cast(-np.inf if mode == 2 else 0, rows.dtype)
     out = owned(np.full((bags, int(weight.shape[1])), neutral, rows.dtype))
     (np.maximum if mode == 2 else np.add).at(out, bag, np.where(is_in[:, None], rows, neutral))
@@ -123,24 +138,6 @@ def embedding_bag(
     if mode == 2:
         return np.where(sizes[:, None] == 0, cast(0, out.dtype), out), None, None, None
     return out / cast(np.maximum(sizes, 1), out.dtype)[:, None], None, None, None
-
-
-@aten("_embedding_bag", "_embedding_bag_forward_only")
-def embedding_bag_inside(
-    weight: Any,
-    indices: Any,
-    offsets: Any,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> tuple[Any, None, None, None]:
-    """As torch calls it inside: -1 stands for no row of padding."""
-    row = None if padding_idx < 0 else padding_idx
-    options = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, row)
-    return embedding_bag(weight, indices, offsets, *options)
 
 
 __all__ = ["mode"]

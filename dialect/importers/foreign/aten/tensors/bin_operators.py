@@ -1,0 +1,118 @@
+"""Elements counted in bins, and sums over segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...array_values import owned
+from ..aten_table import aten, refuse
+from ..contents import demanded
+from ..dimensions import axis_of
+from ..promotion import INT64, cast, is_float
+from .creation_operators import linspace
+
+
+def _bounds(flat: Any, low: Any, high: Any, half: float) -> tuple[Any, Any]:
+    """The outer edges of all bins: those that are given, or the extrema, or ``half`` to both sides of the only number."""
+    dtype = flat.dtype
+    if low != high:
+        return cast(low, dtype), cast(high, dtype)
+    first, last = cast(low, dtype), cast(high, dtype)
+    if low == 0 and int(flat.shape[0]):
+        first, last = np.min(flat), np.max(flat)
+    reason = f"the range of elements in bins is not finite, or begins behind its end: {low} to {high}"
+    first = demanded(first, np.isfinite(first) & np.isfinite(last) & (first <= last), reason)
+    is_point, step = first == last, cast(half, dtype)
+    return np.where(is_point, first - step, first), np.where(is_point, last + step, last)
+
+
+def _counted(places: Any, is_inside: Any, weights: Any, count: int, dtype: np.dtype) -> Any:
+    """The sums of weights, or the numbers, of the elements of each bin."""
+    one = cast(1, dtype) if weights is None else weights
+    new = np.where(is_inside, one, cast(0, dtype))
+    out = owned(np.zeros((count,), dtype))
+    np.add.at(out, np.where(is_inside, places, 0), new)
+    return out
+
+
+@aten("histc")
+def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    flat = np.reshape(self, (-1,))
+    if not is_float(self.dtype) or bins <= 0 or min > max:
+        raise refuse("histc", f"of {self.dtype}, with {bins} bins from {min} to {max}")
+    low, high = _bounds(flat, min, max, 1.0)
+    is_inside = (flat >= low) & (flat <= high)
+    scaled = np.where(is_inside, flat - low, cast(0, flat.dtype)) * cast(bins, flat.dtype) / (high - low)
+    return _counted(np.minimum(cast(scaled, INT64), bins - 1), is_inside, None, bins, flat.dtype)
+
+
+@aten("histogram.bin_ct")
+def histogram(
+    self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False
+) -> tuple[Any, Any]:
+    if range is not None and range[0] > range[1]:
+        raise refuse("histogram", f"from {range[0]} to {range[1]}")
+    flat = np.reshape(self, (-1,))
+    low, high = _bounds(flat, *((0, 0) if range is None else range), 0.5)
+    return histogram_of_edges(self, linspace(low, high, bins + 1, dtype=flat.dtype), weight=weight, density=density)
+
+
+@aten("histogram.bins_tensor")
+def histogram_of_edges(self: Any, bins: Any, *, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
+    flat, count = np.reshape(self, (-1,)), int(bins.shape[0]) - 1
+    if count < 1:
+        raise refuse("histogram", "without a bin")
+    bins = demanded(bins, bins[1:] >= bins[:-1], "the edges of bins are not in order")
+    is_inside = (flat >= bins[0]) & (flat <= bins[-1])
+    places = np.minimum(np.searchsorted(bins, flat, side="right") - 1, count - 1)
+    weights = None if weight is None else np.reshape(weight, (-1,))
+    sums = _counted(places, is_inside, weights, count, flat.dtype)
+    return sums / (np.sum(sums) * (bins[1:] - bins[:-1])) if density else sums, bins
+
+
+_EMPTY = {"sum": 0.0, "mean": np.nan, "max": -np.inf, "min": np.inf, "prod": 1.0}
+_COMBINED: dict[str, Any] = {
+    "sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply,
+}  # fmt: skip
+
+
+@aten("segment_reduce")
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Any:
+    bounds = offsets if lengths is None else lengths
+    if bounds is None or bounds.ndim != 1 or axis_of(axis, data.ndim) or reduce not in _EMPTY:
+        raise refuse("segment_reduce", "but for segments of the first axis")
+    size = int(data.shape[0])
+    count = int(bounds.shape[0]) - (lengths is None)
+    if lengths is None:
+        starts, sizes = cast(offsets, INT64)[:-1], cast(offsets, INT64)[1:] - cast(offsets, INT64)[:-1]
+    else:
+        sizes = cast(lengths, INT64)
+        starts = np.cumsum(sizes) - sizes
+    holds = np.all(sizes >= 0) & (np.sum(sizes) == size) & np.all(starts[:1] == 0)
+    sizes = demanded(sizes, holds, "segments do not part the axis")
+    segment = np.searchsorted(np.cumsum(sizes), np.arange(size), side="right")
+    shape, rest = (count, *data.shape[1:]), (-1, *(1,) * (data.ndim - 1))
+    start = _EMPTY[reduce] if initial is None else initial
+    out = owned(np.full(shape, 0.0 if reduce == "mean" and initial is None else start, data.dtype))
+    _COMBINED[reduce].at(out, segment, data)
+    if reduce != "mean":
+        return out
+    numbers = np.reshape(sizes, rest)
+    means = out / cast(np.maximum(numbers, 1), data.dtype)
+    return np.where(numbers == 0, cast(start, data.dtype), means)
+
+
+__all__: list[str] = []
