@@ -11,9 +11,10 @@ from ....errors import TraceError
 from ..interpreter import NodeContext
 from ..operator_table import OperatorTable
 from ..size_values import all_sizes, as_array
+from .texts import apart, as_texts, together
 
 ONNX = OperatorTable("ONNX", home=(f"{__package__}.all_onnx", "ONNX"))
-ONNX.advice["ai.onnx.ml.ZipMap"] = "its dictionaries are no arrays: to_onnx(model, x, options={'zipmap': False})"
+ONNX.advice["ai.onnx.ml.ZipMap"] = "its dictionaries are no arrays, and have to be outputs of the model"
 
 
 class NodeResults(tuple):
@@ -21,7 +22,11 @@ class NodeResults(tuple):
 
 
 def onnx_op(
-    *names: str, sizes: Callable[..., Any] | None = None, kept: tuple[int, ...] = (), whole: bool = False
+    *names: str,
+    sizes: Callable[..., Any] | None = None,
+    kept: tuple[int, ...] = (),
+    whole: bool = False,
+    texts: bool = False,
 ) -> Callable[[Callable], Callable]:
     """Decorate the handler of the operators with these names.
 
@@ -32,6 +37,7 @@ def onnx_op(
             too, and those attributes that it names. NotImplemented = it is none for sizes after all.
         kept: the operands that the handler takes as sizes, where they are sizes; for all others it gets arrays.
         whole: so it takes all operands.
+        texts: it takes `Texts`; others get places for texts, if all that they do is to move or to compare them.
 
     The attributes of a node are keyword arguments, whose defaults are ONNX's; other attributes are refused.
     A handler gives one result, or `NodeResults`.
@@ -47,6 +53,11 @@ def onnx_op(
                 whole_call = signature.bind(context, *operands, **attributes)
             except TypeError as error:
                 raise TraceError(f"{context.node.op}: {error}, in the versions of ONNX that are known") from None
+            is_moved = is_open = False
+            if context.interpreter.graph.texts is not None:
+                operands = tuple(as_texts(context, x) for x in operands)
+                if not texts:
+                    operands, is_moved, is_open = apart(context, operands)
             vectors = all_sizes(operands) if sizes is not None else None
             result: Any = NotImplemented
             if vectors is not None and sizes is not None:
@@ -55,6 +66,8 @@ def onnx_op(
             if result is NotImplemented:
                 arrays = (x if whole or k in kept else as_array(x) for k, x in enumerate(operands))
                 result = handler(context, *arrays, **attributes)
+            if is_moved:
+                result = together(result, is_open=is_open)
             count = len(context.node.results)
             if isinstance(result, NodeResults):
                 return result[0] if count == 1 else tuple(result[:count])

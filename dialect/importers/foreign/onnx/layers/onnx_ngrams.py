@@ -10,9 +10,10 @@ import numpy as np
 from .....errors import TraceError
 from ...array_values import captured
 from ..onnx_table import onnx_op
+from ..texts import Texts, places_of
 
 
-@onnx_op("TfIdfVectorizer")
+@onnx_op("TfIdfVectorizer", texts=True)
 def _tf_idf_vectorizer(
     call: Any,
     x: Any,
@@ -25,12 +26,14 @@ def _tf_idf_vectorizer(
     ngram_counts: Sequence[int],
     ngram_indexes: Sequence[int],
     pool_int64s: Sequence[int] | None = None,
-    pool_strings: Any = None,
+    pool_strings: Sequence[str] = (),
     weights: Sequence[float] | None = None,
 ) -> Any:
     """How often each row has each run of the pool, with up to so many numbers left out between its elements."""
-    if pool_int64s is None:
-        raise TraceError("runs of texts are not supported", hint="use numbers of words")
+    if isinstance(x, Texts) != (pool_int64s is None):
+        raise TraceError("TfIdfVectorizer counts runs of texts or of integers, and is given the others")
+    if isinstance(x, Texts):
+        x, pool_int64s = x.places, places_of(call, pool_strings).tolist()
     if mode not in ("TF", "IDF", "TFIDF"):
         raise TraceError(f"TfIdfVectorizer of mode {mode!r} is not known")
     x = captured(x)

@@ -14,6 +14,7 @@ from ....numpy.capture import user_functions
 from ...array_values import is_traced
 from ...size_values import as_array, each, quotient
 from ..onnx_table import onnx_op
+from ..texts import Texts
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs,
@@ -211,6 +212,8 @@ def _clip(
     return x if high is None else np.minimum(x, high)
 
 
-@onnx_op("profuse.Result", whole=True)
-def _result(call: Any, x: Any, /) -> Any:
-    return as_array(x)
+@onnx_op("profuse.Result", whole=True, texts=True)
+def _result(call: Any, x: Any, /, *, texts: bool = False) -> Any:
+    if isinstance(x, Texts) != texts:
+        raise TraceError(f"the model says that this is {'texts' if texts else 'no text'}, and it is not so")
+    return x.places if texts else as_array(x)

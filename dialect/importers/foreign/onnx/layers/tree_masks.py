@@ -1,0 +1,117 @@
+"""Small trees without steps from node to node: every node is asked, and each answer rules leaves out.
+
+A tree of few leaves has a word with a bit for each leaf, from the leaf that is reached if all comparisons hold to the
+one that is reached if none does. Where the comparison of a node does not hold, the leaves that are reached if it does
+are ruled out; of those that are left, the leaf is the first. So all rows go through the same few operations of whole
+words, which are SIMD code, while steps from node to node read memory wherever the last one leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .....dataclass import dataclass
+from .....ir.dtypes import dtype_of
+from ....numpy.tracing.operators import op
+from ...array_values import captured, item_of, taken
+
+MOST_LEAVES = 63  # of a tree that has a word; the sign would be one more bit
+_HALF = 31  # leaves that fit into a word of 32 bits
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node that compares.
+
+    Attributes:
+        number: among all nodes of the forest.
+        first, middle, last: its leaves are those from ``first`` on; from ``middle`` on they are those that are
+            reached if the comparison does not hold, and ``last`` is behind them.
+    """
+
+    number: int
+    first: int
+    middle: int
+    last: int
+
+
+def ordered(root: int, yes: Sequence[int], no: Sequence[int]) -> tuple[list[TreeNode], list[int]]:
+    """The nodes of a tree that compare, and the numbers of its leaves in order; leaves are their own children."""
+    nodes: list[TreeNode] = []
+    leaves: list[int] = []
+    # What is to be done, the next thing last: a node to enter, or one of which this many children have been left.
+    work: list[tuple[int, int, int, int]] = [(root, 0, 0, 0)]
+    while work:
+        number, done, first, middle = work.pop()
+        if yes[number] == number:
+            leaves.append(number)
+        elif done == 0:
+            work += [(number, 1, len(leaves), 0), (yes[number], 0, 0, 0)]
+        elif done == 1:
+            work += [(number, 2, first, len(leaves)), (no[number], 0, 0, 0)]
+        else:
+            nodes.append(TreeNode(number, first, middle, len(leaves)))
+    return nodes, leaves
+
+
+@dataclass(frozen=True)
+class Words:
+    """Trees of few leaves, as arrays by tree and, along the second axis, by node; trees are filled up with nodes
+    that rule nothing out.
+
+    Attributes:
+        nodes: numbers of nodes of the forest.
+        kept: the word that a node leaves where its comparison does not hold.
+        whole: by tree, the word of all leaves.
+        leaves: by tree and bit, numbers of nodes of the forest.
+    """
+
+    nodes: np.ndarray
+    kept: np.ndarray
+    whole: np.ndarray
+    leaves: np.ndarray
+
+    @staticmethod
+    def of(trees: Sequence[tuple[list[TreeNode], list[int]]]) -> Words:
+        most = max(len(leaves) for _, leaves in trees)
+        dtype = np.int32 if most <= _HALF else np.int64
+        width = max(len(nodes) for nodes, _ in trees)
+        words = Words(
+            np.zeros((len(trees), width), np.int64),
+            np.full((len(trees), width), -1, dtype),
+            np.array([(1 << len(leaves)) - 1 for _, leaves in trees], dtype),
+            np.zeros((len(trees), most), np.int64),
+        )
+        for tree, (nodes, leaves) in enumerate(trees):
+            words.leaves[tree, : len(leaves)] = leaves
+            for place, node in enumerate(nodes):
+                words.nodes[tree, place] = node.number
+                words.kept[tree, place] = ~((1 << node.middle) - (1 << node.first))
+        return words
+
+    def reached(self, x: Any, forest: Any) -> Any:
+        """The bits of the leaves that the rows of ``x`` (N, F) reach, by tree and row, as int32 or int64."""
+        columns = np.transpose(x)
+        word: Any = np.broadcast_to(self.whole[:, None], (len(self.whole), x.shape[0]))
+        for place in range(self.nodes.shape[1]):
+            nodes = self.nodes[:, place]
+            values = taken(columns, forest.features[nodes], axis=0)
+            holds = forest.answers(values, nodes[:, None])
+            word = word & np.where(holds, self.kept.dtype.type(-1), self.kept[:, place, None])
+        lowest = word & -word
+        # The exponent of a power of two is the number of its bit.
+        wide, shift, bias = (np.float32, 23, 127) if word.dtype == np.int32 else (np.float64, 52, 1023)
+        bits = op("bitcast", captured(lowest.astype(wide)), dtype=dtype_of(word.dtype))
+        return (bits >> shift) - bias
+
+    def weights(self, x: Any, forest: Any, table: np.ndarray) -> Any:
+        """What the leaves give, as (trees, rows, targets); ``table`` is by node of the forest and target."""
+        trees, most = self.leaves.shape
+        places = self.reached(x, forest) + (np.arange(trees, dtype=self.kept.dtype) * most)[:, None]
+        return item_of(table[self.leaves].reshape(trees * most, -1), places)
+
+
+__all__ = ["MOST_LEAVES", "TreeNode", "Words", "ordered"]
