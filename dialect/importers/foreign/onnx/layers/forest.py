@@ -84,7 +84,7 @@ class Forest:
         for _ in range(self._depth(roots)):
             holds = self.answers(item_of(x, (rows, item_of(self.features, at))), at)
             at = item_of(children, at * 2 + holds)
-        return np.broadcast_to(at, (x.shape[0], len(roots)))
+        return at
 
     def combined(self, table: np.ndarray, x: Any, how: str) -> Any:
         """What the leaves of all trees give for each row and target; ``table`` is by node and target.

@@ -14,7 +14,7 @@ from ..onnx_table import onnx_op
 from ..tensors.onnx_casts import cast
 from ..texts import UNKNOWN, Texts, by_place, chosen_texts, places_of
 
-_WIDEST_TABLE = 4096  # of integers that are looked up by what they are, in elements
+_WIDEST_TABLE = 1 << 18  # of integers that are looked up by what they are, in elements
 
 
 def labels_of(call: Any, attributes: dict[str, Any], indices: Any) -> Any:
@@ -34,9 +34,10 @@ def label_count(attributes: dict[str, Any]) -> int:
     return count
 
 
-def _of_number(x: Any, keys: np.ndarray, values: np.ndarray, other: Any) -> Any:
+def by_number(x: Any, keys: np.ndarray, values: np.ndarray, other: Any) -> Any:
     """The value of the first key that each element of ``x`` is; NaN is NaN."""
     if keys.dtype.kind in "iu" and len(keys) and int(keys.max()) - int(keys.min()) < _WIDEST_TABLE:
+        x = cast(x, np.dtype(np.int64))
         first, span = int(keys.min()), int(keys.max()) - int(keys.min()) + 1
         table = np.full(span + 1, other, values.dtype)
         table[(keys - first)[::-1]] = values[::-1]
@@ -58,7 +59,7 @@ def _mapped(call: Any, x: Any, keys: Any, values: Any, other: Any) -> Any:
     takes_texts = np.asarray(keys).dtype.kind in "OU"
     if isinstance(x, Texts) != takes_texts:
         raise TraceError(f"a table of {'texts' if takes_texts else 'numbers'} is given others")
-    found = by_place(call, x, keys, table, rest) if takes_texts else _of_number(x, np.asarray(keys), table, rest)
+    found = by_place(call, x, keys, table, rest) if takes_texts else by_number(x, np.asarray(keys), table, rest)
     return Texts(found) if gives_texts else found
 
 
@@ -159,4 +160,4 @@ def _one_hot_encoder(
     return y if zeros else required(y, np.all(np.any(hits, axis=-1)), "OneHotEncoder is given an unknown category")
 
 
-__all__ = ["label_count", "labels_of"]
+__all__ = ["by_number", "label_count", "labels_of"]

@@ -95,7 +95,7 @@ class Words:
     def reached(self, x: Any, forest: Any) -> Any:
         """The bits of the leaves that the rows of ``x`` (N, F) reach, by tree and row, as int32 or int64."""
         columns = np.transpose(x)
-        word: Any = np.broadcast_to(self.whole[:, None], (len(self.whole), x.shape[0]))
+        word: Any = np.broadcast_to(captured(self.whole[:, None]), (len(self.whole), x.shape[0]))
         for place in range(self.nodes.shape[1]):
             nodes = self.nodes[:, place]
             values = taken(columns, forest.features[nodes], axis=0)
