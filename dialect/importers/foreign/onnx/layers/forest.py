@@ -10,8 +10,9 @@ import numpy as np
 
 from .....dataclass import dataclass
 from .....errors import TraceError
-from ...array_values import constant_or_created, item_of
-from .tree_masks import MOST_LEAVES, Words, ordered
+from ....numpy.tracing.traced_control import fori_loop
+from ...array_values import captured, constant_or_created, item_of
+from .tree_masks import Words, has_word, ordered
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "BRANCH_LEQ": np.less_equal,
@@ -80,11 +81,13 @@ class Forest:
         """The leaf of each row of ``x`` (N, F) in each tree, as (N, T) numbers of nodes, step by step."""
         rows = np.reshape(constant_or_created("arange", x.shape[0]), (-1, 1))
         children = np.stack([self.no, self.yes], 1).reshape(-1)
-        at: Any = np.reshape(roots, (1, -1))
-        for _ in range(self._depth(roots)):
+
+        def step(_: Any, at: Any) -> Any:
             holds = self.answers(item_of(x, (rows, item_of(self.features, at))), at)
-            at = item_of(children, at * 2 + holds)
-        return at
+            return item_of(children, at * 2 + holds)
+
+        first = np.broadcast_to(captured(np.reshape(roots, (1, -1))), (x.shape[0], len(roots)))
+        return fori_loop(0, self._depth(roots), step, first)
 
     def combined(self, table: np.ndarray, x: Any, how: str) -> Any:
         """What the leaves of all trees give for each row and target; ``table`` is by node and target.
@@ -99,7 +102,7 @@ class Forest:
         small, large = [], []
         for root in self.roots.tolist():
             tree = None if self.members is not None else ordered(root, yes, no)
-            if tree is None or len(tree[1]) > MOST_LEAVES:
+            if tree is None or not has_word(len(tree[1]), self._depth(np.array([root]))):
                 large.append(root)
             else:
                 small.append(tree)

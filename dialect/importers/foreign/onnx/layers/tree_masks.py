@@ -18,8 +18,14 @@ from .....ir.dtypes import dtype_of
 from ....numpy.tracing.operators import op
 from ...array_values import captured, item_of, taken
 
-MOST_LEAVES = 63  # of a tree that has a word; the sign would be one more bit
+_MOST_LEAVES = 63  # of a word; the sign would be one more bit
 _HALF = 31  # leaves that fit into a word of 32 bits
+_ASKED = 8  # nodes of a tree are asked in the time of one step from node to node
+
+
+def has_word(leaves: int, depth: int) -> bool:
+    """True for trees of which to ask all nodes is quicker than to go from one to the next."""
+    return leaves <= _HALF or leaves <= min(_MOST_LEAVES, _ASKED * depth)
 
 
 @dataclass(frozen=True)
@@ -114,4 +120,4 @@ class Words:
         return item_of(table[self.leaves].reshape(trees * most, -1), places)
 
 
-__all__ = ["MOST_LEAVES", "TreeNode", "Words", "ordered"]
+__all__ = ["TreeNode", "Words", "has_word", "ordered"]

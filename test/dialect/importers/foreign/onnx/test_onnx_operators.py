@@ -187,6 +187,29 @@ def test_scans_carry_states_and_gather_outputs(steps):
     assert f.state().tier == "optimized"
 
 
+def test_a_scan_over_weights_serves_any_number_of_rows():
+    """What each step gives is as long as the state, whose size is an argument's."""
+    body = Writer("state", "row")
+    body.node("Sub", "state row", "apart")
+    body.node("ReduceSumSquare", "apart axes", "square", keepdims=0)
+    body.constant("axes", np.array([1]))
+    w = Writer("x")
+    w.numbers = body.numbers
+    w.constant("rows", np.arange(40.0).reshape(20, 2))
+    refs = tuple(ValueRef(w.number(name)) for name in ("state", "square"))
+    block = ForeignBlock((w.number("state"), w.number("row")), body.nodes, refs)
+    w.constants |= body.constants
+    w.node("profuse.Argument", "x", "pairs", name="x", dtype=np.dtype(np.float64), shape=(None, 2))
+    w.node("Scan", "pairs rows", "last squares", block, num_scan_inputs=1)
+    f = jitted(w.function("squares"), strategy=[("dynamic", 2)])
+    for rows in (3, 12, 9):
+        x = np.random.default_rng(rows).normal(size=(rows, 2))
+        for _ in range(2):
+            found = f(x)
+        np.testing.assert_allclose(found, ((np.arange(40.0).reshape(20, 1, 2) - x) ** 2).sum(-1), rtol=1e-6)
+    assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
+
+
 def test_arguments_are_checked():
     w = Writer("x")
     w.node("profuse.Argument", "x", "checked", name="x", dtype=F32, shape=(None, 3))
