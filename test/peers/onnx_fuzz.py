@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import numpy as np
-from onnx_fuzz_blocks import KINDS
+from onnx_fuzz_blocks import KINDS, evaluator_of
 
 _UNARY = (
     "Abs",
@@ -246,12 +246,11 @@ class RandomModel:
 
 def difference(seed: int) -> str | None:
     """What differs between a random model here, in three calls, and in the package's evaluator; None = nothing."""
-    from onnx.reference import ReferenceEvaluator
     from profuse.executor.functions.onnx_backend import PreparedModel
 
     source = RandomModel(seed)
     model = source.model()
-    prepared, evaluator = PreparedModel(model), ReferenceEvaluator(model)
+    prepared, evaluator = PreparedModel(model), evaluator_of(model)
     for call in range(3):
         arguments = source.arguments()
         wanted = evaluator.run(None, dict(zip("abn", arguments, strict=True)))

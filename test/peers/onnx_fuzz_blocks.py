@@ -46,10 +46,9 @@ def sequenced(m: Any, x: str, shape: Shape) -> None:
         at = int(m.rng.integers(-count, count))
         if m.rng.random() < 0.5:
             part = m.node("SequenceAt", [parts, m.weight(at)])
-            parts, count = (
-                m.node("SequenceInsert", [parts, part, m.weight(int(m.rng.integers(0, count + 1)))]),
-                count + 1,
-            )
+            # The package's evaluator inserts in front what is to be inserted behind all.
+            where = m.weight(int(m.rng.integers(count)))
+            parts, count = m.node("SequenceInsert", [parts, part, where]), count + 1
         elif count > 1:
             parts, count = m.node("SequenceErase", [parts, m.weight(at)]), count - 1
     one = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -180,6 +179,18 @@ def _encoder(m: Any, x: str, **attributes: Any) -> str:
     return result
 
 
+def evaluator_of(model: Any) -> Any:
+    """The package's evaluator, whose optional values are lists, and are not taken out of these."""
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.op_run import OpRun
+
+    class Optional(OpRun):
+        def _run(self, x: Any = None, type: Any = None) -> Any:
+            return (x,)
+
+    return ReferenceEvaluator(model, new_ops=[Optional])
+
+
 KINDS = (scanned, sequenced, optional, trees, trees, table)
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "evaluator_of"]

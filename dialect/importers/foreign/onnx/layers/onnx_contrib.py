@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .....errors import TraceError
-from ....numpy.capture import user_functions
 from ....numpy.neural import activation_functions
 from ..onnx_table import NodeResults, onnx_op
 from ..tensors.onnx_casts import cast
+from ..tensors.onnx_elementwise import sigmoid
 from .onnx_norms import layer_normalised
 from .onnx_quantised import centred, quantised
 from .onnx_windows import Ints, average_pooled
@@ -49,8 +49,8 @@ _register_binary("QLinearMul", np.multiply)
 
 
 @onnx_op("com.microsoft.QLinearSigmoid")
-def _sigmoid(call: Any, x: Any, scale_x: Any, zero_x: Any, scale: Any, zero: Any = None, /) -> Any:
-    return _stored(user_functions.sigmoid(_real(x, scale_x, zero_x)), scale, zero)
+def _quantised_sigmoid(call: Any, x: Any, scale_x: Any, zero_x: Any, scale: Any, zero: Any = None, /) -> Any:
+    return _stored(sigmoid(_real(x, scale_x, zero_x)), scale, zero)
 
 
 @onnx_op("com.microsoft.QLinearLeakyRelu")
@@ -186,7 +186,7 @@ def _fast_gelu(call: Any, x: Any, bias: Any = None, /) -> Any:
 
 @onnx_op("com.microsoft.QuickGelu")
 def _quick_gelu(call: Any, x: Any, /, *, alpha: float = 1.702) -> Any:
-    return x * user_functions.sigmoid(x * x.dtype.type(alpha))
+    return x * sigmoid(x * x.dtype.type(alpha))
 
 
 @onnx_op("com.microsoft.SkipLayerNormalization")

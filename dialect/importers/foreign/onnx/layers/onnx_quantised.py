@@ -22,6 +22,8 @@ def _along(v: Any, x: Any, axis: int, block: int) -> Any:
     """A scale or a zero point, shaped so that it broadcasts against ``x``."""
     if v is None or v.ndim == 0:
         return v
+    if v.ndim == 1 and v.shape[0] == 1:  # as older models have a scale of a whole tensor
+        return np.reshape(v, ())
     if block:
         wide = np.repeat(v, block, axis)
         keys = [slice(None)] * x.ndim

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .....errors import TraceError
-from ....numpy.capture import user_functions
 from ....numpy.neural.activation_functions import softmax
 from ..onnx_table import NodeResults, onnx_op
+from ..tensors.onnx_elementwise import sigmoid
 from .forest import COMPARISONS, MEMBER, Forest
 from .onnx_categories import label_count, labels_of
 
@@ -63,7 +63,7 @@ def transformed(scores: Any, how: str) -> Any:
     if how == "NONE":
         return scores
     if how == "LOGISTIC":
-        return user_functions.sigmoid(scores)
+        return sigmoid(scores)
     if how == "SOFTMAX":
         return softmax(scores, -1)
     raise TraceError(f"the transform {how!r} behind a model is not supported")
