@@ -17,7 +17,12 @@ _MOST_UNROLLED = 8  # steps that are recorded one by one
 
 
 def steps(
-    length: Any, first: Values, step: Callable[[Any, Values], tuple[Values, Values]], *, backward: bool = False
+    length: Any,
+    first: Values,
+    step: Callable[[Any, Values], tuple[Values, Values]],
+    *,
+    backward: bool = False,
+    keeps_sizes: bool = False,
 ) -> tuple[Values, Values]:
     """The values behind the last step, and the outputs of all steps, stacked along a new first axis.
 
@@ -26,6 +31,7 @@ def steps(
         first: the values before the first step.
         step: gives the new values and the outputs for the number of a step and the values before it.
         backward: the last step comes first; outputs are in the order of their numbers in any case.
+        keeps_sizes: the values have the sizes of the first ones behind each step.
     """
     is_open = getattr(length, "is_open", False)
     if not is_open and (current() is None or length <= _MOST_UNROLLED) and length >= 1:
@@ -37,7 +43,9 @@ def steps(
         if backward:
             rows.reverse()
         return values, tuple(np.stack(column) for column in zip(*rows, strict=True))
-    return _looped(length, first, step, backward=backward)
+    values, stacks = _looped(length, first, step, backward=backward)
+    # Of what a loop carries no size is known.
+    return tuple(map(_sized, values, first)) if keeps_sizes else values, stacks
 
 
 def _looped(length: Any, first: Values, step: Callable, *, backward: bool) -> tuple[Values, Values]:
@@ -60,7 +68,13 @@ def _looped(length: Any, first: Values, step: Callable, *, backward: bool) -> tu
         new, outputs = step(number, values)
         return new, tuple(_with(stack, number, y) for stack, y in zip(kept, outputs, strict=True))
 
-    return fori_loop(0, length, body, (first, stacks))
+    values, kept = fori_loop(0, length, body, (first, stacks))
+    return values, tuple(map(_sized, kept, stacks))
+
+
+def _sized(x: Any, like: Any) -> Any:
+    """An array of the sizes that another one has, of which these are known."""
+    return np.reshape(x, tuple(like.shape))
 
 
 def _known_sizes(sizes: Iterable[Any]) -> dict[Any, Any]:

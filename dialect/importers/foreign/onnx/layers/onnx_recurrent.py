@@ -139,7 +139,7 @@ def _direction(
             y = np.where(going, y, np.zeros((), y.dtype)[()])
         return new, (y,)
 
-    last, (ys,) = steps(projected.shape[0], first, step, backward=backward)
+    last, (ys,) = steps(projected.shape[0], first, step, backward=backward, keeps_sizes=True)
     return ys, last
 
 
