@@ -36,7 +36,7 @@ class TextFunction:
         self._parameters = graph.parameters[: len(graph.parameters) - len(graph.texts.handed)]
         texts = graph.texts
         self._is_single = single and len(texts.results) == 1
-        self.__name__, self.__qualname__, self.__doc__ = function.__name__, function.__name__, function.__doc__
+        self.__name__, self.__qualname__, self.__doc__ = graph.name, graph.name, function.__doc__
 
     @unseen_by_dynamo
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

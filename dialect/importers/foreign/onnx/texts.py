@@ -20,18 +20,16 @@ UNKNOWN = "_Unused"  # what tables of texts give where nothing is said
 _TEXT_KINDS = "OSUT"
 
 # Operators that take elements of texts, and the operands that are texts; None = all of them.
+_OF_THE_FIRST = (
+    *("Compress", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape", "Slice", "Split"),
+    *("Squeeze", "Tile", "Transpose", "Unsqueeze", "ai.onnx.ml.ArrayFeatureExtractor"),
+)
 MOVING: dict[str, tuple[int, ...] | None] = {
     "Concat": None,
     "Identity": None,
     "Where": (1, 2),
-    "ai.onnx.ml.ArrayFeatureExtractor": (0,),
-} | dict.fromkeys(
-    (
-        *("Compress", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Reshape", "Slice", "Split"),
-        *("Squeeze", "Tile", "Transpose", "Unsqueeze"),
-    ),
-    (0,),
-)
+    **dict.fromkeys(_OF_THE_FIRST, (0,)),
+}
 # Those that look at texts, and give none.
 _READING: dict[str, tuple[int, ...] | None] = {"Equal": None, "Shape": (0,), "Size": (0,)}
 

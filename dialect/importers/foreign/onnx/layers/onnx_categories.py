@@ -63,11 +63,6 @@ def _mapped(call: Any, x: Any, keys: Any, values: Any, other: Any) -> Any:
     return Texts(found) if gives_texts else found
 
 
-def _plain(tensor: Any) -> Any:
-    """A tensor of an attribute as a list: texts and numbers alike."""
-    return None if tensor is None else np.ravel(tensor)
-
-
 @onnx_op("ai.onnx.ml.LabelEncoder", texts=True)
 def _label_encoder(
     call: Any,
@@ -93,33 +88,24 @@ def _label_encoder(
         if isinstance(x, Texts):
             return _mapped(call, x, classes_strings, numbers, default_int64)
         return _mapped(call, x, numbers, classes_strings, default_string)
-    keys = next(
-        k for k in (keys_strings, _ints(keys_int64s), _floats(keys_floats), _plain(keys_tensor)) if k is not None
-    )
-    kinds = (
-        (values_strings, default_string),
-        (_ints(values_int64s), default_int64),
-        (_floats(values_floats), default_float),
-        (_plain(values_tensor), None),
-    )
-    values, other = next(pair for pair in kinds if pair[0] is not None)
+    keys = _listed(keys_strings, keys_int64s, keys_floats, keys_tensor)
+    values = _listed(values_strings, values_int64s, values_floats, values_tensor)
+    other = {"i": default_int64, "f": default_float}.get(values.dtype.kind, default_string)
     if default_tensor is not None:
         other = np.ravel(default_tensor)[0]
-    elif other is None:
-        other = (
-            UNKNOWN if np.asarray(values).dtype.kind in "OU" else -1 if np.asarray(values).dtype.kind == "i" else -0.0
-        )
     if len(keys) != len(values):
         raise TraceError(f"LabelEncoder has {len(keys)} keys and {len(values)} values")
     return _mapped(call, x, keys, values, other)
 
 
-def _ints(numbers: Sequence[int] | None) -> np.ndarray | None:
-    return None if numbers is None else np.array(numbers, np.int64)
-
-
-def _floats(numbers: Sequence[float] | None) -> np.ndarray | None:
-    return None if numbers is None else np.array(numbers, np.float32)
+def _listed(texts: Any, integers: Any, floats: Any, tensor: Any) -> np.ndarray:
+    """Keys or values, of whichever kind they are given; raises TraceError for none."""
+    for listed, dtype in ((texts, object), (integers, np.int64), (floats, np.float32)):
+        if listed is not None:
+            return np.array(listed, dtype)
+    if tensor is None:
+        raise TraceError("LabelEncoder has no keys or no values")
+    return np.ravel(tensor)
 
 
 @onnx_op("ai.onnx.ml.CategoryMapper", texts=True)
@@ -134,8 +120,8 @@ def _category_mapper(
     default_string: str = UNKNOWN,
 ) -> Any:
     if isinstance(x, Texts):
-        return _mapped(call, x, cats_strings, _ints(cats_int64s), default_int64)
-    return _mapped(call, x, _ints(cats_int64s), cats_strings, default_string)
+        return _mapped(call, x, cats_strings, np.array(cats_int64s, np.int64), default_int64)
+    return _mapped(call, x, np.array(cats_int64s, np.int64), cats_strings, default_string)
 
 
 @onnx_op("ai.onnx.ml.OneHotEncoder", texts=True)
@@ -152,7 +138,7 @@ def _one_hot_encoder(
     if len({*listed}) != len(listed) or isinstance(x, Texts) != (not cats_int64s):
         raise TraceError("OneHotEncoder has categories twice, or of another type than what it is given")
     if isinstance(x, Texts):
-        elements, categories = x.places, places_of(call, listed)
+        elements, categories = x.places, places_of(call, cats_strings or ())
     else:
         elements, categories = cast(x, np.dtype(np.int64)), np.array(listed, np.int64)
     hits = np.expand_dims(elements, -1) == categories
