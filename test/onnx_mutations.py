@@ -3,6 +3,7 @@
 from mutation_runner import Mutation
 
 _TESTS = "dialect/importers/foreign/onnx/test_onnx_operators.py"
+_TREES = "dialect/importers/foreign/onnx/test_onnx_trees.py"
 
 ONNX_MUTATIONS = (
     Mutation(
@@ -84,7 +85,7 @@ ONNX_MUTATIONS = (
     ),
     Mutation(
         "functions of older operators are not inlined",
-        "dialect/importers/foreign/onnx/model_reader.py",
+        "dialect/importers/foreign/onnx/inlining.py",
         "            entry.version = version",
         "            pass",
         ("peers/test_onnx_models.py::test_functions_of_older_operators_are_inlined_in_branches",),
@@ -102,6 +103,48 @@ ONNX_MUTATIONS = (
         "np.argmax(votes, axis=1)",
         "np.argmax(chances, axis=1)",
         ("peers/test_onnx_models.py::test_support_vectors_of_scikit_learn",),
+    ),
+    Mutation(
+        "a row of a small tree reaches all leaves that are left",
+        "dialect/importers/foreign/onnx/layers/tree_masks.py",
+        "lowest = word & -word",
+        "lowest = word",
+        (f"{_TREES}::test_rows_reach_the_leaves_that_steps_reach",),
+    ),
+    Mutation(
+        "the first leaf of a small tree is never ruled out",
+        "dialect/importers/foreign/onnx/layers/tree_masks.py",
+        "(1 << node.middle) - (1 << node.first)",
+        "(1 << node.middle) - (2 << node.first)",
+        (f"{_TREES}::test_rows_reach_the_leaves_that_steps_reach",),
+    ),
+    Mutation(
+        "texts that a model does not name are all the same",
+        "dialect/importers/foreign/model_texts.py",
+        "place = others.setdefault(text, first + len(others))",
+        "place = first",
+        ("peers/test_onnx_texts.py::test_texts_of_a_call_are_looked_up_compared_and_handed_on",),
+    ),
+    Mutation(
+        "operators that know no texts take their places for numbers",
+        "dialect/importers/foreign/onnx/texts.py",
+        "if not wanted or numbers != wanted:",
+        "if not numbers:",
+        ("peers/test_onnx_texts.py::test_what_texts_cannot_do_is_told",),
+    ),
+    Mutation(
+        "weights of narrow dtypes are wider ones for all operators",
+        "dialect/importers/foreign/onnx/model_reader.py",
+        "if kinds == {op}} - outputs",
+        "if op in kinds} - outputs",
+        ("peers/test_onnx_models.py::test_narrow_weights_are_dequantised",),
+    ),
+    Mutation(
+        "what is added to a quantised product is left out",
+        "dialect/importers/foreign/onnx/layers/onnx_contrib.py",
+        "total = total + cast(c, total.dtype)",
+        "total = total + 0 * cast(c, total.dtype)",
+        ("peers/test_onnx_quantised.py::test_operators_of_the_quantiser",),
     ),
     Mutation(
         "no rows are exchanged in a factorisation",

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from onnx_fuzz_blocks import KINDS, evaluator_of
 
 _UNARY = (
     "Abs",
@@ -223,6 +224,7 @@ class RandomModel:
         wider,
         whole,
         summed,
+        *KINDS,
     )
 
     def model(self) -> Any:
@@ -233,8 +235,9 @@ class RandomModel:
         inputs = [info(x, floats, [None] * len(s)) for x, s in self.inputs.items()]
         inputs += [info(x, integers, [None] * len(s)) for x, s in self.counts.items()]
         outputs = [info(x, floats, [None] * len(self.floats[x])) for x in ends]
+        versions = [self.helper.make_opsetid("", 18), self.helper.make_opsetid("ai.onnx.ml", 3)]
         graph = self.helper.make_graph(self.nodes, "random", inputs, outputs, self.weights)
-        return self.helper.make_model(graph, opset_imports=[self.helper.make_opsetid("", 18)], ir_version=9)
+        return self.helper.make_model(graph, opset_imports=versions, ir_version=9)
 
     def arguments(self) -> list[np.ndarray]:
         floats = [self.rng.normal(size=s).astype(np.float32) for s in self.inputs.values()]
@@ -243,12 +246,11 @@ class RandomModel:
 
 def difference(seed: int) -> str | None:
     """What differs between a random model here, in three calls, and in the package's evaluator; None = nothing."""
-    from onnx.reference import ReferenceEvaluator
     from profuse.executor.functions.onnx_backend import PreparedModel
 
     source = RandomModel(seed)
     model = source.model()
-    prepared, evaluator = PreparedModel(model), ReferenceEvaluator(model)
+    prepared, evaluator = PreparedModel(model), evaluator_of(model)
     for call in range(3):
         arguments = source.arguments()
         wanted = evaluator.run(None, dict(zip("abn", arguments, strict=True)))

@@ -162,6 +162,36 @@ def test_weights_that_are_inputs_may_be_given(version, tmp_path):
         f(x, w=np.ones(2))
 
 
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_narrow_weights_are_dequantised(kind, is_constant):
+    """Nothing but their numbers is looked at; where their dtype is asked, they are refused."""
+    from profuse.executor.functions.onnx_backend import PreparedModel
+
+    kinds, numbers = onnx.TensorProto, [1, 2, 3, 4, 5, 7]
+    tensor = helper.make_tensor("w", getattr(kinds, kind), [3, 2], numbers)
+    zero = helper.make_tensor("z", getattr(kinds, kind), [], [2])
+    scale = numpy_helper.from_array(np.array(0.5, np.float32), "s")
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+        helper.make_node("MatMul", ["x", "v"], ["y"]),
+    ]
+    weights = [tensor, zero, scale]
+    if is_constant:
+        nodes.insert(0, helper.make_node("Constant", [], ["w"], value=weights.pop(0)))
+    inputs = [helper.make_tensor_value_info("x", kinds.FLOAT, ["n", 3])]
+    outputs = [helper.make_tensor_value_info("y", kinds.FLOAT, ["n", 2])]
+    x, w = np.arange(6, dtype=np.float32).reshape(2, 3), (np.array(numbers, np.float32).reshape(3, 2) - 2) * 0.5
+    versions = {"opset_imports": [helper.make_opsetid("", 21)], "ir_version": 10}
+    prepared = PreparedModel(helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, weights), **versions))
+    for _ in range(3):
+        np.testing.assert_allclose(prepared.run([x])[0], x @ w, rtol=1e-6)
+    nodes.append(helper.make_node("Identity", ["w"], ["same"]))
+    outputs.append(helper.make_tensor_value_info("same", getattr(kinds, kind), [3, 2]))
+    with pytest.raises(pf.ProfuseError, match=kind):
+        PreparedModel(helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, weights), **versions))
+
+
 def test_functions_of_older_operators_are_inlined_in_branches():
     """Their bodies are of the version in which they came, and are inlined if they are said to be of this one."""
     kinds = onnx.TensorProto
@@ -181,6 +211,25 @@ def test_functions_of_older_operators_are_inlined_in_branches():
     for flag in (True, False, True):
         (y,) = prepared.run([x, t, np.array(flag)])
         np.testing.assert_allclose(y, -np.log(shares[np.arange(4), t]).mean(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_support_vectors_without_probabilities(classes):
+    """The scores are those of the pairs of classes, from which scikit-learn's converter computes those of classes."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from profuse.executor.functions.onnx_backend import PreparedModel
+    from sklearn.datasets import load_iris
+    from sklearn.svm import SVC
+
+    x, y = load_iris(return_X_y=True)
+    x, y = x.astype(np.float32), np.minimum(y, classes - 1)
+    model = skl2onnx.to_onnx(SVC().fit(x, y), x[:1], options={"zipmap": False}, target_opset={"": 18, "ai.onnx.ml": 3})
+    wanted = runtime.InferenceSession(model.SerializeToString()).run(None, {"X": x})
+    prepared = PreparedModel(model)
+    for _ in range(3):
+        assert_close(prepared.run([x]), wanted, 1e-4)
+    assert prepared.function.state().tier == "optimized"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...dataclass import dataclass
 from ...errors import Loc
+from .model_texts import ModelTexts
 
 Operand = Any  # a `ValueRef`, a plain Python value, a NumPy array, or a tuple of operands
 
@@ -98,6 +99,7 @@ class ForeignGraph:
         source: what the graph is, for users: ``"the ONNX model yolo.onnx"``.
         input_types: what the source asks of each argument; None = nothing.
         defaults: the number of the constant that an argument is where a call leaves it out, by its name.
+        texts: the model's; None = it has none.
     """
 
     name: str
@@ -107,6 +109,7 @@ class ForeignGraph:
     source: str
     input_types: tuple[ForeignType | None, ...] = ()
     defaults: Mapping[str, int] = field(default_factory=dict)
+    texts: ModelTexts | None = None
 
     def with_constants(self, arrays: Sequence[np.ndarray]) -> ForeignGraph:
         """The graph with arrays as constants in the place of its first inputs."""

@@ -2,6 +2,8 @@
 
 from .layers import (  # noqa: F401 - each fills the table
     onnx_activations,
+    onnx_categories,
+    onnx_contrib,
     onnx_detection,
     onnx_ngrams,
     onnx_norms,
@@ -9,6 +11,7 @@ from .layers import (  # noqa: F401 - each fills the table
     onnx_recurrent,
     onnx_resize,
     onnx_signals,
+    onnx_strings,
     onnx_support_vectors,
     onnx_training,
     onnx_trees,

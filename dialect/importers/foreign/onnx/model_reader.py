@@ -1,9 +1,9 @@
-"""The reader of ONNX models: the only module that imports the package `onnx`."""
+"""The reader of ONNX models; beside it, only `inlining` uses the package `onnx`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,25 +11,19 @@ import numpy as np
 from ....errors import DTypeError, FileError, IRError, Loc, TraceError
 from ....ir.dtypes import dtype_of
 from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef
+from ..model_texts import Keys, ModelTexts
 from ..operator_table import OperatorTable
+from .inlining import OWN_DOMAINS, inlined, nodes_of, operator_of, package
+from .text_prologue import split
+from .texts import UNKNOWN
 
-_OWN_DOMAINS = ("", "ai.onnx")
-# Operators that mean something else since a version of ONNX: older nodes have this suffix.
-_CHANGED = {
-    "Softmax": 13,
-    "LogSoftmax": 13,
-    "Hardmax": 13,
-    "Reshape": 5,
-    "DFT": 20,
-    "Dropout": 7,
-    "Resize": 11,
-    "GroupNormalization": 21,
-    "BatchNormalization": 7,
-    "Scan": 9,
-    "RoiAlign": 16,
-    "PRelu": 7,
-}
 _DEFAULTS = 4  # since this version of the format, weights that are inputs can be given others
+# Dtypes of quantised weights that no array of a graph has, and those that hold the same numbers.
+_NARROW: dict[str, type] = {
+    **dict.fromkeys(("INT4", "INT2"), np.int8),
+    **dict.fromkeys(("UINT4", "UINT2"), np.uint8),
+    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT4E2M1"), np.float32),
+}
 _BROADCASTING = 7  # since this version, binary operators broadcast as NumPy's
 
 
@@ -38,7 +32,7 @@ def read_model(path: str | os.PathLike, table: OperatorTable) -> ForeignGraph:
 
     Raises FileError if it cannot be read, IRError if it is no valid model, and what `graph_of` raises.
     """
-    onnx = _package()
+    onnx = package()
     name = os.fspath(path)
     try:
         model = onnx.load(name)
@@ -60,7 +54,7 @@ def graph_of(model: Any, table: OperatorTable, name: str = "model.onnx") -> Fore
     Functions are inlined. Weights become constants, which are copies. Raises IRError if the model is not valid, and
     TraceError or DTypeError for what no graph can hold, with the place.
     """
-    onnx = _package()
+    onnx = package()
     try:
         onnx.checker.check_model(model)
     except Exception as error:  # checker's errors, and those of its C++
@@ -73,7 +67,7 @@ def graph_of(model: Any, table: OperatorTable, name: str = "model.onnx") -> Fore
                 f"{onnx.__version__} knows them up to version {newest}",
                 hint="install a newer onnx, or export the model with an older opset_version",
             )
-    return _GraphReader(_inlined(model, table), table, name).graph()
+    return split(_GraphReader(inlined(model, table), table, name).graph())
 
 
 def _newest_version(onnx: Any, domain: str) -> int | None:
@@ -82,131 +76,18 @@ def _newest_version(onnx: Any, domain: str) -> int | None:
     return max((version for name, version in versions if name == (domain or "ai.onnx")), default=None)
 
 
-def _package() -> Any:
-    try:
-        import onnx
-        import onnx.checker
-        import onnx.inliner
-        import onnx.numpy_helper
-        import onnx.shape_inference
-    except ImportError as error:
-        raise FileError(
-            f"ONNX models are read by the package onnx, which cannot be imported: {error}",
-            hint="pip install 'profuse[onnx]'",
-        ) from None
-    return onnx
-
-
-def _inlined(model: Any, table: OperatorTable) -> Any:
-    """The model without calls of functions, its own and those of operators that are not in the table."""
-    onnx = _package()
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    tried: set[tuple[str, str]] = set()
-    while True:
-        missing = {
-            (node.domain, node.op_type)
-            for node in _nodes(model.graph)
-            if _operator(node, versions) not in table and _has_function(onnx, node, versions)
-        } - tried
-        if not missing:
-            return model
-        tried |= missing
-        chosen = [node for node in _nodes(model.graph) if (node.domain, node.op_type) in missing]
-        for node in chosen:
-            _complete(onnx, node, versions)
-        try:
-            model = onnx.inliner.inline_selected_functions(
-                model, [*missing], exclude=False, inline_schema_functions=True
-            )
-        except RuntimeError:  # of the inliner, where optional operands are missing
-            model = _with_functions(onnx, model, chosen, versions)
-        versions = {entry.domain: entry.version for entry in model.opset_import}
-
-
-def _complete(onnx: Any, node: Any, versions: Mapping[str, int]) -> None:
-    """Give a node the attributes that it leaves at their defaults, which the bodies of functions refer to."""
-    schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
-    names = {attribute.name for attribute in node.attribute}
-    for name, attribute in schema.attributes.items():
-        if name not in names and attribute.default_value.name:
-            node.attribute.append(attribute.default_value)
-
-
-def _with_functions(onnx: Any, model: Any, chosen: list[Any], versions: Mapping[str, int]) -> Any:
-    """The model with these nodes as calls of functions of its own, which are then inlined."""
-    types = {value.name: value.type for value in _typed(onnx.shape_inference.infer_shapes(model).graph)}
-    for number, node in enumerate(chosen):
-        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
-        operands = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
-        if schema.has_context_dependent_function:
-            text = schema.get_context_dependent_function(node.SerializeToString(), operands)
-            function = onnx.FunctionProto.FromString(text)
-        else:
-            function = onnx.FunctionProto()
-            function.CopyFrom(schema.function_body)
-        _renew(function, versions)
-        function.domain, function.name = "profuse.functions", f"{node.op_type}_{number}"
-        model.functions.append(function)
-        node.domain, node.op_type = function.domain, function.name
-    model.opset_import.append(onnx.helper.make_opsetid("profuse.functions", 1))
-    return onnx.inliner.inline_local_functions(model)
-
-
-def _renew(function: Any, versions: Mapping[str, int]) -> None:
-    """Give a function the model's version of the operators, without which it is not inlined, if it means the same."""
-    for entry in function.opset_import:
-        version = versions.get(entry.domain, entry.version)
-        changed = (_CHANGED.get(node.op_type, 0) for node in _nodes(function))
-        if not any(entry.version < change <= version for change in changed):
-            entry.version = version
-
-
-def _typed(graph: Any) -> Any:
-    """All values of a graph, and those of graphs inside of it, that have a type."""
-    yield from (*graph.input, *graph.value_info, *graph.output)
-    for tensor in graph.initializer:
-        yield _package().helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == attribute.GRAPH:
-                yield from _typed(attribute.g)
-
-
-def _has_function(onnx: Any, node: Any, versions: Mapping[str, int]) -> bool:
-    try:
-        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
-    except onnx.defs.SchemaError:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
-
-
-def _nodes(graph: Any) -> Any:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
-
-
-def _operator(node: Any, versions: Mapping[str, int]) -> str:
-    """The name of a node's operator in the table."""
-    if node.domain not in _OWN_DOMAINS:
-        return f"{node.domain}.{node.op_type}"
-    version = versions.get("", versions.get("ai.onnx", 1))
-    return f"{node.op_type}-1" if version < _CHANGED.get(node.op_type, 0) else node.op_type
-
-
 class _GraphReader:
     """One reading of a model."""
 
     def __init__(self, model: Any, table: OperatorTable, name: str) -> None:
-        self._onnx, self._model, self._name = _package(), model, name
+        self._onnx, self._model, self._name = package(), model, name
         self._versions = {entry.domain: entry.version for entry in model.opset_import}
         self._count = 0
         self._place = 0
         self._constants: dict[int, np.ndarray] = {}
+        self._words: dict[str, int] = {}
+        self._zipped: dict[str, Any] = {}
+        self._dequantised = _taken_only_by(model.graph, "DequantizeLinear")
 
     def graph(self) -> ForeignGraph:
         graph = self._model.graph
@@ -220,19 +101,55 @@ class _GraphReader:
         inputs = [value for value in graph.input if value.name not in weights or takes_weights]
         inputs.sort(key=lambda value: value.name in weights)
         numbers = [self._argument(value, names, nodes) for value in inputs]
+        self._zipped = _zipped(graph)
         nodes += self._read_nodes(graph, names)
-        outputs = []
+        outputs, kinds = [], []
         for value in graph.output:
             result = self._new()
             loc = Loc(f"{self._name}:{value.name}", 0)
-            nodes.append(ForeignNode("profuse.Result", (self._operand(value.name, names),), {}, (result,), loc=loc))
+            zipped = self._zipped.get(value.name)
+            operand = self._operand(value.name if zipped is None else zipped.input[0], names)
+            kinds.append(self._result_kind(value, loc))
+            attributes = {"texts": True} if kinds[-1] == "texts" else {}
+            nodes.append(ForeignNode("profuse.Result", (operand,), attributes, (result,), loc=loc))
             outputs.append(ValueRef(result))
         body = ForeignBlock(tuple(numbers), nodes, tuple(outputs))
         label = _identifier(graph.name or os.path.splitext(self._name)[0], set())
         taken: set[str] = set()
         parameters = tuple(_identifier(value.name, taken) for value in inputs)
         defaults = {x: weights[v.name] for x, v in zip(parameters, inputs, strict=True) if v.name in weights}
-        return ForeignGraph(label, body, parameters, self._constants, f"the ONNX model {self._name}", defaults=defaults)
+        texts = frozenset(x for x, v in zip(parameters, inputs, strict=True) if self._is_text(v))
+        source = f"the ONNX model {self._name}"
+        return ForeignGraph(
+            label, body, parameters, self._constants, source, defaults=defaults, texts=self._texts(texts, tuple(kinds))
+        )
+
+    def _texts(self, arguments: frozenset[str], results: tuple[str | Keys | None, ...]) -> ModelTexts | None:
+        if not (self._words or arguments or any(results)):
+            return None
+        self._note_texts([UNKNOWN])
+        return ModelTexts(tuple(self._words), dict(self._words), arguments, results)
+
+    def _note_texts(self, texts: Iterable[Any]) -> None:
+        """Put texts into the vocabulary; bytes that are no UTF-8 are refused by the operators that get them."""
+        for text in texts:
+            if isinstance(text, str):
+                self._words.setdefault(text, len(self._words))
+
+    def _is_text(self, value: Any) -> bool:
+        kind = value.type.WhichOneof("value")
+        return kind == "tensor_type" and value.type.tensor_type.elem_type == self._onnx.TensorProto.STRING
+
+    def _result_kind(self, value: Any, loc: Loc) -> str | Keys | None:
+        """What an output is; see `ModelTexts.results`."""
+        node = self._zipped.get(value.name)
+        if node is None:
+            return "texts" if self._is_text(value) else None
+        attributes = {a.name: self._attribute(a, loc) for a in node.attribute}
+        keys = attributes.get("classlabels_int64s") or attributes.get("classlabels_strings")
+        if not keys or not all(isinstance(key, (int, str)) for key in keys):
+            raise IRError(f"{self._name} has a ZipMap without keys", loc=loc)
+        return tuple(keys)
 
     def _new(self) -> int:
         self._count += 1
@@ -247,7 +164,10 @@ class _GraphReader:
         loc = Loc(f"{self._name}:{value.name}", 0)
         if kind == "tensor_type":
             tensor = value.type.tensor_type
-            attributes["dtype"] = self._dtype(tensor.elem_type, loc)
+            if self._is_text(value):
+                attributes["texts"] = True
+            else:
+                attributes["dtype"] = self._dtype(tensor.elem_type, loc)
             if tensor.HasField("shape"):
                 attributes["shape"] = tuple(
                     d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim
@@ -266,20 +186,29 @@ class _GraphReader:
     def _read_weights(self, graph: Any, names: dict[str, int]) -> None:
         for tensor in graph.initializer:
             names[tensor.name] = number = self._new()
-            self._constants[number] = self._array(tensor, Loc(f"{self._name}:{tensor.name}", 0))
+            loc = Loc(f"{self._name}:{tensor.name}", 0)
+            self._constants[number] = self._array(tensor, loc, narrow=tensor.name in self._dequantised)
         for sparse in graph.sparse_initializer:
             names[sparse.values.name] = number = self._new()
             self._constants[number] = self._dense(sparse)
 
-    def _array(self, tensor: Any, loc: Loc | None) -> Any:
-        """A tensor as an array; one number as NumPy's number, which kernels hold as a constant."""
+    def _array(self, tensor: Any, loc: Loc | None, *, narrow: bool = False) -> Any:
+        """A tensor as an array; one number as NumPy's number, which kernels hold as a constant.
+
+        ``narrow``: nothing but its numbers is looked at, so it may be of a wider dtype.
+        """
         if tensor.data_type not in self._onnx.TensorProto.DataType.values():
             self._dtype(tensor.data_type, loc)
         try:
             array = self._onnx.numpy_helper.to_array(tensor)
         except Exception as error:  # of damaged tensors
             raise IRError(f"the tensor {tensor.name!r} cannot be read: {error}", loc=loc) from None
-        if array.dtype.kind not in "OSU":  # texts are refused by the operators that get them
+        wide = _NARROW.get(self._onnx.TensorProto.DataType.Name(tensor.data_type)) if narrow else None
+        if wide is not None:
+            array = array.astype(wide)
+        elif array.dtype.kind in "OSU":
+            self._note_texts(array.ravel().tolist())
+        else:
             self._dtype(tensor.data_type, loc)
         return array[()] if array.ndim == 0 else array
 
@@ -301,7 +230,10 @@ class _GraphReader:
         return ValueRef(names[name])
 
     def _read_nodes(self, graph: Any, names: dict[str, int]) -> list[ForeignNode]:
-        return [each for node in graph.node for each in self._nodes(node, names)]
+        return [each for node in graph.node if not self._is_zip(node) for each in self._nodes(node, names)]
+
+    def _is_zip(self, node: Any) -> bool:
+        return any(name in self._zipped for name in node.output)
 
     def _nodes(self, node: Any, names: dict[str, int]) -> list[ForeignNode]:
         """A node, behind those that prepare its operands."""
@@ -314,7 +246,8 @@ class _GraphReader:
             if attribute.type == attribute.GRAPH:
                 blocks.append(self._block(attribute.g, names))
             else:
-                attributes[attribute.name] = self._attribute(attribute, loc)
+                is_narrow = not self._dequantised.isdisjoint(node.output)
+                attributes[attribute.name] = self._attribute(attribute, loc, narrow=is_narrow)
         version = self._versions.get("", self._versions.get("ai.onnx", 1))
         nodes = []
         if version < _BROADCASTING and attributes.pop("broadcast", 0) and "axis" in attributes:
@@ -328,7 +261,7 @@ class _GraphReader:
             results.append(self._new())
             if name:
                 names[name] = results[-1]
-        op = _operator(node, self._versions)
+        op = operator_of(node, self._versions)
         nodes.append(ForeignNode(op, operands, attributes, tuple(results), blocks=tuple(blocks), loc=loc))
         return nodes
 
@@ -343,13 +276,19 @@ class _GraphReader:
         outputs = tuple(self._operand(value.name, names) for value in graph.output)
         return ForeignBlock(tuple(inputs), nodes, outputs)
 
-    def _attribute(self, attribute: Any, loc: Loc) -> Any:
+    def _attribute(self, attribute: Any, loc: Loc, *, narrow: bool = False) -> Any:
         """The value of an attribute: numbers, texts, tuples of these, and arrays."""
         kind = attribute.type
         if kind == attribute.STRING:
-            return _text(attribute.s)
+            text = _text(attribute.s)
+            if attribute.name in ("default_string", "value_string"):
+                self._note_texts([text])
+            return text
         if kind == attribute.STRINGS:
-            return tuple(map(_text, attribute.strings))
+            texts = tuple(map(_text, attribute.strings))
+            if attribute.name.endswith(("strings", "string_vocabulary")):
+                self._note_texts(texts)
+            return texts
         if kind in (attribute.INT, attribute.FLOAT):
             return attribute.i if kind == attribute.INT else attribute.f
         if kind == attribute.INTS:
@@ -357,12 +296,34 @@ class _GraphReader:
         if kind == attribute.FLOATS:
             return tuple(attribute.floats)
         if kind == attribute.TENSOR:
-            return self._array(attribute.t, loc)
+            return self._array(attribute.t, loc, narrow=narrow)
         if kind == attribute.SPARSE_TENSOR:
             return self._dense(attribute.sparse_tensor)
         if kind == attribute.TYPE_PROTO:
             return attribute.tp.WhichOneof("value")
         raise TraceError(f"an attribute {attribute.name!r} of this kind is not supported", loc=loc)
+
+
+def _zipped(graph: Any) -> dict[str, Any]:
+    """The nodes, by the names of outputs, that make dictionaries of an array and of which nothing else is made."""
+    taken = {name for node in nodes_of(graph) for name in node.input}
+    outputs = {value.name for value in graph.output} - taken
+    zips = [node for node in graph.node if (node.domain, node.op_type) == ("ai.onnx.ml", "ZipMap")]
+    return {name: node for node in zips for name in node.output if name in outputs}
+
+
+def _taken_only_by(graph: Any, op: str) -> set[str]:
+    """The names of values that nodes of one operator alone take, and that are no outputs."""
+    takers: dict[str, set[str]] = {}
+    for node in nodes_of(graph):
+        kind = node.op_type if node.domain in OWN_DOMAINS else ""
+        for name in node.input:
+            takers.setdefault(name, set()).add(kind)
+        for attribute in node.attribute:
+            for value in attribute.g.output:
+                takers.setdefault(value.name, set()).add("")
+    outputs = {value.name for value in (*graph.input, *graph.output)}
+    return {name for name, kinds in takers.items() if kinds == {op}} - outputs
 
 
 def _text(content: bytes) -> str | bytes:

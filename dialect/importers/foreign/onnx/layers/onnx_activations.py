@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ....numpy.capture import user_functions
 from ....numpy.neural import activation_functions
 from ....numpy.neural.layer_inputs import narrowed, widened
 from ...array_values import constant_or_created
 from ...size_values import product
 from ..onnx_table import onnx_op
+from ..tensors.onnx_elementwise import sigmoid
 
 
 def _softplus(x: Any) -> Any:
@@ -80,7 +80,7 @@ def _mish(call: Any, x: Any, /) -> Any:
 @onnx_op("Swish")
 def _swish(call: Any, x: Any, /, *, alpha: float = 1.0) -> Any:
     (wide,) = widened(x)
-    return narrowed(wide * user_functions.sigmoid(wide if alpha == 1 else wide * alpha), x.dtype)
+    return narrowed(wide * sigmoid(wide if alpha == 1 else wide * alpha), x.dtype)
 
 
 @onnx_op("Shrink")

@@ -107,14 +107,18 @@ def _layer_normalization(
     plain = len(call.node.results) == 1 and tuple(scale.shape) == shape and (bias is None or bias.shape == scale.shape)
     if plain and x.dtype == scale.dtype and x.dtype.kind in "fV":
         return normalisations.layer_norm(x, tuple(map(int, shape)), scale, bias, epsilon)
-    stash = dtype_numbered(stash_type)
-    wide = cast(x, stash)
+    return NodeResults(layer_normalised(x, scale, bias, at, epsilon, stash_type))
+
+
+def layer_normalised(x: Any, scale: Any, bias: Any, at: int, epsilon: float, stash_type: int) -> tuple[Any, Any, Any]:
+    """`LayerNormalization` from axis ``at`` on, with the mean and the inverse deviation."""
+    wide = cast(x, dtype_numbered(stash_type))
     axes = tuple(range(at, x.ndim))
     mean = np.mean(wide, axis=axes, keepdims=True)
     centred = wide - mean
     inverse = 1.0 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
     y = cast(centred * inverse, x.dtype) * scale
-    return NodeResults((y if bias is None else y + bias, mean, inverse))
+    return y if bias is None else y + bias, mean, inverse
 
 
 @onnx_op("RMSNormalization")

@@ -22,6 +22,8 @@ def _along(v: Any, x: Any, axis: int, block: int) -> Any:
     """A scale or a zero point, shaped so that it broadcasts against ``x``."""
     if v is None or v.ndim == 0:
         return v
+    if v.ndim == 1 and v.shape[0] == 1:  # as older models have a scale of a whole tensor
+        return np.reshape(v, ())
     if block:
         wide = np.repeat(v, block, axis)
         keys = [slice(None)] * x.ndim
@@ -45,7 +47,7 @@ def quantised(x: Any, scale: Any, zero: Any, dtype: np.dtype) -> Any:
     return np.minimum(np.maximum(y, float(limits.min)), float(limits.max)).astype(dtype)
 
 
-@onnx_op("QuantizeLinear")
+@onnx_op("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def _quantize_linear(
     call: Any,
     x: Any,
@@ -67,15 +69,16 @@ def _quantize_linear(
     return quantised(x, cast(scale, x.dtype), zero, dtype)
 
 
-@onnx_op("DequantizeLinear")
+@onnx_op("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def _dequantize_linear(
     call: Any, x: Any, scale: Any, zero: Any = None, /, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Any:
     dtype = dtype_numbered(output_dtype) if output_dtype else scale.dtype
     scale, zero = _along(scale, x, axis, block_size), _along(zero, x, axis, block_size)
-    difference = cast(x, _I32)
+    exact = _F32 if x.dtype.kind == "f" else _I32  # of narrow floats, or of integers
+    difference = cast(x, exact)
     if zero is not None:
-        difference = difference - cast(zero, _I32)
+        difference = difference - cast(zero, exact)
     (wide,) = widened(scale)
     return cast(cast(difference, wide.dtype) * wide, dtype)
 
@@ -89,7 +92,7 @@ def _dynamic_quantize_linear(call: Any, x: Any, /) -> Any:
     return NodeResults((quantised(x, scale, zero, _U8), scale, zero.astype(_U8)))
 
 
-def _centred(x: Any, zero: Any, axis: int) -> Any:
+def centred(x: Any, zero: Any, axis: int) -> Any:
     """Integers without their zero point, as f64, in which products of integers are exact."""
     wide = cast(x, _F64)
     if zero is None:
@@ -104,14 +107,14 @@ def _centred(x: Any, zero: Any, axis: int) -> Any:
 
 @onnx_op("MatMulInteger")
 def _mat_mul_integer(call: Any, a: Any, b: Any, zero_a: Any = None, zero_b: Any = None, /) -> Any:
-    return np.matmul(_centred(a, zero_a, -2), _centred(b, zero_b, -1)).astype(np.int32)
+    return np.matmul(centred(a, zero_a, -2), centred(b, zero_b, -1)).astype(np.int32)
 
 
 @onnx_op("QLinearMatMul")
 def _qlinear_mat_mul(
     call: Any, a: Any, scale_a: Any, zero_a: Any, b: Any, scale_b: Any, zero_b: Any, scale: Any, zero: Any, /
 ) -> Any:
-    total = np.matmul(_centred(a, zero_a, -2), _centred(b, zero_b, -1))
+    total = np.matmul(centred(a, zero_a, -2), centred(b, zero_b, -1))
     if scale_a.ndim == 1 and scale_a.shape[0] != 1:
         scale_a = np.reshape(scale_a, (-1, 1))
     factor = cast(scale_a, _F64) * cast(scale_b, _F64) / cast(scale, _F64)
@@ -179,4 +182,4 @@ def _convolved(
     strides: Sequence[int] | None,
 ) -> Any:
     axes = axes_of(spatial_sizes(x), as_numbers(tuple(w.shape[2:])), auto_pad, dilations, pads, strides)
-    return convolved(_centred(x, zero_x, 0), _centred(w, zero_w, 0), None, axes, group)
+    return convolved(centred(x, zero_x, 0), centred(w, zero_w, 0), None, axes, group)

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from .....errors import ShapeError, TraceError
-from ....numpy.capture import user_functions
 from ....numpy.neural.activation_functions import elu, leaky_relu
 from ...array_values import constant_or_created, item_of
 from ...time_steps import steps
 from ..onnx_table import NodeResults, onnx_op
+from ..tensors.onnx_elementwise import sigmoid
 
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "Relu": lambda x: np.maximum(x, np.zeros((), x.dtype)[()]),
     "Tanh": np.tanh,
-    "Sigmoid": user_functions.sigmoid,
+    "Sigmoid": sigmoid,
     "Softsign": lambda x: x / (1.0 + np.abs(x)),
     "Softplus": lambda x: np.logaddexp(x, np.zeros((), x.dtype)[()]),
 }
@@ -139,7 +139,7 @@ def _direction(
             y = np.where(going, y, np.zeros((), y.dtype)[()])
         return new, (y,)
 
-    last, (ys,) = steps(projected.shape[0], first, step, backward=backward)
+    last, (ys,) = steps(projected.shape[0], first, step, backward=backward, keeps_sizes=True)
     return ys, last
 
 

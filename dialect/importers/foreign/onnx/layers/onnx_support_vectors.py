@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from .....errors import TraceError
 from ....numpy.tracing.traced_control import while_loop
-from ...array_values import captured, item_of
+from ...array_values import captured
 from ..onnx_table import NodeResults, onnx_op
-from .onnx_trees import labels_of, transformed
+from .onnx_categories import labels_of
+from .onnx_trees import transformed
 
 _LEAST = 1e-7  # of a probability of one class beside another
 _ROUNDS = 100  # of the search for probabilities of several classes
@@ -78,13 +80,13 @@ def _classifier(
     vectors_per_class: Sequence[int] = (),
     **attributes: Any,
 ) -> Any:
-    """One machine for each pair of classes; probabilities are those that fit those of all pairs."""
-    labels = labels_of(attributes)
+    """One machine for each pair of classes.
+
+    The scores are the probabilities that fit those of all pairs; without any, they are those of the pairs.
+    """
     count, total = len(vectors_per_class), sum(vectors_per_class)
-    if not total or not prob_a or prob_b is None:
-        raise TraceError(
-            "support vectors whose scores are no probabilities are not supported", hint="train with probability=True"
-        )
+    if not total:
+        raise TraceError("support vector machines without vectors are not supported")
     vectors = np.array(support_vectors, np.float32).reshape(total, -1)
     factors = np.array(coefficients, np.float32).reshape(count - 1, total)
     ends = np.cumsum(vectors_per_class)
@@ -96,12 +98,24 @@ def _classifier(
         machines[of_class[j], number] = factors[i, of_class[j]]
     kernels = _kernel(kernel_type, kernel_params, captured(x.astype(np.float32)), vectors)
     scores = np.matmul(kernels, machines) + np.array(rho, np.float32)
+    # The class is the one that most machines choose, which need not be the most probable one.
+    votes = np.stack([_votes(scores, pairs, k) for k in range(count)], 1)
+    label = labels_of(call, attributes, np.argmax(votes, axis=1))
+    if not prob_a or prob_b is None:
+        return NodeResults((label, _of_pairs(scores, post_transform)))
     logits = scores * np.array(prob_a, np.float32) + np.array(prob_b, np.float32)
     shares = np.minimum(np.maximum(1.0 / (1.0 + np.exp(logits)), np.float32(_LEAST)), np.float32(1 - _LEAST))
     chances = _of_classes(shares, pairs, count)
-    # The class is the one that most machines choose, which need not be the most probable one.
-    votes = np.stack([_votes(scores, pairs, k) for k in range(count)], 1)
-    return NodeResults((item_of(labels, np.argmax(votes, axis=1)), transformed(chances, post_transform)))
+    return NodeResults((label, transformed(chances, post_transform)))
+
+
+def _of_pairs(scores: Any, post_transform: str) -> Any:
+    """Scores of machines without probabilities: two for the one machine of two classes."""
+    if scores.shape[1] != 1:
+        return transformed(scores, post_transform)
+    if post_transform != "NONE":
+        raise TraceError(f"the score of two classes by support vectors as {post_transform} is not supported")
+    return np.concatenate([-scores, scores], 1)
 
 
 def _votes(scores: Any, pairs: list[tuple[int, int]], number: int) -> Any:
@@ -128,32 +142,34 @@ def _of_classes(shares: Any, pairs: list[tuple[int, int]], count: int) -> Any:
         ]
         for i in range(count)
     ]
-    products = np.stack([np.stack(row, 1) for row in q], 1)  # (rows, classes, classes)
 
-    def measured(p: Any) -> tuple[Any, Any, Any]:
-        parts = np.matmul(products, p[:, :, None])[:, :, 0]
-        quadratic = np.sum(p * parts, 1, keepdims=True)
-        is_near = np.max(np.abs(parts - quadratic), axis=1, keepdims=True) < 0.005 / count
-        return parts, quadratic, is_near
+    def measured(p: Sequence[Any]) -> tuple[tuple[Any, ...], Any, Any]:
+        """What the search looks at: a sum for each class, that of all, and whether rows are far from the end."""
+        parts = tuple(sum(q[i][j] * p[j] for j in range(count)) for i in range(count))
+        total = sum(p[i] * parts[i] for i in range(count))
+        errors = functools.reduce(np.maximum, [np.abs(part - total) for part in parts])
+        return parts, total, errors >= np.float32(0.005 / count)
 
-    def goes_on(state: tuple[Any, Any]) -> Any:
-        done, p = state
-        return np.logical_and(done < _ROUNDS, np.logical_not(np.all(measured(p)[2])))
+    def goes_on(state: tuple) -> Any:
+        done, going, *_ = state
+        return np.logical_and(done < _ROUNDS, going)
 
-    def nearer(state: tuple[Any, Any]) -> tuple[Any, Any]:
-        done, p = state
-        parts, quadratic, is_near = measured(p)
-        columns = [p[:, k] for k in range(count)]
-        rests = [parts[:, k] for k in range(count)]
-        sum_of = quadratic[:, 0]
+    def nearer(state: tuple) -> tuple:
+        done, _, columns, rests, total, is_far = state
+        columns, rests = [*columns], [*rests]
+        before = tuple(columns)
         for k in range(count):
-            more = (sum_of - rests[k]) / q[k][k]
+            more = (total - rests[k]) / q[k][k]
             columns[k] = columns[k] + more
-            sum_of = (sum_of + more * (more * q[k][k] + 2.0 * rests[k])) / (1.0 + more) / (1.0 + more)
+            total = (total + more * (more * q[k][k] + 2.0 * rests[k])) / (1.0 + more) / (1.0 + more)
             for m in range(count):
                 rests[m] = (rests[m] + more * q[k][m]) / (1.0 + more)
                 columns[m] = columns[m] / (1.0 + more)
-        return done + 1, np.where(is_near, p, np.stack(columns, 1))
+        p = tuple(np.where(is_far, new, old) for new, old in zip(columns, before, strict=True))
+        parts, total, is_far = measured(p)
+        return done + 1, np.any(is_far), p, parts, total, is_far
 
-    first = np.zeros_like(products[:, :, 0]) + np.float32(1.0 / count)
-    return while_loop(goes_on, nearer, (captured(np.int64(0)), first))[1]
+    first = (np.zeros_like(shares[:, 0]) + np.float32(1.0 / count),) * count
+    parts, total, is_far = measured(first)
+    state = (captured(np.int64(0)), np.any(is_far), first, parts, total, is_far)
+    return np.stack(while_loop(goes_on, nearer, state)[2], 1)

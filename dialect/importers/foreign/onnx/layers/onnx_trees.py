@@ -2,79 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .....dataclass import dataclass
 from .....errors import TraceError
-from ....numpy.capture import user_functions
 from ....numpy.neural.activation_functions import softmax
-from ...array_values import item_of
 from ..onnx_table import NodeResults, onnx_op
+from ..tensors.onnx_elementwise import sigmoid
+from .forest import COMPARISONS, MEMBER, Forest
+from .onnx_categories import label_count, labels_of
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "BRANCH_LEQ": np.less_equal,
-    "BRANCH_LT": np.less,
-    "BRANCH_GTE": np.greater_equal,
-    "BRANCH_GT": np.greater,
-    "BRANCH_EQ": np.equal,
-    "BRANCH_NEQ": np.not_equal,
-}
-_MEMBER = "BRANCH_MEMBER"
 # By their numbers in the version 5 of trees.
-_NUMBERED = (*_COMPARISONS, _MEMBER)
+_NUMBERED = (*COMPARISONS, MEMBER)
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-_SUMS: dict[str, Callable] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Trees as arrays over their nodes; leaves are their own children.
-
-    Attributes:
-        roots: the first node of each tree.
-        features, thresholds, yes, no, tracks: by node; ``tracks``: NaN goes where the comparison holds.
-        modes: the comparison of each node.
-        depth: of the deepest tree.
-        members: (nodes, any number), for each node the numbers that it looks for, then NaN; None = no node does so.
-    """
-
-    roots: np.ndarray
-    features: np.ndarray
-    thresholds: np.ndarray
-    yes: np.ndarray
-    no: np.ndarray
-    tracks: np.ndarray
-    modes: tuple[str, ...]
-    depth: int
-    members: np.ndarray | None = None
-
-    def leaves(self, x: Any) -> Any:
-        """The leaf of each row of ``x`` (N, F) in each tree, as (N, T) numbers of nodes."""
-        rows = np.reshape(np.arange(int(x.shape[0])), (-1, 1))
-        at: Any = np.broadcast_to(self.roots, (int(x.shape[0]), len(self.roots)))
-        kinds = sorted({mode for mode in self.modes if mode != "LEAF"})
-        for _ in range(self.depth):
-            values = item_of(x, (rows, item_of(self.features, at)))
-            thresholds = item_of(self.thresholds, at)
-            holds: Any = None
-            for kind in kinds:
-                if kind == _MEMBER:
-                    here = np.any(values[..., None] == item_of(self.members, at), axis=-1)
-                else:
-                    here = _COMPARISONS[kind](values, thresholds)
-                if holds is None:
-                    holds = here
-                else:
-                    is_kind = np.array([mode == kind for mode in self.modes])
-                    holds = np.where(item_of(is_kind, at), here, holds)
-            if self.tracks.any():
-                holds = holds | (np.isnan(values) & item_of(self.tracks, at))
-            at = np.where(holds, item_of(self.yes, at), item_of(self.no, at))
-        return at
 
 
 def _forest(attributes: dict[str, Any], dtype: Any) -> tuple[Forest, dict[tuple[int, int], int]]:
@@ -82,7 +25,7 @@ def _forest(attributes: dict[str, Any], dtype: Any) -> tuple[Forest, dict[tuple[
     trees, own = attributes["nodes_treeids"], attributes["nodes_nodeids"]
     number = {pair: k for k, pair in enumerate(zip(trees, own, strict=True))}
     modes = tuple(attributes["nodes_modes"])
-    unknown = {*modes} - {*_COMPARISONS, "LEAF"}
+    unknown = {*modes} - {*COMPARISONS, "LEAF"}
     if unknown:
         raise TraceError(f"trees with nodes of {', '.join(sorted(unknown))} are not supported")
 
@@ -95,15 +38,11 @@ def _forest(attributes: dict[str, Any], dtype: Any) -> tuple[Forest, dict[tuple[
     yes, no = children("nodes_truenodeids"), children("nodes_falsenodeids")
     inner = {int(c) for k in range(len(modes)) if modes[k] != "LEAF" for c in (yes[k], no[k])}
     roots = np.array([k for k in range(len(modes)) if k not in inner], np.int64)
-    depth, level = 0, [int(k) for k in roots if modes[k] != "LEAF"]
-    while level:
-        depth += 1
-        level = [int(c) for k in level for c in (yes[k], no[k]) if modes[c] != "LEAF"]
     values = attributes.get("nodes_values_as_tensor")
     thresholds = np.array(attributes["nodes_values"] if values is None else values, dtype)
     tracks = np.array(attributes.get("nodes_missing_value_tracks_true") or [0] * len(modes), bool)
     features = np.array([0 if m == "LEAF" else f for f, m in zip(attributes["nodes_featureids"], modes, strict=True)])
-    forest = Forest(roots, features.astype(np.int64), thresholds, yes, no, tracks, modes, depth)
+    forest = Forest(roots, features.astype(np.int64), thresholds, yes, no, tracks, modes)
     return forest, number
 
 
@@ -124,7 +63,7 @@ def transformed(scores: Any, how: str) -> Any:
     if how == "NONE":
         return scores
     if how == "LOGISTIC":
-        return user_functions.sigmoid(scores)
+        return sigmoid(scores)
     if how == "SOFTMAX":
         return softmax(scores, -1)
     raise TraceError(f"the transform {how!r} behind a model is not supported")
@@ -141,23 +80,11 @@ def _tree_regressor(call: Any, x: Any, /, **attributes: Any) -> Any:
     forest, number = _forest(attributes, x.dtype)
     count = attributes.get("n_targets", 1)
     table = _weights(number, attributes, "target", count, np.float32)
-    scores = _combined(forest, table, x, attributes.get("aggregate_function", "SUM"))
+    scores = forest.combined(table, x, attributes.get("aggregate_function", "SUM"))
     base = attributes.get("base_values")
     if base:
         scores = scores + np.array(base, np.float32)
     return transformed(scores, attributes.get("post_transform", "NONE"))
-
-
-def _combined(forest: Forest, table: np.ndarray, x: Any, how: str) -> Any:
-    """What the leaves of all trees give for each row and target; ``table`` is by node and target.
-
-    Raises TraceError for extremes of trees whose leaves have some of the targets: the others are no zeros.
-    """
-    if how not in _SUMS:
-        raise TraceError(f"trees combined by {how!r} are not supported")
-    if how in ("MIN", "MAX") and table.shape[1] > 1:
-        raise TraceError(f"trees of several targets combined by {how!r} are not supported")
-    return _SUMS[how](item_of(table, forest.leaves(x)), axis=1)
 
 
 @onnx_op("ai.onnx.ml.TreeEnsemble")
@@ -194,10 +121,6 @@ def _trees(
     yes, no = children(nodes_truenodeids, nodes_trueleafs), children(nodes_falsenodeids, nodes_falseleafs)
     modes = (*(_NUMBERED[int(n)] for n in np.ravel(nodes_modes)), *("LEAF",) * ends)
     roots = np.array(tree_roots, np.int64)
-    depth, level = 0, [int(k) for k in roots]
-    while level:
-        depth += 1
-        level = [int(c) for k in level for c in (yes[k], no[k]) if c < count]
     forest = Forest(
         roots,
         np.concatenate([nodes_featureids, np.zeros(ends)]).astype(np.int64),
@@ -206,23 +129,22 @@ def _trees(
         no,
         np.array([*(nodes_missing_value_tracks_true or (0,) * count), *(0,) * ends], bool),
         modes,
-        depth,
         _sets(modes, membership_values, dtype),
     )
     table = np.zeros((count + ends, n_targets), dtype)
     table[leaves, list(leaf_targetids)] = np.ravel(leaf_weights)
-    scores = _combined(forest, table, x, _AGGREGATES[aggregate_function])
+    scores = forest.combined(table, x, _AGGREGATES[aggregate_function])
     return transformed(scores, _TRANSFORMS[post_transform])
 
 
 def _sets(modes: Sequence[str], values: Any, dtype: Any) -> np.ndarray | None:
     """The numbers that nodes look for, by node: they are listed one node after the other, with NaN behind each."""
-    if _MEMBER not in modes:
+    if MEMBER not in modes:
         return None
     flat = np.ravel(values)
     lists = [part[~np.isnan(part)] for part in np.split(flat, np.flatnonzero(np.isnan(flat)))]
     table = np.full((len(modes), max(map(len, lists), default=0)), np.nan, dtype)
-    for node, members in zip((k for k, mode in enumerate(modes) if mode == _MEMBER), lists, strict=False):
+    for node, members in zip((k for k, mode in enumerate(modes) if mode == MEMBER), lists, strict=False):
         table[node, : len(members)] = members
     return table
 
@@ -230,16 +152,16 @@ def _sets(modes: Sequence[str], values: Any, dtype: Any) -> np.ndarray | None:
 @onnx_op("ai.onnx.ml.TreeEnsembleClassifier")
 def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
     x = _comparable(x)
-    labels = labels_of(attributes)
+    count = label_count(attributes)
     forest, number = _forest(attributes, x.dtype)
-    table = _weights(number, attributes, "class", len(labels), np.float32)
-    scores = np.sum(item_of(table, forest.leaves(x)), axis=1)
+    table = _weights(number, attributes, "class", count, np.float32)
+    scores = forest.combined(table, x, "SUM")
     base, how = attributes.get("base_values"), attributes.get("post_transform", "NONE")
     targets = set(attributes["class_ids"])
-    if len(labels) != 2 or len(targets) != 1:
+    if count != 2 or len(targets) != 1:
         if base:
             scores = scores + np.array(base, np.float32)
-        return NodeResults((item_of(labels, np.argmax(scores, axis=1)), transformed(scores, how)))
+        return NodeResults((labels_of(call, attributes, np.argmax(scores, axis=1)), transformed(scores, how)))
     # Of two classes, one alone has weights: its score is a share, or a logit if there are negative weights.
     if base and len(base) != 1:
         raise TraceError("trees with two classes, weights of one, and base values of both are not supported")
@@ -251,14 +173,7 @@ def _tree_classifier(call: Any, x: Any, /, **attributes: Any) -> Any:
     else:
         positive, pair = score > 0, np.stack([-score, score], 1)
         pair = transformed(pair, how)
-    return NodeResults((item_of(labels, positive.astype(np.int64)), pair))
-
-
-def labels_of(attributes: dict[str, Any]) -> np.ndarray:
-    listed = next((attributes[k] for k in ("classlabels_int64s", "classlabels_ints") if attributes.get(k)), None)
-    if listed is None:
-        raise TraceError("classes that are texts are not supported", hint="train with classes that are integers")
-    return np.array(listed, np.int64)
+    return NodeResults((labels_of(call, attributes, positive.astype(np.int64)), pair))
 
 
 @onnx_op("ai.onnx.ml.LinearRegressor")
@@ -288,16 +203,17 @@ def _linear_classifier(
     post_transform: str = "NONE",
     **attributes: Any,
 ) -> Any:
-    labels = labels_of(attributes)
-    count = len(intercepts) if intercepts else len(labels)
+    labels = label_count(attributes)
+    count = len(intercepts) if intercepts else labels
     scores = np.matmul(x.astype(np.float32), np.array(coefficients, np.float32).reshape(count, -1).T)
     if intercepts:
         scores = scores + np.array(intercepts, np.float32)
-    if count == 1 and len(labels) == 2:
+    if count == 1 and labels == 2:
         pair = np.concatenate([-scores, scores], 1)
         chosen = (scores[:, 0] > 0).astype(np.int64)
-        return NodeResults((item_of(labels, chosen), transformed(pair, post_transform)))
-    return NodeResults((item_of(labels, np.argmax(scores, axis=1)), transformed(scores, post_transform)))
+        return NodeResults((labels_of(call, attributes, chosen), transformed(pair, post_transform)))
+    chosen = np.argmax(scores, axis=1)
+    return NodeResults((labels_of(call, attributes, chosen), transformed(scores, post_transform)))
 
 
 @onnx_op("ai.onnx.ml.Scaler")

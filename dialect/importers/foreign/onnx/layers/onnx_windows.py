@@ -198,6 +198,20 @@ def _average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Any:
+    return average_pooled(x, auto_pad, ceil_mode, count_include_pad, dilations, kernel_shape, pads, strides)
+
+
+def average_pooled(
+    x: Any,
+    auto_pad: str,
+    ceil_mode: int,
+    count_include_pad: int,
+    dilations: Ints,
+    kernel_shape: Sequence[int],
+    pads: Ints,
+    strides: Ints,
+) -> Any:
+    """`AveragePool` of (N, C, ...)."""
     axes = axes_of(spatial_sizes(x), kernel_shape, auto_pad, dilations, pads, strides, ceil_mode=ceil_mode)
     wide = widened(x)[0]
     total = _along(wide, axes, wide.dtype.type(0), np.add)

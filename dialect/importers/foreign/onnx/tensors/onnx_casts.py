@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .....errors import ArgumentError, DTypeError, ShapeError
+from .....errors import ArgumentError, DTypeError, ShapeError, TraceError
 from .....ir.dtypes import dtype_named, dtype_of
 from ....numpy.tracing.operators import op
 from ...array_values import captured, is_size
@@ -15,6 +15,7 @@ from ...foreign_arguments import check_array
 from ...foreign_graph import ForeignType
 from ...size_values import as_numbers, each
 from ..onnx_table import onnx_op
+from ..texts import Texts
 
 # The numbers of `onnx.TensorProto.DataType`.
 _BY_NUMBER = {
@@ -34,7 +35,8 @@ _BY_NUMBER = {
     15: "c128",
     16: "bf16",
 }
-_NAMES = {8: "texts", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4"}
+_TEXT = 8
+_NAMES = {_TEXT: "texts", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4"}
 _NAMES |= {22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
 
 
@@ -65,9 +67,13 @@ def _cast_sizes(call: Any, x: Any, /, *, to: int) -> Any:
     return np.array(as_numbers(x) if isinstance(x, tuple) else as_numbers(x)[0], dtype)[()]
 
 
-@onnx_op("Cast", sizes=_cast_sizes)
+@onnx_op("Cast", sizes=_cast_sizes, texts=True)
 def _cast(call: Any, x: Any, /, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
-    return cast(x, dtype_numbered(to))
+    if not isinstance(x, Texts):
+        return cast(x, dtype_numbered(to))
+    if to != _TEXT:
+        raise TraceError(f"Cast of texts to {dtype_numbered(to)} is not supported", hint="pass numbers")
+    return x
 
 
 @onnx_op("CastLike")
@@ -84,11 +90,23 @@ def _bit_cast(call: Any, x: Any, /, *, to: int) -> Any:
     return x if dtype == x.dtype else op("bitcast", captured(x), dtype=dtype_of(dtype))
 
 
-@onnx_op("profuse.Argument", whole=True)
+@onnx_op("profuse.Argument", whole=True, texts=True)
 def _argument(
-    call: Any, x: Any, /, *, name: str, dtype: np.dtype | None = None, shape: tuple[int | None, ...] | None = None
+    call: Any,
+    x: Any,
+    /,
+    *,
+    name: str,
+    dtype: np.dtype | None = None,
+    shape: tuple[int | None, ...] | None = None,
+    texts: bool = False,
 ) -> Any:
     """An argument of a model, which has the dtype, the rank and the fixed sizes that the model says."""
+    if texts:
+        if isinstance(x, Texts):  # those that the model has for an argument that is left out
+            return x
+        check_array(name, x, ForeignType(np.dtype(np.int64), shape))
+        return Texts(x, is_open=True)
     if dtype is None:  # a sequence, or what may be left out
         return x
     if isinstance(x, (list, NoneType)):

@@ -204,7 +204,7 @@ def _scan(
         results = tuple(map(as_array, call.run_block(0, *values, *(item_of(x, at) for x in scanned))))
         return results[:count], results[count:]
 
-    values, stacks = steps(scanned[0].shape[0], tuple(first), step)
+    values, stacks = steps(scanned[0].shape[0], tuple(first), step, keeps_sizes=True)
     outputs = []
     for k, stack in enumerate(stacks):
         if scan_output_directions and scan_output_directions[k]:

@@ -11,9 +11,22 @@ import numpy as np
 
 from .....errors import TraceError
 from ....numpy.capture import user_functions
+from ....numpy.neural.layer_inputs import narrowed, widened
 from ...array_values import is_traced
 from ...size_values import as_array, each, quotient
 from ..onnx_table import onnx_op
+from ..texts import Texts
+
+
+def erf(x: Any) -> Any:
+    """The error function in the dtype of ``x``, as ONNX has it; SciPy's is wider for halves."""
+    return narrowed(user_functions.erf(widened(x)[0]), x.dtype)
+
+
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))`` in the dtype of ``x``, as ONNX has it; SciPy's is wider for halves."""
+    return narrowed(user_functions.sigmoid(widened(x)[0]), x.dtype)
+
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": np.abs,
@@ -27,7 +40,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "Ceil": np.ceil,
     "Cos": np.cos,
     "Cosh": np.cosh,
-    "Erf": user_functions.erf,
+    "Erf": erf,
     "Exp": np.exp,
     "Floor": np.floor,
     "IsNaN": np.isnan,
@@ -36,7 +49,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "Not": np.logical_not,
     "Reciprocal": np.reciprocal,
     "Round": np.rint,
-    "Sigmoid": user_functions.sigmoid,
+    "Sigmoid": sigmoid,
     "Sign": np.sign,
     "Sin": np.sin,
     "Sinh": np.sinh,
@@ -211,6 +224,8 @@ def _clip(
     return x if high is None else np.minimum(x, high)
 
 
-@onnx_op("profuse.Result", whole=True)
-def _result(call: Any, x: Any, /) -> Any:
-    return as_array(x)
+@onnx_op("profuse.Result", whole=True, texts=True)
+def _result(call: Any, x: Any, /, *, texts: bool = False) -> Any:
+    if isinstance(x, Texts) != texts:
+        raise TraceError(f"the model says that this is {'texts' if texts else 'no text'}, and it is not so")
+    return x.places if texts else as_array(x)

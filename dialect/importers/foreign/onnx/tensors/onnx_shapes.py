@@ -41,18 +41,20 @@ def _reshape_sizes(call: Any, x: Any, shape: Any, /) -> Any:
 @onnx_op("Reshape", sizes=_reshape_sizes, kept=(1,))
 def _reshape(call: Any, x: Any, shape: Any = None, /, *, allowzero: int = 0) -> Any:
     sizes: list[Any] = []
+    copied: set[int] = set()
     for k, n in enumerate(as_sizes(shape)):
         is_open = getattr(n, "is_open", False)
         if not is_open and not allowzero and n == 0:
             if k >= x.ndim:
                 raise ShapeError(f"Reshape copies size {k} of an operand with {x.ndim} axes")
             n = x.shape[k]
+            copied.add(k)
         elif is_open and not allowzero and k < x.ndim:
             n = n + (n == 0) * x.shape[k]
         sizes.append(n)
     if any(getattr(n, "is_open", False) for n in sizes):
         return np.reshape(x, tuple(sizes))
-    return np.reshape(x, tuple(-1 if n == -1 else n for n in sizes))
+    return np.reshape(x, tuple(-1 if k not in copied and n == -1 else n for k, n in enumerate(sizes)))
 
 
 @onnx_op("Reshape-1")

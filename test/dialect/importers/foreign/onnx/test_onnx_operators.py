@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
 from typing import Any
@@ -185,6 +186,71 @@ def test_scans_carry_states_and_gather_outputs(steps):
     np.testing.assert_allclose(last, xs.sum(0))
     np.testing.assert_allclose(ys, -np.cumsum(xs, 0))
     assert f.state().tier == "optimized"
+
+
+def test_a_scan_over_weights_serves_any_number_of_rows():
+    """What each step gives is as long as the state, whose size is an argument's."""
+    body = Writer("state", "row")
+    body.node("Sub", "state row", "apart")
+    body.node("ReduceSumSquare", "apart axes", "square", keepdims=0)
+    body.constant("axes", np.array([1]))
+    w = Writer("x")
+    w.numbers = body.numbers
+    w.constant("rows", np.arange(40.0).reshape(20, 2))
+    refs = tuple(ValueRef(w.number(name)) for name in ("state", "square"))
+    block = ForeignBlock((w.number("state"), w.number("row")), body.nodes, refs)
+    w.constants |= body.constants
+    w.node("profuse.Argument", "x", "pairs", name="x", dtype=np.dtype(np.float64), shape=(None, 2))
+    w.node("Scan", "pairs rows", "last squares", block, num_scan_inputs=1)
+    f = jitted(w.function("squares"), strategy=[("dynamic", 2)])
+    for rows in (3, 12, 9):
+        x = np.random.default_rng(rows).normal(size=(rows, 2))
+        for _ in range(2):
+            found = f(x)
+        np.testing.assert_allclose(found, ((np.arange(40.0).reshape(20, 1, 2) - x) ** 2).sum(-1), rtol=1e-6)
+    assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
+
+
+def test_a_recurrent_layer_serves_any_number_of_long_rows():
+    """What its loop gives has sizes that are known: a reshape of it asks for none."""
+    draws = np.random.default_rng(0)
+    w = Writer("x")
+    weights = {"W": (1, 4, 3), "R": (1, 4, 4), "B": (1, 8)}
+    for name, shape in weights.items():
+        w.constant(name, draws.normal(size=shape).astype(F32))
+    w.constant("flat", np.array([0, 0, -1]))
+    w.node("profuse.Argument", "x", "rows", name="x", dtype=F32, shape=(None, None, 3))
+    w.node("RNN", "rows W R B", "y last", hidden_size=4)
+    w.node("Reshape", "y flat", "steps")
+    f = jitted(w.function("steps", "last"), strategy=[("dynamic", 2)])
+    matrix, inner, bias = (w.constants[w.number(name)][0] for name in weights)
+    for length, batch in ((9, 2), (20, 3), (12, 1)):
+        x = draws.normal(size=(length, batch, 3)).astype(F32)
+        for _ in range(2):
+            found, last = f(x)
+        state, wanted = np.zeros((batch, 4), F32), []
+        for step in x:
+            state = np.tanh(step @ matrix.T + state @ inner.T + bias[:4] + bias[4:])
+            wanted.append(state)
+        np.testing.assert_allclose(found, np.stack(wanted)[:, None].reshape(length, 1, -1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(last, state[None], rtol=1e-4, atol=1e-5)
+    assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
+
+
+@pytest.mark.parametrize("op", ["Sigmoid", "Erf"])
+def test_functions_of_halves_are_halves(op):
+    x = np.array([-1.5, 0.25, 2.0], np.float16)
+    y = of_one(op, x)
+    wide = x.astype(np.float64)
+    wanted = 1 / (1 + np.exp(-wide)) if op == "Sigmoid" else [math.erf(v) for v in wide]
+    assert y.dtype == np.float16
+    np.testing.assert_allclose(y, wanted, rtol=1e-3)
+
+
+def test_scales_of_one_element_are_those_of_a_tensor():
+    x, scale, zero = np.array([3, 5, 250], np.uint8), np.array([0.5], F32), np.array([3], np.uint8)
+    assert of_one("DequantizeLinear", x, scale, zero).tolist() == [0.0, 1.0, 123.5]
+    assert of_one("QuantizeLinear", np.array([0, 1, 123.5], F32), scale, zero).tolist() == [3, 5, 250]
 
 
 def test_arguments_are_checked():
