@@ -46,8 +46,8 @@ def _tuple_item(call: NodeContext, value: Any, index: Any) -> Any:
 
 
 @script("prim::TupleSlice")
-def _tuple_slice(call: NodeContext, value: Any) -> Any:
-    raise trace_error("a slice of a tuple is not supported", "take its elements one by one")
+def _tuple_slice(call: NodeContext, value: Any, begin: int, end: int) -> Any:
+    return value[begin:end]
 
 
 @script("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "prim::rangelist")
