@@ -112,6 +112,41 @@ def test_what_a_module_holds_is_read_at_each_call():
         check_same(f(x.double()), script(x.double()))
 
 
+def test_what_is_computed_of_parameters_alone_follows_them():
+    """Of buffers and parameters that are written between calls: sums of them, indices, branches, numbers."""
+
+    class Tables(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(5, 3)
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.register_buffer("limit", torch.tensor(2.0))
+            self.register_buffer("places", torch.tensor([0, 2, 1]))
+
+        def forward(self, ids):
+            x = self.embedding(ids) + (self.weight * 2).sum()
+            if bool(self.limit > 1.0):
+                x = x * 2
+            return x[:, self.places] + float(self.limit) + self.weight[int(self.places[0])]
+
+    script = torch.jit.script(Tables().eval())
+    f, ids = pf.torch.script(script, background=False), torch.tensor([1, 4, 1])
+    changes = (
+        lambda: None,
+        lambda: script.weight.mul_(3),
+        lambda: script.limit.fill_(0.5),
+        lambda: script.places.copy_(torch.tensor([2, 2, 0])),
+        lambda: script.embedding.weight.mul_(-1),
+    )
+    with torch.no_grad():
+        for change in changes:
+            change()
+            for _ in range(3):
+                check_same(f(ids), script(ids))
+    state = f.state()
+    assert (state.tier, state.counters["traces"], state.counters["python_calls"]) == ("optimized", 1, 0)
+
+
 def test_running_statistics_are_those_of_torch():
     scripts = [torch.jit.script(torch.nn.Sequential(torch.nn.BatchNorm1d(3))) for _ in range(2)]
     f, x = pf.torch.script(scripts[0], background=False), torch.randn(5, 3)

@@ -11,6 +11,7 @@ from typing import Any
 from ...dataclass import dataclass
 from ...errors import ProfuseError
 from ..numpy.tracing.current import current
+from .array_values import captured
 from .foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ForeignType, Operand, ValueRef
 from .operator_table import OperatorTable
 
@@ -43,6 +44,8 @@ class Interpreter:
     Args:
         table: the operators.
         graph: the graph, whose operators have handlers.
+        are_changed: its constants are arrays that others write to between runs: what is computed of them alone is
+            recorded as well.
 
     Attributes:
         statements: control flow that is being recorded, the innermost statement last.
@@ -50,9 +53,9 @@ class Interpreter:
         distinct: by identity, values that are new objects in the source as well, and None for those that may not be.
     """
 
-    def __init__(self, table: OperatorTable, graph: ForeignGraph) -> None:
+    def __init__(self, table: OperatorTable, graph: ForeignGraph, *, are_changed: bool = False) -> None:
         self.table, self.graph = table, graph
-        self._values: dict[int, Any] = dict(graph.constants)
+        self._values: dict[int, Any] = {} if are_changed else dict(graph.constants)
         self.statements: list[Any] = []
         self.arguments: tuple[Any, ...] = ()
         self.distinct: dict[int, Any] = {}
@@ -70,6 +73,8 @@ class Interpreter:
     def value(self, operand: Operand) -> Any:
         """An operand with values in the place of references."""
         if type(operand) is ValueRef:
+            if operand.number not in self._values:
+                self._values[operand.number] = captured(self.graph.constants[operand.number])
             return self._values[operand.number]
         if type(operand) is tuple:
             return tuple(map(self.value, operand))

@@ -29,6 +29,8 @@ _ALIASING = frozenset(
         *("einsum", "feature_alpha_dropout", "feature_dropout", "type_as"),
     )
 )
+# Of these, those whose result is the operand itself where nothing is to be done, and else another tensor.
+_ITSELF = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"))
 # Of these, those whose result is another tensor in any case.
 _NEW = frozenset(("transpose", "permute", "unsqueeze", "view", "slice", "select", "t", "swapaxes", "narrow"))
 
@@ -72,7 +74,7 @@ def _with_lists(handler: Callable[..., Any]) -> Callable[..., Any]:
             results = _apart(results, operands)
         if (base not in _ALIASING and not base.endswith("_")) or base in _NEW:
             _note_new(context, results, operands)
-        elif any(results is operand for operand in operands):
+        elif any(results is operand for operand in operands) and base not in _ITSELF:
             context.interpreter.distinct[id(results)] = None  # torch may have made another tensor
         if len(context.node.results) == 1 and type(results) in (tuple, list):
             return ScriptList(results)
