@@ -6,6 +6,13 @@ _TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
 
 SCRIPT_MUTATIONS = (
     Mutation(
+        "a branch does not know that it is taken",
+        "dialect/importers/foreign/interpreter.py",
+        "self._values.update(dict.fromkeys(numbers, known))",
+        "pass",
+        ("peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",),
+    ),
+    Mutation(
         "what is computed of parameters alone is computed once",
         "dialect/importers/foreign/torchscript/script_function.py",
         "    are_changed = True",

@@ -41,6 +41,18 @@ class ScriptTable(OperatorTable):
     def _inherited(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         return _with_lists(handler)
 
+    def with_rest(self, block: ForeignBlock, place: int) -> ForeignNode | None:
+        node, rest = block.nodes[place], block.nodes[place + 1 :]
+        if not rest:
+            return None
+        sides = []
+        for side in node.blocks:
+            pairs = zip(side.outputs, node.results, strict=True)
+            joints = [ForeignNode("prim::unchecked_cast", (output,), {}, (result,)) for output, result in pairs]
+            sides.append(ForeignBlock((), [*side.nodes, *joints, *rest], block.outputs))
+        numbers = tuple(-1 - k for k in range(len(block.outputs)))  # nobody refers to them
+        return ForeignNode(node.op, node.operands, {}, numbers, (), tuple(sides), node.loc)
+
     def missing(self, block: ForeignBlock) -> list[ForeignNode]:
         """The nodes that run in every call and have no handler.
 
