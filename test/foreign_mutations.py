@@ -23,9 +23,30 @@ FOREIGN_MUTATIONS = (
     Mutation(
         "a foreign graph's constants are copied when it is made",
         "dialect/importers/foreign/interpreter.py",
-        "self._values: dict[int, Any] = dict(graph.constants)",
+        "self._values: dict[int, Any] = {} if are_changed else dict(graph.constants)",
         "self._values: dict[int, Any] = {k: x.copy() for k, x in graph.constants.items()}",
         ("dialect/importers/foreign/test_foreign_graphs.py::test_a_graph_is_a_function_in_all_tiers",),
+    ),
+    Mutation(
+        "a window that reaches outside is moved inside by a scatter, too",
+        f"{_STABLEHLO}/hlo_indexing.py",
+        "            new = np.where(is_inside, new, old)\n",
+        "            pass\n",
+        (f"{_TEXT}::test_one_window_is_combined_in_or_left_out",),
+    ),
+    Mutation(
+        "what is added outside makes zeros of another sign",
+        f"{_STABLEHLO}/hlo_indexing.py",
+        "np.negative(np.zeros((), dtype))",
+        "np.zeros((), dtype)",
+        (f"{_TEXT}::test_zeros_keep_their_sign_where_nothing_is_added",),
+    ),
+    Mutation(
+        "rounds that update places of arrays go through all elements",
+        "lowering/linalg/loop_builder.py",
+        "        return update_in_rounds(self, combine, x, value, places, start)\n",
+        "        return super().update_at(combine, x, value, places, start)\n",
+        (f"{_TEXT}::test_rows_that_rounds_replace_stay_where_they_are",),
     ),
     Mutation(
         "arguments of a foreign graph may have any size",

@@ -6,6 +6,20 @@ _TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
 
 SCRIPT_MUTATIONS = (
     Mutation(
+        "a branch does not know that it is taken",
+        "dialect/importers/foreign/interpreter.py",
+        "self._values.update(dict.fromkeys(numbers, known))",
+        "pass",
+        ("peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",),
+    ),
+    Mutation(
+        "what is computed of parameters alone is computed once",
+        "dialect/importers/foreign/torchscript/script_function.py",
+        "    are_changed = True",
+        "    are_changed = False",
+        ("peers/test_torchscript.py::test_what_is_computed_of_parameters_alone_follows_them",),
+    ),
+    Mutation(
         "a model's exception voids the runs that raise none",
         "dialect/importers/foreign/torchscript/script_branches.py",
         'holds = op("logical_not", condition) if number == 0 else condition',

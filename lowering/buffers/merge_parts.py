@@ -13,8 +13,7 @@ from mlir import ir
 
 from ...dialect.errors import InternalError
 from ...dialect.mlir.rewrite import walk
-from ..linalg.element import emit
-from ..linalg.parts import sliced
+from ..linalg.element import emit, sliced
 from .positions import LISTS, enclosing, is_part, order_in, same_part
 
 Number = Union[int, ir.Value]

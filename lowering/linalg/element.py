@@ -5,6 +5,7 @@ Every function here emits at the current insertion point and location of the `ml
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Union
 
 import numpy as np
@@ -55,6 +56,34 @@ LENGTH, SQUARES = "profuse.length", "profuse.squares"
 def emit(name: str, type_: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
     """Create a one-result operation at the insertion point and return its result."""
     return ir.Operation.create(name, results=[type_], operands=list(operands), attributes=attributes).result
+
+
+def sliced(
+    name: str,
+    type_: ir.Type,
+    values: Sequence[ir.Value],
+    starts: Sequence[int | ir.Value],
+    sizes: Sequence[int | ir.Value],
+    steps: Sequence[int | ir.Value],
+) -> ir.Value:
+    """``tensor.extract_slice`` or ``tensor.insert_slice``, with literal numbers as attributes."""
+    open_ = ir.ShapedType.get_dynamic_size()
+    operands, counts, static = list(values), [1] * len(values), []
+    for listed in (starts, sizes, steps):
+        static.append([n if isinstance(n, int) else open_ for n in listed])
+        dynamic = [n for n in listed if not isinstance(n, int)]
+        operands += dynamic
+        counts.append(len(dynamic))
+    offsets, extents, strides = map(ir.DenseI64ArrayAttr.get, static)
+    return emit(
+        name,
+        type_,
+        *operands,
+        static_offsets=offsets,
+        static_sizes=extents,
+        static_strides=strides,
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts),
+    )
 
 
 def constant_value(value: Number, dtype: DType) -> ir.Value:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ from .generic import SizePlace
 from .on_axis import on_axis
 from .scalar import Scalar, constant, load, store
 from .tensor_builder import Builder, TensorValue
+from .update_rounds import update_in_rounds
 
 ASSERT = "cf.assert"  # that ends a run
 NOTED = "profuse.noted"  # of a byte in which rounds note that something is forbidden
@@ -246,6 +247,16 @@ class LoopBuilder(Builder):
         return TensorValue(None, TensorType(BOOL, ()), constant(False, BOOL))
 
     # --- places on axes ----------------------------------------------------------------------
+
+    def update_at(
+        self,
+        combine: Callable[[Scalar, Scalar], Scalar],
+        x: TensorValue,
+        value: TensorValue,
+        places: Mapping[int, TensorValue],
+        start: int,
+    ) -> TensorValue:
+        return update_in_rounds(self, combine, x, value, places, start)
 
     def position(self, where: Any, size: Dim) -> ir.Value:
         """The place on an axis of this size that an index names, as an ``index`` value.

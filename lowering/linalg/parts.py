@@ -26,7 +26,7 @@ from ...dialect.ops.indexing.scatter import Conform, Copy, PickScatter, SliceSca
 from ...dialect.ops.indexing.slicing import Pick, Slice
 from ...dialect.ops.queries import Item, Truth
 from ...dialect.ops.sizes import complete_shape, known_scalar, normalize_axis
-from .element import emit, storage_type
+from .element import emit, sliced, storage_type
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
 from .scalar import load, store
@@ -217,34 +217,6 @@ def _insert_slice(
 
 def _indices(b: LoopBuilder, dims: Sequence[Place]) -> list[int | ir.Value]:
     return [n if isinstance(n, (int, ir.Value)) else b.index(n) for n in dims]
-
-
-def sliced(
-    name: str,
-    type_: ir.Type,
-    values: Sequence[ir.Value],
-    starts: Sequence[int | ir.Value],
-    sizes: Sequence[int | ir.Value],
-    steps: Sequence[int | ir.Value],
-) -> ir.Value:
-    """``tensor.extract_slice`` or ``tensor.insert_slice``, with literal numbers as attributes."""
-    open_ = ir.ShapedType.get_dynamic_size()
-    operands, counts, static = list(values), [1] * len(values), []
-    for listed in (starts, sizes, steps):
-        static.append([n if isinstance(n, int) else open_ for n in listed])
-        dynamic = [n for n in listed if not isinstance(n, int)]
-        operands += dynamic
-        counts.append(len(dynamic))
-    offsets, extents, strides = map(ir.DenseI64ArrayAttr.get, static)
-    return emit(
-        name,
-        type_,
-        *operands,
-        static_offsets=offsets,
-        static_sizes=extents,
-        static_strides=strides,
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get(counts),
-    )
 
 
 PARTS: dict[type, Callable[..., Any]] = {

@@ -21,9 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 import profuse as pf
 from jax import export, lax
+from lax_draws import Program, floats, ints, sizes
 from profuse.dialect.errors import TraceError
+from random_lax_programs import PROGRAM_MAKERS
 
-Program = tuple[str, Callable[..., Any], tuple[np.ndarray, ...]]
 MAKERS: list[Callable[[np.random.Generator], Program]] = []
 
 
@@ -31,20 +32,6 @@ def maker(function: Callable[[np.random.Generator], Program]) -> Callable[[np.ra
     """Register what draws programs of a kind."""
     MAKERS.append(function)
     return function
-
-
-def sizes(rng: np.random.Generator, rank: int, most: int = 6) -> tuple[int, ...]:
-    return tuple(int(n) for n in rng.integers(1, most + 1, rank))
-
-
-def floats(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers of both signs, of which some are equal, and some zeros."""
-    x = rng.standard_normal(shape).astype(np.float32)
-    return np.where(rng.random(shape) < 0.3, np.round(x), x).astype(np.float32)
-
-
-def ints(rng: np.random.Generator, shape: tuple[int, ...], low: int, high: int) -> np.ndarray:
-    return rng.integers(low, high, shape).astype(np.int32)
 
 
 @maker
@@ -279,6 +266,9 @@ def conversions(rng: np.random.Generator) -> Program:
         lax.bitcast_convert_type(x, jnp.uint32), x == 0.5, x >= 0.5,
     )  # fmt: skip
     return f"conversions {shape}", function, (x,)
+
+
+MAKERS += PROGRAM_MAKERS
 
 
 def different(found: Any, wanted: Any) -> str:

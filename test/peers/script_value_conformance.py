@@ -1,6 +1,8 @@
 """Random programs on values of all kinds in TorchScript and here: results, effects, aliases, state, gradients, errors.
 
 python test/peers/script_value_conformance.py FIRST LAST [--evaluated]
+
+Seeds from `USERS` on are of programs as people write their modules.
 """
 
 from __future__ import annotations
@@ -13,18 +15,26 @@ import warnings
 from typing import Any
 
 import profuse as pf
-import script_value_programs
 import torch
 from profuse.dialect.errors import ModelError, ProfuseError
 from script_conformance import Counts, Outcome, check_same
+from script_user_programs import UserProgram, user_program
+from script_value_programs import ValueProgram, value_program
+
+USERS = 100_000
 
 _HEAD = "import torch\nimport torch.nn.functional as F\nfrom typing import Dict, List, Optional\n"
 _NAMES = ("x", "y", "w", "k", "m", "s", "parts", "table", "n", "c", "flag", "b", "mode")
 
 
+def program_text(seed: int) -> str:
+    """The text of the program of a seed."""
+    return user_program(seed) if seed >= USERS else value_program(seed)
+
+
 def scripted(seed: int) -> Any:
     """The program of a seed as a function or module of TorchScript; None if that refuses it."""
-    text = _HEAD + script_value_programs.value_program(seed)
+    text = _HEAD + program_text(seed)
     path = f"<value program {seed}>"
     linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
     names: dict[str, Any] = {"__name__": f"values{seed}"}
@@ -96,7 +106,8 @@ def _plain(value: Any) -> Any:
 
 
 def _state(module: Any) -> Any:
-    return module.hidden, module.total, module.calls, list(module.seen)
+    kept = getattr(module, "kept", None)
+    return module.hidden, module.total, module.calls, list(module.seen), kept, [*module.buffers()]
 
 
 def _called(function: Any, args: tuple) -> tuple[Any, Any]:
@@ -108,7 +119,7 @@ def _called(function: Any, args: tuple) -> tuple[Any, Any]:
 
 
 def _differences(script: Any, function: Any, seed: int, copied: Any) -> None:
-    may_copy = any(word in script_value_programs.value_program(seed) for word in ("for ", "while ", "bool(", "int("))
+    may_copy = any(word in program_text(seed) for word in ("for ", "while ", "bool(", "int("))
     for number, args in enumerate(arguments(seed)):
         ours, theirs = copy.deepcopy(args), copy.deepcopy(args)
         expected, failure = _called(script, theirs)
@@ -188,7 +199,7 @@ def value_outcome(seed: int, *, compiles: bool = True) -> Outcome:
         with torch.no_grad():
             _differences(script, function, seed, copied)
         traces = function.state().counters["traces"]
-        drawn = script_value_programs.ValueProgram(seed)
+        drawn = (UserProgram if seed >= USERS else ValueProgram)(seed)
         if compiles and not (drawn.is_module or drawn.writes):
             _gradients(script, function, seed)
     except ProfuseError as error:

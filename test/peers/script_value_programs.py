@@ -286,7 +286,7 @@ class ValueProgram(ValueExpressions):
         return ", ".join(parts)
 
 
-_PARAMETERS = (
+PARAMETERS = (
     "x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, k: torch.Tensor, m: torch.Tensor, s: torch.Tensor, "
     "parts: List[torch.Tensor], table: Dict[str, torch.Tensor], n: int, c: float, flag: bool = False, "
     'b: Optional[torch.Tensor] = None, mode: str = "a"'
@@ -315,5 +315,5 @@ def value_program(seed: int) -> str:
     drawn.emit(f"return {drawn.result()}")
     body = "\n".join(drawn.lines)
     if drawn.is_module:
-        return _MODULE.format(parameters=_PARAMETERS, body=body)
-    return f"def program({_PARAMETERS}):\n{body}\n"
+        return _MODULE.format(parameters=PARAMETERS, body=body)
+    return f"def program({PARAMETERS}):\n{body}\n"

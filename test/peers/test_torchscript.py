@@ -6,6 +6,7 @@ import copy
 import json
 import zipfile
 from pathlib import Path
+from typing import Optional  # noqa: UP035 - TorchScript knows this name
 
 import numpy as np
 import profuse as pf
@@ -110,6 +111,87 @@ def test_what_a_module_holds_is_read_at_each_call():
         assert not torch.equal(f(x.double()), f(x.double()))
         f.module.eval()
         check_same(f(x.double()), script(x.double()))
+
+
+def test_what_is_computed_of_parameters_alone_follows_them():
+    """Of buffers and parameters that are written between calls: sums of them, indices, branches, numbers."""
+
+    class Tables(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = torch.nn.Embedding(5, 3)
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.register_buffer("limit", torch.tensor(2.0))
+            self.register_buffer("places", torch.tensor([0, 2, 1]))
+
+        def forward(self, ids):
+            x = self.embedding(ids) + (self.weight * 2).sum()
+            if bool(self.limit > 1.0):
+                x = x * 2
+            return x[:, self.places] + float(self.limit) + self.weight[int(self.places[0])]
+
+    script = torch.jit.script(Tables().eval())
+    f, ids = pf.torch.script(script, background=False), torch.tensor([1, 4, 1])
+    changes = (
+        lambda: None,
+        lambda: script.weight.mul_(3),
+        lambda: script.limit.fill_(0.5),
+        lambda: script.places.copy_(torch.tensor([2, 2, 0])),
+        lambda: script.embedding.weight.mul_(-1),
+    )
+    with torch.no_grad():
+        for change in changes:
+            change()
+            for _ in range(3):
+                check_same(f(ids), script(ids))
+    state = f.state()
+    assert (state.tier, state.counters["traces"], state.counters["python_calls"]) == ("optimized", 1, 0)
+
+
+def attended(x, mask: Optional[torch.Tensor], other: Optional[torch.Tensor] = None):
+    """Contents of a mask decide whether there is one, as in `torch.nn.TransformerEncoder`."""
+    causal = False
+    if mask is not None:
+        causal = bool((mask == torch.triu(torch.ones_like(mask), 1)).all())
+    if causal and other is None:
+        mask = None
+    y = torch.tanh(x)
+    for _ in range(2):
+        if mask is None:
+            y = y * 2 if causal else y
+        else:
+            y = y + mask
+    if causal:
+        y = y - 1
+    return y
+
+
+def longer(x, n: int):
+    y = x[:, :1]
+    for _ in range(n):
+        y = torch.cat([y, (x * y.sum(1, keepdim=True)).sum(1, keepdim=True)], 1)
+        places = torch.zeros([y.size(0), 1], dtype=torch.long).expand(-1, y.size(1))
+        if bool(y.gather(1, places).sum() > 100.0):
+            break
+    return y
+
+
+def test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common():
+    script = torch.jit.script(attended)
+    f, x = pf.torch.script(script, background=False), torch.randn(3, 3)
+    causal = torch.triu(torch.ones(3, 3), 1)
+    for _ in range(3):
+        for args in ((x, causal), (x, causal * 2), (x, None), (x, causal, x)):
+            check_same(f(*args), script(*args))
+    assert f.state().counters["python_calls"] == 0
+
+
+def test_arrays_grow_in_loops_that_contents_end():
+    script = torch.jit.script(longer)
+    f = pf.torch.script(script, background=False)
+    for scale in (0.5, 0.5, 0.5, 3.0, 9.0):
+        x = torch.full((2, 3), scale)
+        check_same(f(x, 5), script(x, 5))
 
 
 def test_running_statistics_are_those_of_torch():

@@ -53,6 +53,7 @@ class ForeignNode:
         types: what the source says of each result; None = nothing.
         blocks: the bodies of control flow.
         loc: the place in the user's model; None = unknown.
+        operand_types: what the source says of each positional operand; empty = nothing.
     """
 
     op: str
@@ -62,6 +63,7 @@ class ForeignNode:
     types: tuple[ForeignType | None, ...] = ()
     blocks: tuple[ForeignBlock, ...] = ()
     loc: Loc | None = None
+    operand_types: tuple[ForeignType | None, ...] = ()
 
 
 @dataclass(slots=True)

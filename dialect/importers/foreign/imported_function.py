@@ -29,6 +29,7 @@ class ImportedFunction:
 
     only_traced = True
     shares_memory = False  # results have memory of their own
+    are_changed = False  # nobody writes to the graph's constants
 
     def __init__(self, graph: ForeignGraph, table: OperatorTable, *, single: bool = True) -> None:
         table.check(graph.body, graph.source)
@@ -56,7 +57,7 @@ class ImportedFunction:
         for name, value, type_ in zip(self._graph.parameters, values, self._graph.input_types, strict=False):
             if type_ is not None:
                 _check_argument(name, value, type_)
-        interpreter = Interpreter(self._table, self._graph)
+        interpreter = Interpreter(self._table, self._graph, are_changed=self.are_changed)
         interpreter.arguments = values
         outputs = interpreter.run(self._graph.body, values)
         return outputs[0] if self._single and len(outputs) == 1 else outputs

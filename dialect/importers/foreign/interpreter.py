@@ -5,14 +5,18 @@ So a foreign graph becomes a function like any other, with tiers, guards, gradie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...dataclass import dataclass
-from ...errors import ProfuseError
+from ...errors import ProfuseError, TraceError
 from ..numpy.tracing.current import current
+from .array_values import captured
 from .foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ForeignType, Operand, ValueRef
 from .operator_table import OperatorTable
+
+_MOST_WAYS = 3  # one in another: what is behind them is in the graph up to eight times
 
 
 @dataclass(slots=True)
@@ -37,25 +41,36 @@ class NodeContext:
         return self.interpreter.run(self.node.blocks[number], values)
 
 
+class Divided(TraceError):
+    """A branch that contents decide gives values on its two ways that no one value of a graph can be.
+
+    Raised by the handler of the branch, which leaves nothing of it behind.
+    """
+
+
 class Interpreter:
     """One run of a graph.
 
     Args:
         table: the operators.
         graph: the graph, whose operators have handlers.
+        are_changed: its constants are arrays that others write to between runs: what is computed of them alone is
+            recorded as well.
 
     Attributes:
         statements: control flow that is being recorded, the innermost statement last.
         arguments: of the graph.
         distinct: by identity, values that are new objects in the source as well, and None for those that may not be.
+        ways: how many branches are open that hold all that is behind them.
     """
 
-    def __init__(self, table: OperatorTable, graph: ForeignGraph) -> None:
+    def __init__(self, table: OperatorTable, graph: ForeignGraph, *, are_changed: bool = False) -> None:
         self.table, self.graph = table, graph
-        self._values: dict[int, Any] = dict(graph.constants)
+        self._values: dict[int, Any] = {} if are_changed else dict(graph.constants)
         self.statements: list[Any] = []
         self.arguments: tuple[Any, ...] = ()
         self.distinct: dict[int, Any] = {}
+        self.ways = 0
 
     def run(self, block: ForeignBlock, values: Sequence[Any]) -> tuple[Any, ...]:
         """The outputs of a block for these arguments, one for each of its inputs.
@@ -63,13 +78,35 @@ class Interpreter:
         Raises what the handlers raise: errors of this package without a place get that of the node.
         """
         self._values.update(zip(block.inputs, values, strict=True))
-        for node in block.nodes:
-            self._values.update(zip(node.results, self._results(node), strict=True))
+        for place, node in enumerate(block.nodes):
+            try:
+                results = self._results(node)
+            except Divided:
+                whole = self.table.with_rest(block, place)
+                if whole is None or self.ways >= _MOST_WAYS:
+                    raise
+                self.ways += 1
+                outputs = self._results(whole)
+                self.ways -= 1
+                return outputs
+            self._values.update(zip(node.results, results, strict=True))
         return tuple(self.value(output) for output in block.outputs)
+
+    @contextmanager
+    def assuming(self, value: Any, known: Any) -> Iterator[None]:
+        """Have a value of the graph be another one, which a branch that is being recorded makes it."""
+        numbers = [number for number, x in self._values.items() if x is value]
+        self._values.update(dict.fromkeys(numbers, known))
+        try:
+            yield
+        finally:
+            self._values.update(dict.fromkeys(numbers, value))
 
     def value(self, operand: Operand) -> Any:
         """An operand with values in the place of references."""
         if type(operand) is ValueRef:
+            if operand.number not in self._values:
+                self._values[operand.number] = captured(self.graph.constants[operand.number])
             return self._values[operand.number]
         if type(operand) is tuple:
             return tuple(map(self.value, operand))

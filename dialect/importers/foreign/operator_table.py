@@ -85,6 +85,13 @@ class OperatorTable:
             raise TraceError(f"{self.source}'s operator {node.op} is not supported", loc=node.loc)
         return handler
 
+    def with_rest(self, block: ForeignBlock, place: int) -> ForeignNode | None:
+        """The branch at a place of a block with all of the block that is behind it, whose results are the block's.
+
+        None = there is nothing behind it, or the source has no branches.
+        """
+        return None
+
     def missing(self, block: ForeignBlock) -> list[ForeignNode]:
         """The nodes, those of inner blocks included, whose operators have no handler."""
         return [node for node in block.walk() if self.find(node.op) is None]

@@ -31,6 +31,7 @@ from ...mlir.typed_values import main_functions
 from ...ops.control_flow.control import LOOPS
 from ...ops.control_flow.native import stands_in_way
 from ...ops.host_call import HostCall, shown
+from ...ops.indexing.additions import AtIndices
 from ...ops.indexing.scatter import Scatter
 from ...reasons import Effect, Kind, Reason
 from ..base import Pass, register_pass
@@ -169,7 +170,7 @@ def _numbers(text: str) -> set[int]:
 
 def _parts(loop: ir.Operation) -> int:
     """The number of ops in a loop that replace a part of an array."""
-    return sum((cls := op_class(op)) is not None and issubclass(cls, Scatter) for op in walk(loop))
+    return sum((cls := op_class(op)) is not None and issubclass(cls, (Scatter, AtIndices)) for op in walk(loop))
 
 
 def number_of(name: str) -> int | None:

@@ -32,7 +32,7 @@ from ...ops.control_flow.control import ControlFlow, For, If, IfThenElse, While
 from ...ops.control_flow.induction import induction
 from ...ops.control_flow.native import TO_PYTHON, raises_for_infinities
 from ...ops.elementwise.binary import Add, FloorDiv, Maximum, Minimum, Mul, Sub
-from ...ops.indexing.additions import Adding
+from ...ops.indexing.additions import Adding, AtIndices
 from ...ops.indexing.scatter import PickScatter, Scatter
 from ...ops.queries import Count
 from ...ops.sizes import complete_shape, is_positive, product, prove_equal, tensor_type
@@ -281,7 +281,7 @@ def refusal(cls: type[Op], types: Sequence[Type], attrs: Attrs) -> Reason | None
         return None
     if cls.fusion is Fusion.NONE:
         return Reason(Kind.NEVER_FUSED)
-    if issubclass(cls, Adding):
+    if issubclass(cls, Adding) and not issubclass(cls, AtIndices):
         return Reason(Kind.NEVER_FUSED)
     if not cls.can_lower():
         return Reason(Kind.NO_LOWERING)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ....dataclass import dataclass
 from ....errors import TraceError
 from ....ir.dtypes import dtype_of
 from ...numpy.tracing.operators import op
@@ -186,14 +187,18 @@ def _product(sizes: Sequence[Any]) -> Any:
 
 @STABLEHLO.register("stablehlo.sort")
 def _sort(call: NodeContext, *operands: Any, dimension: int = -1, is_stable: bool = True) -> Any:
-    order = _sort_order(call.node.blocks[0], len(operands))
-    if order is None:
+    keys = _sort_keys(call.node.blocks[0], len(operands))
+    if keys is None:
         raise TraceError("stablehlo.sort by this comparator is not supported")
-    key, is_descending, is_total = order
-    keys = operands[key]
-    if len(operands) == 1 and not is_descending and not is_total:
-        return np.sort(keys, axis=dimension, kind="stable")
-    indices = _argsort(total_rank(keys) if is_total else keys, dimension, is_descending)
+    if len(operands) == 1 and not (keys[0].is_descending or keys[0].is_total):
+        return np.sort(operands[0], axis=dimension, kind="stable")
+    indices: Any = None
+    for key in reversed(keys):  # the last one decides first: the order by the others keeps that of equal ones
+        values = operands[key.operand]
+        if indices is not None:
+            values = np.take_along_axis(values, indices, axis=dimension)
+        order = _argsort(total_rank(values) if key.is_total else values, dimension, key.is_descending)
+        indices = order if indices is None else np.take_along_axis(indices, order, axis=dimension)
     results = tuple(np.take_along_axis(x, indices, axis=dimension) for x in operands)
     return results[0] if len(results) == 1 else results
 
@@ -206,37 +211,89 @@ def _argsort(keys: Any, axis: int, is_descending: bool) -> Any:
     return np.flip(keys.shape[axis] - 1 - backwards, axis)
 
 
-def _sort_order(block: ForeignBlock, count: int) -> tuple[int, bool, bool] | None:
-    """The operand that a comparator compares, whether in descending order, and whether in the total order of floats.
+@dataclass(frozen=True, slots=True)
+class _SortKey:
+    """What a comparator compares.
+
+    Attributes:
+        operand: the number of the sorted operand.
+        is_descending: greater ones come first.
+        is_total: in the total order of floats, where zeros have signs.
+    """
+
+    operand: int
+    is_descending: bool
+    is_total: bool
+
+
+def _sort_keys(block: ForeignBlock, count: int) -> list[_SortKey] | None:
+    """The keys of a comparator, the one that decides first before those that decide between its equal ones.
 
     None = another comparator.
 
-    `jax` makes zeros of both signs, and all NaNs, equal first: their values go through ``select``.
+    `jax` makes zeros of both signs, and all NaNs, equal first: their values go through ``select``. It writes
+    ``a < b or (a == b and …)`` where there are several keys.
     """
-    *before, last = block.nodes
-    direction = last.attributes.get("comparison_direction")
-    is_last = last.op == "stablehlo.compare" and block.outputs == (ValueRef(last.results[0]),)
-    if not is_last or direction not in ("LT", "GT") or len(block.inputs) != 2 * count:
+    if len(block.inputs) != 2 * count or len(block.outputs) != 1:
         return None
     origin: dict[Operand, tuple[int, frozenset]] = {ValueRef(n): (n, frozenset()) for n in block.inputs}
-    producers = {ValueRef(n): node for node in before for n in node.results}
-    for node in before:
+    producers: dict[Operand, ForeignNode] = {ValueRef(n): node for node in block.nodes for n in node.results}
+    for node in block.nodes:
         if node.op == "stablehlo.select":
             equal = _made_equal(node, producers.get(node.operands[0]), origin)
             if equal is None:
                 return None
             origin[ValueRef(node.results[0])] = equal
-        elif node.op != "stablehlo.compare":
+    keys: list[_SortKey] = []
+    value: Operand = block.outputs[0]
+    while True:
+        node = producers.get(value)  # type: ignore[assignment]
+        if node is None:
             return None
-    if not all(x in origin for x in last.operands if type(x) is ValueRef):
+        parts = [producers.get(x) for x in node.operands]
+        if node.op == "stablehlo.compare":
+            key = _sort_key(node, block, count, origin)
+            return None if key is None else [*keys, key]
+        if node.op != "stablehlo.or" or None in parts:
+            return None
+        less = next((part for part in parts if part is not None and part.op == "stablehlo.compare"), None)
+        both = next((part for part in parts if part is not None and part.op == "stablehlo.and"), None)
+        key = None if less is None else _sort_key(less, block, count, origin)
+        if less is None or both is None or key is None:
+            return None
+        equals = [x for x in both.operands if _is_equality(producers.get(x), less)]
+        others = [x for x in both.operands if x not in equals]
+        if len(equals) != 1 or len(others) != 1:
+            return None
+        keys.append(key)
+        value = others[0]
+
+
+def _is_equality(node: ForeignNode | None, less: ForeignNode) -> bool:
+    """True for the comparison whether two values are equal of which the other one asks which is less."""
+    return (
+        node is not None
+        and node.op == "stablehlo.compare"
+        and node.attributes.get("comparison_direction") == "EQ"
+        and node.operands == less.operands
+        and node.attributes.get("compare_type") == less.attributes.get("compare_type")
+    )
+
+
+def _sort_key(
+    node: ForeignNode, block: ForeignBlock, count: int, origin: dict[Operand, tuple[int, frozenset]]
+) -> _SortKey | None:
+    """The key of one comparison; None = it compares something else."""
+    direction = node.attributes.get("comparison_direction")
+    if direction not in ("LT", "GT") or not all(x in origin for x in node.operands if type(x) is ValueRef):
         return None
-    (left, ones), (right, others) = (origin.get(x, (0, frozenset())) for x in last.operands)
+    (left, ones), (right, others) = (origin.get(x, (0, frozenset())) for x in node.operands)
     # Where zeros of both signs are equal, and all NaNs are, NumPy's order is this one.
-    is_total = last.attributes.get("compare_type") == "TOTALORDER" and not (ones == others == {"zeros", "NaNs"})
+    is_total = node.attributes.get("compare_type") == "TOTALORDER" and not (ones == others == {"zeros", "NaNs"})
     if is_total and (ones or others):
         return None
     pairs = [(block.inputs[2 * k], block.inputs[2 * k + 1]) for k in range(count)]
-    return (pairs.index((left, right)), direction == "GT", is_total) if (left, right) in pairs else None
+    return _SortKey(pairs.index((left, right)), direction == "GT", is_total) if (left, right) in pairs else None
 
 
 def _made_equal(

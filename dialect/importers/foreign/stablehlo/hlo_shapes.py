@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ....errors import TraceError
-from ..array_values import constant_or_created, is_size, owned
+from ..array_values import constant_or_created, is_size, owned, taken
 from ..interpreter import NodeContext
 from ..size_values import as_array
 from .hlo_elementwise import STABLEHLO
-from .hlo_values import arrays, in_trace, settled_size, settled_sizes
+from .hlo_values import arrays, in_trace, settled_size, settled_sizes, sizes_of
 
 _WIDE = np.dtype(np.int64)
 
@@ -165,10 +165,13 @@ def _spread(x: Any, value: Any, axis: int, count: int) -> Any:
 @STABLEHLO.register("stablehlo.dynamic_slice")
 def _dynamic_slice(call: NodeContext, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
     """A part that begins where it still lies inside."""
-    for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
-        if x.shape[axis] == count:
+    for axis, (size, start, count) in enumerate(zip(sizes_of(call, 0, x), starts, slice_sizes, strict=True)):
+        if size == count:
             continue
-        x = np.take(x, window_of(x.shape[axis], start, count), axis=axis)
+        if count == 1:  # of one index, which has no axis, loops know the place
+            x = np.expand_dims(taken(x, place_of(size, start, 1), axis), axis)
+        else:
+            x = taken(x, window_of(size, start, count), axis)
     return x
 
 
@@ -176,20 +179,54 @@ def _dynamic_slice(call: NodeContext, x: Any, *starts: Any, slice_sizes: tuple[i
 def _dynamic_update_slice(call: NodeContext, x: Any, update: Any, *starts: Any) -> Any:
     """A copy with another part, which begins where it still lies inside."""
     x, update = arrays((x, update))
-    if not x.ndim:
+    key, shape = window_key(sizes_of(call, 0, x), sizes_of(call, 1, update), starts)
+    if not key:
         return update
     result = owned(x)
-    windows = [window_of(x.shape[d], starts[d], update.shape[d]) for d in range(x.ndim)]
-    grid = [np.reshape(w, tuple(-1 if k == d else 1 for k in range(x.ndim))) for d, w in enumerate(windows)]
-    result[tuple(grid)] = update
+    result[key] = np.reshape(update, shape)
     return result
+
+
+def window_key(shape: Sequence[Any], counts: Sequence[Any], starts: Sequence[Any]) -> tuple[tuple, tuple]:
+    """The key of a window of an array, and the shape of what it picks.
+
+    Axes of which the window has one index are not in that shape, and axes of which it has all have no index in the
+    key: loops replace such rows where they are. Nothing is left of a key for the whole array.
+
+    Args:
+        shape: of the array.
+        counts: of the window, for each axis.
+        starts: where it begins on each axis; one that reaches outside is moved inside.
+    """
+    parts = [axis for axis in range(len(shape)) if shape[axis] != counts[axis]]
+    if not parts:
+        return (), tuple(counts)
+    first, last = parts[0], parts[-1]  # index arrays stand side by side, so that axes stay in their order
+    wide = [axis for axis in range(first, last + 1) if not _is_one(counts[axis])]
+    key: list[Any] = [slice(None)] * first
+    for axis in range(first, last + 1):
+        size, count = shape[axis], counts[axis]
+        if axis not in wide:
+            key.append(place_of(size, starts[axis], 1))
+            continue
+        window = window_of(size, starts[axis], count) if axis in parts else constant_or_created("arange", size)
+        key.append(np.reshape(window, tuple(-1 if k == axis else 1 for k in wide)))
+    return tuple(key), tuple(counts[k] for k in range(len(shape)) if not first <= k <= last or k in wide)
+
+
+def _is_one(count: Any) -> bool:
+    return type(count) is int and count == 1
+
+
+def place_of(size: Any, start: Any, count: Any) -> Any:
+    """The first position of a window in an axis, as an array without axes; one that reaches outside is moved inside."""
+    first = np.minimum(np.maximum(_position(start), 0), size - count)
+    return as_array(first, _WIDE) if is_size(first) else first.astype(_WIDE)
 
 
 def window_of(size: Any, start: Any, count: Any) -> Any:
     """The positions of a window in an axis; windows that would reach outside are moved inside."""
-    first = np.minimum(np.maximum(_position(start), 0), size - count)
-    wide = as_array(first, _WIDE) if is_size(first) else first.astype(_WIDE)
-    return wide + constant_or_created("arange", count)
+    return place_of(size, start, count) + constant_or_created("arange", count)
 
 
 def _position(start: Any) -> Any:

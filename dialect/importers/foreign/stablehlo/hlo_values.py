@@ -14,6 +14,7 @@ import numpy as np
 from ....errors import TraceError
 from ...numpy.tracing.traced import is_tracing
 from ..array_values import is_constant, is_size, owned
+from ..interpreter import NodeContext
 from ..size_values import as_array, as_sizes
 
 
@@ -30,6 +31,13 @@ def settled_sizes(x: Any) -> tuple:
 def settled_size(x: Any) -> Any:
     """One size, or one position that is known or traced as an int; see `settled_sizes`."""
     return x if is_size(x) else settled_sizes(x)[0]
+
+
+def sizes_of(call: NodeContext, number: int, x: Any) -> tuple:
+    """The shape of an operand ``x``, by its number: sizes that the module tells are ints, which no guard has to hold."""
+    type_ = call.node.operand_types[number]
+    told = None if type_ is None else type_.shape
+    return tuple(x.shape) if told is None else tuple(x.shape[d] if n is None else n for d, n in enumerate(told))
 
 
 def arrays(operands: tuple) -> tuple:

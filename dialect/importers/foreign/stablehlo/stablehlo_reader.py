@@ -166,9 +166,9 @@ class _FunctionReader:
         else:
             blocks = tuple(self._block(block, dict(operands)) for region in op.regions for block in region.blocks)
         taken = tuple(operands[x] for x in op.operands)
-        types = tuple(type_of_value(x.type) for x in op.results)
+        types, of_operands = (tuple(type_of_value(x.type) for x in values) for values in (op.results, op.operands))
         results = tuple(self._number(x, operands) for x in op.results)
-        return ForeignNode(name, taken, attributes, results, types, blocks, loc_of(op.location))
+        return ForeignNode(name, taken, attributes, results, types, blocks, loc_of(op.location), of_operands)
 
 
 def type_of_value(type_: ir.Type) -> ForeignType:

@@ -46,8 +46,8 @@ def _tuple_item(call: NodeContext, value: Any, index: Any) -> Any:
 
 
 @script("prim::TupleSlice")
-def _tuple_slice(call: NodeContext, value: Any) -> Any:
-    raise trace_error("a slice of a tuple is not supported", "take its elements one by one")
+def _tuple_slice(call: NodeContext, value: Any, begin: int, end: int) -> Any:
+    return value[begin:end]
 
 
 @script("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "prim::rangelist")
@@ -69,7 +69,7 @@ def _index(index: Any) -> int:
     return int(index)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> Any:
     return list(value) if type(value) is tuple else value.known()
 
 
@@ -79,7 +79,7 @@ def _get_item(call: NodeContext, value: Any, index: Any) -> Any:
         return value.items[index]
     if type(value) is ScriptList and value.growing is not None:
         return value.growing[index]
-    items, place = _items(value), _index(index)
+    items, place = value if isinstance(value, str) else _items(value), _index(index)
     if not -len(items) <= place < len(items):
         raise trace_error(f"a list of {len(items)} elements has none of number {place}")
     return items[place]

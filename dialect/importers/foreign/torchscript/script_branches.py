@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....errors import ModelError
+from ....errors import ModelError, TraceError
 from ....ir.program import Block
 from ....ir.types import ScalarType, TensorType, Type
 from ...numpy.source.branches import emit_if
@@ -17,7 +17,7 @@ from ...numpy.tracing.operators import Recording, as_value, op
 from ...numpy.tracing.recorder import Recorder
 from ...numpy.tracing.traced_control import join_hints, truth
 from ..foreign_graph import ForeignBlock
-from ..interpreter import NodeContext
+from ..interpreter import Divided, NodeContext
 from .carried_structures import UNINITIALIZED, built, joined
 from .script_table import script
 
@@ -43,30 +43,73 @@ def branches(call: NodeContext, condition: Any) -> Any:
             return _leaving(call, condition, number)
     rec = current()
     assert rec is not None
-    chosen = truth(rec, condition)
-    held = exits_of(rec, call.node.blocks)
-    before = dict(held)
-    blocks, outputs = (Block(), Block()), []
-    statement = _Branch()
-    call.interpreter.statements.append(statement)
-    for number, recorded in enumerate(blocks):
-        held.update(before)
-        with rec.nested(recorded):
-            outputs.append((*call.run_block(number), *held.values()))
-    call.interpreter.statements.remove(statement)
-    leaves: list[tuple[Any, ...]] = []
-    structures = [joined(sides, leaves, keeps=True) for sides in zip(*outputs, strict=True)]
-    values, hints = [], []
-    for pair in leaves:
-        sides, hint = _values(rec, blocks, pair)
-        values.append(sides)
-        hints.append(hint)
-    columns = [[sides[k] for sides in values] for k in range(2)]
-    results = emit_if(rec, chosen, blocks, columns, hints)
-    behind = [built(structure, results) for structure in structures]
-    count = len(behind) - len(held)
-    held.update(zip(held, behind[count:], strict=True))
-    return _results(call, tuple(behind[:count]))
+    return _results(call, _Recorded(call, rec, condition).run())
+
+
+class _Recorded:
+    """A branch both ways of which are recorded.
+
+    Args:
+        call: the node.
+        rec: the trace.
+        condition: which only a run tells.
+    """
+
+    def __init__(self, call: NodeContext, rec: Recorder, condition: Any) -> None:
+        self._call, self._rec, self._condition = call, rec, condition
+
+    def run(self) -> tuple[Any, ...]:
+        """What the node gives; raises Divided where its ways have no values in common."""
+        interpreter, rec = self._call.interpreter, self._rec
+        mark, statements = rec.mark(), list(interpreter.statements)
+        held = exits_of(rec, self._call.node.blocks)
+        before = dict(held)
+        blocks, outputs = (Block(), Block()), []
+        chosen = truth(rec, self._condition)
+        statement = _Branch()
+        interpreter.statements.append(statement)
+        for number, recorded in enumerate(blocks):
+            held.update(before)
+            with rec.nested(recorded), interpreter.assuming(self._condition, number == 0):
+                outputs.append((*self._call.run_block(number), *held.values()))
+        interpreter.statements.remove(statement)
+        try:
+            behind = self._joined(chosen, blocks, outputs)
+        except TraceError as error:
+            held.clear()
+            held.update(before)
+            interpreter.statements[:] = statements
+            if any(statement.is_loop for statement in statements):
+                raise
+            rec.reset(mark)
+            raise Divided(error.what, loc=error.loc, hint=error.hint) from None
+        count = len(behind) - len(held)
+        held.update(zip(held, behind[count:], strict=True))
+        return tuple(behind[:count])
+
+    def _joined(self, chosen: int, blocks: tuple[Block, Block], outputs: list[tuple[Any, ...]]) -> list[Any]:
+        """The values behind both ways."""
+        rec = self._rec
+        leaves: list[tuple[Any, ...]] = []
+        structures = [joined(sides, leaves, keeps=True) for sides in zip(*outputs, strict=True)]
+        values, hints = [], []
+        truths = [pair for pair in leaves if _is_truth(pair)]
+        for pair in leaves:
+            if not _is_truth(pair):
+                sides, hint = _values(rec, blocks, pair)
+                values.append(sides)
+                hints.append(hint)
+        columns = [[sides[k] for sides in values] for k in range(2)]
+        results = iter(emit_if(rec, chosen, blocks, columns, hints))
+        is_false = op("logical_not", self._condition) if (False, True) in truths else None
+        known = {(True, False): self._condition, (False, True): is_false}
+        parts = [known[pair] if _is_truth(pair) else next(results) for pair in leaves]
+        return [built(structure, parts) for structure in structures]
+
+
+def _is_truth(pair: tuple[Any, ...]) -> bool:
+    """True for values of the two ways that say which one is taken: further branches know that they do."""
+    return all(type(leaf) is bool for leaf in pair) and pair[0] is not pair[1]
 
 
 def _values(rec: Recorder, blocks: tuple[Block, Block], pair: tuple[Any, ...]) -> tuple[list[int], Type]:

@@ -18,6 +18,7 @@ class ImportedScript(ImportedFunction):
     """
 
     shares_memory = True
+    are_changed = True  # they are parameters and buffers
 
     def __init__(self, graph: ForeignGraph) -> None:
         super().__init__(graph, TORCHSCRIPT)

@@ -215,9 +215,12 @@ class RecordedRounds:
         source = self.rec.source
 
         def goes_on(state: tuple[Any, ...]) -> Any:
-            index, test, _ = state
+            index, test, leaves = state
             holds = test if is_endless else op("bitwise_and", op("lt", index, self._trip), test)
-            return holds if source is None else source.exits.also(holds)
+            if source is None:
+                return holds
+            self._hold_exits(tuple(built(part, leaves) for part in structure))
+            return source.exits.also(holds)
 
         def round_(state: tuple[Any, ...]) -> tuple[Any, ...]:
             index, _, values = state
@@ -243,10 +246,15 @@ class RecordedRounds:
         # What has no value is not read, so that it may keep the one that it had.
         return condition, tuple(before if after is UNINITIALIZED else after for before, after in pairs)
 
-    def _body(self, index: Any, values: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    def _hold_exits(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """Have what a round begins with say whether an exit has been taken."""
         exits = {} if self.rec.source is None else self.rec.source.exits.held
+        exits.update(zip(exits, values[len(values) - len(exits) :], strict=True))
+        return exits
+
+    def _body(self, index: Any, values: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        exits = self._hold_exits(values)
         count = len(values) - len(exits)
-        exits.update(zip(exits, values[count:], strict=True))
         condition, *behind = self._call.run_block(0, index, *values[:count])
         return condition, (*behind, *exits.values())
 

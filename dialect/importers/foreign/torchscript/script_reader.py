@@ -191,6 +191,9 @@ class _ScriptReader:
     def _prim_Uninitialized(self, node: Any, nodes: list[ForeignNode]) -> None:
         self._append(nodes, node, "prim::Uninitialized", ())
 
+    def _prim_TupleSlice(self, node: Any, nodes: list[ForeignNode]) -> None:
+        self._append(nodes, node, "prim::TupleSlice", (self._operand(node.input()), node.i("beg"), node.i("end")))
+
     def _prim_GetAttr(self, node: Any, nodes: list[ForeignNode]) -> None:
         holder = self._holder(node)
         path, value = holder.at(node.s("name")), node.output()

@@ -29,6 +29,8 @@ _ALIASING = frozenset(
         *("einsum", "feature_alpha_dropout", "feature_dropout", "type_as"),
     )
 )
+# Of these, those whose result is the operand itself where nothing is to be done, and else another tensor.
+_ITSELF = frozenset(("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"))
 # Of these, those whose result is another tensor in any case.
 _NEW = frozenset(("transpose", "permute", "unsqueeze", "view", "slice", "select", "t", "swapaxes", "narrow"))
 
@@ -38,6 +40,18 @@ class ScriptTable(OperatorTable):
 
     def _inherited(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         return _with_lists(handler)
+
+    def with_rest(self, block: ForeignBlock, place: int) -> ForeignNode | None:
+        node, rest = block.nodes[place], block.nodes[place + 1 :]
+        if not rest:
+            return None
+        sides = []
+        for side in node.blocks:
+            pairs = zip(side.outputs, node.results, strict=True)
+            joints = [ForeignNode("prim::unchecked_cast", (output,), {}, (result,)) for output, result in pairs]
+            sides.append(ForeignBlock((), [*side.nodes, *joints, *rest], block.outputs))
+        numbers = tuple(-1 - k for k in range(len(block.outputs)))  # nobody refers to them
+        return ForeignNode(node.op, node.operands, {}, numbers, (), tuple(sides), node.loc)
 
     def missing(self, block: ForeignBlock) -> list[ForeignNode]:
         """The nodes that run in every call and have no handler.
@@ -72,7 +86,7 @@ def _with_lists(handler: Callable[..., Any]) -> Callable[..., Any]:
             results = _apart(results, operands)
         if (base not in _ALIASING and not base.endswith("_")) or base in _NEW:
             _note_new(context, results, operands)
-        elif any(results is operand for operand in operands):
+        elif any(results is operand for operand in operands) and base not in _ITSELF:
             context.interpreter.distinct[id(results)] = None  # torch may have made another tensor
         if len(context.node.results) == 1 and type(results) in (tuple, list):
             return ScriptList(results)

@@ -72,19 +72,26 @@ def _with_axis(*arrays: Any) -> tuple[Any, ...]:
 @aten("gather")
 def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     x, at = _with_axis(self, index)
-    if not _count(at):
+    if _is_empty(at):
         return np.zeros_like(index, dtype=self.dtype)
     axis = axis_of(dim, x.ndim)
     at = in_range("gather", "index", cast(at, INT64), x.shape[axis])
     cut = tuple(
-        slice(None) if k == axis or bool(x.shape[k] == at.shape[k]) else slice(0, at.shape[k]) for k in range(x.ndim)
+        slice(None) if k == axis or _are_equal(x.shape[k], at.shape[k]) else slice(0, at.shape[k]) for k in range(x.ndim)
     )
     y = np.take_along_axis(x if all(c == slice(None) for c in cut) else x[cut], at, axis)
     return y if index.ndim else np.reshape(y, ())
 
 
-def _count(x: Any) -> int:
-    return int(x.size)
+def _is_empty(x: Any) -> bool:
+    """True for a tensor that is known to have no elements; of one whose sizes only a run tells that is not known."""
+    return not getattr(x.size, "is_open", False) and not int(x.size)
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """True for sizes that are known to be equal."""
+    equal = a == b
+    return not getattr(equal, "is_open", False) and bool(equal)
 
 
 def _source(src: Any, index: Any, dtype: Any) -> Any:
@@ -143,7 +150,7 @@ def scattered(
 ) -> Any:
     """A copy of ``self`` with elements of ``src`` at the places of ``index``, written or combined."""
     x, at = _with_axis(self, index)
-    if not _count(at):
+    if _is_empty(at):
         return np.copy(self)
     axis = axis_of(dim, x.ndim)
     key = grid(in_range("scatter", "index", cast(at, INT64), x.shape[axis]), axis)

@@ -158,6 +158,84 @@ def test_gather_and_scatter(tmp_path):
     check(tmp_path, text, wanted, x, ids, updates)
 
 
+SCATTER = (
+    '%r = "stablehlo.scatter"(%a, %b, %c) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> {region} : '
+    "({x}, {places}, {updates}) -> {x}"
+)
+REPLACED = (
+    f'({{\n    ^bb0(%x: {F}, %y: {F}):\n      "stablehlo.return"(%y) : ({F}) -> ()\n    }})'
+)
+
+
+@pytest.mark.parametrize("start", [-1, 0, 2, 3, 9])
+@pytest.mark.parametrize("how", [REPLACED, region("add"), region("maximum")], ids=["set", "add", "maximum"])
+def test_one_window_is_combined_in_or_left_out(tmp_path, start, how):
+    """Of a scatter, a window that reaches outside changes nothing; a slice that is updated moves inside."""
+    kinds = {"x": "tensor<5x3xf32>", "places": "tensor<1xi32>", "updates": "tensor<2x3xf32>"}
+    numbers = "update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0], index_vector_dim = 0"
+    text = module("; ".join(kinds.values()), SCATTER.format(numbers=numbers, region=how, **kinds), kinds["x"])
+    x, updates = (RNG.standard_normal(shape).astype(np.float32) for shape in ((5, 3), (2, 3)))
+    wanted = x.copy()
+    if 0 <= start <= 3:
+        part = wanted[start : start + 2]
+        part[:] = updates if how is REPLACED else part + updates if "add" in how else np.maximum(part, updates)
+    check(tmp_path, text, wanted, x, np.array([start], np.int32), updates)
+    text = module(
+        f"{kinds['x']}; tensor<i32>; {kinds['updates']}",
+        '%z = "stablehlo.constant"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>\n'
+        f'%r = "stablehlo.dynamic_update_slice"(%a, %c, %b, %z) : ({kinds["x"]}, {kinds["updates"]}, tensor<i32>, '
+        f"tensor<i32>) -> {kinds['x']}",
+        kinds["x"],
+    )
+    wanted, first = x.copy(), min(max(start, 0), 3)
+    wanted[first : first + 2] = updates
+    check(tmp_path, text, wanted, x, np.array(start, np.int32), updates)
+
+
+def test_zeros_keep_their_sign_where_nothing_is_added(tmp_path):
+    kinds = {"x": "tensor<4xf32>", "places": "tensor<2x1xi32>", "updates": "tensor<2xf32>"}
+    numbers = "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+    text = module("; ".join(kinds.values()), SCATTER.format(numbers=numbers, region=region("add"), **kinds), kinds["x"])
+    x = np.full(4, -0.0, np.float32)
+    function = loaded(tmp_path, text)
+    for _ in range(2):
+        result = function(x, np.array([[-1], [4]], np.int32), np.ones(2, np.float32))
+        assert np.signbit(result).all()
+
+
+def test_rows_that_rounds_replace_stay_where_they_are(tmp_path):
+    """A loop that writes a row of an array, and adds to others at places of an array, is one kernel without copies."""
+    x, i, places = "tensor<64x8xf32>", "tensor<i32>", "tensor<3x1xi32>"
+    numbers = "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]"
+    text = module(
+        f"{x}; {places}",
+        f'%zero = "stablehlo.constant"() <{{value = dense<0> : {i}}}> : () -> {i}\n'
+        f'%n = "stablehlo.constant"() <{{value = dense<40> : {i}}}> : () -> {i}\n'
+        f'%one = "stablehlo.constant"() <{{value = dense<1> : {i}}}> : () -> {i}\n'
+        f'%k, %r = "stablehlo.while"(%zero, %a) ({{\n^bb0(%i: {i}, %old: {x}):\n'
+        f'%t = "stablehlo.compare"(%i, %n) <{{comparison_direction = #stablehlo<comparison_direction LT>}}> : '
+        f'({i}, {i}) -> tensor<i1>\n"stablehlo.return"(%t) : (tensor<i1>) -> ()\n}}, {{\n^bb0(%i: {i}, %old: {x}):\n'
+        f'%p = "stablehlo.dynamic_slice"(%old, %i, %zero) <{{slice_sizes = array<i64: 1, 8>}}> : ({x}, {i}, {i}) -> '
+        f'tensor<1x8xf32>\n%q = "stablehlo.tanh"(%p) : (tensor<1x8xf32>) -> tensor<1x8xf32>\n'
+        f'%j = "stablehlo.add"(%i, %one) : ({i}, {i}) -> {i}\n'
+        f'%new = "stablehlo.dynamic_update_slice"(%old, %q, %j, %zero) : ({x}, tensor<1x8xf32>, {i}, {i}) -> {x}\n'
+        '%u = "stablehlo.broadcast_in_dim"(%q) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x8xf32>) -> '
+        f'tensor<3x8xf32>\n%w = "stablehlo.scatter"(%new, %b, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<'
+        f'{numbers}, index_vector_dim = 1>}}> {region("add")} : ({x}, {places}, tensor<3x8xf32>) -> {x}\n'
+        f'"stablehlo.return"(%j, %w) : ({i}, {x}) -> ()\n}}) : ({i}, {x}) -> ({i}, {x})',
+        x,
+    )  # fmt: skip
+    a, where = RNG.standard_normal((64, 8)).astype(np.float32), np.array([[60], [63], [60]], np.int32)
+    wanted = a.copy()
+    for k in range(40):
+        row = np.tanh(wanted[k])
+        wanted[k + 1] = row
+        np.add.at(wanted, where[:, 0], row)
+    function = check(tmp_path, text, wanted, a, where)
+    before, rounds = function.ir("loops").split("to %c40")
+    assert "to %c64" in before and "to %c64" not in rounds
+
+
 def test_conversions_and_bits(tmp_path):
     text = module("tensor<5xf32>", '%r = "stablehlo.convert"(%a) : (tensor<5xf32>) -> tensor<5xi32>', "tensor<5xi32>")
     x = np.array([1.9, -1.9, 1e20, -1e20, np.nan], np.float32)
