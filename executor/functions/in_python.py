@@ -8,7 +8,6 @@ tells the line that made them so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...dialect.errors import ProfuseError
@@ -68,9 +67,7 @@ class PythonCalls:
         detail = debugger() or ""
         self._ledger.tell_reason(Reason(Kind.DEBUGGED, detail=detail, subject=self._name), detail)
 
-    def call(
-        self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None = None
-    ) -> Any:
+    def call(self, verdict: Verdict, args: tuple, kwargs: dict[str, Any], refused: NoGraph | None = None) -> Any:
         """Run a call in Python; a limit of loops that holds is that of a call around this one."""
         self._emission.forget_native()
         if verdict.cause.is_of_alike:
@@ -80,11 +77,11 @@ class PythonCalls:
                 return self._run(verdict, args, kwargs, refused)
         return self._run(verdict, args, kwargs, refused)
 
-    def refuse(self, refused: NoGraph, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(self, refused: NoGraph, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call in Python that was looked at in vain."""
         return self.call(refused.verdict, args, kwargs, refused)
 
-    def _run(self, verdict: Verdict, args: Sequence[Any], kwargs: dict[str, Any], refused: NoGraph | None) -> Any:
+    def _run(self, verdict: Verdict, args: tuple, kwargs: dict[str, Any], refused: NoGraph | None) -> Any:
         """Run a call; until code is there, the graph counts it.
 
         Raises what the function raises; in place of an exception of NumPy's the one of the trace,
