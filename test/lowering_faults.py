@@ -91,10 +91,10 @@ FAULTS = (
         "free = [region for region in regions if region.last <= tenant.first]",
     ),
     (
-        "workspace of any size is taken to suffice",
+        "workspace is as large as the first of what lies there",
         "dialect/analysis/regions.py",
-        "        return any(_is_at_least(size, need) for size in self.sizes)\n",
-        "        return True\n",
+        "        if not self.fits(need):\n",
+        "        if not self.sizes:\n",
     ),
     (
         "workspace of a size that is known is too small",

@@ -1,8 +1,9 @@
-"""Donated arguments (``jit(donate=…)``): which of them a call may write results into."""
+"""Donated arguments (``jit(donate=…)``), into which a call may write results, and memory that nobody else holds."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from ...dialect.errors import KnobError
 from .destinations import is_plain
-from .holders import is_sole
 
 Pair = tuple[int, int]
 
@@ -59,3 +59,16 @@ def sole_memory(pairs: Sequence[Pair], inputs: list, count: int) -> list:
             if isinstance(array, np.ndarray) and array.flags.owndata and is_plain(array):
                 arrays[output] = array if array.flags.writeable else None
     return arrays
+
+
+def is_sole(items: list, k: int) -> bool:
+    """True if nobody holds an item of a list but the list; views of an array hold it, too."""
+    return _holders(items, k) <= _SOLE
+
+
+def _holders(items: list, k: int) -> int:
+    return sys.getrefcount(items[k])
+
+
+_SOLE = _holders([np.empty(1)], 0)
+"""The number that Python counts for an array that is in one list alone, which its versions do not agree on."""

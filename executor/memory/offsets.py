@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from ...dialect.analysis.regions import Tenant, shared_regions
 from ...dialect.dataclass import dataclass
 from ...dialect.errors import ShapeError
 from ...dialect.ir.size_algebra import OPERATORS, bounds
@@ -61,6 +60,8 @@ def lay_out(
 
     Raises ShapeError if a size expression becomes too long.
     """
+    from ...dialect.analysis.regions import Tenant, shared_regions  # few plans have arrays between kernels
+
     last = {web(value): k for k, moment in enumerate(moments) for value in moment.touched}
     regions = shared_regions(
         Tenant(value, nbytes[value], k, last[web(value)])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .holders import is_sole
+from .donation import is_sole
 
 
 class Spare:

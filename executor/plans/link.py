@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialect.dataclass import dataclass
 from ...dialect.reasons import Effect, Kind, Reason, summed
 from ..compile.proof.check_verdict import CHECKED, FAILED, PARTLY, UNCHECKED, CheckVerdict
-from ..compile.request import CompileResult
+from ..compile.request import CompileRequest, CompileResult
 from ..compile.timings import LOAD, timed_load
 from ..interpret.evaluate import own
 from ..memory.destinations import Destinations
@@ -183,3 +183,38 @@ def _run_into(plan: Plan, inputs: list, into: Destinations) -> list:
     results = zip(outputs, plan.fresh, into.arrays, strict=True)
     into.fill([out if fresh or out is array else own(out, inputs) for out, fresh, array in results])
     return into.arrays
+
+
+class PlanWithFallbacks(NamedTuple):
+    """The linked plan that a compile's result yields, with the executors behind its guards.
+
+    Attributes:
+        linked: the plan and the reasons that linking has collected.
+        fallbacks: the fallback executors, by the name of the fallback function.
+        halves: the executors of halves of differentiable subgraphs, by the name of the function.
+    """
+
+    linked: LinkedPlan
+    fallbacks: dict[str, Any]
+    halves: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """One specialisation of a graph.
+
+    Attributes:
+        plan: the plan that runs the graph.
+        request: the request that was compiled; None after the executor has released it.
+        result: the result of that compile.
+        seconds: time from the request to the installed plan.
+        depth: number of re-specialisations that were left when the plan was made.
+        about: description of the calls that the plan serves, for people.
+    """
+
+    plan: Plan
+    request: CompileRequest | None
+    result: CompileResult
+    seconds: float
+    depth: int = 0
+    about: str = ""

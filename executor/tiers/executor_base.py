@@ -24,13 +24,13 @@ from ..interpret.evaluate import own
 from ..interpret.record import Record
 from ..memory.destinations import Destinations
 from ..plans.evaluated import evaluated_plan
+from ..plans.link import PlanWithFallbacks, Specialised
 from ..plans.plan import Plan
 from ..plans.plan_options import Options
 from ..settings.events import Counters, absorb, log, new_counters
 from ..settings.fork_lock import ForkLock
 from ..settings.strict import check_strict, is_strict, refused
 from .slow_calls import WorkLog
-from .specialised import PlanWithFallbacks, Specialised
 
 
 class BaseExecutor:

@@ -29,14 +29,13 @@ from ..compile.pending import make_request, pipeline_options
 from ..compile.request import CompileRequest, CompileResult, compiler_errors
 from ..interpret.evaluate import Evaluator
 from ..memory.destinations import Destinations
-from ..plans.link import link, run_plan
+from ..plans.link import PlanWithFallbacks, Specialised, link, run_plan
 from ..plans.plan import Plan
 from ..plans.plan_options import Options
 from ..settings.differentiation import needs_gradient
 from ..settings.events import log
 from ..settings.knobs import knobs
 from .executor_base import BaseExecutor
-from .specialised import PlanWithFallbacks, Specialised
 
 if TYPE_CHECKING:
     from ..compile.cache.entry import CacheEntry

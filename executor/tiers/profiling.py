@@ -25,7 +25,7 @@ from ..interpret.record import Record
 from ..interpret.size_history import Types, note_types, stable_sizes
 from ..memory.destinations import Destinations
 from ..plans.evaluated import profiling_plan
-from ..plans.link import link, run_plan
+from ..plans.link import PlanWithFallbacks, Specialised, link, run_plan
 from ..plans.plan import PLANS, Plan
 from ..plans.plan_options import Options
 from ..settings.device_fusion import left_devices
@@ -36,7 +36,6 @@ from ..settings.strategy import behavior_at, get_fusion_strategy, normalize, tot
 from .executor_base import BaseExecutor
 from .release import SWITCH, Clock, ReleasableGraph, ReleaseTimer
 from .slow_calls import WorkLog
-from .specialised import PlanWithFallbacks, Specialised
 from .warm_start import WarmState
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from ...executor.compile.timings import grouped
 from ...executor.functions.function import GraphFunction
 from ...executor.observe import live_functions
 from ...executor.observe.timeline import Timeline, recording
+from ...executor.plans.link import Specialised
 from ...executor.settings.event_log import environment
 from ...executor.settings.events import events, totals
 from ...executor.settings.knobs import KNOBS
 from ...executor.tiers.choice import AnyExecutor
-from ...executor.tiers.specialised import Specialised
 from ...lowering.target import host_target
 from .model import CompiledGraph, FunctionReport, Run, Setting
 from .replay import replay
