@@ -47,11 +47,11 @@ TENSOR_MUTATIONS = (
         (_TEST + "::test_writes_are_seen_in_tensors_and_in_containers_of_them",),
     ),
     Mutation(
-        "a result that the function closes over is another tensor",
+        "views of tensors are new tensors of the memory",
         _TENSORS,
         "        owner = owner_of(value)\n",
         "        owner = None\n",
-        (_TEST + "::test_a_tensor_that_is_closed_over_is_returned_itself",),
+        ("executor/exchange/test_torch_tensors.py::test_views_are_torchs",),
     ),
     Mutation(
         "strides of tensors are taken for bytes",
