@@ -47,11 +47,11 @@ TENSOR_MUTATIONS = (
         (_TEST + "::test_writes_are_seen_in_tensors_and_in_containers_of_them",),
     ),
     Mutation(
-        "a result that the function closes over is another tensor",
+        "views of tensors are new tensors of the memory",
         _TENSORS,
         "        owner = owner_of(value)\n",
         "        owner = None\n",
-        (_TEST + "::test_a_tensor_that_is_closed_over_is_returned_itself",),
+        ("executor/exchange/test_torch_tensors.py::test_views_are_torchs",),
     ),
     Mutation(
         "strides of tensors are taken for bytes",
@@ -169,6 +169,29 @@ TENSOR_MUTATIONS = (
         "return (args, kwargs) if True or",
         ("executor/exchange/test_tensors_beside_arrays.py",),
         slow=True,
+    ),
+    Mutation(
+        "a look for tensors that was in vain is not taken again",
+        "executor/functions/in_python.py",
+        "            if isinstance(raised, TypeError):\n                self._skips = 0\n",
+        "",
+        ("executor/exchange/test_tensors_beside_arrays.py::test_tensors_that_come_later_are_found",),
+        slow=True,
+    ),
+    Mutation(
+        "exports of Dynamo's graphs for one combination of sizes are not counted",
+        "executor/torch/dynamo_backend.py",
+        "            self.fixed.note(self._no_symbols)\n",
+        "            pass\n",
+        ("peers/test_torch_dynamo.py::test_graphs_that_hold_no_symbols_have_an_export_for_each_size",),
+        slow=True,
+    ),
+    Mutation(
+        "what a function reads is looked for by name among arguments alone",
+        "executor/functions/tensor_reads.py",
+        "        yield from (fn.__globals__[name] for name in names if name in fn.__globals__)\n",
+        "",
+        ("executor/exchange/test_tensor_reads.py",),
     ),
     Mutation(
         "a result that the function closes over is another tensor of the same memory",

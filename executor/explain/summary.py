@@ -111,6 +111,8 @@ def _covered(results: list[CompileResult]) -> str:
     if graphs:
         parts = "1 subgraph" if graphs == 1 else f"{graphs} subgraphs"
         return f"differentiates {parts}, each as one node of the tape"
+    if results and not any(result.module.main.body.instrs for result in results):
+        return "computes nothing: it gives what it is given, or views of that"
     if not any(result.kernels for result in results):
         return "runs op by op in NumPy: nothing of it is native code"
     if others:

@@ -23,7 +23,7 @@ from ..routing.ledger import NoGraph, is_lasting
 from ..routing.verdict import Cause, Verdict
 from ..settings.plain import PlainReason, debugger
 from ..settings.strict import RUNS_IN_PYTHON
-from .device_arguments import are_of_host
+from .device_arguments import PLAIN_KINDS, are_of_host
 from .emission import Emission
 from .graphs import Graphs
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMPILING = Cause.COMPILING.verdict
+_SKIPPED = 64
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -70,6 +71,7 @@ class PythonCalls:
         self._has_code = graphs.source.has_code
         self._graphs, self._emission = graphs, emission
         self.exchanging = Exchanging()
+        self._skips = 0  # calls that nobody asks whether they read tensors
 
     def as_given(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments that Python gets for those of a call.
@@ -81,12 +83,24 @@ class PythonCalls:
         return (args, kwargs) if call is None or not self._reads_tensors(args, kwargs) else call.undone(args, kwargs)
 
     def _reads_tensors(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """True if the function reads tensors besides its arguments.
+
+        A look takes as long as some calls, so that one in vain holds for the next ones, until an exception of the kind
+        that NumPy raises then.
+        """
         variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]
         if any(variant.trace.captures_tensors for variant in variants):
             return True
+        values = (*args, *kwargs.values())
+        is_plain = PLAIN_KINDS.issuperset(map(type, values))  # objects may hold tensors in some calls
+        if is_plain and self._skips:
+            self._skips -= 1
+            return False
         from .tensor_reads import reads_tensors
 
-        return reads_tensors(self._fn, (*args, *kwargs.values()))
+        is_reader = reads_tensors(self._fn, values)
+        self._skips = _SKIPPED if is_plain and not is_reader else 0
+        return is_reader
 
     def is_plain(self, why: PlainReason, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if Python runs a call, and nothing else has to do with it.
@@ -146,6 +160,8 @@ class PythonCalls:
         except Exception as raised:
             if isinstance(raised, RecursionError):
                 ledger.note_recursion()
+            if isinstance(raised, TypeError):
+                self._skips = 0
             if error is not None and not is_lasting(error) and _tells(error, raised):
                 raise error from None
             raise

@@ -83,11 +83,12 @@ class _Search:
         is_own = module.partition(".")[0] == (getattr(self._fn, "__module__", None) or "").partition(".")[0]
         if not is_own and not (is_users_name(module) and is_users_file(fn.__code__.co_filename)):
             return
-        codes = list(codes_in(fn.__code__))
-        names = set(names_in(codes))
-        self.names.update(names, texts_in(codes))
-        self.has_any |= any(map(makes_names, codes))
-        yield from parts_of(fn)
+        names, texts, has_any = _names_of(fn.__code__)
+        self.names.update(names, texts)
+        self.has_any |= has_any
+        yield from fn.__closure__ or ()
+        yield from fn.__defaults__ or ()
+        yield from (fn.__kwdefaults__ or {}).values()
         yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
 
     def _by_name(self, holder: Any) -> list[Any]:
@@ -100,6 +101,13 @@ class _Search:
             else:
                 parts += facet.parts(holder)
         return parts
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_of(code: types.CodeType) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The names in code and in what is defined there, the texts, and whether some of it makes up names."""
+    codes = list(codes_in(code))
+    return frozenset(names_in(codes)), frozenset(texts_in(codes)), any(map(makes_names, codes))
 
 
 def _is_users(value: Any, kind: type) -> bool:

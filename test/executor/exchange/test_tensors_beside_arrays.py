@@ -144,6 +144,23 @@ def test_python_gets_arrays_where_no_tensor_is_read():
         np.testing.assert_allclose(f(X).numpy(), X.numpy().std(), rtol=1e-6)
 
 
+def test_tensors_that_come_later_are_found():
+    weight = W.numpy()
+
+    def weighed(x):
+        time.perf_counter_ns()
+        return np.tanh(x @ weight)
+
+    f = pf.jit(weighed, unsupported="python")
+    for _ in range(3):
+        np.testing.assert_allclose(f(X).numpy(), torch.tanh(X @ W).numpy(), rtol=1e-6)
+    weight = W
+    with pytest.raises(TypeError):  # nobody has looked
+        f(X)
+    for _ in range(3):
+        torch.testing.assert_close(f(X), torch.tanh(X @ W))
+
+
 def test_results_of_into_may_be_tensors_of_torch():
     f = pf.jit(lambda x: torch.softmax(x, -1), unsupported="python")
     out = torch.zeros(4, 6)

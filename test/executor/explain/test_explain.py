@@ -266,6 +266,9 @@ def test_what_runs_as_a_whole_says_so():
     f = pf.jit(lambda x: np.exp(x) + 1, name="f", background=False)
     f(np.ones(3)), f(np.ones(3))
     assert lines_of(f)[0] == "f runs as native code."
+    view = pf.jit(lambda x: x[1:], name="view", background=False, unsupported="python")
+    view(np.ones(3)), view(np.ones(3))
+    assert lines_of(view)[0] == "view computes nothing: it gives what it is given, or views of that."
     g = pf.jit(lambda z: np.arcsin(z), name="g", background=False)
     g(np.ones(3) + 1j), g(np.ones(3) + 1j)
     assert lines_of(g)[0] == "g runs op by op in NumPy: nothing of it is native code."

@@ -69,6 +69,15 @@ def test_a_view_that_is_not_there_is_an_error_of_numpys():
     np.testing.assert_array_equal(f(np.full((3, 4), 5.0))[0], np.full(3, 5.0))
 
 
+@pytest.mark.parametrize("count", [2, 9])
+def test_equal_results_beside_views_have_memory_of_their_own(count):
+    f, results = calls(lambda x: (*[x * 2 for _ in range(count)], x.T), np.ones((2, 3)))
+    assert f.state().emitted
+    for *products, turned in results:
+        assert turned.base is not None
+        assert not any(np.shares_memory(a, b) for k, a in enumerate(products) for b in products[:k])
+
+
 def test_an_argument_is_itself():
     x, y = np.ones(3), np.zeros(3)
     for function in (lambda x, y: x, lambda x, y: {"a": [x], "b": (y + 1, x)}):
