@@ -140,7 +140,7 @@ def test_what_python_takes_apart_says_so():
     for _ in range(3):
         np.testing.assert_array_equal(f(OrderedDict(x=X, y=Y)), X + Y)
     assert not f.state().emitted
-    assert "an argument is a ordered, which Python takes apart" in f.explain()
+    assert "an argument is an ordered dict, which Python takes apart" in f.explain()
 
 
 # --- what is assigned -----------------------------------------------------------------------------
