@@ -112,8 +112,8 @@ def state_reads(
         walk.read(CLASS, kind, key, f"{kind.__name__}.{key}")
     for value, name in reached:
         walk.descend(value, name)
-    for cls, names in containers:
-        walk.container(cls, names)
+    for cls, attributes in containers:
+        walk.container(cls, attributes)
     return walk.reads
 
 
