@@ -1906,7 +1906,9 @@ MUTATIONS = (
         "executor/dispatch/arguments.py",
         "    finder.owns = _has",
         "    finder.owns = False and _has",
-        ("executor/dispatch/test_dispatch_attributes.py",),
+        (
+            "executor/dispatch/test_dispatch_attributes.py::test_what_is_opened_first_lives_while_memory_is_made_for_attributes",
+        ),
     ),
     Mutation(
         "emitted code takes objects apart whose class hides attributes",

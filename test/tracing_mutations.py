@@ -308,8 +308,8 @@ TRACING_MUTATIONS = (
     Mutation(
         "classes of containers among the arguments are not compared",
         "dialect/importers/numpy/capture/tracer.py",
-        "*call.statics(), *classes]",
-        "*call.statics()]",
+        "rec.shadows, classes), *rec",
+        "rec.shadows), *rec",
         ("executor/functions/test_classes_that_change.py::test_classes_of_arguments_are_compared",),
     ),
     Mutation(

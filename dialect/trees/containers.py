@@ -63,6 +63,10 @@ class Container(ABC):
         """The class that files would have to name; None for containers of Python itself."""
         return None
 
+    def attributes(self, meta: Any) -> tuple[str, ...]:
+        """The names of the attributes that a container has of its own."""
+        return ()
+
 
 class _OfClass(Container):
     """A kind whose ``meta`` begins with the class of the instance."""
@@ -244,6 +248,9 @@ class _Instance(_OfClass):
     def text(self, meta: Any, shown: Sequence[str]) -> str:
         return _call(meta[0], meta[1], shown)
 
+    def attributes(self, meta: Any) -> tuple[str, ...]:
+        return tuple(meta[1])
+
     def items_like(self, meta: Any, given: Any) -> Sequence[Any] | None:
         cls, names = meta
         state = state_of(given) if type(given) is cls else {}
@@ -281,6 +288,9 @@ class _DictOfClass(_OfClass):
 
     def labels(self, meta: Any, count: int) -> Iterable[str]:
         return (*(f"[{key!r}]" for key in meta[2]), *(f".{name}" for name in meta[3]))
+
+    def attributes(self, meta: Any) -> tuple[str, ...]:
+        return tuple(meta[3])
 
     def text(self, meta: Any, shown: Sequence[str]) -> str:
         items = ", ".join(f"{key!r}: {c}" for key, c in zip(meta[2], shown, strict=False))

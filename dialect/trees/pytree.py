@@ -63,8 +63,8 @@ class TreeDef:
         """The objects that are part of the structure."""
         return list(map(real, _statics(self.spec)))
 
-    def classes(self) -> list[type]:
-        """The classes of the containers that are of no class of Python's, each once."""
+    def classes(self) -> list[tuple[type, tuple[str, ...]]]:
+        """The classes of the containers that are of no class of Python's, with the names of attributes, each once."""
         return list(dict.fromkeys(_classes(self.spec)))
 
     def keys(self) -> list[Any]:
@@ -322,13 +322,14 @@ def _statics(spec: tuple) -> Iterator[Any]:
                 yield from _statics(child)
 
 
-def _classes(spec: tuple) -> Iterator[type]:
+def _classes(spec: tuple) -> Iterator[tuple[type, tuple[str, ...]]]:
     if spec == LEAF or spec[0] == "static":
         return
     kind, meta, children = spec
-    cls = CONTAINERS[kind].class_of(meta)
+    container = CONTAINERS[kind]
+    cls = container.class_of(meta)
     if cls is not None:
-        yield cls
+        yield cls, container.attributes(meta)
     for child in children:
         yield from _classes(child)
 

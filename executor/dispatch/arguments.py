@@ -211,7 +211,8 @@ def _kind_and_keys(spec: tuple) -> tuple[type, Sequence[Any]]:
     if name in _OF_ATTRIBUTES and is_told_by_names(*meta):
         return meta
     if name not in _CONTAINERS and name != "namedtuple":
-        raise Refused(f"an argument is a {name}, which Python takes apart")
+        told = "an ordered dict" if name == "ordered" else f"a {name}"
+        raise Refused(f"an argument is {told}, which Python takes apart")
     kind = _CONTAINERS.get(name, meta)
     return kind, meta if kind is dict else range(len(items))
 

@@ -6,6 +6,7 @@ In attributes `ABSENT` stands for a bound left out; other literals must lie clos
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -135,6 +136,20 @@ def _nonnegative(size: Dim) -> bool:
     return is_nonnegative(size, least=0)
 
 
+def _key_of(rank: int, starts: Any, stops: Any, steps: Any, axes: Any, bounds: Sequence[Any] = ()) -> tuple[slice, ...]:
+    """The key of a slice by its attributes, with run-time bounds; views behind kernels ask for it at each call."""
+    attrs = {"starts": starts, "stops": stops, "steps": steps, "axes": axes}
+    values, count = runtime_sizes(Slice.triples(attrs), bounds), len(starts)
+    key = [slice(None)] * rank
+    for k, axis in enumerate(Slice.sliced_axes(rank, attrs)):
+        start, stop = (None if v == ABSENT else v for v in values[k : 2 * count : count])
+        key[axis] = slice(start, stop, values[2 * count + k])
+    return tuple(key)
+
+
+_key = functools.lru_cache(maxsize=4096)(_key_of)
+
+
 class Slice(Structural, name="slice"):
     """Basic slicing ``x[start:stop:step, …]`` of the given axes (default: the leading ones).
 
@@ -204,14 +219,10 @@ class Slice(Structural, name="slice"):
 
     @classmethod
     def evaluate(cls, attrs: Attrs, *args: Any) -> Any:
-        x = args[0]
-        values = runtime_sizes(cls.triples(attrs), args[1:])
-        count = len(attrs["starts"])
-        key = [slice(None)] * np.ndim(x)
-        for k, axis in enumerate(cls.sliced_axes(np.ndim(x), attrs)):
-            start, stop = (None if v == ABSENT else v for v in values[k : 2 * count : count])
-            key[axis] = slice(start, stop, values[2 * count + k])
-        return np.asarray(x)[tuple(key)]
+        x = np.asarray(args[0])
+        steps, axes = attrs.get("steps"), attrs.get("axes")
+        written = tuple(attrs["starts"]), tuple(attrs["stops"]), steps and tuple(steps), axes and tuple(axes)
+        return x[_key(x.ndim, *written) if len(args) == 1 else _key_of(x.ndim, *written, args[1:])]
 
     @classmethod
     def view_of(cls, rank: int, attrs: Attrs) -> Callable[[np.ndarray], np.ndarray] | None:

@@ -101,19 +101,13 @@ def test_attributes_are_read_at_each_call():
     assert is_native(f, p)
 
 
-class Hiding:
-    def __init__(self, x, y):
-        self.x, self.y = x, y
-
-
 @dataclass
-class Shown(Hiding):
+class Asked:
     x: object
     y: object
 
     def __getattribute__(self, name):
-        value = object.__getattribute__(self, name)
-        return {k: v for k, v in value.items() if k != "x"} if name == "__dict__" else value
+        return object.__getattribute__(self, name)
 
 
 class WithSlot:
@@ -126,7 +120,7 @@ class Mixed(WithSlot):
     y: object
 
 
-@pytest.mark.parametrize("make", [Shown, Mixed], ids=["hidden", "mixed"])
+@pytest.mark.parametrize("make", [Asked, Mixed], ids=["asked", "mixed"])
 def test_objects_that_python_takes_apart(make):
     f = pf.jit(total, unsupported="python")
     for k in range(4):
@@ -140,7 +134,7 @@ def test_what_python_takes_apart_says_so():
     for _ in range(3):
         np.testing.assert_array_equal(f(OrderedDict(x=X, y=Y)), X + Y)
     assert not f.state().emitted
-    assert "an argument is a ordered, which Python takes apart" in f.explain()
+    assert "an argument is an ordered dict, which Python takes apart" in f.explain()
 
 
 # --- what is assigned -----------------------------------------------------------------------------

@@ -84,6 +84,44 @@ def test_classes_of_arguments_are_compared(name, nested, monkeypatch):
     assert jitted.state().counters["python_calls"] == 0
 
 
+class Base:
+    gain = 2.0
+
+    def apply(self, x):
+        return x * self.gain
+
+
+@dataclasses.dataclass
+class Derived(Base):
+    w: object
+
+    def apply(self, x):
+        return super().apply(x) * getattr(self, "late", 1.0) + self.w
+
+    def __call__(self, x):
+        return self.apply(x)
+
+
+def test_what_hides_an_attribute_of_a_class_is_seen(monkeypatch):
+    def f(argument, x):
+        return argument(x)
+
+    jitted, argument = pf.jit(f, background=False), Derived(X)
+    for change in (
+        None,
+        (Base, "gain", 3.0),
+        (Derived, "gain", 5.0),
+        (Base, "late", 7.0),
+        (Derived, "late", 11.0),
+        (Base, "apply", lambda self, x: x - 1),
+        (Derived, "__call__", lambda self, x: x),
+    ):
+        if change is not None:
+            monkeypatch.setattr(*change, raising=False)
+        for _ in range(3):
+            np.testing.assert_array_equal(jitted(argument, X), f(argument, X))
+
+
 @dataclasses.dataclass(frozen=True)
 class Key:
     a: int

@@ -16,7 +16,7 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,7 @@ def state_reads(
     reached: Iterable[tuple[Any, str]],
     is_plain: Callable[[np.ndarray, bool], bool],
     shadows: Shadows | None,
+    containers: Iterable[tuple[type, Sequence[str]]] = (),
 ) -> list[StateRead]:
     """The reads of the traced code of what was there before the call, each place once.
 
@@ -83,6 +84,7 @@ def state_reads(
         is_plain: whether the code got an array itself, and may have computed of its contents; with
             True, code that gets no shadows has reached it.
         shadows: of the trace, if it has any.
+        containers: classes of containers among the arguments, each with the names of their attributes.
 
     Raises TraceError where that is more than calls can compare.
     """
@@ -110,6 +112,8 @@ def state_reads(
         walk.read(CLASS, kind, key, f"{kind.__name__}.{key}")
     for value, name in reached:
         walk.descend(value, name)
+    for cls, attributes in containers:
+        walk.container(cls, attributes)
     return walk.reads
 
 
@@ -360,6 +364,19 @@ class _NameWalk:
                     self._settings(value, label, is_inner=True)
             elif not is_inner or type(value) in PLAIN:
                 self.read(ATTRIBUTES, module, key, label)
+
+    def container(self, cls: type, names: Sequence[str]) -> None:
+        """Note what the code names of the class of a container; ``names``: of attributes, which the structure tells."""
+        if not is_users_class(cls):
+            return
+        self._class(cls)
+        held = {key for base in cls.__mro__ if is_users_class(base) for key in vars(base)}
+        for key in sorted(self._names & held):
+            if not key.startswith("__"):
+                self.read(CLASS, cls, key, f"{cls.__name__}.{key}")
+        for key in filter(str.isidentifier, sorted(self._asked.difference(names))):
+            if CLASS.find(cls, key) is MISSING:
+                self.reads.append(StateRead(Place(CLASS, cls, key, f"{cls.__name__}.{key}"), MISSING))
 
     def _type(self, kind: Any, name: str) -> None:
         """Note what the code names of a class that it reads itself, and may look through."""

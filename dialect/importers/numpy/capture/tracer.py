@@ -185,9 +185,8 @@ def _reads(rec: Recorder, call: TracedCall) -> tuple[StateRead, ...]:
             return False
         return itself or rec.shadows is None or not rec.shadows.has(array)
 
-    classes = [(cls, cls.__name__) for cls in call.in_tree.classes()]  # whose methods read what they have
-    reached = [(call.fn, "self"), *call.statics(), *classes]
-    reads = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows), *rec.inner_reads]
+    reached, classes = [(call.fn, "self"), *call.statics()], call.in_tree.classes()
+    reads = [*state_reads(rec.scope, rec.watch, reached, is_plain, rec.shadows, classes), *rec.inner_reads]
     for read in reads:
         place = read.place
         if place.facet is CONTENTS:
