@@ -24,15 +24,18 @@ _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
-def _zeta(b: GradientBuilder, n: float, x: Any) -> Any:
-    """Hurwitz' zeta function, of which SciPy's own ufunc is not public."""
-    arguments = arguments_text(CallTemplate((n, OperandPlace(0)), {}))
-    return b.op("host_call", x, function=f"{SCIPY}_ufuncs._zeta", arguments=arguments)
+def _zeta(b: GradientBuilder, n: Any, x: Any) -> Any:
+    """Hurwitz' zeta function, of which SciPy's own ufunc is not public; ``n`` is a number or an array."""
+    is_number = isinstance(n, (int, float, np.number))
+    places = (float(n), OperandPlace(0)) if is_number else (OperandPlace(0), OperandPlace(1))
+    operands = (x,) if is_number else (n, x)
+    arguments = arguments_text(CallTemplate(places, {}))
+    return b.op("host_call", *operands, function=f"{SCIPY}_ufuncs._zeta", arguments=arguments)
 
 
 def _of_zeta(b: GradientBuilder, xs: Sequence[Any], y: Any) -> Sequence[Any]:
     n, x = xs
-    return (None, _zeta(b, n + 1.0, x) * -n) if type(n) is float else (None, None)
+    return None, _zeta(b, n + 1, x) * -n
 
 
 def _trigamma(b: GradientBuilder, x: Any) -> Any:

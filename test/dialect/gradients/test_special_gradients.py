@@ -6,6 +6,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import ProfuseError
+from profuse.dialect.importers.foreign.on_host import on_host
 from profuse.dialect.ops.host.special_gradients import PARTIALS
 
 special = pytest.importorskip("scipy.special")
@@ -58,6 +59,13 @@ def test_second_derivatives(name):
     g = pf.grad(forms(name)[-1])
     wanted = differences(lambda x: weighed(g(x)), x)
     np.testing.assert_allclose(pf.grad(lambda x: weighed(g(x)))(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2.0, np.float64(2.0), np.full(5, 2.0)], ids=["number", "scalar", "array"])
+def test_the_zeta_function_has_a_derivative(n):
+    """Operators of torch call it, with orders of each kind."""
+    found = pf.grad(lambda x: np.sum(on_host("scipy.special._ufuncs._zeta", n, x)))(POSITIVE)
+    np.testing.assert_allclose(found, -2 * special.zeta(3, POSITIVE), rtol=1e-10)
 
 
 def test_what_has_no_derivative_is_refused():
