@@ -60,7 +60,8 @@ class Conv2d(_Weighted, name="conv2d"):
     """The correlation of ``x`` (N, C, H, W) with ``weight`` (O, C / groups, kh, kw), plus ``bias`` (O).
 
     ``stride``, ``padding`` (zeros) and ``dilation`` are pairs, for rows and columns, as is ``window``: (kh, kw), where
-    the graph holds for these alone; () says nothing. 16-bit floats are summed in f32. Raises ShapeError for sizes that do not fit.
+    the graph holds for these alone; () says nothing. 16-bit floats are summed in f32. Raises ShapeError for sizes
+    that do not fit.
     """
 
     stride = attr(I64_ARRAY, default=(1, 1))
