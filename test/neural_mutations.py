@@ -79,7 +79,7 @@ NEURAL_MUTATIONS = (
     Mutation(
         "no size is taken for a number because a product has to be one",
         "dialect/guards/assumed_sizes.py",
-        "            return None if name is None else (name, observed[name])\n",
+        "            return (names[0], observed[names[0]]) if names else None\n",
         "            return None\n",
         (
             "dialect/test_assumed_sizes.py",

@@ -43,8 +43,8 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
             return equal, other
     for size, other in (sizes, sizes[::-1]):
         if isinstance(size, Sym) and isinstance(other, int):  # no symbol alone: each in it is taken for a number
-            name = min(size.symbols & observed.keys(), default=None)
-            return None if name is None else (name, observed[name])
+            names = sorted(size.symbols & observed.keys())
+            return (names[0], observed[names[0]]) if names else None
     return None
 
 
