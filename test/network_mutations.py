@@ -115,7 +115,7 @@ NETWORK_MUTATIONS = (
     Mutation(
         "sizes that have a common factor fit only if they are equal to the last one",
         "dialect/guards/assumed_sizes.py",
-        "    sizes = _without_common_factors(*sizes)\n",
+        "    sizes = without_common_factors(*sizes)\n",
         "",
         ("dialect/test_assumed_sizes.py::test_what_was_so_is_assumed",),
     ),

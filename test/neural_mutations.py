@@ -70,6 +70,23 @@ NEURAL_MUTATIONS = (
         ("executor/functions/test_emitted_draws.py::test_what_python_repeats_is_drawn_once",),
     ),
     Mutation(
+        "kernels for all sizes know no windows",
+        "dialect/importers/numpy/neural/filters.py",
+        ', "window": kernel}',
+        "}",
+        ("dialect/ops/nn/test_convolutions.py::test_depthwise_convolutions_of_any_images_are_one_kernel",),
+    ),
+    Mutation(
+        "no size is taken for a number because a product has to be one",
+        "dialect/guards/assumed_sizes.py",
+        "            return (names[0], observed[names[0]]) if names else None\n",
+        "            return None\n",
+        (
+            "dialect/test_assumed_sizes.py",
+            "dialect/ops/nn/test_convolutions.py::test_depthwise_convolutions_of_any_images_are_one_kernel",
+        ),
+    ),
+    Mutation(
         "emitted code takes one generator for two",
         "executor/dispatch/arguments.py",
         'Test(("one", position, other), int(number == its))',

@@ -17,8 +17,8 @@ from ..ir.symbolic import Dim, Monomial, Sym, evaluate, make_dim, symbol, terms_
 def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim] | None:
     """A symbol and the size to take it for, so that sizes fit; None where none is of help.
 
-    ``x[::2] + x[1::2]`` fits where the size of ``x`` is even, which is so if it is ``2*k1``. Where a product has to be a
-    number, as in ``x.reshape(9, 64)``, its symbols are taken for numbers, one after the other.
+    ``x[::2] + x[1::2]`` fits where the size of ``x`` is even, which is so if it is ``2*k1``. Where a product has to be
+    a number, as in ``x.reshape(9, 64)``, its symbols are taken for numbers, one after the other.
 
     Args:
         sizes: two sizes that are not known to be equal, or one that is not known to be positive.
@@ -36,19 +36,19 @@ def assumption(sizes: Sequence[Dim], observed: dict[str, int]) -> tuple[str, Dim
             return None
     except (KeyError, ZeroDivisionError):  # no size was observed that tells
         return None
-    sizes = _without_common_factors(*sizes)
+    sizes = without_common_factors(*sizes)
     for size, other in (sizes, sizes[::-1]):
         equal = symbol_name(size)
         if equal is not None and not (isinstance(other, Sym) and equal in other.symbols):
             return equal, other
     for size, other in (sizes, sizes[::-1]):
         if isinstance(size, Sym) and isinstance(other, int):  # no symbol alone: each in it is taken for a number
-            name = min(size.symbols & observed.keys(), default=None)
-            return None if name is None else (name, observed[name])
+            names = sorted(size.symbols & observed.keys())
+            return (names[0], observed[names[0]]) if names else None
     return None
 
 
-def _without_common_factors(size: Dim, other: Dim) -> tuple[Dim, Dim]:
+def without_common_factors(size: Dim, other: Dim) -> tuple[Dim, Dim]:
     """Two sizes that are equal where these are: ``s0`` and ``2*s1`` for ``9*s0*s2 + s0`` and ``18*s1*s2 + 2*s1``.
 
     What is multiplied may be 0 only where both are, so nothing is lost.

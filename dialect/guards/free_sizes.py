@@ -18,7 +18,7 @@ from ..dataclass import dataclass
 from ..ir.size_algebra import least_of, parse_dim, substitute, symbol_name
 from ..ir.symbolic import Dim, Sym, evaluate, make_dim, symbol, terms_of
 from ..ir.types import TensorType, Type
-from .assumed_sizes import divided_symbols
+from .assumed_sizes import divided_symbols, without_common_factors
 from .relaxed import free_strides
 
 Axis = tuple[int, int]  # operand, axis
@@ -319,6 +319,7 @@ def _without_common_factor(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if len(sizes) != 2 or not all(isinstance(size, (int, Sym)) for size in sizes):
         return sizes
+    sizes = without_common_factors(*sizes)
     terms = list(terms_of(sizes[0] - sizes[1]))
     if not terms:
         return sizes

@@ -107,7 +107,9 @@ def drawing_of(trace: Trace, args: Sequence[Any], kwargs: dict[str, Any]) -> Dra
     arguments = (*args, *kwargs.values())
     if any(x is g for g in trace.generators for x in arguments):
         return None
-    drawing = Drawing(trace, {**dict(enumerate(args)), **kwargs})
+    generators: dict[int | str, Any] = dict(enumerate(args))
+    generators.update(kwargs)
+    drawing = Drawing(trace, generators)
     return drawing if drawing.can_undo else None
 
 

@@ -21,6 +21,9 @@ from profuse.dialect.ir.size_algebra import parse_dim, substitute
         (["756*s2", "1512*s1"], {"s1": 3, "s2": 6}, ("s2", "2*s1")),
         (["3*s0*s1", "9*s1*s2*s3"], {"s0": 12, "s1": 2, "s2": 2, "s3": 2}, ("s0", "3*s2*s3")),
         (["18*s0*s0 + 36*s0", "36*s0*s2 + 72*s2"], {"s0": 6, "s2": 3}, ("s0", "2*s2")),
+        # A product that has to be a number is one where each symbol is.
+        (["s1*s3*s3", "864"], {"s0": 4, "s1": 96, "s3": 3}, ("s1", "96")),
+        (["864", "96*s2*s3"], {"s1": 0, "s2": 9, "s3": 1}, ("s2", "9")),
     ],
 )
 def test_what_was_so_is_assumed(sizes, observed, assumed):
@@ -45,6 +48,7 @@ def test_what_was_so_is_assumed(sizes, observed, assumed):
         (["s0 - 3"], {"s0": 9}),
         (["(s0 + 1) // 2", "s0 // 2"], {}),  # of which nothing was observed
         (["s0", "s1"], {"s0": 3}),
+        (["s0*s1", "12"], {"s0": 3, "s1": 5}),  # another number
         (["s0 // (s1 - 4)", "s0"], {"s0": 3, "s1": 4}),
     ],
 )

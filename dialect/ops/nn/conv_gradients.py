@@ -27,7 +27,7 @@ def image_gradient(b: GradientBuilder, attrs: Attrs, x: Any, weight: Any, g: Any
         return None
 
     def convolved(image: Any, weight: Any, **own: Any) -> Any:
-        return b.op("conv2d", image, weight, groups=groups, **own)
+        return b.op("conv2d", image, weight, groups=groups, window=known_sizes(np.shape(weight)[2:]) or (), **own)
 
     behind = tuple(step - 1 for step in stride)  # rows of the image that no window reaches
     return transposed_convolution(convolved, g, weight, stride, padding, dilation, groups, behind, np.shape(x)[2:])

@@ -59,14 +59,16 @@ class LinearMap(_Weighted, name="linear"):
 class Conv2d(_Weighted, name="conv2d"):
     """The correlation of ``x`` (N, C, H, W) with ``weight`` (O, C / groups, kh, kw), plus ``bias`` (O).
 
-    ``stride``, ``padding`` (zeros) and ``dilation`` are pairs, for rows and columns. 16-bit floats
-    are summed in f32. Raises ShapeError for sizes that do not fit.
+    ``stride``, ``padding`` (zeros) and ``dilation`` are pairs, for rows and columns, as is ``window``: (kh, kw), where
+    the graph holds for these alone; () says nothing. 16-bit floats are summed in f32. Raises ShapeError for sizes
+    that do not fit.
     """
 
     stride = attr(I64_ARRAY, default=(1, 1))
     padding = attr(I64_ARRAY, default=(0, 0))
     dilation = attr(I64_ARRAY, default=(1, 1))
     groups = attr(I64, default=1)
+    window = attr(I64_ARRAY, default=())
 
     @classmethod
     def expand(cls, b: Any, attrs: Attrs, *xs: Any) -> Any:
@@ -78,6 +80,11 @@ class Conv2d(_Weighted, name="conv2d"):
             raise DTypeError(f"conv2d: x is of {x.dtype}, the weight of {weight.dtype}", hint="cast one of them")
         (count, channels, _, _), (outs, members, *window) = x.shape, weight.shape
         groups = attrs["groups"]
+        if attrs["window"]:
+            check_sizes_from(cls.name, "weight", weight, (outs, members, *attrs["window"]))
+            if any(map(is_open, window)):  # which way is taken depends on them, also in kernels for all sizes
+                weight = reshaped(b, weight, (outs, members, *attrs["window"]))
+            window = list(attrs["window"])
         are_literal = all(type(size) is int for size in (channels, outs, members))
         if are_literal and (outs % groups or channels != members * groups):
             raise ShapeError(
@@ -171,6 +178,8 @@ class Conv2d(_Weighted, name="conv2d"):
             pair = attrs[name]
             if len(pair) != 2 or min(pair) < least:
                 yield f"{name} = {list(pair)} is no pair of numbers of at least {least}"
+        if attrs["window"] and (len(attrs["window"]) != 2 or min(attrs["window"]) < 1):
+            yield f"window = {list(attrs['window'])} is no pair of numbers of at least 1"
         if attrs["groups"] < 1:
             yield f"groups = {attrs['groups']} is less than 1"
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..python.pausing import unwatched
-from ..tracing.composites import recorded
+from ..tracing.composites import composite, is_traced
 from .layer_inputs import (
     SPATIAL,
     array,
@@ -131,24 +131,27 @@ def _convolved(
     kernel = kernel_of(function, w)
     pads = _padding(function, padding, kernel, steps, strides)
     spans = _spans(function, count, x, kernel, steps, pads)
-    if count == 2 and x.ndim == 4 and is_real(x, w, b) and all(before == behind for before, behind in pads):
-        pad = tuple(before for before, _ in pads)
-        y = recorded("conv2d", x, w, b, stride=strides, padding=pad, dilation=steps, groups=parts)
-        if y is not None:
-            return y
     dtype = result_dtype(x, w, b)
-    x, w, b = widened(x, w, b)
     images, is_single = images_of(function, x, count)
     if count == 1:
         images, w = images[:, :, None], w[:, :, None]
         kernel = (1, *kernel)
         strides, steps, spans, pads = ((n, *m) for n, m in ((1, strides), (1, steps), (1, spans), ((0, 0), pads)))
-    if any(map(any, pads)):
-        images = np.pad(images, ((0, 0), (0, 0), *pads))
-    shifts = parts == channels and channels > 1 and math.prod(kernel) <= _MOST_SHIFTS
-    y = (_shifted if shifts else _by_product)(images, w, kernel, parts, strides, steps, spans)
-    if b is not None:
-        y = y + b.reshape(out, 1, 1)
+    if is_real(x, w, b) and is_traced(x, w, b):
+        # The op has gradients of its own, which are convolutions: those of the composition add up windows.
+        pad = tuple(before for before, _ in pads)
+        if any(before != behind for before, behind in pads):
+            images, pad = np.pad(images, ((0, 0), (0, 0), *pads)), (0, 0)
+        how = {"stride": strides, "padding": pad, "dilation": steps, "groups": parts, "window": kernel}
+        y = composite("conv2d", images, w, b, **how)
+    else:
+        images, w, b = widened(images, w, b)
+        if any(map(any, pads)):
+            images = np.pad(images, ((0, 0), (0, 0), *pads))
+        shifts = parts == channels and channels > 1 and math.prod(kernel) <= _MOST_SHIFTS
+        y = (_shifted if shifts else _by_product)(images, w, kernel, parts, strides, steps, spans)
+        if b is not None:
+            y = y + b.reshape(out, 1, 1)
     if count == 1:
         y = y.reshape(y.shape[0], out, y.shape[3])
     return narrowed(y[0] if is_single else y, dtype)

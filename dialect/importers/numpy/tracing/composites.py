@@ -26,9 +26,15 @@ def recorded(name: str, *operands: Any, **attrs: Any) -> Any:
     Outside of traces, and where no operand is traced, the answer is None.
     """
     rec = current()
-    if rec is None or rec.evaluates or not rec.neural_ops or not any(isinstance(x, Recording) for x in operands):
+    if rec is None or not rec.neural_ops or not is_traced(*operands):
         return None
     return composite(name, *operands, **attrs)
+
+
+def is_traced(*operands: Any) -> bool:
+    """True if the trace in progress records what is done with these operands."""
+    rec = current()
+    return rec is not None and not rec.evaluates and any(isinstance(x, Recording) for x in operands)
 
 
 def composite(name: str, *operands: Any, **attrs: Any) -> Any:
@@ -46,4 +52,4 @@ def composite(name: str, *operands: Any, **attrs: Any) -> Any:
     return cls.evaluate(cls.full_attrs(attrs), *present)
 
 
-__all__ = ["composite", "recorded"]
+__all__ = ["composite", "is_traced", "recorded"]

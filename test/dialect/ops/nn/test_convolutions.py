@@ -199,3 +199,30 @@ def test_a_weight_whose_sizes_only_a_run_tells_has_a_gradient():
         found = grad(x, weight, mask)
     np.testing.assert_allclose(found, pf.grad(loss)(x, weight, mask), rtol=1e-12)
     np.testing.assert_allclose((found * x).sum(), 2 * loss(x, weight, mask), rtol=1e-10)  # of a square in x
+
+
+def test_depthwise_convolutions_of_any_images_are_one_kernel():
+    """Of the weight, kernels for all sizes know the window: they add up shifted images, in a gradient as well."""
+    weight = np.linspace(-1, 1, 45).reshape(5, 1, 3, 3)
+
+    def layer(x, w):
+        return pf.nn.relu(pf.nn.conv2d(x, w, padding=1, groups=5))
+
+    f = pf.jit(layer, strategy=[("DYNAMIC", 4)], background=False)
+    grad = pf.grad(lambda w, x: (layer(x, w) ** 2).sum(), wrt=(0, 1), strategy=[("DYNAMIC", 4)], background=False)
+    for n, rows, columns in ((2, 7, 6), (4, 9, 8), (2, 6, 11), (7, 12, 10)):
+        x = np.cos(np.arange(n * 5 * rows * columns)).reshape(n, 5, rows, columns)
+        made = reference(x, weight, {**ATTRS, "groups": 5})
+        for _ in range(2):
+            np.testing.assert_allclose(f(x, weight), np.maximum(made, 0), atol=1e-12)
+            by_weight, by_image = grad(weight, x)
+        step = 1e-6 * np.sin(np.arange(45)).reshape(weight.shape)
+        moved = [(layer(x, weight + sign * step) ** 2).sum() for sign in (1, -1)]
+        np.testing.assert_allclose((by_weight * step).sum(), (moved[0] - moved[1]) / 2, rtol=1e-6)
+        step = 1e-6 * np.sin(np.arange(x.size)).reshape(x.shape)
+        moved = [(layer(x + sign * step, weight) ** 2).sum() for sign in (1, -1)]
+        np.testing.assert_allclose((by_image * step).sum(), (moved[0] - moved[1]) / 2, rtol=1e-6)
+    for fn in (f, grad):
+        counters = fn.state().counters
+        assert [counters[k] for k in ("compiles", "kernels_compiled", "guard_misses")] == [1, 1, 0], fn.explain()
+    assert '"profuse.conv2d"' in f.ir("graph") and "window = array<i64: 3, 3>" in f.ir("graph")

@@ -25,5 +25,9 @@ func.func @conv2d(%x: tensor<2x4x9x8xf32>, %w: tensor<6x2x3x3xf32>, %h: tensor<6
   %5 = "profuse.conv2d"(%x, %w) {groups = 2 : i64, padding = array<i64: 1>} : (tensor<2x4x9x8xf32>, tensor<6x2x3x3xf32>) -> !profuse.tensor
   // expected-error@+1 {{'profuse.conv2d' groups = 0 is less than 1}}
   %6 = "profuse.conv2d"(%x, %w) {groups = 0 : i64} : (tensor<2x4x9x8xf32>, tensor<6x2x3x3xf32>) -> !profuse.tensor
+  // expected-error@+1 {{'profuse.conv2d' window = [0, 3] is no pair of numbers of at least 1}}
+  %7 = "profuse.conv2d"(%x, %w) {groups = 2 : i64, window = array<i64: 0, 3>} : (tensor<2x4x9x8xf32>, tensor<6x2x3x3xf32>) -> !profuse.tensor
+  // expected-error@+1 {{'profuse.conv2d' conv2d: weight has shape (6,2,3,3), not (6,2,5,3)}}
+  %8 = "profuse.conv2d"(%x, %w) {groups = 2 : i64, window = array<i64: 5, 3>} : (tensor<2x4x9x8xf32>, tensor<6x2x3x3xf32>) -> !profuse.tensor
   return
 }
