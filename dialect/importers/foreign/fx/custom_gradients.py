@@ -65,7 +65,7 @@ class _Context(functions.FunctionCtx):
 def noting(stops: GradientStops) -> Iterator[set[str]]:
     """Note the gradients of functions that have their own in the graph that is being traced by this thread.
 
-    ``stops`` is in force. Gives the names of the functions; raises OwnGradientUnsupported for those that no graph holds.
+    ``stops`` is in force. Gives the names of these functions; raises OwnGradientUnsupported for what no graph holds.
     """
     names: set[str] = set()
     before = getattr(_state, "noted", None)
@@ -111,7 +111,9 @@ def _applied(cls: Any, *args: Any) -> Any:
         raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function with {len(floats)} results of floats")
     (place,) = floats
     known = (*args, *results)
-    ctx.saved = tuple(t if any(t is x for x in known) or not _has_gradient(t) else stops.without_gradient(t) for t in ctx.saved)
+    ctx.saved = tuple(
+        t if any(t is x for x in known) or not _has_gradient(t) else stops.without_gradient(t) for t in ctx.saved
+    )
     slot = SLOT(results[place])
     others = [torch.zeros_like(y) if ctx.materialize_grads and isinstance(y, torch.Tensor) else None for y in results]
     with _half(stops, _WITHIN):

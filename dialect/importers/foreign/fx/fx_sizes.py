@@ -121,7 +121,9 @@ def _custom_gradient(call: NodeContext, x: Any, inputs: tuple[Any, ...], read: t
 
 @FX.register("profuse::gradient_slot")
 def _gradient_slot(call: NodeContext, x: Any) -> Any:
-    raise trace_error("the backward half of a function is apart from the function", "run this part of the model in torch")
+    raise trace_error(
+        "the backward half of a function is apart from the function", "run this part of the model in torch"
+    )
 
 
 class OwnGradient:

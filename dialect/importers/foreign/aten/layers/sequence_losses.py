@@ -19,12 +19,7 @@ from ..promotion import INT64, cast, is_tensor
 
 @aten("_ctc_loss")
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    zero_infinity: bool = False,
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, zero_infinity: bool = False
 ) -> tuple[Any, None]:
     """The negative logarithm of the probability of each target; what torch keeps for its own gradients is left out.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from .creation_operators import linspace
 
 
 def _bounds(flat: Any, low: Any, high: Any, half: float) -> tuple[Any, Any]:
-    """The outer edges of all bins: those that are given, or the extrema, or ``half`` to both sides of the only number."""
+    """The outer edges of all bins: those that are given, the extrema, or ``half`` to both sides of the only number."""
     dtype = flat.dtype
     if low != high:
         return cast(low, dtype), cast(high, dtype)
@@ -50,9 +49,7 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 
 @aten("histogram.bin_ct")
-def histogram(
-    self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False
-) -> tuple[Any, Any]:
+def histogram(self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
     if range is not None and range[0] > range[1]:
         raise refuse("histogram", f"from {range[0]} to {range[1]}")
     flat = np.reshape(self, (-1,))
