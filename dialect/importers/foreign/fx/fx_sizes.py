@@ -16,7 +16,7 @@ from ...numpy.tracing.operators import Recording, op
 from ...numpy.tracing.traced import Traced
 from ..array_values import captured
 from ..aten.all_aten import ATEN
-from ..aten.contents import demanded
+from ..aten.demands import demanded
 from ..foreign_graph import ForeignBlock
 from ..interpreter import Interpreter, NodeContext
 from ..operator_table import OperatorTable

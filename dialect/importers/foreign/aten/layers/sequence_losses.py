@@ -13,7 +13,7 @@ from ....numpy.neural.projections import in_range
 from ...array_values import item_of
 from ...time_steps import steps
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..promotion import INT64, cast, is_tensor
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...array_values import owned
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..dimensions import axis_of
 from ..promotion import INT64, cast, is_float
 from .creation_operators import linspace
@@ -53,7 +53,8 @@ def histogram(self: Any, bins: int, *, range: Any = None, weight: Any = None, de
     if range is not None and range[0] > range[1]:
         raise refuse("histogram", f"from {range[0]} to {range[1]}")
     flat = np.reshape(self, (-1,))
-    low, high = _bounds(flat, *((0, 0) if range is None else range), 0.5)
+    first, last = (0, 0) if range is None else range
+    low, high = _bounds(flat, first, last, 0.5)
     return histogram_of_edges(self, linspace(low, high, bins + 1, dtype=flat.dtype), weight=weight, density=density)
 
 
