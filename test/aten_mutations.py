@@ -149,4 +149,25 @@ ATEN_MUTATIONS = (
         "    if False and any(",
         ("peers/test_torch_own_gradients.py::test_a_result_that_shares_memory_keeps_the_gradient",),
     ),
+    Mutation(
+        "checks of contents are left out of graphs",
+        "dialect/importers/foreign/fx/content_checks.py",
+        "        if not holds:\n            return results\n",
+        "        return results\n",
+        ("peers/test_torch_contents.py::test_contents_that_are_errors_are_those_of_torch",),
+    ),
+    Mutation(
+        "results lie as NumPy's functions give them",
+        "executor/torch/tensor_function.py",
+        "    return tensor if tensor.is_contiguous() else tensor.contiguous()\n",
+        "    return tensor\n",
+        ("peers/test_torch_memory.py::test_results_lie_as_those_of_torch_in_each_tier",),
+    ),
+    Mutation(
+        "gradients within a half of a function of the user's stop where torch notes none",
+        "dialect/importers/foreign/fx/gradient_stops.py",
+        "        is_off = self._has_gradients and not self._is_on and not self.in_own_half\n",
+        "        is_off = self._has_gradients and not self._is_on\n",
+        ("peers/test_torch_own_gradients.py::test_gradients_of_gradients_go_through_the_backward_half",),
+    ),
 )

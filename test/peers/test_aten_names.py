@@ -122,6 +122,9 @@ CALLS = {
         ("_embedding_bag", "_embedding_bag_forward_only"),
         (P, I.ravel() % 3, np.array([0, 5, 12]), False, 1, False, None, True, 2),
     ),
+    "_linalg_eigvals": (S,),
+    "_upsample_bicubic2d_aa": (IMAGE, (4, 3), False),
+    "_grouped_mm": (V[0], np.stack([S, S.T]), np.array([2, 6], np.int32)),
     "orgqr": (S[:, :3].copy(), P[0, :3]),
 }
 # Results of which torch does not tell the contents, or that only its own backward passes read.
@@ -149,6 +152,9 @@ NOT_CALLED = {
     "_convolution": "convolution, with flags of libraries",
     "_index_put_impl": "index_put, with a flag of checks",
     "stft.center": "refused: torch pads the signal itself, and calls stft",
+    "profuse::as_strided_copy": "of graphs that tell how a tensor lies",
+    "profuse::as_strided_scatter": "of graphs that tell how a tensor lies",
+    "transformers::grouped_mm_fallback": "an operator of another package",
     "_reshape_alias": "a view with strides, which arrays have of their own",
 }
 

@@ -129,8 +129,8 @@ GRADIENTS = (
     *("nn.functional.softplus", "index_put", "var", "nn.functional.max_pool2d", "prod", "nn.functional.layer_norm"),
     *("linalg.pinv", "linalg.pinv.hermitian", "linalg.pinv.singular", "median", "nanmedian", "fmax", "logit", "std"),
     *("grid_sampler_2d", "nn.functional.embedding_bag", "linalg.householder_product", "ormqr", "corrcoef"),
-    *("logcumsumexp", "repeat", "linalg.lu", "linalg.lu_solve", "lu_unpack", "matrix_exp", "linalg.lstsq.grad_oriented"),
-    *("nn.functional.ctc_loss", "_upsample_bilinear2d_aa"),
+    *("logcumsumexp", "repeat", "linalg.lu", "linalg.lu_solve", "lu_unpack", "matrix_exp"),
+    *("linalg.lstsq.grad_oriented", "nn.functional.ctc_loss", "_upsample_bilinear2d_aa"),
 )
 
 

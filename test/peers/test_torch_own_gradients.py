@@ -124,10 +124,7 @@ def test_gradients_of_gradients_go_through_the_backward_half():
 
 @pytest.mark.parametrize(
     ("fn", "words"),
-    [
-        (lambda x: sum(Two.apply(x)), "2 results of floats"),
-        (lambda x: Reversed.apply(x, 1.0, x).view(-1), None),
-    ],
+    [(lambda x: sum(Two.apply(x)), "2 results of floats"), (lambda x: Reversed.apply(x, 1.0, x).view(-1), None)],
 )
 def test_others_are_torchs_and_right(fn, words):
     torch._dynamo.reset()

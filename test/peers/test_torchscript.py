@@ -310,3 +310,13 @@ def test_parameters_that_are_replaced_are_seen():
         torch.testing.assert_close(ours(x), module(x))
         module.linear.weight = torch.nn.Parameter(module.linear.weight.t() * 2)
         torch.testing.assert_close(ours(x), module(x))
+
+
+def test_nodes_without_results_give_nothing():
+    class Warning(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.upsample(x, scale_factor=2.0)  # which warns that it is old
+
+    scripted = torch.jit.script(Warning())
+    x = torch.randn(1, 2, 3, 3)
+    torch.testing.assert_close(torch.as_tensor(pf.torch.script(scripted)(x)), scripted(x))

@@ -132,4 +132,6 @@ class Interpreter:
         except ProfuseError as error:
             error.place(node.loc)
             raise
+        if not node.results:
+            return ()  # what its handler gives nobody reads
         return results if len(node.results) != 1 else (results,)

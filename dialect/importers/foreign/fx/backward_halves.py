@@ -46,7 +46,7 @@ def _half(graph: torch.fx.Graph, joined: torch.fx.Node) -> BackwardHalf:
             inside.add(user)
             stack.append(user)
     nodes = tuple(node for node in graph.nodes if node in inside and node is not slot)
-    gradients = [g for g in joined.args[3] if isinstance(g, torch.fx.Node)]  # type: ignore[union-attr]
+    gradients = [g for g in joined.args[3] if isinstance(g, torch.fx.Node)]
     readers = [x for node in nodes for x in node.all_input_nodes]
     return BackwardHalf(joined, slot, nodes, tuple(x for x in (*readers, *gradients) if x not in inside))
 

@@ -62,12 +62,16 @@ class _Context(functions.FunctionCtx):
 
 
 @contextmanager
-def noting(stops: GradientStops) -> Iterator[set[str]]:
+def noting(stops: GradientStops | None) -> Iterator[set[str]]:
     """Note the gradients of functions that have their own in the graph that is being traced by this thread.
 
-    ``stops`` is in force. Gives the names of the functions; raises OwnGradientUnsupported for those that no graph holds.
+    ``stops`` is in force; None = no gradients are taken. Gives the names of these functions. Raises
+    OwnGradientUnsupported for what no graph holds.
     """
     names: set[str] = set()
+    if stops is None:
+        yield names
+        return
     before = getattr(_state, "noted", None)
     _state.noted = names, stops
     _Base.apply = classmethod(_applied)
@@ -110,8 +114,10 @@ def _applied(cls: Any, *args: Any) -> Any:
     if len(floats) != 1:
         raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function with {len(floats)} results of floats")
     (place,) = floats
-    known = (*args, *results)
-    ctx.saved = tuple(t if any(t is x for x in known) or not _has_gradient(t) else stops.without_gradient(t) for t in ctx.saved)
+    own = (*args, *results)
+    ctx.saved = tuple(
+        t if any(t is x for x in own) or not _has_gradient(t) else stops.without_gradient(t) for t in ctx.saved
+    )
     slot = SLOT(results[place])
     others = [torch.zeros_like(y) if ctx.materialize_grads and isinstance(y, torch.Tensor) else None for y in results]
     with _half(stops, _WITHIN):

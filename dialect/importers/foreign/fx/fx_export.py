@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -64,7 +63,7 @@ def export(fn: Callable[..., Sequence[Any]], inputs: Sequence[Any]) -> FxExport:
             with (
                 torch.set_grad_enabled(has_gradients),
                 GradientStops(has_gradients) as stops,
-                noting(stops) if has_gradients else nullcontext(set()) as names,
+                noting(stops if has_gradients else None) as names,
             ):
                 results = [_plain(x) for x in mode.demanded(list(fn(*wrapped)))]
             own_gradients.update(names)

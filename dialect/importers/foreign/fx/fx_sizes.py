@@ -16,7 +16,7 @@ from ...numpy.tracing.operators import Recording, op
 from ...numpy.tracing.traced import Traced
 from ..array_values import captured
 from ..aten.all_aten import ATEN
-from ..aten.contents import demanded
+from ..aten.demands import demanded
 from ..foreign_graph import ForeignBlock
 from ..interpreter import Interpreter, NodeContext
 from ..operator_table import OperatorTable
@@ -121,7 +121,9 @@ def _custom_gradient(call: NodeContext, x: Any, inputs: tuple[Any, ...], read: t
 
 @FX.register("profuse::gradient_slot")
 def _gradient_slot(call: NodeContext, x: Any) -> Any:
-    raise trace_error("the backward half of a function is apart from the function", "run this part of the model in torch")
+    raise trace_error(
+        "the backward half of a function is apart from the function", "run this part of the model in torch"
+    )
 
 
 class OwnGradient:

@@ -56,12 +56,7 @@ def rrelu(self: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool 
 
 @aten("rrelu_with_noise_functional")
 def rrelu_with_noise(
-    self: Any,
-    noise: Any,
-    lower: float = 0.125,
-    upper: float = 1 / 3,
-    training: bool = False,
-    generator: Any = None,
+    self: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> tuple[Any, Any]:
     """The slopes of what is not positive are random in training; the second result are all slopes."""
     if not training:

@@ -54,7 +54,7 @@ def _with_means(name: str, width: int, kernel: Callable[[np.ndarray], np.ndarray
         if not is_float(self.dtype) or not all(map(int, self.shape[-2:])):
             raise refuse(name, f"on {self.dtype}, or without elements")
         x = cast(self, widened(self.dtype))
-        factors = named_scales(scales, named) or (None, None)
+        factors: Any = named_scales(scales, named) or (None, None)
         for axis in (-1, -2):
             have, scale = int(x.shape[axis]), factors[axis]
             out = math.floor(have * float(scale)) if output_size is None else int(output_size[axis])

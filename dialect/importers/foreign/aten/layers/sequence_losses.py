@@ -13,18 +13,13 @@ from ....numpy.neural.projections import in_range
 from ...array_values import item_of
 from ...time_steps import steps
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..promotion import INT64, cast, is_tensor
 
 
 @aten("_ctc_loss")
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    zero_infinity: bool = False,
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, zero_infinity: bool = False
 ) -> tuple[Any, None]:
     """The negative logarithm of the probability of each target; what torch keeps for its own gradients is left out.
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...array_values import owned
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..dimensions import axis_of
 from ..promotion import INT64, cast, is_float
 from .creation_operators import linspace
 
 
 def _bounds(flat: Any, low: Any, high: Any, half: float) -> tuple[Any, Any]:
-    """The outer edges of all bins: those that are given, or the extrema, or ``half`` to both sides of the only number."""
+    """The outer edges of all bins: those that are given, the extrema, or ``half`` to both sides of the only number."""
     dtype = flat.dtype
     if low != high:
         return cast(low, dtype), cast(high, dtype)
@@ -50,13 +49,12 @@ def histc(self: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 
 @aten("histogram.bin_ct")
-def histogram(
-    self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False
-) -> tuple[Any, Any]:
+def histogram(self: Any, bins: int, *, range: Any = None, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
     if range is not None and range[0] > range[1]:
         raise refuse("histogram", f"from {range[0]} to {range[1]}")
     flat = np.reshape(self, (-1,))
-    low, high = _bounds(flat, *((0, 0) if range is None else range), 0.5)
+    first, last = (0, 0) if range is None else range
+    low, high = _bounds(flat, first, last, 0.5)
     return histogram_of_edges(self, linspace(low, high, bins + 1, dtype=flat.dtype), weight=weight, density=density)
 
 

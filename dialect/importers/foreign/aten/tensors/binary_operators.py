@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..promotion import (
     BOOL,
     COMPLEX128,

@@ -13,7 +13,7 @@ from ....numpy.neural.dropout_masks import numbers_drawn
 from ....numpy.tracing.composites import composite
 from ....numpy.tracing.handler_tables import created
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..promotion import DEFAULT, FLOAT64, INT64, cast, category, is_float, is_tensor, number_dtype
 
 
@@ -270,6 +270,7 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
     is_right = np.all(np.isfinite(weights) & (weights >= 0), axis=1) & (np.sum(weights, axis=1) > 0)
     weights = demanded(weights, is_right, "probabilities must be finite, not negative, and not all of them 0")
     rows, count = int(weights.shape[0]), int(weights.shape[1])
+    places: Any
     if replacement:
         ends = np.cumsum(weights, axis=1)
         drawn = uniform_numbers((rows, num_samples), FLOAT64) * ends[:, -1:]

@@ -9,7 +9,7 @@ import numpy as np
 from ...on_host import on_host
 from ...triangles import factored, row_order
 from ..aten_table import aten, refuse
-from ..contents import demanded
+from ..demands import demanded
 from ..promotion import INT64, cast, category, real_dtype
 from .linalg_operators import pinv
 
