@@ -47,7 +47,7 @@ def onnx_op(
     """
 
     def add(handler: Callable) -> Callable:
-        form, named = _Form(handler), _keywords(sizes)
+        form, named = _HandlerForm(handler), _keywords(sizes)
 
         @functools.wraps(handler)
         def call(context: NodeContext, *operands: Any, **attributes: Any) -> Any:
@@ -78,7 +78,7 @@ def onnx_op(
     return add
 
 
-class _Form:
+class _HandlerForm:
     """What a handler takes, compared more quickly than by `inspect.Signature.bind`: Python runs some at each call.
 
     Attributes:
