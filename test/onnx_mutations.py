@@ -127,7 +127,7 @@ ONNX_MUTATIONS = (
     ),
     Mutation(
         "operators that know no texts take their places for numbers",
-        "dialect/importers/foreign/onnx/texts.py",
+        "dialect/importers/foreign/onnx/onnx_texts.py",
         "if not wanted or numbers != wanted:",
         "if not numbers:",
         ("peers/test_onnx_texts.py::test_what_texts_cannot_do_is_told",),
