@@ -119,6 +119,27 @@ ONNX_MUTATIONS = (
         (f"{_TREES}::test_rows_reach_the_leaves_that_steps_reach",),
     ),
     Mutation(
+        "of what a loop over steps gives no size is known",
+        "dialect/importers/foreign/time_steps.py",
+        "return values, tuple(map(_sized, kept, stacks))",
+        "return values, kept",
+        (f"{_TESTS}::test_a_recurrent_layer_serves_any_number_of_long_rows",),
+    ),
+    Mutation(
+        "sizes of what a step gives are looked at within the loop",
+        "dialect/importers/foreign/time_steps.py",
+        "_, outputs = step(_number(at, length, backward=backward), first)",
+        "_, outputs = step(_number(at, length, backward=backward), values)",
+        (f"{_TESTS}::test_a_scan_over_weights_serves_any_number_of_rows",),
+    ),
+    Mutation(
+        "functions of halves are as wide as SciPy's",
+        "dialect/importers/foreign/onnx/tensors/onnx_elementwise.py",
+        "return narrowed(user_functions.sigmoid(widened(x)[0]), x.dtype)",
+        "return user_functions.sigmoid(x)",
+        (f"{_TESTS}::test_functions_of_halves_are_halves",),
+    ),
+    Mutation(
         "texts that a model does not name are all the same",
         "dialect/importers/foreign/model_texts.py",
         "place = others.setdefault(text, first + len(others))",
@@ -127,7 +148,7 @@ ONNX_MUTATIONS = (
     ),
     Mutation(
         "operators that know no texts take their places for numbers",
-        "dialect/importers/foreign/onnx/texts.py",
+        "dialect/importers/foreign/onnx/onnx_texts.py",
         "if not wanted or numbers != wanted:",
         "if not numbers:",
         ("peers/test_onnx_texts.py::test_what_texts_cannot_do_is_told",),

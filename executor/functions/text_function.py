@@ -42,7 +42,7 @@ class TextFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call with arrays, which are of texts where the model's inputs are, and give arrays likewise.
 
-        Texts are given in arrays of objects, and numbers by names as a list of dictionaries. Raises ArgumentError for
+        Texts come in arrays of objects, and numbers by names as a list of dictionaries. Raises ArgumentError for
         arguments that are no arrays of texts where the model has them, TraceError within another function's trace.
         """
         if current() is not None:
@@ -54,10 +54,10 @@ class TextFunction:
         texts = self._texts
         if texts.arguments:
             names = self._names(args)
-            given = dict(zip(names, args, strict=True)) | kwargs
+            values = dict(zip(names, args, strict=True)) | kwargs
             args = tuple(self._argument(name, x, others) for name, x in zip(names, args, strict=True))
             kwargs = {name: self._argument(name, x, others) for name, x in kwargs.items()}
-            kwargs |= self._handed(given, others)
+            kwargs |= self._handed(values, others)
         results = self._function(*args, **kwargs)
         outputs = texts.decoded((results,) if self._is_single else results, others)
         return outputs[0] if self._is_single else outputs
@@ -66,15 +66,15 @@ class TextFunction:
         """The names of arguments by position; those that are too many have none."""
         return (*self._parameters, *("",) * (len(args) - len(self._parameters)))[: len(args)]
 
-    def _handed(self, given: Mapping[str, Any], others: dict[str, int]) -> dict[str, Any]:
+    def _handed(self, values: Mapping[str, Any], others: dict[str, int]) -> dict[str, Any]:
         """The arguments of the graph that Python computes of texts."""
         prologue = self._texts.prologue
         if prologue is None:
             return {}
-        missing = [name for name in prologue.parameters if name not in given]
+        missing = [name for name in prologue.parameters if name not in values]
         if missing:
             raise ArgumentError(f"{self.__name__} needs an argument {missing[0]}")
-        outputs = Interpreter(self._table, prologue).run(prologue.body, [given[name] for name in prologue.parameters])
+        outputs = Interpreter(self._table, prologue).run(prologue.body, [values[name] for name in prologue.parameters])
         results = zip(self._texts.handed, outputs, strict=True)
         return {name: self._texts.encoded(name, x, others) if x.dtype == object else x for name, x in results}
 

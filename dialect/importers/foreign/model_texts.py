@@ -53,15 +53,15 @@ class ModelTexts:
                 f"{name} is {kind}, and the model takes an array of texts", hint=f"pass np.array({name}, object)"
             )
         places, first = self.places, len(self.words)
-        found = []
+        codes = []
         for text in x.ravel().tolist():
             place = places.get(text) if isinstance(text, str) else None
             if place is None:
                 if not isinstance(text, str):
                     raise ArgumentError(f"{name} holds {text!r:.40}, and the model takes texts")
                 place = others.setdefault(text, first + len(others))
-            found.append(place)
-        return np.array(found, np.int64).reshape(x.shape)
+            codes.append(place)
+        return np.array(codes, np.int64).reshape(x.shape)
 
     def decoded(self, results: Sequence[Any], others: dict[str, int]) -> tuple[Any, ...]:
         """Results of the graph as those of the model: texts as arrays of objects, dictionaries in a list."""

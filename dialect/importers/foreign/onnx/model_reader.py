@@ -14,8 +14,8 @@ from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef
 from ..model_texts import Keys, ModelTexts
 from ..operator_table import OperatorTable
 from .inlining import OWN_DOMAINS, inlined, nodes_of, operator_of, package
+from .onnx_texts import UNKNOWN
 from .text_prologue import split
-from .texts import UNKNOWN
 
 _DEFAULTS = 4  # since this version of the format, weights that are inputs can be given others
 # Dtypes of quantised weights that no array of a graph has, and those that hold the same numbers.

@@ -12,7 +12,7 @@ from ....errors import TraceError
 from ..interpreter import NodeContext
 from ..operator_table import OperatorTable
 from ..size_values import all_sizes, as_array
-from .texts import apart, as_texts, together
+from .onnx_texts import apart, as_texts, together
 
 ONNX = OperatorTable("ONNX", home=(f"{__package__}.all_onnx", "ONNX"))
 ONNX.advice["ai.onnx.ml.ZipMap"] = (
@@ -47,7 +47,7 @@ def onnx_op(
     """
 
     def add(handler: Callable) -> Callable:
-        form, named = _Form(handler), _keywords(sizes)
+        form, named = _HandlerForm(handler), _keywords(sizes)
 
         @functools.wraps(handler)
         def call(context: NodeContext, *operands: Any, **attributes: Any) -> Any:
@@ -60,8 +60,8 @@ def onnx_op(
             vectors = all_sizes(operands) if sizes is not None else None
             result: Any = NotImplemented
             if vectors is not None and sizes is not None:
-                known = form.defaults | attributes
-                result = sizes(context, *vectors, **{name: known[name] for name in named})
+                values = form.defaults | attributes
+                result = sizes(context, *vectors, **{name: values[name] for name in named})
             if result is NotImplemented:
                 arrays = (x if whole or k in kept else as_array(x) for k, x in enumerate(operands))
                 result = handler(context, *arrays, **attributes)
@@ -78,7 +78,7 @@ def onnx_op(
     return add
 
 
-class _Form:
+class _HandlerForm:
     """What a handler takes, compared more quickly than by `inspect.Signature.bind`: Python runs some at each call.
 
     Attributes:

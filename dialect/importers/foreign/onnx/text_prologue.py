@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..foreign_graph import ForeignBlock, ForeignGraph, ForeignNode, ValueRef
-from .texts import MOVING
+from .onnx_texts import MOVING
 
 # What the results of the operators are that look into texts: texts, or an array.
 _RESULTS: dict[str, tuple[bool, ...]] = {
@@ -63,7 +63,7 @@ def _chosen(graph: ForeignGraph) -> tuple[list[ForeignNode], dict[int, str]]:
     """The nodes that Python runs, and the names of arguments that are texts, by the numbers of their values."""
     names = dict(zip(graph.body.inputs, graph.parameters, strict=True))
     arguments: dict[int, str] = {}
-    known, candidates = {*graph.constants}, []
+    constants, candidates = {*graph.constants}, []
     of_texts: set[int] = set()
     for node in graph.body.nodes:
         operands = _operands(node)
@@ -71,12 +71,12 @@ def _chosen(graph: ForeignGraph) -> tuple[list[ForeignNode], dict[int, str]]:
             arguments[node.results[0]] = names[operands[0]]
             of_texts.add(node.results[0])
         elif node.op == "Constant":
-            known.update(node.results)
+            constants.update(node.results)
             candidates.append(node)
         elif (
             (node.op in _RESULTS or node.op in MOVING)
             and not of_texts.isdisjoint(operands)
-            and of_texts.union(known).issuperset(operands)
+            and of_texts.union(constants).issuperset(operands)
         ):
             of_texts.update(node.results)
             candidates.append(node)

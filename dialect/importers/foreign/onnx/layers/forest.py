@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from .....dataclass import dataclass
 from .....errors import TraceError
 from ....numpy.tracing.traced_control import fori_loop
 from ...array_values import captured, constant_or_created, item_of
-from .tree_masks import Part, Words, is_cut, nodes_in_a_step, ordered, parts_of
+from .tree_masks import Words, has_word, ordered
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "BRANCH_LEQ": np.less_equal,
@@ -100,22 +99,17 @@ class Forest:
         if how in ("MIN", "MAX") and table.shape[1] > 1:
             raise TraceError(f"trees of several targets combined by {how!r} are not supported")
         yes, no = self.yes.tolist(), self.no.tolist()
-        trees = [] if self.members is not None else [ordered(root, yes, no) for root in self.roots.tolist()]
-        step = nodes_in_a_step(x.shape[0]) if any(map(is_cut, trees)) else 0
-        parts: list[Part] = []
-        large: list[int] = []
-        for root, tree in itertools.zip_longest(self.roots.tolist(), trees):
-            most = step * self._depth(np.array([root]))
-            own = parts_of(root, tree, yes, no, most) if trees else None
-            # Of parts, all but one give 0.
-            if own is None or (len(own) > 1 and how in ("MIN", "MAX")):
+        small, large = [], []
+        for root in self.roots.tolist():
+            tree = None if self.members is not None else ordered(root, yes, no)
+            if tree is None or not has_word(len(tree[1]), self._depth(np.array([root]))):
                 large.append(root)
             else:
-                parts += own
+                small.append(tree)
         of_trees, of_groups = _SUMS[how]
         groups = []
-        if parts:
-            groups.append(of_trees(Words.of(parts).weights(x, self, table), axis=0))
+        if small:
+            groups.append(of_trees(Words.of(small).weights(x, self, table), axis=0))
         if large:
             groups.append(of_trees(item_of(table, self._leaves(x, np.array(large, np.int64))), axis=1))
         total = functools.reduce(of_groups, groups)

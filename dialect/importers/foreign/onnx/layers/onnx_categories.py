@@ -11,8 +11,8 @@ from .....errors import TraceError
 from ....numpy.tracing.traced_control import required
 from ...array_values import item_of
 from ..onnx_table import onnx_op
+from ..onnx_texts import UNKNOWN, Texts, by_place, chosen_texts, places_of
 from ..tensors.onnx_casts import cast
-from ..texts import UNKNOWN, Texts, by_place, chosen_texts, places_of
 
 _WIDEST_TABLE = 1 << 18  # of integers that are looked up by what they are, in elements
 
@@ -59,8 +59,8 @@ def _mapped(call: Any, x: Any, keys: Any, values: Any, other: Any) -> Any:
     takes_texts = np.asarray(keys).dtype.kind in "OU"
     if isinstance(x, Texts) != takes_texts:
         raise TraceError(f"a table of {'texts' if takes_texts else 'numbers'} is given others")
-    found = by_place(call, x, keys, table, rest) if takes_texts else by_number(x, np.asarray(keys), table, rest)
-    return Texts(found) if gives_texts else found
+    results = by_place(call, x, keys, table, rest) if takes_texts else by_number(x, np.asarray(keys), table, rest)
+    return Texts(results) if gives_texts else results
 
 
 @onnx_op("ai.onnx.ml.LabelEncoder", texts=True)

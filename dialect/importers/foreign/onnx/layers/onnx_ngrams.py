@@ -11,7 +11,7 @@ from .....errors import TraceError
 from ...array_values import captured, constant_or_created, item_of, owned
 from ...on_host import on_host
 from ..onnx_table import onnx_op
-from ..texts import Texts, by_place, places_of
+from ..onnx_texts import Texts, by_place, places_of
 from .onnx_categories import by_number
 
 _LARGEST_TABLE = 1 << 22  # of what follows a run, in elements
@@ -43,8 +43,8 @@ def _tf_idf_vectorizer(
     words, numbers = np.unique(pool, return_inverse=True)
     count = np.arange(1, len(words) + 1)
     if isinstance(x, Texts):
-        known = [call.interpreter.graph.texts.words[place] for place in words]
-        row = by_place(call, x, known, count, 0)
+        listed = [call.interpreter.graph.texts.words[place] for place in words]
+        row = by_place(call, x, listed, count, 0)
     else:
         row = by_number(captured(x), words, count, 0)
     rows = row if row.ndim == 2 else np.expand_dims(row, 0)
@@ -84,7 +84,7 @@ def _columns(rows: Any, runs: np.ndarray, base: int, indexes: np.ndarray, skips:
     length, width = runs.shape[1], rows.shape[1]
     behind = (length - 1) * skips
     rows = np.pad(rows, ((0, 0), (0, behind))) if behind else rows
-    found = []
+    columns = []
     for skip in range(skips):
         run: Any = None
         prefixes = np.zeros(len(runs), np.int64)
@@ -98,8 +98,8 @@ def _columns(rows: Any, runs: np.ndarray, base: int, indexes: np.ndarray, skips:
             raise TraceError("TfIdfVectorizer has a run twice")
         column = np.full(len(runs) + 1, indexes[-1], np.int64)
         column[prefixes] = indexes[:-1]
-        found.append(item_of(column, run))
-    return found
+        columns.append(item_of(column, run))
+    return columns
 
 
 def _known(keys: Any, listed: np.ndarray) -> Any:

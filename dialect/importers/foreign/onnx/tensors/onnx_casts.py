@@ -15,7 +15,7 @@ from ...foreign_arguments import check_array
 from ...foreign_graph import ForeignType
 from ...size_values import as_numbers, each
 from ..onnx_table import onnx_op
-from ..texts import Texts
+from ..onnx_texts import Texts
 
 # The numbers of `onnx.TensorProto.DataType`.
 _BY_NUMBER = {

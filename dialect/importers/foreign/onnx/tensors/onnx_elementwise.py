@@ -15,7 +15,7 @@ from ....numpy.neural.layer_inputs import narrowed, widened
 from ...array_values import is_traced
 from ...size_values import as_array, each, quotient
 from ..onnx_table import onnx_op
-from ..texts import Texts
+from ..onnx_texts import Texts
 
 
 def erf(x: Any) -> Any:

@@ -222,18 +222,23 @@ def test_a_recurrent_layer_serves_any_number_of_long_rows():
     w.node("profuse.Argument", "x", "rows", name="x", dtype=F32, shape=(None, None, 3))
     w.node("RNN", "rows W R B", "y last", hidden_size=4)
     w.node("Reshape", "y flat", "steps")
-    f = jitted(w.function("steps", "last"), strategy=[("dynamic", 2)])
+    w.constant("one", np.array([1]))
+    w.node("Squeeze", "y one", "states")
+    w.node("Shape", "states", "sizes")
+    w.node("Reshape", "states sizes", "same")
+    f = jitted(w.function("steps", "last", "same"), strategy=[("dynamic", 2)])
     matrix, inner, bias = (w.constants[w.number(name)][0] for name in weights)
     for length, batch in ((9, 2), (20, 3), (12, 1)):
         x = draws.normal(size=(length, batch, 3)).astype(F32)
         for _ in range(2):
-            found, last = f(x)
+            found, last, same = f(x)
         state, wanted = np.zeros((batch, 4), F32), []
         for step in x:
             state = np.tanh(step @ matrix.T + state @ inner.T + bias[:4] + bias[4:])
             wanted.append(state)
         np.testing.assert_allclose(found, np.stack(wanted)[:, None].reshape(length, 1, -1), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(last, state[None], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(same, found.reshape(same.shape))
     assert f.state().tier == "optimized" and f.state().counters["traces"] == 1
 
 
