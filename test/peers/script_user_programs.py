@@ -176,7 +176,7 @@ class UserProgram(ValueProgram):
             + self.random.choice(
                 [
                     f"[{self.int_()}, {self.int_()}, n]",
-                    f"[k * 2 for k in range(abs({self.int_()}) % 5)] + [1]",
+                    f"[at * 2 for at in range(abs({self.int_()}) % 5)] + [1]",
                     f"sorted([{self.int_()}, n, 2])",
                     "list(x.shape)",
                     "x.size()",
@@ -228,8 +228,8 @@ class UserProgram(ValueProgram):
     def _constant_loop(self) -> None:
         total = self.keep("f", "r", "torch.zeros(3, dtype=x.dtype)")
         values = self.random.choice(["(1, 2, 3)", "[0.5, 2.0]", "[w, w * 2]", "(w, x[0] * 1.0)"])
-        self.emit(f"for k in {values}:")
-        self.emit(f"    {total.name} = {total.name} + k * {self.pick('f', 'r')}")
+        self.emit(f"for part in {values}:")
+        self.emit(f"    {total.name} = {total.name} + part * {self.pick('f', 'r')}")
 
     def _nested(self) -> None:
         a, b, c = self.fresh("t"), self.fresh("n"), self.fresh("t")
@@ -243,7 +243,7 @@ class UserProgram(ValueProgram):
             f"{name} = "
             + self.random.choice(
                 [
-                    f"{{str(k): {self.pick('f', 'r')} * k for k in range(3)}}",
+                    f"{{str(at): {self.pick('f', 'r')} * at for at in range(3)}}",
                     f"{{key: value * 2 for key, value in table.items()}}",
                     "table.copy()",
                     f'{{"a": {self.pick("f", "r")}}}',
@@ -321,9 +321,9 @@ class UserProgram(ValueProgram):
             with self.under("for layer in self.layers:"):
                 self.emit(f"{target.name} = layer({target.name})")
         elif choice == 1:
-            with self.under("for k, layer in enumerate(self.layers):"):
-                self.emit(f"if k != {self.random.randrange(3)}:")
-                self.emit(f"    {target.name} = layer({target.name}) + k")
+            with self.under("for at, layer in enumerate(self.layers):"):
+                self.emit(f"if at != {self.random.randrange(3)}:")
+                self.emit(f"    {target.name} = layer({target.name}) + at")
         elif choice == 2:
             with self.under("for name, head in self.heads.items():"):
                 self.emit(f"if name in self.names and {self.condition()}:")
