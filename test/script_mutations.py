@@ -24,7 +24,9 @@ SCRIPT_MUTATIONS = (
         "dialect/importers/foreign/interpreter.py",
         "self._values.update(dict.fromkeys(numbers, known))",
         "pass",
-        ("peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",),
+        (
+            "peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",
+        ),
     ),
     Mutation(
         "what is computed of parameters alone is computed once",

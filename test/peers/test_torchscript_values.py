@@ -1,6 +1,6 @@
 """TorchScript's values against torch.jit: shared memory, views that are written, layers, files, random values."""
 
-from typing import List, NamedTuple, Optional, Union  # noqa: UP035 - TorchScript knows these names
+from typing import List, NamedTuple, Union  # noqa: UP035 - TorchScript knows these names
 
 import numpy as np
 import profuse as pf
@@ -86,7 +86,7 @@ def under_masks(x, edges):
     return y, part.sum()
 
 
-def python_values(x, y: Union[torch.Tensor, List[torch.Tensor]], text: str, b: Optional[torch.Tensor] = None):
+def python_values(x, y: Union[torch.Tensor, List[torch.Tensor]], text: str):  # noqa: UP006
     z = torch.stack(y).sum(0) if isinstance(y, list) else y
     numbers = [3, x.size(0), 1]
     numbers.sort()
@@ -97,7 +97,7 @@ def python_values(x, y: Union[torch.Tensor, List[torch.Tensor]], text: str, b: O
     first, rest = pair[0], pair[1:]
     words = [word[:-1] if word[-1] in [".", ","] else word for word in text.lower().split(" ")]
     is_known = words[0].startswith("a") or words[-1].find("t") == 2 or words[0].isdigit()
-    shown = "%d %s" % (len(words), words[0])
+    shown = "%d %s" % (len(words), words[0])  # noqa: UP031
     return first + rest[1], numbers, counts.setdefault("c", 5), words, is_known, shown, ord("a"), words[0].title()
 
 

@@ -242,12 +242,7 @@ def _with_window(
     return result
 
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-}
+_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 
 def _region(call: NodeContext) -> str | None:

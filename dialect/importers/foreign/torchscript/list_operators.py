@@ -274,7 +274,7 @@ def _sorted(call: NodeContext, value: Any) -> ScriptList:
 
 def _known(value: Any) -> Any:
     """A number or text that is known, guarded where it is traced; raises TraceError for one that only a run tells."""
-    if is_open(value) or getattr(value, "ndim", 0):
+    if is_open(value) or hasattr(value, "ndim"):
         raise trace_error("an order of a list, or a place in it, that only a run tells", "make a tensor of the list")
     return _plain(value)
 
