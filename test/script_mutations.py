@@ -6,11 +6,27 @@ _TESTS = "dialect/importers/foreign/torchscript/test_script_graphs.py::"
 
 SCRIPT_MUTATIONS = (
     Mutation(
+        "a text ends before its last letter",
+        "dialect/importers/foreign/torchscript/text_operators.py",
+        "last + len(text) + 1 if last < 0 else last",
+        "last",
+        ("peers/test_torchscript_values.py::test_values_of_python",),
+    ),
+    Mutation(
+        "elements under a mask that are written are of another mask",
+        "dialect/importers/numpy/handlers/masks.py",
+        "if self.viewed or self._elements is not None or type(value) is not Masked:",
+        "if True:",
+        ("peers/test_torchscript_values.py::test_writes_under_a_mask",),
+    ),
+    Mutation(
         "a branch does not know that it is taken",
         "dialect/importers/foreign/interpreter.py",
         "self._values.update(dict.fromkeys(numbers, known))",
         "pass",
-        ("peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",),
+        (
+            "peers/test_torchscript.py::test_what_follows_a_branch_is_recorded_for_each_way_where_these_have_no_value_in_common",
+        ),
     ),
     Mutation(
         "what is computed of parameters alone is computed once",

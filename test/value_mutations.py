@@ -13,6 +13,16 @@ _CONDITIONAL = "dialect/test_conditional_constants.py"
 
 VALUE_MUTATIONS = (
     Mutation(
+        "emitted code returns parts of arguments in their memory",
+        "executor/dispatch/reader.py",
+        "        if not self.parts.isdisjoint(self.leaf.outputs):\n",
+        "        if False:\n",
+        (
+            "executor/dispatch/test_dispatch_host_calls.py"
+            "::test_parts_of_arguments_are_copies_in_all_tiers_where_errors_are_raised",
+        ),
+    ),
+    Mutation(
         "a value that has varied is the first one",
         "executor/interpret/record.py",
         "stored = None if seen.varied else KINDS[kind].stored(seen.value)",

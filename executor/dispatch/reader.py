@@ -146,6 +146,7 @@ class _PlanReader:
         self.chosen: dict[int, int] = {}  # result of a branch -> what the side that runs has made
         self.turned: dict[int, tuple[int, tuple[int, ...]]] = {}  # view -> its array, its axes
         self.taken: dict[int, int] = {}  # Python number -> the array without axes that it is in
+        self.parts: set[int] = set()  # of arguments, whose memory they share
         # Boolean result of a check -> the guard whose hits are timed, and the checked values.
         self.guarded: dict[int, tuple[int | None, set[int]]] = {}
         self.sizes: dict[int, tuple[Dim, ...]] = {}  # value -> a size, or all sizes of an array
@@ -168,6 +169,8 @@ class _PlanReader:
         self.leaf.numbers = frozenset(self.shown(o) for o in roots if o in self.taken)
         self.leaf.turned = dict(self.turned[o] for o in roots if o in self.turned)
         host_results = self.leaf.host_results
+        if not self.parts.isdisjoint(self.leaf.outputs):
+            raise Refused("a part of an argument is returned, in memory of its own")
         if not all(o in host_results or is_returned(values.get(o)) for o in self.leaf.outputs):
             raise Refused("an output is an argument or is computed outside of kernels")
         return self.leaf
@@ -274,6 +277,10 @@ class _PlanReader:
                 self.leaf.evaluated += bool(operands)
                 call = host_step(instr, operands, self.leaf.values)
                 self.leaf.between.append((len(self.leaf.steps), call))
+                if instr.op.aliases and (
+                    operands[0] in self.parts or isinstance(self.leaf.values.get(operands[0]), ArrayValue)
+                ):
+                    self.parts.update(instr.results)
                 self.leaf.values |= dict.fromkeys(instr.results, HostValue())
             elif issubclass(instr.op, Permutation):
                 self.leaf.evaluated += 1

@@ -242,7 +242,7 @@ def _check_block(block: ir.Block, around: int = 0) -> None:
 
 
 def _is_part(target: ir.Value) -> bool:
-    """True for a part of an array, into which a round puts what it has: that is no copy of an array which it changes."""
+    """True for a part of an array, into which a round puts what it has: no copy of an array that it changes."""
     return not isinstance(target, ir.BlockArgument) and target.owner.operation.name == "memref.subview"
 
 

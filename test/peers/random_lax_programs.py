@@ -47,7 +47,10 @@ def _writes(rng: np.random.Generator) -> list[tuple[str, Step]]:
         ("swap rows", lambda i, s: (s[0].at[jnp.array([0, 2])].set(s[0][jnp.array([2, 0])]), s[1], s[2])),
         ("place of contents", lambda i, s: (s[0].at[jnp.argmax(s[1]) % ROWS].add(1.0), s[1], s[2])),
         ("update a slice", lambda i, s: (lax.dynamic_update_slice(s[0], s[1][None], (i, 0)), s[1], s[2])),
-        ("update a window", lambda i, s: (lax.dynamic_update_slice(s[0], s[0][:2, :width] + 1, (i, i - 1)), s[1], s[2])),
+        (
+            "update a window",
+            lambda i, s: (lax.dynamic_update_slice(s[0], s[0][:2, :width] + 1, (i, i - 1)), s[1], s[2]),
+        ),
     ]
 
 
@@ -143,7 +146,8 @@ def loop(rng: np.random.Generator) -> Program:
 @program_maker
 def mapped(rng: np.random.Generator) -> Program:
     words, function = _looped(rng)
-    return f"vmap of {words}", jax.vmap(function), tuple(np.stack([x, x[::-1] * 0.5 if x.ndim else -x]) for x in _state(rng))
+    state = tuple(np.stack([x, x[::-1] * 0.5 if x.ndim else -x]) for x in _state(rng))
+    return f"vmap of {words}", jax.vmap(function), state
 
 
 @program_maker
@@ -183,7 +187,8 @@ def scattered(rng: np.random.Generator) -> Program:
     where = int(rng.integers(2)) if len(shape) > 1 and shape[1] >= bounds[1] else 0
     key = (slice(None),) * where + (places,)
     if name == "get":
-        return f"get {shape} {where} {mode}", lambda x, p: x.at[(*key[:-1], p)].get(mode=mode), (floats(rng, shape), places)
+        read = lambda x, p: x.at[(*key[:-1], p)].get(mode=mode)
+        return f"get {shape} {where} {mode}", read, (floats(rng, shape), places)
     constant = bool(rng.random() < 0.3)
     update = floats(rng, (*shape[:where], count, *shape[where + 1 :]))
     function = lambda x, p, u: getattr(x.at[(*key[:-1], places if constant else p)], name)(u, mode=mode)
@@ -227,7 +232,8 @@ def transformed(rng: np.random.Generator) -> Program:
         )
         return f"random {shape}", function, (rng.integers(0, 2**32, 2).astype(np.uint32),)
     function = lambda x: (
-        jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x)), jnp.abs(jnp.fft.fft(x)), jnp.fft.fftn(x).real, jnp.fft.ifft(x).imag
+        jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x)), jnp.abs(jnp.fft.fft(x)), jnp.fft.fftn(x).real,
+        jnp.fft.ifft(x).imag,
     )  # fmt: skip
     return f"fft {shape}", function, (floats(rng, shape),)
 

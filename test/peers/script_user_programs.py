@@ -1,7 +1,8 @@
 """Random programs in TorchScript as people write their modules: submodules, helpers, named tuples, Python's own values.
 
-They draw on `script_value_programs`, and add what surrounds tensors in code of users: lists and dictionaries of modules,
-exported methods, functions that return early, ``enumerate`` and ``zip``, refinement of types, texts, lists of numbers.
+They draw on `script_value_programs`, and add what surrounds tensors in code of users: lists and dictionaries of
+modules, exported methods, functions that return early, ``enumerate`` and ``zip``, refinement of types, texts, lists of
+numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from script_value_parts import Drawn
 from script_value_programs import PARAMETERS, ValueProgram
 
-_HEAD = '''from typing import NamedTuple, Tuple, Union
+_HEAD = """from typing import NamedTuple, Tuple, Union
 import math
 
 
@@ -36,8 +37,8 @@ def described(x: Optional[torch.Tensor], name: str = "none") -> str:
     return f"{name} of {x.dim()} axes"
 
 
-'''
-_MODULE = '''class Scaled(torch.nn.Module):
+"""
+_MODULE = """class Scaled(torch.nn.Module):
     def __init__(self, factor: float):
         super().__init__()
         self.factor = factor
@@ -75,7 +76,7 @@ class Program(torch.nn.Module):
 
     def forward(self, {parameters}):
 {body}
-'''
+"""
 
 
 class UserProgram(ValueProgram):
@@ -176,7 +177,7 @@ class UserProgram(ValueProgram):
             + self.random.choice(
                 [
                     f"[{self.int_()}, {self.int_()}, n]",
-                    f"[k * 2 for k in range(abs({self.int_()}) % 5)] + [1]",
+                    f"[at * 2 for at in range(abs({self.int_()}) % 5)] + [1]",
                     f"sorted([{self.int_()}, n, 2])",
                     "list(x.shape)",
                     "x.size()",
@@ -199,7 +200,8 @@ class UserProgram(ValueProgram):
                     ]
                 )
             )
-        self.ints += [f"sum({name})", f"max({name})", f"{name}[-1]", f"len({name}[1:])", f"{name}.count(1)", f"min({name})"]
+        self.ints += [f"sum({name})", f"max({name})", f"min({name})", f"{name}[-1]", f"len({name}[1:])"]
+        self.ints.append(f"{name}.count(1)")
         self.bools.append(f"({self.int_()} in {name})")
 
     def _slices(self) -> None:
@@ -228,8 +230,8 @@ class UserProgram(ValueProgram):
     def _constant_loop(self) -> None:
         total = self.keep("f", "r", "torch.zeros(3, dtype=x.dtype)")
         values = self.random.choice(["(1, 2, 3)", "[0.5, 2.0]", "[w, w * 2]", "(w, x[0] * 1.0)"])
-        self.emit(f"for k in {values}:")
-        self.emit(f"    {total.name} = {total.name} + k * {self.pick('f', 'r')}")
+        self.emit(f"for part in {values}:")
+        self.emit(f"    {total.name} = {total.name} + part * {self.pick('f', 'r')}")
 
     def _nested(self) -> None:
         a, b, c = self.fresh("t"), self.fresh("n"), self.fresh("t")
@@ -243,8 +245,8 @@ class UserProgram(ValueProgram):
             f"{name} = "
             + self.random.choice(
                 [
-                    f"{{str(k): {self.pick('f', 'r')} * k for k in range(3)}}",
-                    f"{{key: value * 2 for key, value in table.items()}}",
+                    f"{{str(at): {self.pick('f', 'r')} * at for at in range(3)}}",
+                    "{key: value * 2 for key, value in table.items()}",
                     "table.copy()",
                     f'{{"a": {self.pick("f", "r")}}}',
                 ]
@@ -294,7 +296,8 @@ class UserProgram(ValueProgram):
         value = self.keep("f", "r", f"{self.pick('f', 'r')}.abs().clamp(max=50.0) + 1.0")
         count = self.fresh("w")
         self.emit(f"{count} = 0")
-        with self.under(f"while {value.name}.max().item() > {self.random.choice(['1.5', '3.0', '0.9'])} and {count} < 9:"):
+        limit = self.random.choice(["1.5", "3.0", "0.9"])
+        with self.under(f"while {value.name}.max().item() > {limit} and {count} < 9:"):
             self.emit(f"{value.name} = {value.name} * 0.5")
             self.emit(f"{count} += 1")
         self.ints.append(count)
@@ -321,9 +324,9 @@ class UserProgram(ValueProgram):
             with self.under("for layer in self.layers:"):
                 self.emit(f"{target.name} = layer({target.name})")
         elif choice == 1:
-            with self.under("for k, layer in enumerate(self.layers):"):
-                self.emit(f"if k != {self.random.randrange(3)}:")
-                self.emit(f"    {target.name} = layer({target.name}) + k")
+            with self.under("for at, layer in enumerate(self.layers):"):
+                self.emit(f"if at != {self.random.randrange(3)}:")
+                self.emit(f"    {target.name} = layer({target.name}) + at")
         elif choice == 2:
             with self.under("for name, head in self.heads.items():"):
                 self.emit(f"if name in self.names and {self.condition()}:")
@@ -343,7 +346,8 @@ class UserProgram(ValueProgram):
             self.emit(f"self.kept = kept * 0.5 + {self.pick('f', 'r')}")
         else:
             with self.under(f"if {self.condition()}:"):
-                self.emit(self.random.choice(["self.calls += 2", "self.hidden = self.hidden * 0.5", "self.seen.clear()"]))
+                changes = ["self.calls += 2", "self.hidden = self.hidden * 0.5", "self.seen.clear()"]
+                self.emit(self.random.choice(changes))
 
     def result(self) -> str:
         """What the program returns: that of `ValueProgram`, or a named tuple."""

@@ -98,6 +98,8 @@ def shares(results: Any, args: tuple) -> list[tuple[int, int]]:
 
 def _plain(value: Any) -> Any:
     """A value with tensors in the place of parameters, of which results are no more than the memory."""
+    if hasattr(value, "_fields"):
+        return type(value)(*map(_plain, value))
     if isinstance(value, (list, tuple)):
         return type(value)(map(_plain, value))
     if isinstance(value, dict):

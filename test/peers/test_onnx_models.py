@@ -15,7 +15,6 @@ onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
 pytestmark = pytest.mark.filterwarnings("ignore")
 _TOLERANCE = 1e-4
-_HALF_TOLERANCE = 1e-3  # the model computes in f16
 _CHUNKS = 200 if EVERY_CASE else 4
 SPEECH = sorted(folder("silero_vad").glob("data/*.onnx"))
 TEXT = folder("rapidocr_onnxruntime") / "models"
@@ -41,7 +40,10 @@ def test_speech_is_detected_over_many_chunks(path):
     for chunk in chirps(_CHUNKS):
         wanted = peer.run(None, dict(zip(names, speech_inputs(names, chunk, theirs), strict=True)))
         found = f(*speech_inputs(names, chunk, ours))
-        assert_close(found, wanted, _HALF_TOLERANCE if "half" in path.stem else _TOLERANCE)
+        # Cells of the state grow beyond 100, where neighbours in single precision are 8e-6 apart.
+        largest = max(float(np.abs(x).max()) for x in wanted)
+        assert_close(found[:1], wanted[:1], _TOLERANCE)
+        assert_close(found[1:], wanted[1:], max(_TOLERANCE, 2e-6 * largest))
         theirs, ours = dict(zip(theirs, wanted[1:], strict=True)), dict(zip(ours, found[1:], strict=True))
     counters = f.state().counters
     assert f.state().tier == "optimized"

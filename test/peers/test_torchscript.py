@@ -6,7 +6,7 @@ import copy
 import json
 import zipfile
 from pathlib import Path
-from typing import Optional  # noqa: UP035 - TorchScript knows this name
+from typing import Optional
 
 import numpy as np
 import profuse as pf
@@ -148,7 +148,7 @@ def test_what_is_computed_of_parameters_alone_follows_them():
     assert (state.tier, state.counters["traces"], state.counters["python_calls"]) == ("optimized", 1, 0)
 
 
-def attended(x, mask: Optional[torch.Tensor], other: Optional[torch.Tensor] = None):
+def attended(x, mask: Optional[torch.Tensor], other: Optional[torch.Tensor] = None):  # noqa: UP045
     """Contents of a mask decide whether there is one, as in `torch.nn.TransformerEncoder`."""
     causal = False
     if mask is not None:

@@ -1,6 +1,6 @@
 """TorchScript's values against torch.jit: shared memory, views that are written, layers, files, random values."""
 
-from typing import NamedTuple
+from typing import List, NamedTuple, Union  # noqa: UP035 - TorchScript knows these names
 
 import numpy as np
 import profuse as pf
@@ -14,7 +14,8 @@ import script_value_conformance  # noqa: E402 - these import torch
 from script_conformance import check_same  # noqa: E402
 from torch import nn  # noqa: E402
 
-VALUE_PROGRAMS = range(2000) if EVERY_CASE else range(120)
+USERS = script_value_conformance.USERS
+VALUE_PROGRAMS = [*range(2000), *range(USERS, USERS + 1000)] if EVERY_CASE else [*range(80), *range(USERS, USERS + 60)]
 COMPILED_PROGRAMS = range(500) if EVERY_CASE else range(0, 60, 20)
 
 
@@ -73,6 +74,48 @@ def test_parameters_that_are_views_of_the_same_memory_in_another_way():
 )
 def test_recurrent_layers(layer, training):
     compared(Layer(layer), torch.randn(12, 3, 8), training=training)  # more steps than are recorded one by one
+
+
+def under_masks(x, edges):
+    y = x.clone()
+    y[y < 0] = 0.5
+    bins = torch.bucketize(x, edges)
+    y[bins == 1] += 1.0
+    part = y[y > 1]
+    part *= 2
+    return y, part.sum()
+
+
+def python_values(x, y: Union[torch.Tensor, List[torch.Tensor]], text: str):  # noqa: UP006
+    z = torch.stack(y).sum(0) if isinstance(y, list) else y
+    numbers = [3, x.size(0), 1]
+    numbers.sort()
+    numbers.remove(1)
+    counts = {"a": 1}
+    counts.update({"b": 2})
+    pair = (x, 1, z)
+    first, rest = pair[0], pair[1:]
+    words = [word[:-1] if word[-1] in [".", ","] else word for word in text.lower().split(" ")]
+    is_known = words[0].startswith("a") or words[-1].find("t") == 2 or words[0].isdigit()
+    shown = "%d %s" % (len(words), words[0])  # noqa: UP031
+    return first + rest[1], numbers, counts.setdefault("c", 5), words, is_known, shown, ord("a"), words[0].title()
+
+
+def test_writes_under_a_mask():
+    script = torch.jit.script(under_masks)
+    f, edges = pf.torch.script(script, background=False), torch.tensor([-1.0, 0.0, 1.0])
+    for k in range(4):
+        x = torch.linspace(-2, 2 + k, 12).reshape(3, 4)
+        check_same(f(x, edges), script(x, edges))
+    assert f.state().counters["traces"] == 1
+
+
+def test_values_of_python():
+    script = torch.jit.script(python_values)
+    f, x = pf.torch.script(script, background=False), torch.ones(2, 3)
+    for args in ((x, x * 2, "A cat."), (x, [x, x], "the mat sat"), (x, x, "7 b"), (x, x, "abc")):
+        for _ in range(2):
+            check_same(f(*args), script(*args))
 
 
 def test_recurrent_layers_alone_take_tensors():

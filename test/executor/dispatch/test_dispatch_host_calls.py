@@ -212,3 +212,15 @@ def test_into_and_donated_arguments_stay_in_python():
 def test_guards_on_values_that_emitted_code_does_not_hold_are_refused():
     with pytest.raises(Refused, match="a guard checks what emitted code does not hold"):
         expect([TensorType(F32, (3,))], [7], {})
+
+
+@pytest.mark.parametrize("function", [lambda x: x[0], lambda x: x[1:, 0], lambda x: (x * 2, x[:1])[1]])
+def test_parts_of_arguments_are_copies_in_all_tiers_where_errors_are_raised(function):
+    """So `unsupported="raise"` says: a write to a result would else be seen in the argument from some call on."""
+    jitted = pf.jit(function, unsupported="raise", background=False)
+    x = np.arange(6.0).reshape(2, 3)
+    for _ in range(6):
+        result = jitted(x)
+        np.testing.assert_array_equal(result, function(x))
+        assert not np.shares_memory(result, x)
+    assert jitted.state().tier == "optimized"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...numpy.handlers.masks import Masked
 from ...numpy.tracing.current import trace_error
 from ...numpy.tracing.operators import Recording
 from ..operator_table import OperatorTable
@@ -57,7 +58,9 @@ def _written(handler: Callable[..., Any]) -> Callable[..., Any]:
     def in_place(call: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self, np.generic) and not isinstance(self, Recording):
             raise refuse(call.node.op, "on a number of NumPy's", "write x = x + y instead of x += y")
-        self[...] = cast(handler(call, self, *args, **kwargs), self.dtype)
+        result = handler(call, self, *args, **kwargs)
+        if type(self) is not Masked or not self.hold(result):
+            self[...] = cast(result, self.dtype)
         return self
 
     return in_place

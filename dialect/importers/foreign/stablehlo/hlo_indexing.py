@@ -158,7 +158,7 @@ def _scatter(call: NodeContext, *operands: Any, scatter_dimension_numbers: dict[
     def positions_of(head: int) -> tuple[list[Any], Any]:
         """The positions on the first axes, and which windows lie inside; None = all."""
         count = sum(d < head for d in kept)
-        found = _positions(
+        axes = _positions(
             shape[:head],
             starts,
             sizes[:head],
@@ -170,12 +170,12 @@ def _scatter(call: NodeContext, *operands: Any, scatter_dimension_numbers: dict[
             numbers.get("scatter_indices_batching_dims", ()),
             clamps=False,
         )
-        inside = [(found[axis] >= 0) & (found[axis] < shape[axis]) for axis in mapped]
+        inside = [(axes[axis] >= 0) & (axes[axis] < shape[axis]) for axis in mapped]
         is_inside = functools.reduce(operator.and_, inside) if inside else None
         if is_inside is not None and any(sizes[d] != 1 for d in kept if d in mapped):
             whole = np.broadcast_to(is_inside, of_updates[: is_inside.ndim])
             is_inside = np.all(whole, axis=tuple(window_axes[:count]), keepdims=True)
-        return found, is_inside
+        return axes, is_inside
 
     # Rows of the array stay rows, where those of the updates are.
     head = x.ndim
@@ -242,12 +242,7 @@ def _with_window(
     return result
 
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-}
+_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 
 def _region(call: NodeContext) -> str | None:

@@ -34,7 +34,7 @@ def settled_size(x: Any) -> Any:
 
 
 def sizes_of(call: NodeContext, number: int, x: Any) -> tuple:
-    """The shape of an operand ``x``, by its number: sizes that the module tells are ints, which no guard has to hold."""
+    """The shape of an operand ``x``, by its number; sizes that the module tells are ints, which need no guard."""
     type_ = call.node.operand_types[number]
     told = None if type_ is None else type_.shape
     return tuple(x.shape) if told is None else tuple(x.shape[d] if n is None else n for d, n in enumerate(told))

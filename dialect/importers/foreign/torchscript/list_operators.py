@@ -57,6 +57,32 @@ def _same(call: NodeContext, value: Any) -> Any:
     return value
 
 
+@script("prim::isinstance")
+def _is_instance(call: NodeContext, value: Any, kinds: tuple[str, ...]) -> bool:
+    return any(_is_of(value, kind) for kind in kinds)
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    """True for a value of a type in TorchScript's notation; containers have elements of one type."""
+    name, _, inner = kind.partition("[")
+    inner = inner.removesuffix("]")
+    if name == "Optional":
+        return value is None or _is_of(value, inner)
+    if name in ("List", "list"):
+        elements = list(value.items) if type(value) is ScriptList else []
+        return type(value) is ScriptList and (not elements or not inner or _is_of(elements[0], inner))
+    if name in ("Dict", "dict", "Tuple", "tuple"):
+        return type(value) is (ScriptDict if name in ("Dict", "dict") else tuple)
+    if name == "Tensor":
+        return hasattr(value, "ndim")
+    if name not in _KINDS:
+        raise trace_error(f"whether a value is of type {kind} is not known while tracing")
+    return _KINDS[name] is (value.kind if type(value) is TracedScalar else type(value))
+
+
+_KINDS = {"int": int, "float": float, "complex": complex, "bool": bool, "str": str, "NoneType": type(None)}
+
+
 @script("prim::Uninitialized")
 def _uninitialized(call: NodeContext) -> Any:
     return UNINITIALIZED
@@ -204,15 +230,59 @@ def _any_or_all(call: NodeContext, value: Any) -> Any:
     return result
 
 
+@script("aten::sort")
+def _sort(call: NodeContext, value: Any, is_descending: bool = False) -> Any:
+    items = _changing_items(value)
+    items[:] = sorted(map(_known, items), reverse=is_descending)
+    return ()
+
+
+@script("aten::remove")
+def _remove(call: NodeContext, value: Any, item: Any) -> Any:
+    items = _changing_items(value)
+    del items[[_known(x) for x in items].index(_known(item))]
+    return ()
+
+
+@script("aten::mul_")
+def _repeated(call: NodeContext, value: Any, count: Any) -> Any:
+    items = _changing_items(value)
+    items[:] = items * _index(count)
+    return value
+
+
+@script("aten::update")
+def _update(call: NodeContext, value: Any, other: ScriptDict) -> Any:
+    _changing_items(value).update(other.items)
+    return ()
+
+
+@script("aten::setdefault")
+def _set_default(call: NodeContext, value: ScriptDict, key: Any, default: Any) -> Any:
+    return value.items[key] if key in value.items else _changing_items(value).setdefault(key, default)
+
+
+@script("aten::dict")
+def _dict(call: NodeContext, items: Any = ()) -> ScriptDict:
+    return ScriptDict(items.items.items() if type(items) is ScriptDict else _items(items))
+
+
 @script("aten::sorted")
 def _sorted(call: NodeContext, value: Any) -> ScriptList:
-    return ScriptList(sorted(_items(value)))
+    return ScriptList(sorted(map(_known, _items(value))))
+
+
+def _known(value: Any) -> Any:
+    """A number or text that is known, guarded where it is traced; raises TraceError for one that only a run tells."""
+    if is_open(value) or hasattr(value, "ndim"):
+        raise trace_error("an order of a list, or a place in it, that only a run tells", "make a tensor of the list")
+    return _plain(value)
 
 
 @script("aten::index", "aten::count")
 def _find(call: NodeContext, value: Any, item: Any) -> int:
     name = call.node.op.partition("::")[2].partition(".")[0]
-    return getattr([_plain(x) for x in _items(value)], name)(_plain(item))
+    return getattr([_known(x) for x in _items(value)], name)(_known(item))
 
 
 def _plain(value: Any) -> Any:

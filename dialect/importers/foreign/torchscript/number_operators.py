@@ -261,65 +261,7 @@ def _derive_index(call: NodeContext, number: Any, lower: Any, step: Any) -> Any:
     return lower + number * step
 
 
-# --- strings ------------------------------------------------------------------------------------
-
-
-def _text(value: Any) -> str:
-    """A value in a message; of what only a run tells, a question mark."""
-    if is_open(value):
-        return "?"
-    if type(value) is ScriptList:
-        return "[" + ", ".join(map(_text, value.known())) + "]"
-    return str(value.bake()) if isinstance(value, Recording) and not getattr(value, "ndim", 0) else str(value)
-
-
-@script("aten::format")
-def _format(call: NodeContext, template: str, *values: Any) -> str:
-    return template.format(*map(_text, values))
-
-
-@script("aten::percentFormat")
-def _percent_format(call: NodeContext, template: str, *values: Any) -> str:
-    try:
-        return template % tuple(_text(value) if is_open(value) else _plain(value) for value in values)
-    except TypeError:
-        return template
-
-
-def _plain(value: Any) -> Any:
-    return value.bake() if isinstance(value, Recording) else value
-
-
-@script("aten::str")
-def _str(call: NodeContext, value: Any) -> str:
-    if is_open(value):
-        raise trace_error("a text is made of what only a run tells")
-    return _text(value)
-
-
-_STRINGS = ("upper", "lower", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "find", "join")
-for _method in _STRINGS:
-    _register(
-        lambda text, *args, _method=_method: getattr(text, _method)(
-            *(list(x) if type(x) in (ScriptList, tuple) else x for x in args)
-        ),
-        f"aten::{_method}",
-    )
-
-
-@script("aten::split")
-def _split(call: NodeContext, text: str, separator: str | None = None, most: int = -1) -> ScriptList:
-    return ScriptList(text.split(separator, most))
-
-
-@script("aten::len.str")
-def _length_of_text(call: NodeContext, text: str) -> int:
-    return len(text)
-
-
-@script("prim::StringIndex")
-def _letter(call: NodeContext, text: str, index: Any) -> str:
-    return text[int(index)]
+# --- warnings ---------------------------------------------------------------------------------
 
 
 @script("aten::warn")

@@ -43,10 +43,10 @@ def branches(call: NodeContext, condition: Any) -> Any:
             return _leaving(call, condition, number)
     rec = current()
     assert rec is not None
-    return _results(call, _Recorded(call, rec, condition).run())
+    return _results(call, _OpenBranch(call, rec, condition).run())
 
 
-class _Recorded:
+class _OpenBranch:
     """A branch both ways of which are recorded.
 
     Args:
@@ -102,8 +102,8 @@ class _Recorded:
         columns = [[sides[k] for sides in values] for k in range(2)]
         results = iter(emit_if(rec, chosen, blocks, columns, hints))
         is_false = op("logical_not", self._condition) if (False, True) in truths else None
-        known = {(True, False): self._condition, (False, True): is_false}
-        parts = [known[pair] if _is_truth(pair) else next(results) for pair in leaves]
+        truths_of = {(True, False): self._condition, (False, True): is_false}
+        parts = [truths_of[pair] if _is_truth(pair) else next(results) for pair in leaves]
         return [built(structure, parts) for structure in structures]
 
 

@@ -191,6 +191,10 @@ class _ScriptReader:
     def _prim_Uninitialized(self, node: Any, nodes: list[ForeignNode]) -> None:
         self._append(nodes, node, "prim::Uninitialized", ())
 
+    def _prim_isinstance(self, node: Any, nodes: list[ForeignNode]) -> None:
+        kinds = tuple(type_.annotation_str for type_ in node.tys("types"))
+        self._append(nodes, node, "prim::isinstance", (self._operand(node.input()), kinds))
+
     def _prim_TupleSlice(self, node: Any, nodes: list[ForeignNode]) -> None:
         self._append(nodes, node, "prim::TupleSlice", (self._operand(node.input()), node.i("beg"), node.i("end")))
 

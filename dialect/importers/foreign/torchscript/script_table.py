@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...numpy.handlers.masks import Masked
 from ...numpy.tracing.mutation import is_immutable
 from ...numpy.tracing.operators import Recording
 from ..aten.all_aten import ATEN
@@ -122,6 +123,8 @@ def _shares(result: Any, operand: Any) -> bool:
         return any(_shares(result, part) for part in operand)
     if not (hasattr(result, "ndim") and hasattr(operand, "ndim")):
         return False
+    if type(result) is Masked:  # whose elements, which a mask picks, are copies
+        return result is operand
     if isinstance(result, Recording):
         if not isinstance(operand, Recording) or is_immutable(result):
             return False

@@ -133,6 +133,17 @@ class Masked(Recording):
                 self._elements = call("numpy.ndarray.__getitem__", (self.full, key), {})
         return self._elements
 
+    def hold(self, value: Any) -> bool:
+        """Have the elements that were computed under the same mask; False where a view may share those of now."""
+        if self.viewed or self._elements is not None or type(value) is not Masked:
+            return False
+        if not same_mask(value.mask, self.mask) or value.tail != self.tail:
+            return False
+        like = value.full
+        # These have to fit the array, whose shape and dtype stay.
+        self.full = like if like.dtype == self.dtype else op("conform", value.filled(), self.full)
+        return True
+
     def is_written(self) -> bool:
         """True if the elements, which a view may share, hold something else than `full`."""
         if self.source is not None:
@@ -409,9 +420,7 @@ def _in_place(python: str) -> Callable:
         except NeedsElements:
             in_place(self.elements(), settled_key(other))  # writes to the memory that views share
             return self
-        like = result.full
-        # The result has to fit the array, whose shape and dtype stay.
-        self.full = like if like.dtype == self.dtype else op("conform", result.filled(), self.full)
+        self.hold(result)
         return self
 
     return method

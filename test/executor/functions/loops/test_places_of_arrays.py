@@ -1,4 +1,4 @@
-"""Loops whose rounds update an array at places that arrays name: the array stays where it is, and is not gone through."""
+"""Loops whose rounds update an array at places that arrays name: the places alone are gone through."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def columns(a, places, rows):
 
 
 def exchanged(a, places, rows):
-    for k in range(rows.shape[0]):
+    for _ in range(rows.shape[0]):
         a[places] = a[places[::-1]] + 1
     return a
 
@@ -54,10 +54,11 @@ def tables(a, grid, rows):
 A = np.linspace(-2, 2, 48).reshape(8, 6)
 PLACES = np.array([5, 0, -1, 5])
 ROWS = np.linspace(0, 1, 60).reshape(10, 6)
+VALUES = np.linspace(-3, 3, 60).reshape(10, 2, 3)
 CASES = {
     "replaced_rows": (replaced_rows, (A, PLACES, ROWS)),
     "added": (added, (A, PLACES, ROWS)),
-    "greatest_elements": (greatest_elements, (A, np.array([[0], [7]]), np.array([1, -1, 4]), np.linspace(-3, 3, 60).reshape(10, 2, 3))),
+    "greatest_elements": (greatest_elements, (A, np.array([[0], [7]]), np.array([1, -1, 4]), VALUES)),
     "columns": (columns, (A, np.array([4, 1, 0]), np.ones((10, 8)))),
     "exchanged": (exchanged, (A, np.array([1, 6, 3]), ROWS)),
     "tables": (tables, (A, np.array([[1, 2], [-1, 2]]), ROWS)),

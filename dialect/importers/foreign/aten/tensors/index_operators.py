@@ -77,7 +77,8 @@ def gather(self: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any
     axis = axis_of(dim, x.ndim)
     at = in_range("gather", "index", cast(at, INT64), x.shape[axis])
     cut = tuple(
-        slice(None) if k == axis or _are_equal(x.shape[k], at.shape[k]) else slice(0, at.shape[k]) for k in range(x.ndim)
+        slice(None) if k == axis or _are_equal(x.shape[k], at.shape[k]) else slice(0, at.shape[k])
+        for k in range(x.ndim)
     )
     y = np.take_along_axis(x if all(c == slice(None) for c in cut) else x[cut], at, axis)
     return y if index.ndim else np.reshape(y, ())

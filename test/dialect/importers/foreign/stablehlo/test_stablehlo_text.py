@@ -162,9 +162,7 @@ SCATTER = (
     '%r = "stablehlo.scatter"(%a, %b, %c) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> {region} : '
     "({x}, {places}, {updates}) -> {x}"
 )
-REPLACED = (
-    f'({{\n    ^bb0(%x: {F}, %y: {F}):\n      "stablehlo.return"(%y) : ({F}) -> ()\n    }})'
-)
+REPLACED = f'({{\n    ^bb0(%x: {F}, %y: {F}):\n      "stablehlo.return"(%y) : ({F}) -> ()\n    }})'
 
 
 @pytest.mark.parametrize("start", [-1, 0, 2, 3, 9])
