@@ -94,10 +94,12 @@ def _half(stops: GradientStops, noted: Any) -> Iterator[None]:
         _state.noted, stops.in_own_half = before, False
 
 
-def _applied(cls: Any, *args: Any) -> Any:
+def _applied(cls: Any, *args: Any, **named: Any) -> Any:
     noted = getattr(_state, "noted", None)
     if noted is None or not any(map(_has_gradient, args)):
-        return super(_Base, cls).apply(*args)
+        return super(_Base, cls).apply(*args, **named)
+    if named:
+        raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function with arguments by name")
     if noted == _WITHIN:
         raise OwnGradientUnsupported(f"{cls.__name__} is an autograd.Function in the backward pass of another")
     names, stops = noted
