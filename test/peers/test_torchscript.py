@@ -148,21 +148,28 @@ def test_what_is_computed_of_parameters_alone_follows_them():
     assert (state.tier, state.counters["traces"], state.counters["python_calls"]) == ("optimized", 1, 0)
 
 
+def layer(y, mask: Optional[torch.Tensor], causal: bool):  # noqa: UP045
+    if causal:
+        mask = None
+    if mask is None:
+        y = y * 2 if causal else y
+    else:
+        y = y + mask
+    return torch.tanh(y)
+
+
 def attended(x, mask: Optional[torch.Tensor], other: Optional[torch.Tensor] = None):  # noqa: UP045
     """Contents of a mask decide whether there is one, as in `torch.nn.TransformerEncoder`."""
     causal = False
     if mask is not None:
         causal = bool((mask == torch.triu(torch.ones_like(mask), 1)).all())
-    if causal and other is None:
-        mask = None
-    y = torch.tanh(x)
-    for _ in range(2):
-        if mask is None:
-            y = y * 2 if causal else y
-        else:
-            y = y + mask
-    if causal:
-        y = y - 1
+    if other is not None:
+        causal = False
+    y = layer(layer(layer(layer(layer(x, mask, causal), mask, causal), mask, causal), mask, causal), mask, causal)
+    for _ in range(3):
+        part = None if causal else mask
+        if part is not None:
+            y = y + part
     return y
 
 

@@ -93,23 +93,30 @@ class _OpenBranch:
         leaves: list[tuple[Any, ...]] = []
         structures = [joined(sides, leaves, keeps=True) for sides in zip(*outputs, strict=True)]
         values, hints = [], []
-        truths = [pair for pair in leaves if _is_truth(pair)]
         for pair in leaves:
-            if not _is_truth(pair):
+            if not (_is_truth(pair) or _is_same(pair)):
                 sides, hint = _values(rec, blocks, pair)
                 values.append(sides)
                 hints.append(hint)
         columns = [[sides[k] for sides in values] for k in range(2)]
         results = iter(emit_if(rec, chosen, blocks, columns, hints))
-        is_false = op("logical_not", self._condition) if (False, True) in truths else None
-        truths_of = {(True, False): self._condition, (False, True): is_false}
-        parts = [truths_of[pair] if _is_truth(pair) else next(results) for pair in leaves]
+        parts = []
+        for pair in leaves:
+            if _is_truth(pair):
+                parts.append(self._condition if pair[0] else op("logical_not", self._condition))
+            else:
+                parts.append(pair[0] if _is_same(pair) else next(results))
         return [built(structure, parts) for structure in structures]
 
 
 def _is_truth(pair: tuple[Any, ...]) -> bool:
     """True for values of the two ways that say which one is taken: further branches know that they do."""
     return all(type(leaf) is bool for leaf in pair) and pair[0] is not pair[1]
+
+
+def _is_same(pair: tuple[Any, ...]) -> bool:
+    """True for one number on both ways, such as that a loop goes on."""
+    return type(pair[0]) in (bool, int) and type(pair[0]) is type(pair[1]) and pair[0] == pair[1]
 
 
 def _values(rec: Recorder, blocks: tuple[Block, Block], pair: tuple[Any, ...]) -> tuple[list[int], Type]:
