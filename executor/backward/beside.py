@@ -74,5 +74,3 @@ class Beside:
 
 
 BESIDE = Beside()
-
-__all__ = ["BESIDE", "Beside"]

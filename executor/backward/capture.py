@@ -357,6 +357,3 @@ class Capture:
         pulled = record(self, node, gs)
         self.order.append(self.outline.places[node])
         return self.validate(pulled, node.edges) if validates else pulled
-
-
-__all__ = ["Capture", "Captured", "Dims", "Place"]

@@ -42,6 +42,3 @@ def nested() -> GradientError:
         "a backward run is asked for while another one is captured",
         hint="call backward in a hook: hooks run when the capture has ended",
     )
-
-
-__all__ = ["STATE", "Compiler", "nested"]

@@ -142,6 +142,3 @@ class AutogradState:
         counts = f"Backward runs: {self.captures} captured, {self.hits} served by such graphs"
         counts += f", {self.waiting} eager meanwhile." if self.waiting else "."
         return "\n\n".join([counts, *(run.explain() for run in self.runs)])
-
-
-__all__ = ["AutogradState", "Backward", "UsersCall"]

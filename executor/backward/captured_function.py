@@ -73,6 +73,3 @@ class BackwardFunction(GraphFunction):
 
     def _remarks(self) -> list[str]:
         return self._about
-
-
-__all__ = ["BackwardFunction"]

@@ -188,6 +188,3 @@ def _run(variant: CaptureResult, walk: Walk, retain_graph: bool) -> list[Any]:
         for node in opaque:
             node.release()
     return [next(gradients) if there else None for there in captured.defined]
-
-
-__all__ = ["backward"]

@@ -104,6 +104,3 @@ def compiled(graph: Backward) -> Compiled:
     """The runner of a captured graph."""
     graph.runner = Compiled(graph)
     return graph.runner
-
-
-__all__ = ["Compiled", "compiled"]

@@ -51,6 +51,3 @@ def _contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # it is empty
         return cell
-
-
-__all__ = ["identity"]

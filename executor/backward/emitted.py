@@ -82,6 +82,3 @@ def _told(slow: Callable[..., Any], runs: weakref.ref[EmittedRuns]) -> Callable[
         return slow(*inputs)
 
     return call
-
-
-__all__ = ["EmittedRuns"]

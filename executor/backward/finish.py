@@ -41,6 +41,3 @@ def _copied(block: Block) -> Block:
         replace(instr, attrs=dict(instr.attrs), blocks=tuple(map(_copied, instr.blocks))) for instr in block.instrs
     ]
     return Block(block.args, instrs, block.outputs)
-
-
-__all__ = ["finish"]

@@ -89,6 +89,3 @@ class NodeCall:
     def __call__(self, *gs: Any) -> Sequence[Any]:
         gradients = self.node.backward(list(gs))
         return [g for g, wanted in zip(gradients, self.wanted, strict=True) if wanted]
-
-
-__all__ = ["CustomCall", "NodeCall", "accumulated_hook", "post_hook", "pre_hook", "tensor_hook", "unpack_hook"]

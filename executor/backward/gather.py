@@ -361,6 +361,3 @@ def _kinds(captures: Sequence[Any], passed: Container[int]) -> list[Any]:
         else (x.__class__, repr(x))
         for k, x in enumerate(captures)
     ]
-
-
-__all__ = ["gather_of"]

@@ -119,6 +119,3 @@ def joined(run: JoinedParts) -> Gather:
         return inputs, [values[s] for s in symbols], hooks_of_leaves + hooks, numbers, watched
 
     return gather
-
-
-__all__ = ["Gather", "Given", "JoinedParts", "Part", "joined"]

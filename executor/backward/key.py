@@ -366,6 +366,3 @@ def _told(misses: list[Miss]) -> list[Miss]:
     text = "; ".join(miss.text for miss in misses)
     log("backward-miss", "compiled_autograd", text, reasons=[miss.text for miss in misses])
     return misses
-
-
-__all__ = ["Awaited", "Cache", "CaptureResult", "Compiled", "KeyEntry", "Miss"]

@@ -185,6 +185,3 @@ def _note_unrecorded(error: Unrecorded, outline: Outline) -> None:
     if step[0] in UNRECORDED:
         raise InternalError(f"{node.name} is recorded, and cannot be") from error
     UNRECORDED.add(step[0])
-
-
-__all__ = ["LOCK", "PROCESS", "CaptureTotals", "capture", "captured_here", "forget", "wait"]

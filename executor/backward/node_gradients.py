@@ -133,6 +133,3 @@ def _stand_in(rec: Recorder, type_: TensorType, sizes: Sequence[int]) -> Any:
 def tensor(shape: Sequence[Dim], dtype: Any) -> TensorType:
     """The type of an array of these sizes, symbols for those that change from run to run."""
     return TensorType(dtype_of(dtype), tuple(shape))
-
-
-__all__ = ["Lifted", "RuleFunction", "Sized", "camel", "function_of", "tensor"]

@@ -302,5 +302,3 @@ RECORDS: dict[type[Node], tuple[Record, bool]] = {
     CustomNode: (record_custom, True),
 }
 """Per class of nodes: what records it, and whether what it computes is validated (R4.19)."""
-
-__all__ = ["RECORDS", "Unrecorded", "record_opaque"]

@@ -180,6 +180,3 @@ def _picking(places: Sequence[int]) -> Callable[[list], Sequence[Any]]:
     if len(places) > 1:
         return itemgetter(*places)
     return lambda values: [values[k] for k in places]
-
-
-__all__ = ["Runner", "SectionRow", "in_sections"]

@@ -130,6 +130,3 @@ def check_hooks(node: Node) -> None:
             loc=node.loc,
             hint="write y.register_hook(f), and keep the gradient in f",
         )
-
-
-__all__ = ["HookCounts", "Roots", "RunSnapshot", "check_hooks", "reached", "taken"]

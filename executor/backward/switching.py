@@ -126,6 +126,3 @@ class compiled_autograd:
     def explain() -> str:
         """`state` as text: reasons of captures, hooks with their places, and how graphs run."""
         return compiled_autograd.state().explain()
-
-
-__all__ = ["compiled_autograd", "install"]

@@ -303,5 +303,3 @@ LIFTS: dict[type[Node], Callable[[Any, Walk], Hashable]] = {
     DiffNode: lift_diff,
     CustomNode: lift_custom,
 }
-
-__all__ = ["LIFTS", "UNRECORDED", "Shape", "Walk", "hooks_of", "lift_opaque", "pattern_of"]

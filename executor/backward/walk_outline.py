@@ -131,6 +131,3 @@ def outlined(taken: RunSnapshot) -> Outline:
     """The outline of a run that has ended."""
     walk = Walk(taken.roots, taken.captures, dict.fromkeys(taken.nodes, 0), taken)
     return Outline(walk, pattern_of(walk.arrays))
-
-
-__all__ = ["Outline", "Stand", "outlined"]

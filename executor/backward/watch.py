@@ -81,6 +81,3 @@ def saved_of(node: Any) -> tuple[Node, Versions]:
         saved = getattr(node, "saved", None)
         versions = [] if saved is None else saved[2]
     return node, versions
-
-
-__all__ = ["Saved", "SavedWatch", "saved_of"]

@@ -79,6 +79,3 @@ def api_of(kind: type) -> Api:
 def type_word(dtype: np.dtype) -> int:
     """The 32 bits with which a ``DLTensor`` describes a dtype."""
     return int.from_bytes(bytes(data_type(dtype)), "little")
-
-
-__all__ = ["Api", "Reader", "api_of", "type_word"]

@@ -295,19 +295,3 @@ def _shown(owner: Any, array: np.ndarray) -> Any:
     steps = tuple(seen.strides[: seen.ndim]) if seen.strides else row_major(shape)
     is_whole = shape == array.shape and tuple(step * array.itemsize for step in steps) == array.strides
     return owner if is_whole else None
-
-
-__all__ = [
-    "TensorClass",
-    "array_of",
-    "check_gradients",
-    "described",
-    "is_copied",
-    "is_lazy",
-    "is_watched",
-    "note_write",
-    "owner_of",
-    "returned",
-    "tensor_of",
-    "tensor_type",
-]

@@ -181,20 +181,3 @@ def resolved(tensor: Any) -> Any:
 
 FALSE = ("requires_grad",)
 LAZY = ("is_neg", "is_conj")
-
-__all__ = [
-    "FALSE",
-    "LAZY",
-    "TensorMemories",
-    "alike",
-    "array_of",
-    "counts",
-    "gradients",
-    "is_plain",
-    "is_torchs",
-    "modes",
-    "note_write",
-    "of_array",
-    "part_of",
-    "resolved",
-]

@@ -106,7 +106,7 @@ class ValueOrders:
         """The loops that are known to have a round at least."""
         entered = set()
         for loop, bounds in self._loops.items():
-            numbers = [x if type(x) is int else x(inputs) if inputs else None for x in bounds]
+            numbers: list[Any] = [x if type(x) is int else x(inputs) if inputs else None for x in bounds]
             if all(type(x) is int for x in numbers) and numbers[2] and len(range(*numbers)):
                 entered.add(loop)
         return frozenset(entered)

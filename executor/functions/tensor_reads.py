@@ -128,6 +128,3 @@ def reads_tensors(fn: Any, arguments: Iterable[Any]) -> bool:
         return _Search(fn).finds((fn, getattr(type(fn), "__call__", None), *arguments))  # noqa: B004
     except (ProfuseError, RuntimeError):  # an object that another thread changes meanwhile
         return False
-
-
-__all__ = ["reads_tensors"]

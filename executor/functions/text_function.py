@@ -11,7 +11,7 @@ from ...dialect.importers.foreign.foreign_graph import ForeignGraph
 from ...dialect.importers.foreign.interpreter import Interpreter
 from ...dialect.importers.foreign.operator_table import OperatorTable
 from ...dialect.importers.numpy.tracing.current import current
-from ..exchange.torch_tensors import unseen_by_dynamo
+from ..settings.dynamo import unseen_by_dynamo
 from ..settings.knobs import knobs
 from .function import GraphFunction
 
@@ -121,6 +121,3 @@ class TextFunction:
 
     def __repr__(self) -> str:
         return repr(self._function)
-
-
-__all__ = ["TextFunction"]

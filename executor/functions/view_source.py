@@ -58,6 +58,3 @@ def view_function(
     lines.append(f"    return {', '.join(results)}")
     exec(compile("\n".join(lines), generated_file("views"), "exec"), scope)
     return scope["views"]
-
-
-__all__ = ["view_function"]

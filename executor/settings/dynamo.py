@@ -40,6 +40,3 @@ def tell_dynamo() -> None:
     except (AttributeError, TypeError) as error:  # a torch without these
         log("slower", "torch.compile", f"Dynamo traces this package where its regions call jitted functions: {error}")
         _not_told.clear()
-
-
-__all__ = ["tell_dynamo", "unseen_by_dynamo"]

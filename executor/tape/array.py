@@ -328,6 +328,3 @@ def _is_owned(x: Any) -> bool:
         return False
     flags = x.flags
     return flags.writeable and (flags.owndata or has_own_memory(x))
-
-
-__all__ = ["FLOATS", "UNSEEN", "Array", "Version", "add_gradients", "new_leaf"]

@@ -64,6 +64,3 @@ def reduction(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = name
     return method
-
-
-__all__ = ["reduction"]

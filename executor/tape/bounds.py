@@ -37,6 +37,3 @@ def with_bounds(op: type[Op], attrs: Mapping[str, Any], passed: Sequence[bool]) 
 
 def _entries(value: Any) -> Sequence[int]:
     return (value,) if isinstance(value, int) else value
-
-
-__all__ = ["bounds_of", "takes_sizes", "with_bounds"]

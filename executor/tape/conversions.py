@@ -211,6 +211,3 @@ class Conversions(Traced):
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
         return self.data.tolist()
-
-
-__all__ = ["Conversions"]

@@ -193,6 +193,3 @@ class ArrayBuilder(GradientBuilder):
         if type(g) is Array or type(partial) is Array:
             return self.op("absorbing_mul", g, partial)
         return absorbed(g, partial)
-
-
-__all__ = ["ArrayBuilder", "Unsaved", "absorbed", "repeated"]

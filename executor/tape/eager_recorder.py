@@ -105,6 +105,3 @@ def operand(x: Any) -> Any:
         return x
     array = np.asarray(x)
     return array if array.dtype.kind in "biufc" else x
-
-
-__all__ = ["Tape", "operand"]

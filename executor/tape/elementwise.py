@@ -205,6 +205,3 @@ def with_node(
 def otherwise(plans: ElementwisePlans) -> Otherwise:
     """The evaluator of the op, like that of any other one."""
     return lambda *operands: evaluated(op_plans(plans.op, _NO_ATTRS), operands)
-
-
-__all__ = ["PLAIN", "binary", "otherwise", "unary", "with_node"]

@@ -303,6 +303,3 @@ def leading_to(nodes: Iterable[Node], captures: Captures) -> set[Node]:
             needed.add(node)
             todo += users.get(node, ())
     return needed
-
-
-__all__ = ["Captures", "leading_to", "run"]

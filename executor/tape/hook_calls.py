@@ -125,16 +125,3 @@ def all_replaced(hook: Any, new: Any, old: Sequence[Any], views: Sequence[Any]) 
 
 def _name(hook: Any) -> str:
     return getattr(hook, "__qualname__", type(hook).__name__)
-
-
-__all__ = [
-    "after_adding",
-    "after_hook",
-    "after_posthook",
-    "after_prehook",
-    "before",
-    "call_accumulated",
-    "finish",
-    "prepare",
-    "shown",
-]

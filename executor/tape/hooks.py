@@ -63,6 +63,3 @@ def add(table: Table, hook: Any, index: int | None = None) -> Handle:
     key, entry = count(), hook if index is None else (index, hook)
     table[key] = entry
     return Handle(table, key)
-
-
-__all__ = ["Handle", "Hooks", "Table", "add", "count"]

@@ -200,21 +200,3 @@ def users_place(depth: int = 2) -> Any:
         OTHERS.add(code.co_filename)
         frame = frame.f_back  # type: ignore[assignment]
     return None
-
-
-__all__ = [
-    "FIRST",
-    "OTHERS",
-    "SPECIAL",
-    "TAPE",
-    "USERS",
-    "WRITES",
-    "Accumulate",
-    "Edge",
-    "Meta",
-    "Node",
-    "location",
-    "next_seq",
-    "user_line",
-    "users_place",
-]

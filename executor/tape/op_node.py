@@ -232,6 +232,3 @@ def _shares(view: Any, of: Any) -> bool:
         return False
     owner = view.base
     return view is of or (owner is not None and (owner is of or owner is of.base))
-
-
-__all__ = ["OpNode", "evaluated", "note_shared", "noted"]

@@ -382,17 +382,3 @@ def _is_plain(op: type[Op]) -> bool:
     except ProfuseError:
         return True
     return isinstance(result, TensorType) and result.dtype is C128
-
-
-__all__ = [
-    "MANY",
-    "OFTEN",
-    "ElementwisePlans",
-    "OpPlan",
-    "OpPlans",
-    "elementwise_plans",
-    "forget",
-    "may_change",
-    "op_plans",
-    "told_by_value",
-]

@@ -168,16 +168,3 @@ def detect_anomaly() -> Iterator[None]:
         SPECIAL.pop()
         TAPE.anomalies = before
         TAPE.special = bool(TAPE.packing) or before
-
-
-__all__ = [
-    "ContentVersion",
-    "Packed",
-    "Versions",
-    "check",
-    "detect_anomaly",
-    "freed",
-    "keep",
-    "overwritten",
-    "saved_arrays_hooks",
-]

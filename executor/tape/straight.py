@@ -227,6 +227,3 @@ class _RuleWriter:
         call = self._bound(absorbed if op is AbsorbingMul else op.numpy)
         names = (self._name(v, dtype if is_one else None) for v in instr.operands)
         return f"{call}({', '.join(names)})"
-
-
-__all__ = ["Pull", "straight"]

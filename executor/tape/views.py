@@ -122,6 +122,3 @@ class ViewOf(Node):
     def backward(self, gradients: list[Any]) -> Sequence[Any]:
         g = gradients[0]
         return [self.part.placed(g)]
-
-
-__all__ = ["CopySlices", "ViewOf", "ViewPart"]

@@ -72,8 +72,3 @@ def overlap(tensors: Sequence[torch.Tensor], written: Sequence[int]) -> bool:
     """True if one of the tensors, by their numbers, that are written to lies in the memory of another one."""
     storages = [x.untyped_storage().data_ptr() for x in tensors]
     return any(storages.count(storages[number]) > 1 for number in written)
-
-
-__all__ = [
-    "containers", "flat", "kinds_of_names", "modes_are_on", "overlap", "strange_containers", "structure",
-]  # fmt: skip

@@ -386,6 +386,3 @@ def _has_items(table: dict[str, Any] | None, before: dict[str, Any]) -> bool:
 def _has_global_hooks() -> bool:
     """True if torch calls functions of users around those of each module."""
     return any(_GLOBAL_HOOKS)
-
-
-__all__ = ["ClosedCode", "OpenCodeError"]

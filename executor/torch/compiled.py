@@ -364,6 +364,3 @@ class CompiledCalls:
                 lines.append(f"  torch runs between the kernels: {call.parts.says()}")
             lines += [f.explain() for f in call.parts.functions()]
         return "\n".join(lines)
-
-
-__all__ = ["CompiledCalls", "compile"]

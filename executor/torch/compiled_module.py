@@ -44,6 +44,3 @@ class CompiledModule(torch.nn.Module):
 
     def __reduce__(self) -> Any:
         return self.calls.reduced(self._orig_mod)
-
-
-__all__ = ["METHODS", "CompiledModule"]

@@ -256,6 +256,3 @@ def _fake(x: Any, mode: FakeTensorMode) -> Any:
 def dynamo_graphs() -> list[DynamoGraph]:
     """The graphs that torch.compile has handed to this package and that are alive, for `explain` and `wait`."""
     return list(_graphs)
-
-
-__all__ = ["DynamoGraph", "compile_graph", "dynamo_graphs"]

@@ -264,6 +264,3 @@ def _fake(mode: FakeTensorMode, x: torch.Tensor, name: str, dynamic: bool) -> to
     kind = DimDynamic.DYNAMIC if dynamic else DimDynamic.STATIC
     context = StatelessSymbolicContext(dynamic_sizes=[kind] * x.dim())
     return mode.from_tensor(like, source=LocalSource(name), symbolic_context=context)
-
-
-__all__ = ["ExportedCall", "exported", "exporting", "traced"]

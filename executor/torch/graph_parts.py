@@ -132,6 +132,3 @@ def _split(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             is_ours = ours
         numbers[node] = number
     return split_module(module, module, lambda node: numbers[node])
-
-
-__all__ = ["GraphParts"]

@@ -156,6 +156,3 @@ def _kind_of(args: tuple) -> tuple | None:
     except RuntimeError:  # sparse tensors have no strides
         return None
     return tuple(kind)
-
-
-__all__ = ["KnownCalls"]

@@ -120,6 +120,3 @@ class _random_kept:
 
     def __exit__(self, *_: object) -> None:
         torch.set_rng_state(self._state)
-
-
-__all__ = ["Entry", "ModelExport"]

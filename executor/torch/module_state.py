@@ -158,6 +158,3 @@ def _same(first: Sequence[tuple[str, Any, Any]], second: Sequence[tuple[str, Any
     return len(first) == len(second) and all(
         a[:2] == b[:2] and a[2] is b[2] for a, b in zip(first, second, strict=True)
     )
-
-
-__all__ = ["PLAIN_TENSORS", "ModuleState", "kept_value"]

@@ -137,6 +137,3 @@ def _hold(values_now: Callable[[], Iterable[Any]], values: Iterable[Any]) -> boo
 def _looked_up(is_of_class: bool, tables: Iterable[Any], names: Iterable[str]) -> Iterable[Any]:
     get: Any = types.MappingProxyType.get if is_of_class else dict.get
     return map(get, tables, names, repeat(_MISSING))
-
-
-__all__ = ["ObjectComparison"]

@@ -237,6 +237,3 @@ def check_symbols(promises: Sequence[ResultPromise], known: Collection[Any]) -> 
         for number in numbers:
             if isinstance(number, _SYMBOLIC) and not number.node.expr.free_symbols.issubset(known):
                 raise TraceError("the shape of a result is not that of any input, or made of these")
-
-
-__all__ = ["ResultPromise", "check_symbols", "evaluated", "result_promises", "symbols"]

@@ -32,6 +32,3 @@ def script(
     background = knobs.background if background is None else background
     frozen = None if strategy is None else normalize(strategy)
     return script_function(module, Options(frozen, background=background, device=device, name=name or "main"))
-
-
-__all__ = ["script"]

@@ -45,6 +45,3 @@ def sizes_as_text() -> Iterator[None]:
             if _depth == 0:
                 for kind, name, function in _before:
                     delattr(kind, name) if function is None else setattr(kind, name, function)
-
-
-__all__ = ["sizes_as_text"]

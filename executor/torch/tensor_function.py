@@ -188,6 +188,3 @@ class ImportedTensors:
     def functions(self) -> list[GraphFunction]:
         """The jitted functions that there are."""
         return ([] if self.plain is None else [self.plain]) + self.function.functions()
-
-
-__all__ = ["ImportedTensors", "TensorFunction", "as_tensor", "detached"]

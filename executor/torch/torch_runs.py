@@ -59,6 +59,3 @@ class FixedExports(FewReasons):
 def first_line(error: Exception) -> str:
     """The class of an error and the first line of what it says."""
     return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-__all__ = ["FewReasons", "FixedExports", "TorchRuns", "first_line"]

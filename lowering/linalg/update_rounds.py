@@ -124,6 +124,3 @@ class _Rounds:
 
     def _size(self, size: Dim) -> Any:
         return size if isinstance(size, int) else self._b.index(size)
-
-
-__all__ = ["update_in_rounds"]

@@ -75,17 +75,3 @@ def grid(indices: Any, axis: int) -> tuple[Any, ...]:
         shape = (*(1,) * k, -1, *(1,) * (indices.ndim - k - 1))
         keys.append(indices if k == axis else np.reshape(constant_or_created("arange", indices.shape[k]), shape))
     return tuple(keys)
-
-
-__all__ = [
-    "captured",
-    "constant_or_created",
-    "grid",
-    "is_constant",
-    "is_number",
-    "is_size",
-    "is_traced",
-    "item_of",
-    "owned",
-    "taken",
-]

@@ -26,6 +26,3 @@ def check_array(name: str, x: Any, type_: ForeignType) -> None:
 
 def _shown(shape: tuple[int | None, ...]) -> str:
     return f"({', '.join('?' if n is None else str(int(n)) for n in shape)})"
-
-
-__all__ = ["check_array"]

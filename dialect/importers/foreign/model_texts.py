@@ -75,6 +75,3 @@ class ModelTexts:
             return np.asarray(words[np.asarray(x)], object)
         rows = np.atleast_2d(np.asarray(x)).tolist()
         return [dict(zip(kind, row, strict=True)) for row in rows]
-
-
-__all__ = ["ModelTexts"]

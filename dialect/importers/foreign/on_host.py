@@ -17,6 +17,3 @@ def on_host(function: str, *args: Any, **named: Any) -> Any:
         return host.call(function, args, named)
     with np.errstate(all="ignore"):
         return rule_named(function).function(*args, **named)
-
-
-__all__ = ["on_host"]

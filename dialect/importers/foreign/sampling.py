@@ -114,6 +114,3 @@ def _bounded(p: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
 def arange(count: Any, dtype: Any = np.float64) -> Any:
     """0, 1, … of a dtype."""
     return constant_or_created("arange", count).astype(dtype)
-
-
-__all__ = ["arange", "cubic_weights", "grid_sampled", "taps", "weighted"]

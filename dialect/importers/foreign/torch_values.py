@@ -80,6 +80,3 @@ def users_place(trace: str | None) -> Loc | None:
     frames = [match.groupdict() for match in _FRAME.finditer(trace or "")]
     own = [frame for frame in frames if not _TORCH.search(frame["file"])] or frames
     return Loc(own[-1]["file"], int(own[-1]["line"])) if own else None
-
-
-__all__ = ["DTYPES", "code_of", "numpy_dtype", "shared_array", "tensor_of", "users_place"]

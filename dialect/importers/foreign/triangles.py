@@ -65,6 +65,3 @@ def _exchanged(rows: Any, k: Any, place: Any) -> Any:
 def column_at(x: Any, k: Any) -> Any:
     """Column ``k`` of each matrix."""
     return np.sum(np.where(np.arange(int(x.shape[-1])) == k, x, np.zeros((), x.dtype)), -1)
-
-
-__all__ = ["column_at", "factored", "row_order"]

@@ -63,6 +63,3 @@ def convolved_windows(x: Any, w: Any, b: Any, strides: Sequence[int], dilations:
     columns = np.reshape(np.transpose(windows, (0, 1, *inner, *spatial)), (x.shape[0], groups, each, math.prod(counts)))
     y = np.reshape(np.reshape(w, (groups, out // groups, each)) @ columns, (x.shape[0], out, *counts))
     return narrowed(y if b is None else y + np.reshape(b, (-1, *(1,) * count)), dtype)
-
-
-__all__ = ["convolved_windows", "stuffed", "turned_kernels", "window_count"]

@@ -76,5 +76,3 @@ def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: Any = No
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
     f"numpy.fft.{f.__name__}": f for f in (hfft, ihfft, irfft2, irfftn, rfft2, rfftn)
 }
-
-__all__ = ["COMPOSITIONS", "opposite", "resized", "steps"]

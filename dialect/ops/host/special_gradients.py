@@ -149,6 +149,3 @@ def of_ufunc(
         before = gradients[place.index]
         gradients[place.index] = gradient if before is None else before + gradient
     return gradients
-
-
-__all__ = ["PARTIALS", "of_ufunc"]

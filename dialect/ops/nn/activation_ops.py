@@ -165,6 +165,3 @@ class LogSoftmaxBackward(_OfShares, name="log_softmax_backward"):
     @classmethod
     def gradient(cls, b: Any, g: Any, y: Any, along: dict[str, Any]) -> Any:
         return g - b.op("exp", y) * b.op("sum", g, **along)
-
-
-__all__ = ["AlongAxis", "Gelu", "LogSoftmax", "LogSoftmaxBackward", "Silu", "Softmax", "SoftmaxBackward"]

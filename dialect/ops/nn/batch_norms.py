@@ -297,15 +297,3 @@ def around_channels(x: Any) -> tuple[int, ...]:
 def by_channel(b: Any, values: Any, x: Any) -> Any:
     """One value per channel, with the axes of the batch ``x``."""
     return b.op("expand_dims", values, axes=around_channels(x))
-
-
-__all__ = [
-    "BatchNorm",
-    "BatchNormIndex",
-    "BatchNormIndexBackward",
-    "NativeBatchNorm",
-    "NativeBatchNormBackward",
-    "ValuesPerChannel",
-    "around_channels",
-    "by_channel",
-]

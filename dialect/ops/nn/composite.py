@@ -370,6 +370,3 @@ def widened(b: Any, x: Any) -> Any:
 def like(b: Any, value: Any, x: Any) -> Any:
     """``value`` in the dtype of ``x``."""
     return cast(b, value, dtype_of(x.dtype))
-
-
-__all__ = ["ARRAYS", "UNDEFINED_OUTPUT", "Composite", "Expansion", "WithOptional", "cast", "inside", "like", "widened"]

@@ -171,6 +171,3 @@ def depthwise_gradient(b: GradientBuilder, attrs: Attrs, x: Any, weight: Any, g:
             part = x[:, :, up : down : stride[0], left : right : stride[1]]
             sums.append((part * g).sum(axis=(0, 2, 3)))
     return np.reshape(np.stack(sums, axis=1), (channels, 1, *window))
-
-
-__all__ = ["FEW_CHANNELS", "depthwise_gradient", "image_gradient", "transposed_convolution"]

@@ -156,6 +156,3 @@ class AddOptional(WithOptional, name="add_optional"):
     @classmethod
     def expand(cls, b: Any, attrs: Attrs, *xs: Any) -> Any:
         return xs[0] if xs[1] is None else xs[0] + xs[1]
-
-
-__all__ = ["AddOptional", "BroadcastingChunk", "ReshapeCopy", "SqueezeCopy", "SumToSize", "UnsqueezeCopy", "ViewCopy"]

@@ -175,6 +175,3 @@ class NativeDropoutBackward(Composite, name="native_dropout_backward"):
         check_sizes_from(cls.name, "mask", mask, grad.shape)
         scaled = like(b, widened(b, grad) * attrs["scale"], grad)
         return b.op("select", mask, scaled, grad.dtype.type(0))
-
-
-__all__ = ["NativeDropout", "NativeDropoutBackward", "RandomBits", "philox"]

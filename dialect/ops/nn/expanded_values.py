@@ -88,6 +88,3 @@ for _name in COMPARISONS:
     setattr(Part, f"__{_name}__", _forward(_name))
 for _python, _name in UNARY.items():
     setattr(Part, f"__{_python}__", _alone(_name))
-
-
-__all__ = ["Part"]

@@ -188,6 +188,3 @@ def check_shape_of_norm(attrs: Attrs) -> Iterator[str]:
     """Complaint about a ``shape`` attribute that is empty or has a negative size."""
     if not attrs["shape"] or any(d < 0 for d in attrs["shape"]):
         yield f"shape {list(attrs['shape'])} does not give the sizes of at least one axis"
-
-
-__all__ = ["NativeGroupNorm", "NativeLayerNorm", "NativeLayerNormBackward", "NormBackward"]

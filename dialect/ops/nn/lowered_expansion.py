@@ -54,6 +54,3 @@ def _cast(b: Builder, value: Any, dtype: DType | None) -> Any:
     if isinstance(value, NUMBERS):
         return b.constant(np.array(value, dtype.numpy), TensorType(dtype, ()))
     return b.cast(as_tensor(b, value), dtype)
-
-
-__all__ = ["lower_expansion"]

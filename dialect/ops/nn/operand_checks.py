@@ -93,16 +93,3 @@ def _differ(size: Any, other: Any) -> bool:
 
 def _shown(sizes: Sequence[Any]) -> str:
     return shape_text(tuple(d if type(d) is int else None for d in sizes))
-
-
-__all__ = [
-    "broadcast_to",
-    "check_float",
-    "check_rank",
-    "check_sizes_from",
-    "is_open",
-    "known_sizes",
-    "reshaped",
-    "split_sizes",
-    "with_last_sizes",
-]

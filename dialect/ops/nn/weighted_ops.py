@@ -182,6 +182,3 @@ class Conv2d(_Weighted, name="conv2d"):
             yield f"window = {list(attrs['window'])} is no pair of numbers of at least 1"
         if attrs["groups"] < 1:
             yield f"groups = {attrs['groups']} is less than 1"
-
-
-__all__ = ["Conv2d", "LinearMap"]

@@ -60,6 +60,3 @@ def _view(copy: Instr) -> None:
     del operands[gone]
     copy.operands = tuple(operands)
     copy.attrs = {**copy.attrs, "op": op.view.name, "names": tuple(n for n in names if n != "implicit")}
-
-
-__all__ = ["CopiesToViews"]

@@ -90,6 +90,3 @@ def _erase_unused(module: ir.Module, name: str) -> None:
         if symbol_of(op.operation) == name:
             op.operation.erase()
             return
-
-
-__all__ = ["DedupeDeviceGroups", "cache_id"]

@@ -209,6 +209,3 @@ class DeviceMembers:
 def _has_host_number(types: Sequence[Type]) -> bool:
     """True if a tensor is known to be on the host."""
     return any(isinstance(t, TensorType) and t.device == HOST for t in types)
-
-
-__all__ = ["DeviceMembers", "MemberOptions"]

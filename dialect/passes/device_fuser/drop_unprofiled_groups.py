@@ -105,6 +105,3 @@ def _block_of(block: Block, instr: Instr) -> Block:
             if any(i is instr for i in nested.walk()):
                 return _block_of(nested, instr)
     raise InternalError("the instruction is not in the block")
-
-
-__all__ = ["DropUnprofiledGroups"]

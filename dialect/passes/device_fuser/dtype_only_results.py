@@ -85,6 +85,3 @@ def _forward(body: Block, query: Instr, value: int) -> None:
     body.replace({query.results[0]: value})
     for block in (body, *(b for i in body.walk() for b in i.blocks)):
         block.instrs[:] = [i for i in block.instrs if i is not query]
-
-
-__all__ = ["DtypeOnlyResults"]

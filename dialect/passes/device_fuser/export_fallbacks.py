@@ -56,6 +56,3 @@ def _module_of(graphs: DecodedModule, name: str) -> Module:
             functions[current] = graphs[current]
             waiting += [symbol for instr in graphs[current].body.walk() for symbol in instr.symbols]
     return Module(functions.pop(name), functions)
-
-
-__all__ = ["ExportFallbacks"]

@@ -30,6 +30,3 @@ def drop_results(program: Program, call: Instr, body: Program, among: Container[
 
 def _without(values: tuple[int, ...], gone: list[int]) -> tuple[int, ...]:
     return tuple(v for k, v in enumerate(values) if k not in gone)
-
-
-__all__ = ["drop_results"]

@@ -105,6 +105,3 @@ def _substituted(type_: Type, symbols: Mapping[str, Dim]) -> Type:
     if isinstance(type_, ListedType) and isinstance(type_.value, tuple):
         return replace(type_, value=tuple(map(of, type_.value)))
     return type_
-
-
-__all__ = ["free_group", "is_profiled"]

@@ -97,6 +97,3 @@ def _insert(
     passed = emit(AllTrue, [*conditions, answer])
     block.instrs[at:at] = [*sizes.instrs(asked), *instrs]
     branch.operands = (passed,)
-
-
-__all__ = ["insert_value_checks", "unexpressed_sizes"]

@@ -62,6 +62,3 @@ def _keeps_elements(program: Program, view: Instr) -> bool:
     types = program.type_of(view.operands[0]), program.type_of(view.results[0])
     sizes = [product(t.shape or (None,)) if isinstance(t, TensorType) else None for t in types]
     return sizes[0] is not None and sizes[0] == sizes[1]
-
-
-__all__ = ["JoinViews"]

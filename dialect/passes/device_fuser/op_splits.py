@@ -40,6 +40,3 @@ def type_in_place_of(value: ir.Value, inferred: Type) -> Type:
         if cls is None or cls.regions or is_terminator(user) or issubclass(cls, Subgraph):
             return type_of(value)
     return inferred
-
-
-__all__ = ["ROUNDED_ONCE", "is_rounded_once", "left_whole", "type_in_place_of"]

@@ -138,6 +138,3 @@ class _GroupOutliner(Outliner):
     def refine(self, func: ir.Operation, outputs: list[ir.Value]) -> Sequence[Type]:
         self.names.append(symbol_of(func))
         return super().refine(func, outputs)
-
-
-__all__ = ["PartitionDeviceGroups"]

@@ -130,6 +130,3 @@ def _beside(program: Program, dtype: DType, arrays: Sequence[int]) -> TensorType
     types = [program.type_of(value) for value in arrays]
     device = types[0].device if types and isinstance(types[0], TensorType) else None
     return TensorType(dtype, (0,), device=device)
-
-
-__all__ = ["RepairBatchNorm"]

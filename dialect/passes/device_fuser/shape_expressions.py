@@ -178,6 +178,3 @@ def _named(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[int]) -> t
     extra = len(operands) - len(op.operands)
     names = [f.name for f in op.operands for _ in range(1 + extra if f.variadic else 1)]
     return tuple(names), tuple(operands)
-
-
-__all__ = ["ShapeExpressions"]

@@ -60,6 +60,3 @@ def _shorten(program: Program, block: Block) -> int:
 
 def _folds(instr: Instr, user: Instr) -> bool:
     return user.op is BroadcastSizes and user.operands.count(instr.results[0]) == 1
-
-
-__all__ = ["ShapePeephole"]

@@ -246,6 +246,3 @@ of_named("batch_norm_index")(_like("x", None, None, None, None, None, None))
 of_named("native_layer_norm_backward")(_gradients("grad", "weight", "bias"))
 of_named("native_batch_norm_backward")(_gradients("grad", "weight", "weight"))
 of_named("batch_norm_index_backward")(_gradients("x", "weight", "weight"))
-
-
-__all__ = ["Emit", "SizedOp", "Sizes", "derived_sizes"]

@@ -133,6 +133,3 @@ def _ask_instead(program: Program, query: Instr, sizes: int) -> None:
     program.body.replace({query.results[0]: sizes})
     for block in (program.body, *(b for instr in program.body.walk() for b in instr.blocks)):
         block.instrs[:] = [i for i in block.instrs if i is not query]
-
-
-__all__ = ["SizeOnlyResults", "SizeQueryChanges", "replace_size_queries"]

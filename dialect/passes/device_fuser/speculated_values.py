@@ -173,6 +173,3 @@ def _number(size: Sym, x: ir.Value, at: ir.Operation) -> ir.Value:
         lambda number: built("constant", [], value=number),
         lambda op, a, b: built({"*": "mul", "//": "floor_div", "+": "add"}[op], [a, b]),
     )
-
-
-__all__ = ["ValueCheck", "take_constants", "take_operands"]

@@ -61,6 +61,3 @@ class SplitConv(PatternPass):
 
     name: ClassVar[str] = "split-conv"
     patterns: ClassVar[Sequence[Pattern]] = (Pattern("ops-split", (Conv2d,), _conv),)
-
-
-__all__ = ["SplitConv"]

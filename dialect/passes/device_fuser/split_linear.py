@@ -63,6 +63,3 @@ class SplitLinear(PatternPass):
 
     name: ClassVar[str] = "split-linear"
     patterns: ClassVar[Sequence[Pattern]] = (Pattern("ops-split", (LinearMap,), _linear),)
-
-
-__all__ = ["SplitLinear"]

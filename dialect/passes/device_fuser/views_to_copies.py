@@ -89,6 +89,3 @@ def _copy(program: Program, block: Block, view: Instr, copy: type[ViewCopy], tie
     type_ = program.type_of(result)
     if isinstance(type_, TensorType) and result not in tied:
         program.types[result] = replace(type_, strides=None)
-
-
-__all__ = ["COPIES", "ViewsToCopies", "op_of"]

@@ -82,6 +82,3 @@ def aten(*names: str) -> Callable[[_Function], _Function]:
 def refuse(operator: str, form: str, hint: str | None = None) -> Exception:
     """The error for a form of an operator that cannot be imported; to be raised."""
     return trace_error(f"ATen's operator {operator} is not supported {form}", hint)
-
-
-__all__ = ["ATEN", "AtenTable", "aten", "refuse"]

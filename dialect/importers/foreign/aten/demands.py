@@ -18,6 +18,3 @@ def demanded(value: Any, holds: Any, reason: str) -> Any:
             raise BoundsError(reason)
         return value
     return required(value, np.all(holds), reason)
-
-
-__all__ = ["demanded"]

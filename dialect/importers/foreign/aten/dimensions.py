@@ -39,6 +39,3 @@ def each(value: Any, count: int) -> tuple[Any, ...]:
 def varied(*sizes: Any) -> tuple[Any, ...]:
     """Sizes given one by one, or as one sequence."""
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], Sequence) else sizes
-
-
-__all__ = ["axes_of", "axis_of", "each", "varied"]

@@ -163,31 +163,3 @@ def together(*operands: Any, dtype: np.dtype | None = None) -> tuple[Any, ...]:
 def all_numbers(operands: Iterable[Any]) -> bool:
     """True if there is no tensor among the operands."""
     return not any(map(is_tensor, operands))
-
-
-__all__ = [
-    "BFLOAT16",
-    "BOOL",
-    "COMPLEX64",
-    "COMPLEX128",
-    "DEFAULT",
-    "FLOAT16",
-    "FLOAT32",
-    "FLOAT64",
-    "INT64",
-    "all_numbers",
-    "cast",
-    "category",
-    "complex_dtype",
-    "float_dtype",
-    "is_float",
-    "is_integral",
-    "is_tensor",
-    "number_dtype",
-    "promoted",
-    "real_dtype",
-    "result_dtype",
-    "summed",
-    "together",
-    "widened",
-]

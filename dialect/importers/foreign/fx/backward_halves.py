@@ -49,6 +49,3 @@ def _half(graph: torch.fx.Graph, joined: torch.fx.Node) -> BackwardHalf:
     gradients = [g for g in joined.args[3] if isinstance(g, torch.fx.Node)]
     readers = [x for node in nodes for x in node.all_input_nodes]
     return BackwardHalf(joined, slot, nodes, tuple(x for x in (*readers, *gradients) if x not in inside))
-
-
-__all__ = ["BackwardHalf", "backward_halves"]

@@ -46,6 +46,3 @@ class CheckedFunctionalMode(FunctionalTensorMode):
         reason = "; ".join(dict.fromkeys(words for _, words in (*self._zeros, *self._truths)))
         checked = torch.ops.profuse.demanded.default(results[place], holds, reason)
         return [checked if k == place else x for k, x in enumerate(results)]
-
-
-__all__ = ["CheckedFunctionalMode"]

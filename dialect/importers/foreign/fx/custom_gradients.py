@@ -136,6 +136,3 @@ def _applied(cls: Any, *args: Any, **named: Any) -> Any:
 
 def _has_gradient(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and (x.is_floating_point() or x.is_complex())
-
-
-__all__ = ["JOINED", "SLOT", "OwnGradientUnsupported", "noting"]

@@ -131,6 +131,3 @@ def _decompositions() -> dict[Any, Callable]:
 def is_whole(op: Any, names: Collection[str]) -> bool:
     """True if the table has an operator itself, so that it is not taken apart."""
     return isinstance(op, torch._ops.OpOverload) and op.name().removeprefix("aten::") in names
-
-
-__all__ = ["FxExport", "export", "hooks_apart"]

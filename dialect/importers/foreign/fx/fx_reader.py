@@ -231,6 +231,3 @@ def _type(value: Any) -> ForeignType | None:
     if dtype is None:
         return None
     return ForeignType(dtype, tuple(d if type(d) is int else None for d in value.shape))
-
-
-__all__ = ["named_operands", "operator_name", "read", "reads_memory"]

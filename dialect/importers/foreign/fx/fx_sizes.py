@@ -150,6 +150,3 @@ class OwnGradient:
 
     def _run(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return Interpreter(self._table, self._graph).run(self._block, values)
-
-
-__all__ = ["FX", "PYTHON"]

@@ -112,6 +112,3 @@ def _note_place() -> None:
 def _writes(function: Any) -> bool:
     name = (resolve_name(function) or getattr(function, "__name__", "")).rpartition(".")[2]
     return name == "__setitem__" or name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
-
-
-__all__ = ["GradientStops", "StopsUnsupported"]

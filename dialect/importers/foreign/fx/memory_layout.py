@@ -50,6 +50,3 @@ def memory_order(x: Any) -> tuple[int, ...] | None:
     if not isinstance(x, torch.Tensor) or x.layout != torch.strided or not is_whole(x):
         return None
     return tuple(reversed(_from_the_innermost(x)))
-
-
-__all__ = ["hint", "is_whole", "memory_order"]

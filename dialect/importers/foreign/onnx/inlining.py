@@ -140,6 +140,3 @@ def operator_of(node: Any, versions: Mapping[str, int]) -> str:
         return f"{node.domain}.{node.op_type}"
     version = versions.get("", versions.get("ai.onnx", 1))
     return f"{node.op_type}-1" if version < _CHANGED.get(node.op_type, 0) else node.op_type
-
-
-__all__ = ["OWN_DOMAINS", "inlined", "nodes_of", "operator_of", "package"]

@@ -344,6 +344,3 @@ def _identifier(name: str, taken: set[str]) -> str:
         text += "_"
     taken.add(text)
     return text
-
-
-__all__ = ["graph_of", "read_model"]

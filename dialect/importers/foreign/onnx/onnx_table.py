@@ -116,6 +116,3 @@ def _keywords(function: Callable | None) -> tuple[str, ...]:
         return ()
     parameters = inspect.signature(function).parameters.values()
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-
-
-__all__ = ["ONNX", "NodeResults", "onnx_op"]

@@ -104,6 +104,3 @@ def together(result: Any, *, is_open: bool) -> Any:
     if isinstance(result, tuple):
         return type(result)(together(x, is_open=is_open) for x in result)
     return Texts(as_array(result), is_open=is_open)
-
-
-__all__ = ["MOVING", "UNKNOWN", "Texts", "apart", "as_texts", "by_place", "chosen_texts", "places_of", "together"]

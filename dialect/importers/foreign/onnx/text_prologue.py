@@ -97,6 +97,3 @@ def _operands(node: ForeignNode) -> list[int]:
 
 def _walk(nodes: list[ForeignNode]) -> list[ForeignNode]:
     return [*ForeignBlock((), nodes, ()).walk()]
-
-
-__all__ = ["split"]

@@ -119,6 +119,3 @@ def built(structure: Structure, leaves: Any) -> Any:
     if isinstance(structure, Fixed):
         return structure.value
     return structure.build([built(part, leaves) for part in structure.parts])
-
-
-__all__ = ["UNINITIALIZED", "Structure", "built", "is_leaf", "joined"]

@@ -56,6 +56,3 @@ def shaped(value: Any, shape: Any) -> Any:
     if shape[0] == "list":
         return [shaped(x, shape[1]) for x in value]
     return {key: shaped(x, shape[1]) for key, x in value.items()}
-
-
-__all__ = ["result_shape", "shaped"]

@@ -270,6 +270,3 @@ def _warn(call: NodeContext, message: str, level: int = 2) -> None:
     rec = current()
     if rec is not None:
         rec.remark(f"the model warns: {message}")
-
-
-__all__ = ["converted"]

@@ -206,6 +206,3 @@ def _message(call: NodeContext, rec: Recorder, number: int) -> str:
         except ModelError as error:
             return error.what
     raise trace_error("a branch raises an exception on some of its ways only")
-
-
-__all__ = ["any_of", "exits_of", "is_open"]

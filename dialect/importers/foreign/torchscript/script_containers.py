@@ -132,6 +132,3 @@ def argument(value: Any) -> Any:
     if type(value) is dict:
         return ScriptDict((key, argument(x)) for key, x in value.items())
     return tuple(map(argument, value)) if isinstance(value, tuple) else value
-
-
-__all__ = ["Appended", "ScriptDict", "ScriptList", "argument", "plain", "result"]

@@ -25,6 +25,3 @@ class ImportedScript(ImportedFunction):
 
     def _run(self, values: tuple) -> Any:
         return result(super()._run(tuple(map(argument, values))))
-
-
-__all__ = ["ImportedScript"]

@@ -74,6 +74,3 @@ class ScriptGraph:
         body = ForeignBlock(tuple(inputs[k] for k in kept), [*casts, *graph.body.nodes], graph.body.outputs)
         names = tuple(graph.parameters[k] for k in kept)
         return ForeignGraph(graph.name, body, names, graph.constants, graph.source)
-
-
-__all__ = ["Parameter", "ScriptGraph"]

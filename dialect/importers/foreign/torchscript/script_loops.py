@@ -298,6 +298,3 @@ def _parts(values: Sequence[Any]) -> list[Any]:
         if type(value) is tuple or (type(value) is ScriptList and value.growing is None):
             values_within += _parts(tuple(value))
     return values_within
-
-
-__all__ = ["RecordedRounds"]

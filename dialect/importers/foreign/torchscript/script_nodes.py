@@ -138,8 +138,3 @@ def place_of(node: Any) -> Loc | None:
         return None
     frame = next((f for f in _TRACED_FRAME.finditer(text) if "/torch/" not in f["file"]), None)
     return Loc(frame["file"], int(frame["line"])) if frame is not None else users_place(text)
-
-
-__all__ = [
-    "is_changing", "operator_name", "place_of", "schema_of", "statistics_of", "walk", "written_values",
-]  # fmt: skip

@@ -404,6 +404,3 @@ def _parameters(schema: Any, is_method: bool, count: int) -> tuple[Parameter, ..
 
 def _names(kind: str, paths: Any) -> list[str]:
     return [f"{kind}_{k}" for k in range(len(paths))]
-
-
-__all__ = ["attribute", "read_script"]

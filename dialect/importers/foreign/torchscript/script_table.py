@@ -135,5 +135,3 @@ def _shares(result: Any, operand: Any) -> bool:
 
 TORCHSCRIPT = ScriptTable("TorchScript", base=ATEN, home=(f"{__package__}.all_torchscript", "TORCHSCRIPT"))
 script = TORCHSCRIPT.register
-
-__all__ = ["TORCHSCRIPT", "ScriptTable", "is_distinct", "script"]

@@ -125,6 +125,3 @@ def host(function: Callable[..., Any] | None = None, *, like: Callable[..., Any]
         if fn is not None and not callable(fn):
             raise ArgumentError(f"host takes a function, not {type(fn).__name__}")
     return HostFunction(function, like or function)
-
-
-__all__ = ["HostFunction", "host"]

@@ -128,6 +128,3 @@ def _is_same(watch: Watch, held: Any, other: Any) -> bool:
     if isinstance(held, set | bytearray):
         return held == other
     return len(held) == len(other) and all(map(operator.is_, held, other))
-
-
-__all__ = ["answering"]

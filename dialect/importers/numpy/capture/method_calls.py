@@ -332,6 +332,3 @@ def _code_of(node: Any, code: types.CodeType, function: types.FunctionType) -> t
             # The flags of compiled code would say that it is nested.
             return inner.replace(co_flags=code.co_flags)
     return None
-
-
-__all__ = ["CALLEE", "asks_identities", "asks_source", "codes_in", "is_unread", "values_in", "with_callees"]

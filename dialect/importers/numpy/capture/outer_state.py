@@ -427,5 +427,3 @@ _READ = table(
         "class": _NameWalk._type,
     }
 )
-
-__all__ = ["state_reads"]

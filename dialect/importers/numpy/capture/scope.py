@@ -387,6 +387,3 @@ def _of_two_identities(value: Any) -> Exception:
         "something else in its place, and `is` would tell the two apart",
         "take it from one place",
     )
-
-
-__all__ = ["Globals", "TraceScope"]

@@ -215,6 +215,3 @@ def _kind_text(kind: Any) -> str:
         return kind.__name__
     dtype, rank, *device = kind
     return f"{np.dtype(dtype).name}[{rank}]{''.join(device)}"
-
-
-__all__ = ["Trace", "kind_of_slot", "takes_generators"]

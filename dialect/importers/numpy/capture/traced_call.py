@@ -117,6 +117,3 @@ class TracedCall:
             self.slots += places
             self.values += [place.find() for place in places]
             raise Restart
-
-
-__all__ = ["Restart", "TracedCall"]

@@ -415,5 +415,3 @@ def _wrapped(value: Any, code: types.CodeType) -> types.FunctionType | None:
 
 
 WATCHES.add(TraceWatch._event)
-
-__all__ = ["TraceWatch"]

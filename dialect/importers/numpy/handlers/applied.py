@@ -126,6 +126,3 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Any:
             raise ShapeError("function is not returning an array of the correct shape", loc=user_loc())
         out = result
     return out
-
-
-__all__ = ["apply_along_axis", "apply_over_axes", "piecewise"]

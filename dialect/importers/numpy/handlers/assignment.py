@@ -136,6 +136,3 @@ def _is_same_view(rec: Recorder, one: int, two: int) -> bool:
             return False
         one, two = a.operands[0], b.operands[0]
     return True
-
-
-__all__ = ["set_item"]

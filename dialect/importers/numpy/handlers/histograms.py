@@ -63,6 +63,3 @@ def _edges(a: Any, bins: Any, ends: Any) -> np.ndarray | None:
         return None
     edges = np.linspace(first, last, bins + 1, dtype=kind)
     return edges if np.all(edges[:-1] < edges[1:]) else None
-
-
-__all__ = ["histogram"]

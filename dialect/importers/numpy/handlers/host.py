@@ -170,6 +170,3 @@ def _type_of(x: Any) -> Type:
     if isinstance(x, Traced):
         return TensorType(dtype_of(x.dtype), tuple(getattr(x, "hint", x.shape)))
     return type_of(x)
-
-
-__all__ = ["RecordedCall", "call", "host_function"]

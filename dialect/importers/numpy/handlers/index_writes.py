@@ -168,6 +168,3 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         value = op("take", value, op("minimum", rows, last), axis=0)
     new = op("conform", value, target, assign=True)
     write(target, op("select", diagonal, new, target), strict=False)
-
-
-__all__ = ["put_at", "ufunc_at"]

@@ -157,6 +157,3 @@ def _check_mask(x: Traced, mask: Traced, head: int) -> None:
                 f"boolean index did not match indexed array along axis {head + axis}; size of axis "
                 f"is {b} but size of corresponding boolean axis is {a}",
             )
-
-
-__all__ = ["Mask", "is_written", "same_mask", "under_mask"]

@@ -437,5 +437,3 @@ for _name in COMPARISONS:
     setattr(Masked, f"__{_name}__", _operator(_name, True))
 for _python in OPERATORS:
     setattr(Masked, f"__i{_python}__", _in_place(_python))
-
-__all__ = ["Masked", "assign_masked", "attempt", "lift", "lift_ufunc", "read_masked"]

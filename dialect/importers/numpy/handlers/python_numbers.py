@@ -169,6 +169,3 @@ def _phase(z: Any) -> Any:
 @_substitute(cmath.polar)
 def _polar(z: Any) -> Any:
     return abs(z), FUNCTIONS[cmath.phase](z)
-
-
-__all__ = ["is_open"]

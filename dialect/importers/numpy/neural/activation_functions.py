@@ -119,6 +119,3 @@ def _prepared(function: str, x: Any, dim: Any, dtype: Any) -> tuple[Any, int, An
         x = narrowed(x, np.dtype(dtype))
     wide = widened(x)[0]
     return wide, at, x.dtype if x.dtype.kind in "fcV" else np.dtype(np.float64)
-
-
-__all__ = ["elu", "gelu", "leaky_relu", "log_softmax", "of_input", "relu", "silu", "softmax"]

@@ -128,6 +128,3 @@ def _weights(scores: Any, *, masked: bool) -> Any:
     e = np.exp(scores - np.where(top == -np.inf, 0, top))
     total = np.sum(e, axis=-1, keepdims=True)
     return e / np.where(total == 0, 1, total)
-
-
-__all__ = ["scaled_dot_product_attention"]

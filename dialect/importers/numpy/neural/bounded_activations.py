@@ -121,17 +121,3 @@ def glu(input: Any, dim: int = -1) -> Any:
     before = (slice(None),) * at
     first, second = x[(*before, slice(None, size // 2))], x[(*before, slice(size // 2, None))]
     return of_input(input, first * user_functions.sigmoid(second))
-
-
-__all__ = [
-    "celu",
-    "glu",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "log_of_sigmoid",
-    "logsigmoid",
-    "mish",
-    "selu",
-    "softplus",
-]

@@ -60,6 +60,3 @@ def kept(shape: tuple[int, ...], p: float, keys: tuple[Any, Any]) -> Any:
     if type(p) is float:
         return numbers >= np.uint32(math.ceil(p * 2**_BITS))  # of integers, which is exact
     return numbers.astype(np.float64) * 2.0**-_BITS >= p
-
-
-__all__ = ["dropout", "kept", "numbers_drawn"]

@@ -267,6 +267,3 @@ def _shifted(
         return y
     assert y is not None
     return np.reshape(y, (x.shape[0], out, *y.shape[3:]))
-
-
-__all__ = ["KERNEL", "conv1d", "conv2d", "kernel_of", "unfold"]

@@ -238,6 +238,3 @@ def _reduced(each: Any, reduction: str) -> Any:
     if reduction == "sum":
         return np.sum(each)
     return np.mean(each) if each.size else np.sum(each) * np.nan
-
-
-__all__ = ["binary_cross_entropy_with_logits", "cross_entropy", "mse_loss", "nll_loss", "smooth_l1_loss"]

@@ -267,6 +267,3 @@ def _standard(x: Any, axes: tuple[int, ...], eps: float) -> Any:
     centred = x - np.mean(x, axis=axes, keepdims=True)
     var = np.mean(centred * centred, axis=axes, keepdims=True)
     return centred * (1.0 / np.sqrt(var + eps))
-
-
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]

@@ -299,6 +299,3 @@ def _lowest(dtype: Any) -> Any:
     if dtype.kind in "fV":
         return -np.inf
     return False if dtype.kind == "b" else np.iinfo(dtype).min
-
-
-__all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]

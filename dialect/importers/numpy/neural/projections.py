@@ -132,6 +132,3 @@ def in_range(function: str, name: str, index: Any, count: int) -> Any:
     if index.dtype.kind == "u":
         return index
     return np.where(index < 0, count, index.astype(np.int64))
-
-
-__all__ = ["embedding", "linear", "one_hot"]

@@ -182,6 +182,3 @@ def resampled(x: Any, axis: int, have: int, out: int, step: float, mode: str, al
     share = np.clip(source - low, 0.0, 1.0).astype(x.dtype).reshape(out, *(1,) * (x.ndim - axis - 1))
     first, second = np.take(x, low, axis=axis), np.take(x, np.minimum(low + 1, have - 1), axis=axis)
     return first * (1 - share) + second * share
-
-
-__all__ = ["interpolate", "pad", "resampled"]

@@ -173,6 +173,3 @@ def _added_products(
     values = np.reshape(products, (n, each, *kernel, *spatial))
     y = user_functions.op("index_add")(whole, values, rows, columns, axes=(2, 3))
     return y[:, :, pads[0] : pads[0] + sizes[0], pads[1] : pads[1] + sizes[1]]
-
-
-__all__ = ["conv_transpose1d", "conv_transpose2d"]

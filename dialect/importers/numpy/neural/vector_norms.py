@@ -80,6 +80,3 @@ def _norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
 def _at_least(norms: Any, eps: float) -> Any:
     """Norms, none of which is below ``eps``; NaN stays NaN."""
     return np.where(norms < eps, eps, norms)
-
-
-__all__ = ["cosine_similarity", "normalize"]

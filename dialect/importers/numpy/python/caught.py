@@ -185,6 +185,3 @@ def _may_swallow(value: Any) -> bool:
         or (i.opname == "RETURN_CONST" and i.argval)
         for before, i in pairwise(dis.get_instructions(code))
     )
-
-
-__all__ = ["catches", "catching"]

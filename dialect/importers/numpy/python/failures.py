@@ -123,6 +123,3 @@ def _number(rec: Recorder, value: int) -> Any:
     """The number that a value has for the example arguments; None if that is not known."""
     number = rec.known.get(value)
     return number if isinstance(number, (int, float, np.number)) else None
-
-
-__all__ = ["decides", "fail_early"]

@@ -43,6 +43,3 @@ def told_error(how: str) -> TraceError:
         f"NumPy is asked to {how} at floating-point errors (np.errstate or np.seterr), which no graph notices",
         hint="ask the results (np.isfinite(x).all()), or call it outside of np.errstate",
     )
-
-
-__all__ = ["STATE", "TELLS", "told_error", "told_errors"]

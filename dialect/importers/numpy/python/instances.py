@@ -126,19 +126,3 @@ def dict_type(table: dict) -> type[dict]:
     An `OrderedDict` keeps its order beside the table, which those of dict know nothing of.
     """
     return OrderedDict if isinstance(table, OrderedDict) else dict
-
-
-__all__ = [
-    "ABSENT",
-    "HEAP_TYPE",
-    "PLAIN_TYPES",
-    "ClassSet",
-    "dict_type",
-    "has_plain_state",
-    "holds_attributes",
-    "instance_with",
-    "is_told_by_names",
-    "kept",
-    "slots_of",
-    "state_of",
-]

@@ -361,28 +361,3 @@ def functions_in(descriptor: Any) -> Iterator[Any]:
     """The functions that a descriptor of a class calls."""
     functions = (getattr(descriptor, name, None) for name in _CALLED)
     return (function for function in functions if function is not None)
-
-
-__all__ = [
-    "ATTRIBUTES",
-    "CLASS",
-    "CONTENTS",
-    "DESCRIPTORS",
-    "FACETS",
-    "FIELDS",
-    "FIXED",
-    "LIST",
-    "MEMBERS",
-    "SLOTS",
-    "STATE",
-    "TABLE",
-    "Facet",
-    "Kind",
-    "attributes_of",
-    "facet_of_attribute",
-    "facets_of",
-    "fields_of",
-    "functions_in",
-    "parts_of",
-    "table",
-]

@@ -88,6 +88,3 @@ def are_harmless(values: tuple | list) -> bool:
         if not are_harmless(value):
             return False
     return True
-
-
-__all__ = ["HARMLESS", "WATCHES", "apart", "are_harmless", "run", "unwatched"]

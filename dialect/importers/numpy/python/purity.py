@@ -359,23 +359,3 @@ def name_of(function: Any) -> str:
         return f"{module}.{function.__name__}".removeprefix("builtins.").lstrip(".")
     kind = owner if isinstance(owner, type) else type(owner)
     return f"{kind.__name__}.{function.__name__}"
-
-
-__all__ = [
-    "BOUND",
-    "CACHED",
-    "CODE",
-    "bound_to",
-    "c_base",
-    "forget",
-    "is_made_by_python",
-    "is_of_numpys",
-    "is_of_pythons",
-    "is_pure_call",
-    "is_pure_class",
-    "is_pure_module",
-    "is_python_state",
-    "is_value",
-    "name_of",
-    "pure",
-]

@@ -105,18 +105,3 @@ def is_of_a_library(value: Any, kind: type) -> bool:
     if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
         return False
     return type(getattr(value, "__dict__", None)) is dict
-
-
-__all__ = [
-    "PREFIX",
-    "SOURCE",
-    "generated_file",
-    "is_made_by_user",
-    "is_of_a_library",
-    "is_own_file",
-    "is_users_class",
-    "is_users_file",
-    "is_users_module",
-    "is_users_name",
-    "wraps",
-]

@@ -150,6 +150,3 @@ def own_list(frame: types.FrameType, name: str) -> list[Any] | None:
         return None
     value = frame.f_locals.get(name)
     return value if type(value) is list else None
-
-
-__all__ = ["AppendedRow", "Element", "array_for", "fitting", "hold", "is_as", "is_held", "own_list", "row_of"]

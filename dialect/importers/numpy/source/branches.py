@@ -281,6 +281,3 @@ def _widened(rec: Recorder, values: list[int], blocks: Sequence[Block]) -> Any:
                 values[k] = as_value(rec, constant)
             return _hint(rec, values, blocks)
     return None
-
-
-__all__ = ["Branches", "Taken", "choose", "emit_if"]

@@ -404,6 +404,3 @@ def _at(where: Any, tree: Any) -> Any:
             # A call that spans lines is said to be on the last one.
             node.end_lineno, node.end_col_offset = where.lineno, where.col_offset
     return tree
-
-
-__all__ = ["convert"]

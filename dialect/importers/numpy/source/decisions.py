@@ -69,6 +69,3 @@ class Decisions:
         self.restarts += 1
         self.recorded += recorded
         return self.restarts <= _RESTARTS and self.recorded <= _RECORDED
-
-
-__all__ = ["Decision", "Decisions", "Key"]

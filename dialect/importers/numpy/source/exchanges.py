@@ -46,6 +46,3 @@ def _cycle(moves: Mapping[int, int], value: int) -> int:
     while at != value:
         length, at = length + 1, moves[at]
     return length
-
-
-__all__ = ["period_of"]

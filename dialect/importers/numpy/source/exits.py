@@ -85,6 +85,3 @@ class Exits:
             for passed in self.held.values():
                 bound = required(bound, passed, _TOLD)
         return bound
-
-
-__all__ = ["Exits"]

@@ -375,6 +375,3 @@ class GrowingList:
     __gt__ = __ge__ = __add__ = __radd__ = __iadd__ = __mul__ = __rmul__ = __imul__ = _cannot
     __setitem__ = __delitem__ = __array__ = __array_ufunc__ = __repr__ = __str__ = _cannot
     __format__ = __reduce_ex__ = __copy__ = __deepcopy__ = _cannot
-
-
-__all__ = ["AppendingLoop", "GrowingList"]

@@ -239,6 +239,3 @@ def as_lazy(iterable: Any) -> Any:
 
 def _number(bound: Any) -> int:
     return int(bound.bake()) if type(bound) is TracedScalar else bound
-
-
-__all__ = ["Counted", "as_lazy", "is_lazy", "lazy", "takes_scalars"]

@@ -176,6 +176,3 @@ def placed(tree: Any, where: ast.AST) -> Any:
             ast.copy_location(node, where)
             node.end_lineno = node.lineno
     return tree
-
-
-__all__ = ["FLAG", "STOP", "Jumps", "assign", "placed", "raises"]

@@ -373,6 +373,3 @@ def _bind(target: Any, value: Any, targets: dict[str, Any]) -> bool:
     if type(value) is not tuple or len(value) != len(target):
         return False
     return all(_bind(t, v, targets) for t, v in zip(target, value, strict=True))
-
-
-__all__ = ["RecordedLoop"]

@@ -202,6 +202,3 @@ class _Stores(ast.NodeVisitor):
         if node.rest:
             self.names.add(node.rest)
         self.generic_visit(node)
-
-
-__all__ = ["Live", "NameLiveness", "inner_names", "loads", "stores"]

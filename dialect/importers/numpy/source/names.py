@@ -76,6 +76,3 @@ def read(frame: types.FrameType, names: Mapping[str, Any] | tuple[str, ...]) -> 
     """The bound ones of some variables of a frame."""
     variables = frame.f_locals
     return {name: variables[name] for name in names if name in variables}
-
-
-__all__ = ["UNBOUND", "Site", "is_carried", "may_carry", "read", "same"]

@@ -116,6 +116,3 @@ class ObjectSnapshot(Journal):
                 return shadow
         changes = self.undo()
         return changes[0][0] if changes else None
-
-
-__all__ = ["ObjectSnapshot"]

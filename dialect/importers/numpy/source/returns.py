@@ -193,6 +193,3 @@ def _valued(body: Sequence[ast.stmt], where: ast.stmt) -> list[ast.stmt]:
 
 def _bound(where: ast.AST, value: ast.expr) -> ast.stmt:
     return placed(ast.Assign([ast.Name(NAME, ast.Store())], value), where)
-
-
-__all__ = ["loops_return", "without_returns"]

@@ -340,6 +340,3 @@ class ConvertedSource:
 def _tested(value: Any) -> Any:
     """The object that has the truth of a value."""
     return value.is_filled() if type(value) is GrowingList else value
-
-
-__all__ = ["ConvertedSource"]

@@ -357,6 +357,3 @@ def _leaves(value: Any) -> Iterator[Any]:
         return
     for part in value:
         yield from _leaves(part)
-
-
-__all__ = ["Trial", "own"]

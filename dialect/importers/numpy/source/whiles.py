@@ -166,6 +166,3 @@ class RecordedWhile(Trial):
         self.source.open.pop()
         self.hand_back()
         self._state, self._rounds = PYTHON, 1
-
-
-__all__ = ["RecordedWhile"]

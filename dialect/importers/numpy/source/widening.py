@@ -292,17 +292,3 @@ def changed(value: Any, start: int, name: str) -> Any:
     """A variable behind the loop, which is no longer the int with which it began."""
     reason = f"{name} may still be the int with which it began"
     return required(value, op("ne", value, start), reason)
-
-
-__all__ = [
-    "begin",
-    "changed",
-    "check",
-    "check_all",
-    "check_weak",
-    "constant",
-    "decided",
-    "note",
-    "undecided",
-    "widened",
-]

@@ -88,6 +88,3 @@ def _ops_of(rec: Recorder, instr: Instr) -> int:
     if any(type(bound) is not int for bound in bounds):
         return inside * _ROUNDS
     return inside * len(range(*bounds))  # type: ignore[arg-type]
-
-
-__all__ = ["is_worth_it", "ops_in"]

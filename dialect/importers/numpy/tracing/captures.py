@@ -122,6 +122,3 @@ def checksum(array: np.ndarray) -> int:
     if array.flags.c_contiguous:
         return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-__all__ = ["Captures", "checksum"]

@@ -50,6 +50,3 @@ def composite(name: str, *operands: Any, **attrs: Any) -> Any:
     if any(isinstance(x, Recording) for x in present):
         return op(name, *present, **attrs)
     return cls.evaluate(cls.full_attrs(attrs), *present)
-
-
-__all__ = ["composite", "is_traced", "recorded"]

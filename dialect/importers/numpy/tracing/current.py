@@ -121,18 +121,3 @@ def size_error(kind: type[ProfuseError], what: str) -> ProfuseError:
     if rec is not None:
         rec.numbers.pin()
     return kind(what, loc=user_loc())
-
-
-__all__ = [
-    "HOW_TO_BE_READ",
-    "contents_error",
-    "current",
-    "evaluate_with",
-    "evaluator",
-    "recording",
-    "size_error",
-    "trace_error",
-    "unknown_call",
-    "user_loc",
-    "world_error",
-]

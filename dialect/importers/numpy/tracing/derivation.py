@@ -202,6 +202,3 @@ def _is_size(expr: Any) -> bool:
         return False
     (leaf,) = expr.symbols
     return isinstance(leaf, Dimension) and expr == symbol(leaf)
-
-
-__all__ = ["MAX_OPS", "Derivation"]

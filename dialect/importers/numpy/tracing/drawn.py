@@ -67,6 +67,3 @@ class Draws:
     def has(self, value: int) -> bool:
         """True if one of them has given a value of the graph."""
         return any(draw.value == value for draw in self.made)
-
-
-__all__ = ["Draws"]

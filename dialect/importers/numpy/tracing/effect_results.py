@@ -64,6 +64,3 @@ def output_values(rec: Recorder, leaves: Sequence[Any]) -> tuple[int, ...]:
             value = rec.emit("copy", [value])[0]
         values.append(value)
     return tuple(values)
-
-
-__all__ = ["output_values", "outputs_of"]

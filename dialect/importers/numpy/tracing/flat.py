@@ -88,6 +88,3 @@ class Flat:
 
     def __getattr__(self, name: str) -> Any:
         raise trace_error(f"x.flat.{name} is not supported while tracing", "index x.flat itself")
-
-
-__all__ = ["Flat"]

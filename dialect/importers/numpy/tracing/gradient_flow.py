@@ -126,6 +126,3 @@ class GradientFlow:
             "an array that may have a gradient is written to under pf.no_grad()",
             "write to a copy, y = x.copy(), or build a new array",
         )
-
-
-__all__ = ["FLOATS", "GradientFlow"]

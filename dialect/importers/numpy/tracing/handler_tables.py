@@ -68,17 +68,3 @@ def method_handler(name: str) -> Handler | None:
     """The handler of a method of ndarray; None if it has none."""
     handler = METHODS.get(name)
     return METHODS.get(name) if handler is None and load_all() else handler
-
-
-__all__ = [
-    "COMPOSED",
-    "CREATION",
-    "FUNCTIONS",
-    "LATE",
-    "METHODS",
-    "UFUNCS",
-    "Handler",
-    "function_handler",
-    "load_all",
-    "method_handler",
-]

@@ -64,6 +64,3 @@ class Layouts:
     def orders(self) -> dict[int, Laid]:
         """The values whose order follows from that of others."""
         return self.laid | {v: laid for v, laid in self.unordered.items() if laid is not None}
-
-
-__all__ = ["Copied", "Laid", "Layouts"]

@@ -227,6 +227,3 @@ def _written_input(rec: Recorder, instr: Instr) -> tuple[int | None, bool]:
         value = maker.operands[0] if maker is not None and maker.operands else None
         is_part |= maker is not None and issubclass(maker.op, (Pick, Slice)) and len(maker.operands) > 1
     return value, is_part
-
-
-__all__ = ["Storage", "check_writes", "memory_of", "operate", "read_copies", "write"]

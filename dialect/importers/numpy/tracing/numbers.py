@@ -148,6 +148,3 @@ class Numbers:
         if not isinstance(expr, (int, NumberConstant)) and not any(g.expr == expr for g in self.guards):
             self.guards.append(TraceGuard(expr, expected, loc or user_loc()))
             self._rec.derivation.note(expr, expected)
-
-
-__all__ = ["Numbers"]

@@ -87,6 +87,3 @@ def traced_out(where: str, out: Any) -> Traced:
         "use the returned array: y = y + x instead of y += x or out=y; arrays made with "
         "np.zeros_like(x) or np.zeros(x.shape) can be written",
     )
-
-
-__all__ = ["laid_out", "note_copy", "note_order", "note_write", "traced_out", "write_out"]

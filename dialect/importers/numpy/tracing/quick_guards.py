@@ -71,6 +71,3 @@ def _size(expr: Expr) -> str | None:
     if not isinstance(expr, Sym) or not all(isinstance(leaf, Dimension) for leaf in expr.symbols):
         return None
     return dim_text(expr, lambda leaf: f"leaves[{leaf.array}].shape[{leaf.axis}]")
-
-
-__all__ = ["QuickGuards"]

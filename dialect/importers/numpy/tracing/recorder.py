@@ -401,6 +401,3 @@ class Recorder:
 
 def _bare_hint(type_: Type) -> Type:
     return type_.without_layout() if isinstance(type_, TensorType) else type_
-
-
-__all__ = ["Mark", "Policy", "Recorder"]

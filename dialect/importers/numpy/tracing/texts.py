@@ -84,6 +84,3 @@ def described_array(x: Traced) -> str:
         return f"<traced {x.dtype} array, picked by a mask>"
     sizes = ", ".join("?" if d is None else str(d) for d in x.hint)
     return f"<traced {x.dtype} array, here of shape ({sizes})>"
-
-
-__all__ = ["described_array", "described_number", "shown", "text"]

@@ -399,5 +399,3 @@ for _python in OF_COMPLEX:
         setattr(TracedArray, f"__r{_python}__", _by_complex(_method))
 for _python, _name in IN_PLACE.items():
     setattr(Traced, f"__i{_python}__", _in_place(_name))
-
-__all__ = ["OF_TAPE", "Traced", "TracedArray", "is_differentiated", "is_on_tape", "is_tracing", "shortcut"]

@@ -358,6 +358,3 @@ def _describe(hint: Type) -> str:
         sizes = ", ".join("?" if d is None else str(d) for d in hint.shape)
         return f"an array of {hint.dtype} and shape ({sizes})"
     return "a list"
-
-
-__all__ = ["Carry", "cond", "fori_loop", "join_hints", "own_arguments", "truth", "unknown_number", "while_loop"]

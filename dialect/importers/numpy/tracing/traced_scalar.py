@@ -179,5 +179,3 @@ OF_COMPLEX = ("add", "sub", "mul", "truediv", "pow", "eq", "ne")
 for _python in OF_COMPLEX:
     _method = getattr(TracedScalar, f"__{_python}__")
     setattr(TracedScalar, f"__{_python}__", _of_complex(_method))
-
-__all__ = ["OF_COMPLEX", "TracedScalar", "as_float", "is_int"]

@@ -208,14 +208,3 @@ class traced_type(type, metaclass=_TypeMeta):
     traced Python number ``int``, ``float``, ``complex`` or ``bool``: real classes, to be compared,
     called and asked for their names. Of everything else, and with three arguments, it is ``type``.
     """
-
-
-__all__ = [
-    "LazyRange",
-    "traced_getattr",
-    "traced_hasattr",
-    "traced_isinstance",
-    "traced_len",
-    "traced_range",
-    "traced_type",
-]

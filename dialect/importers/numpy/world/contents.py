@@ -101,6 +101,3 @@ def may_change(array: Any) -> bool:
     if isinstance(array, np.void):
         return True
     return array.dtype.hasobject or array.flags.writeable or isinstance(array.base, np.ndarray)
-
-
-__all__ = ["Contents", "may_change", "same_bits", "same_objects"]

@@ -53,6 +53,3 @@ def recorded_draw(rec: Recorder, owner: Any, name: str, args: tuple, kwargs: dic
     copy = value if value in rec.scalars else rec.emit("copy", [value])[0]
     rec.draws.copies[copy] = value
     return wrap(rec, copy)
-
-
-__all__ = ["draws_of", "recorded_draw"]

@@ -287,6 +287,3 @@ def settle(
         if draw.argument is not None:
             draw.generator = None
     return tuple(fixed.values()) if places else ()
-
-
-__all__ = ["BEFORE_OUT", "HINT", "METHODS", "Draw", "Input", "Number", "places_of", "record", "settle"]

@@ -201,6 +201,3 @@ def _first_line(rec: Recorder) -> Loc | None:
     for code in rec.scope.codes:
         return Loc(code.co_filename, code.co_firstlineno)
     return None
-
-
-__all__ = ["effects_refused", "labelled"]

@@ -168,6 +168,3 @@ class Given:
         reached = self._rec.journal.reached() if nodes else ()
         outer = [x for x in reached if container_of(x) is not None]
         return Containers(self._tree, self._kinds, tuple(nodes), outer, assigned)
-
-
-__all__ = ["Containers", "Given"]

@@ -61,6 +61,3 @@ def _asked(where: ast.AST, *args: ast.expr) -> ast.expr:
 
 def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is bool
-
-
-__all__ = ["Identities", "is_bool"]

@@ -437,5 +437,3 @@ _RESTORE: dict[str, Callable[[Any, Any], str | None]] = {
     "library": _library,
     "generator": _generator,
 }
-
-__all__ = ["ATOMS", "KEPT_BYTES", "Journal", "Watch", "holds_tracer", "same_items", "same_state", "state_of_generator"]

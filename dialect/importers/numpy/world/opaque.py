@@ -129,5 +129,3 @@ def _refused(self: Hidden, *args: Any, **kwargs: Any) -> Any:
 
 for _use in _USES:
     setattr(Hidden, f"__{_use}__", _refused)
-
-__all__ = ["Hidden", "check_seen", "hidden_error", "is_hidden"]

@@ -107,6 +107,3 @@ def keys_again(keys: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         _keys.again = before
-
-
-__all__ = ["key_pair", "keys_again", "manual_seed", "noted_keys", "runs_again"]

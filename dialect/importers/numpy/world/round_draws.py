@@ -105,6 +105,3 @@ def _taken_apart(name: str, args: tuple, kwargs: dict[str, Any], what: str) -> t
         raise trace_error(f"{what} of this kind is called in a loop", HINT)
     sizes = () if size is None else size if isinstance(size, tuple) else (size,)
     return args[:at], others, sizes
-
-
-__all__ = ["RoundDraws", "drawn_by_rounds"]

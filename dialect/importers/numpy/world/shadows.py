@@ -416,5 +416,3 @@ _FILL: dict[str, Callable[[Shadows, Any, Any, str], None]] = table(
         "class": _whole,
     }
 )
-
-__all__ = ["Shadows", "unrepeatable"]

@@ -72,6 +72,3 @@ class ShadowFacet:
         """True if the keys that there were are the first ones, in their order, if they have any."""
         pairs = zip(now, self.held, strict=False)
         return self.facet not in (TABLE, ATTRIBUTES) or all(a is b or a == b for a, b in pairs)
-
-
-__all__ = ["PlaceStore", "ShadowFacet"]

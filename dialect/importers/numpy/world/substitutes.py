@@ -356,5 +356,3 @@ BUILTINS["type"] = traced_type
 BUILTINS["range"] = traced_range
 for _made in (traced_getattr, traced_hasattr, traced_isinstance, traced_len):
     _builtin(_made.__name__.removeprefix("traced_"))(_made)
-
-__all__ = ["BUILTINS", "DRAW_OUTSIDE", "FUNCTIONS", "original_of", "substitute", "unknown"]

@@ -125,6 +125,3 @@ def cross_entropy_loss(
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
     x = add(mul(-target, sub(input1, input2)), margin)
     return reduced(np.where(x > 0, x, cast(0, x.dtype)), reduction)
-
-
-__all__ = ["reduced"]

@@ -236,6 +236,3 @@ def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     size = vector_norm(self, p, axes, True)
     factor = cast(maxnorm, size.dtype) / (size + cast(1e-7, size.dtype))
     return self * cast(np.where(size > cast(maxnorm, size.dtype), factor, cast(1, size.dtype)), self.dtype)
-
-
-__all__ = ["layer_norm", "native_layer_norm"]

@@ -320,6 +320,3 @@ for _count_of_axes in (1, 2, 3):
     _nearest(f"_upsample_nearest_exact{_count_of_axes}d", "nearest-exact")
 for _name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"):
     _linear(_name)
-
-
-__all__ = ["named_scales", "strides_of"]

@@ -69,6 +69,3 @@ def _with_means(name: str, width: int, kernel: Callable[[np.ndarray], np.ndarray
 
 _with_means("_upsample_bilinear2d_aa", 2, _triangle)
 _with_means("_upsample_bicubic2d_aa", 4, _keys)
-
-
-__all__ = ["grid_sampler"]

@@ -120,6 +120,3 @@ def _sum_of_logs(a: Any, b: Any, c: Any) -> Any:
     total = np.exp(a - top) + np.exp(b - top) + np.exp(c - top)
     is_any = total > 0
     return np.where(is_any, np.log(np.where(is_any, total, cast(1, total.dtype))) + top, cast(-math.inf, total.dtype))
-
-
-__all__ = ["ctc_loss"]

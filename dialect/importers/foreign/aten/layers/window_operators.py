@@ -128,6 +128,3 @@ for _name in ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
 @aten("im2col")
 def im2col(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     return filters.unfold(self, tuple(kernel_size), tuple(dilation), tuple(padding), tuple(stride))
-
-
-__all__ = ["convolution"]

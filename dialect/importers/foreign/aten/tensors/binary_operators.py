@@ -359,6 +359,3 @@ def isclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal
     tolerance = cast(atol, x.dtype) + np.abs(cast(rtol, x.dtype) * y)
     distance = np.abs(x - y)
     return close | (np.isfinite(distance) & (distance <= tolerance))
-
-
-__all__ = ["add", "clamp", "div", "mul", "power", "sub", "truncated_division", "where"]

@@ -282,6 +282,3 @@ def multinomial(self: Any, num_samples: int, replacement: bool = False, *, gener
         order = np.argsort(-(weights / times), axis=1, kind="stable")
         places = order[:, :num_samples]
     return places[0] if is_vector else places
-
-
-__all__ = ["filled", "uniform_numbers"]

@@ -155,6 +155,3 @@ def matrix_exp(self: Any) -> Any:
     if category(self.dtype) == 2 and self.dtype.itemsize < 4:
         raise refuse("linalg_matrix_exp", f"on {self.dtype}")
     return on_host("profuse.expm", self)
-
-
-__all__ = ["lu_solve", "lu_unpack"]

@@ -50,6 +50,3 @@ def stft(
 @aten("stft.center")
 def centred(self: Any, *args: Any, **kwargs: Any) -> Any:
     raise refuse("stft", "with frames that are centred", "pad the signal, and pass center=False")
-
-
-__all__ = ["stft"]

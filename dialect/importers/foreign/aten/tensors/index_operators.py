@@ -395,6 +395,3 @@ def nonzero(self: Any) -> Any:
 def bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
     counts = np.bincount(self, weights, minlength)
     return cast(counts, INT64 if weights is None else np.dtype(np.float64))
-
-
-__all__ = ["index", "scattered", "sort"]

@@ -238,6 +238,3 @@ def pixel_unshuffle(self: Any, downscale_factor: int) -> Any:
 def channel_shuffle(self: Any, groups: int) -> Any:
     n, c, *rest = self.shape
     return np.reshape(np.swapaxes(np.reshape(self, (n, groups, c // groups, *rest)), 1, 2), (n, c, *rest))
-
-
-__all__ = ["cat", "padded", "split", "unbind"]

@@ -258,6 +258,3 @@ def fft_c2r(self: Any, dim: Any, normalization: int, last_dim_size: Any) -> Any:
     sizes = (*(int(self.shape[k]) for k in axes[:-1]), int(last_dim_size))
     y = _transform("irfftn", self, axes, _BACKWARD[normalization], s=sizes)
     return cast(y, real_dtype(self.dtype))
-
-
-__all__ = ["det", "inv", "solve"]

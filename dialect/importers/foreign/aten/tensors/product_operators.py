@@ -164,6 +164,3 @@ def grouped_mm(self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dty
     if ranks == (2, 2):  # groups of what is summed over
         return cast(on_host("profuse.grouped_outer", np.swapaxes(x, 0, 1), y, offs), dtype)
     return cast(on_host("profuse.grouped_product", x, y, offs), dtype)
-
-
-__all__ = ["linear", "product"]

@@ -342,6 +342,3 @@ def corrcoef(self: Any) -> Any:
 @aten("trace")
 def trace(self: Any) -> Any:
     return sum_(np.diagonal(self))
-
-
-__all__ = ["amax", "amin", "any_", "mean", "sum_", "var_mean", "vector_norm"]

@@ -53,6 +53,3 @@ def _reflected(factors: Any, scales: Any, x: Any, order: Iterable[int], *, is_co
 def _adjoint(x: Any) -> Any:
     y = np.swapaxes(x, -1, -2)
     return np.conj(y) if category(x.dtype) == 3 else y
-
-
-__all__ = ["geqrf"]

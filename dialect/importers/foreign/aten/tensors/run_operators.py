@@ -138,6 +138,3 @@ def _bags(
     if mode == 2:
         return np.where(sizes[:, None] == 0, cast(0, out.dtype), out), None, None, None
     return out / cast(np.maximum(sizes, 1), out.dtype)[:, None], None, None, None
-
-
-__all__ = ["mode"]

@@ -177,6 +177,3 @@ def logcumsumexp(self: Any, dim: int) -> Any:
     if not self.ndim:
         return np.copy(self)
     return on_host("numpy.logaddexp.accumulate", self, dim)
-
-
-__all__ = ["digamma"]

@@ -325,6 +325,3 @@ def complex_of(real: Any, imag: Any) -> Any:
 @aten("polar")
 def polar(abs: Any, angle: Any) -> Any:
     return complex_of(abs * np.cos(angle), abs * np.sin(angle))
-
-
-__all__ = ["function_of_floats", "sign", "trunc"]

@@ -222,6 +222,3 @@ def tril(self: Any, diagonal: int = 0) -> Any:
 @aten("triu")
 def triu(self: Any, diagonal: int = 0) -> Any:
     return np.triu(self, diagonal)
-
-
-__all__ = ["slice_key", "view"]

@@ -114,6 +114,3 @@ class Forest:
             groups.append(of_trees(item_of(table, self._leaves(x, np.array(large, np.int64))), axis=1))
         total = functools.reduce(of_groups, groups)
         return total / table.dtype.type(len(self.roots)) if how == "AVERAGE" else total
-
-
-__all__ = ["COMPARISONS", "MEMBER", "Forest"]

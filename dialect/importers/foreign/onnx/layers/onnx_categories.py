@@ -144,6 +144,3 @@ def _one_hot_encoder(
     hits = np.expand_dims(elements, -1) == categories
     y = hits.astype(np.float32)
     return y if zeros else required(y, np.all(np.any(hits, axis=-1)), "OneHotEncoder is given an unknown category")
-
-
-__all__ = ["by_number", "label_count", "labels_of"]

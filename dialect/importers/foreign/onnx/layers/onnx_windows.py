@@ -320,6 +320,3 @@ def _col2im(
         part = padded(part, widths)
         total = part if total is None else total + part
     return total
-
-
-__all__ = ["convolved", "spatial_sizes"]

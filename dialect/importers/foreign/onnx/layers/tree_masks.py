@@ -118,6 +118,3 @@ class Words:
         trees, most = self.leaves.shape
         places = self.reached(x, forest) + (np.arange(trees, dtype=self.kept.dtype) * most)[:, None]
         return item_of(table[self.leaves].reshape(trees * most, -1), places)
-
-
-__all__ = ["TreeNode", "Words", "has_word", "ordered"]
