@@ -1,7 +1,7 @@
 // RUN: profuse-opt %s -p 'insert-guards{dynamic=true}' --verify-each --stats 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=STATS --input-file=%t
 
-// STATS: 1 dissolved: reshape: {{.*}}s0*s1{{.*}}, 2 guards
+// STATS: 1 dissolved: reshape: {{.*}}s0*s1{{.*}}, 3 guards
 
 // R1.40: equal sizes share a symbol, 1 stays literal, each operand keeps a stride class.
 // CHECK-LABEL: func.func @guard(
@@ -41,15 +41,10 @@ func.func private @fusion_1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   return %0 : tensor<2x3xf32>
 }
 
-// A group whose sizes do not follow from symbols is dissolved, its body inline and bare.
-// CHECK-LABEL: func.func @dissolved(
-// CHECK-SAME:    %[[X:.*]]: !profuse.tensor) -> !profuse.tensor
-// CHECK-NEXT:    %[[A:.*]] = "profuse.tanh"(%[[X]]) : (!profuse.tensor) -> !profuse.tensor
-// CHECK-NEXT:    %[[B:.*]] = "profuse.reshape"(%[[A]]) {shape = array<i64: 3, 2>} : (!profuse.tensor) -> !profuse.tensor
-// CHECK-NEXT:    return %[[B]]
-// CHECK-NOT:   @fusion_2
-// CHECK-NOT:   @fallback_2
-func.func @dissolved(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+// Sizes of which a product has to be a number are that of the profile.
+// CHECK-LABEL: func.func @product(
+// CHECK:         "profuse.dynamic_guard"(%{{.*}}) {types = [tensor<2x3xf32
+func.func @product(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
   %0 = "profuse.fusion_group"(%x) {callee = @fusion_2} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
 }
@@ -57,4 +52,22 @@ func.func private @fusion_2(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
   %0 = "profuse.tanh"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %1 = "profuse.reshape"(%0) {shape = array<i64: 3, 2>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %1 : tensor<3x2xf32>
+}
+
+// A group whose sizes do not follow from symbols is dissolved, its body inline and bare.
+// CHECK-LABEL: func.func @dissolved(
+// CHECK-SAME:    %[[X:.*]]: !profuse.tensor) -> !profuse.tensor
+// CHECK-NEXT:    %[[A:.*]] = "profuse.tanh"(%[[X]]) : (!profuse.tensor) -> !profuse.tensor
+// CHECK-NEXT:    %[[B:.*]] = "profuse.reshape"(%[[A]]) {shape = array<i64: -1, 4>} : (!profuse.tensor) -> !profuse.tensor
+// CHECK-NEXT:    return %[[B]]
+// CHECK-NOT:   @fusion_3
+// CHECK-NOT:   @fallback_3
+func.func @dissolved(%x: tensor<2x6xf32>) -> tensor<3x4xf32> {
+  %0 = "profuse.fusion_group"(%x) {callee = @fusion_3} : (tensor<2x6xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+func.func private @fusion_3(%x: tensor<2x6xf32>) -> tensor<3x4xf32> {
+  %0 = "profuse.tanh"(%x) : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  %1 = "profuse.reshape"(%0) {shape = array<i64: -1, 4>} : (tensor<2x6xf32>) -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
 }
