@@ -4,6 +4,27 @@ from mutation_runner import Mutation
 
 LOOP_MUTATIONS = (
     Mutation(
+        "the order of what a loop begins with is one of its results",
+        "executor/functions/result_orders.py",
+        "if id(instr) in self._entered:",
+        "if False:",
+        ("executor/functions/loops/test_carried_layouts.py::test_a_loop_that_has_a_round_gives_what_rounds_give",),
+    ),
+    Mutation(
+        "graphs whose results are copies serve calls that share memory",
+        "executor/functions/variants.py",
+        "return not self.is_copied",
+        "return True",
+        ("executor/functions/test_shared_results.py::test_views_are_views_whoever_calls_first",),
+    ),
+    Mutation(
+        "folds of truths are conditional",
+        "dialect/ops/reductions/reduce.py",
+        "        if inside is BOOLEAN:\n",
+        "        if False:\n",
+        ("executor/functions/loops/test_functions_in_loops.py::test_folds_of_truths_are_simd_code_in_rounds_too",),
+    ),
+    Mutation(
         "nothing keeps a loop that only raises",
         "dialect/importers/numpy/tracing/effect_results.py",
         "*exits, *rec.written)",

@@ -103,7 +103,7 @@ class Graphs:
                 variant = self._trace_or_leave(key, leaves, args, kwargs, plain)
         if home != HOST:
             self._remember(self.on_device, flat, variant)
-        elif self.options.device in (None, HOST):
+        elif self.options.device in (None, HOST) and variant.serves(plain=False):
             self._remember(self.flat, flat, variant)
         return variant
 
@@ -180,10 +180,9 @@ class Graphs:
 
     @staticmethod
     def find(variants: Sequence[Variant], leaves: list, plain: bool) -> Variant | None:
-        """The graph of these leaves; ``plain``: one whose outputs are the results."""
+        """The graph of these leaves; ``plain``: one whose outputs are the results, in memory of their own."""
         for variant in variants:
-            is_plain = variant.memory is None or variant.memory.is_plain
-            if (is_plain or not plain) and variant.trace.accepts(leaves):
+            if variant.serves(plain=plain) and variant.trace.accepts(leaves):
                 return variant
         return None
 
@@ -220,18 +219,26 @@ class Graphs:
 
         ``plain``: the outputs of its graph are the results, in memory of their own.
         """
-        memory, keeps_byte_order = None, False
-        if not (plain or trace.strict or self.options.donate):
+        memory, keeps_byte_order, is_copied = None, False, False
+        has_others = home == HOST and self._shares_memory and self.source.has_code  # calls that share memory
+        if not (trace.strict or self.options.donate) and (has_others or not plain):
             from .byte_order import keeps_byte_order as keeps  # once for each graph
             from .results import results_of
 
-            memory = results_of(trace, orders=not self.raises)
-            keeps_byte_order = not self.raises and keeps(trace)
+            try:
+                memory = results_of(trace, orders=not self.raises)
+            except TraceError:  # Python's, where results share memory
+                if not plain:
+                    raise
+                is_copied = True
+            if plain and memory is not None and not memory.is_plain:
+                memory, is_copied = None, True
+            keeps_byte_order = not (self.raises or is_copied) and keeps(trace)
         trace.hints, trace.copied, trace.laid = {}, {}, {}
         executor = self.source.executor(home, self.options) or self._executor(trace, memory, home)
         self._make_room()
         variant = Variant(trace, executor, key, GraphTrial(trace, executor), used=self.made, memory=memory)
-        variant.keeps_byte_order = keeps_byte_order
+        variant.keeps_byte_order, variant.is_copied = keeps_byte_order, is_copied
         self.variants.setdefault(key, []).append(variant)
         return variant
 

@@ -63,6 +63,7 @@ class Variant:
         patterns: which arguments of calls have been tensors of other libraries: for each leaf, its
             type, or None for anything else.
         is_untaped: calls with arrays of the tape have run as those with plain ones.
+        is_copied: the results are copies of what they would be, or share memory with, in Python.
     """
 
     trace: Trace
@@ -75,8 +76,15 @@ class Variant:
     keeps_byte_order: bool = False
     memory: Results | None = None
     is_untaped: bool = False
+    is_copied: bool = False
     patterns: tuple[Pattern, ...] = ()
     counts_calls: ClassVar[bool] = True
+
+    def serves(self, *, plain: bool) -> bool:
+        """True for calls whose results are ``plain``, in memory of their own; else for those that share it."""
+        if plain:
+            return self.memory is None or self.memory.is_plain
+        return not self.is_copied
 
     def off_tape(self) -> TraceError | None:
         """The reason why the graph does not serve calls with arrays of the tape; None if it does."""
@@ -118,6 +126,8 @@ class Variant:
         if self.trial.renewals > FEW_TRIES:
             raise Refused("the objects that the function reads are replaced again and again")
         memory = self.memory
+        if self.is_copied and not (first or on_tape):
+            raise Refused("its results are in memory of their own, for calls of `into` or on the tape")
         if memory is not None and not memory.is_plain and (trace.has_effects or first or on_tape):
             raise Refused("a result is an argument, or a view of it or of another result")
         if trace.has_effects and (first or on_tape or exchange is not None):

@@ -187,3 +187,33 @@ def test_attributes_that_become_views():
         np.testing.assert_array_equal(ours.values, theirs.values)
         assert np.shares_memory(ours.values, before) and np.shares_memory(found, ours.values)
         assert np.shares_memory(ours.seen, x)
+
+
+@pytest.mark.parametrize("first", ["into", "call"])
+def test_views_are_views_whoever_calls_first(first):
+    f = pf.jit(lambda x: (x[1:], x * 2), background=False, unsupported="python")
+    x, out = np.arange(4.0), (np.empty(3), np.empty(4))
+    for k in range(4):
+        if first == "into" or k:
+            f.into(out, x)
+        assert np.shares_memory(f(x)[0], x)
+        f.into(out, x)
+        np.testing.assert_array_equal(out[0], x[1:])
+    assert f.state().counters["python_calls"] == 0
+
+
+def test_views_are_views_behind_calls_on_the_tape():
+    f = pf.jit(lambda x: (x[1:], x * 2), background=False, unsupported="python")
+    x = np.arange(4.0)
+    for _ in range(3):
+        f(pf.array(x, requires_grad=True))[1].sum().backward()
+        assert np.shares_memory(f(x)[0], x)
+
+
+def test_graphs_of_calls_on_the_tape_serve_others_where_results_are_new():
+    f = pf.jit(lambda x: np.tanh(x) @ x, background=False, unsupported="python")
+    x = np.eye(4)
+    for _ in range(3):
+        f(pf.array(x, requires_grad=True)).sum().backward()
+        np.testing.assert_array_equal(f(x), np.tanh(x) @ x)
+    assert f.state().counters["traces"] == 1

@@ -140,7 +140,7 @@ def into_rows(y, rows, n):
 
 def test_a_loop_that_has_a_round_gives_what_rounds_give():
     rows = RNG.standard_normal(WIDE.shape)
-    f = pf.jit(into_rows, background=False)
+    f = pf.jit(into_rows, background=False, unsupported="python")
     for n in (3, 5, 7, 9, 11):
         expected = into_rows(WIDE, rows, n)
         found = f(WIDE, rows, n)
