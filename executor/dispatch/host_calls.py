@@ -93,16 +93,23 @@ def is_late(test: Test) -> bool:
 
 def reads_host(part: Any) -> bool:
     """True for what follows from what a function of a library has given: a field, a size, a number, …."""
-    if isinstance(part, tuple):
-        return any(map(reads_host, part))
-    if isinstance(part, Sym):
-        leaves = [leaf for leaf in part.symbols if not isinstance(leaf, str)]
-        return any(is_from_host(leaf.position if isinstance(leaf, Integer) else leaf.array) for leaf in leaves)
-    if isinstance(part, ComputedNumber):
-        return reads_host(part.operands)
-    if isinstance(part, SizeNumber):
-        return reads_host(part.size)
-    return is_from_host(part.position if isinstance(part, NumberValue) else part)
+    waiting, seen = [part], set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += part
+        elif isinstance(part, ComputedNumber):
+            if id(part) not in seen:  # numbers are computed of others, which may be operands of many
+                seen.add(id(part))
+                waiting += part.operands
+        elif isinstance(part, SizeNumber):
+            waiting.append(part.size)
+        elif isinstance(part, Sym):
+            leaves = [leaf for leaf in part.symbols if not isinstance(leaf, str)]
+            waiting += [leaf.position if isinstance(leaf, Integer) else leaf.array for leaf in leaves]
+        elif is_from_host(part.position if isinstance(part, NumberValue) else part):
+            return True
+    return False
 
 
 def is_from_host(ref: Ref | Any) -> bool:
