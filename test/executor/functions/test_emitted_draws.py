@@ -344,18 +344,3 @@ def test_calls_that_python_repeats_leave_no_objects():
     calls(20)
     before = calls(20)
     assert calls(200) - before < 200
-
-
-def test_numbers_of_numbers_of_numbers():
-    """Each is an operand of the next one twice: there are as many ways to the draw as 2**200."""
-
-    def fn(x, g):
-        y = g.random()
-        for _ in range(200):
-            y = (y + y) * 0.5
-        return x * y
-
-    f, (ours, theirs), x = pf.jit(fn, background=False), seeded(4, 4), np.arange(4.0)
-    for _ in range(5):
-        np.testing.assert_array_equal(f(x, ours), fn(x, theirs))
-    assert emitted_hits(f) > 0
