@@ -29,7 +29,7 @@ from .eager_recorder import Tape, operand
 from .elementwise import PLAIN, binary, unary
 from .node import user_line, users_place
 from .op_node import evaluated, note_shared
-from .operations import apart, apply, write
+from .operations import apply, write
 from .plans import elementwise_plans, op_plans
 
 evaluate_with(Tape())
@@ -159,7 +159,7 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
         if op is not None and _OPERANDS.issuperset(map(type, inputs)):
             return apply(op, _NO_ATTRS, inputs)
     try:
-        return METHODS["__array_ufunc__"](self, ufunc, method, *_before(inputs, kwargs), **kwargs)
+        return METHODS["__array_ufunc__"](self, ufunc, method, *inputs, **kwargs)
     except TraceError as error:
         if current() is not None:
             raise
@@ -169,14 +169,6 @@ def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
 def _outputs(kwargs: dict[str, Any]) -> tuple:
     out = kwargs.get("out")
     return out if isinstance(out, tuple) else (out,)
-
-
-def _before(args: tuple, kwargs: dict[str, Any]) -> tuple:
-    """The arguments of a call, with copies of arrays that ``out`` overwrites: gradients read what they held."""
-    for out in _outputs(kwargs):
-        if type(out) is Array and isinstance(out.data, np.ndarray):
-            args = tuple(apart(x, out.data) for x in args)
-    return args
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -189,7 +181,7 @@ def _method(name: str) -> Callable[..., Any]:
         if handler is None:
             raise _refused(f"ndarray.{name}")
         try:
-            return handler(*_before((self, *args), kwargs), **kwargs)
+            return handler(self, *args, **kwargs)
         except TraceError as error:
             if current() is not None:
                 raise
@@ -219,7 +211,7 @@ def _array_function(self: Array, func: Any, types: Any, args: tuple, kwargs: dic
     if handler is None:
         raise _refused(name_of(func))
     try:
-        return handler(*_before(args, kwargs), **kwargs)
+        return handler(*args, **kwargs)
     except TraceError as error:
         if current() is not None:
             raise

@@ -72,7 +72,7 @@ def _written(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any]) ->
         _check_leaf(x)
         # What the gradient reads of the operands is about to be overwritten.
         before = Array(x.data.copy(), x.node, x.index)
-        others = [apart(y, x.data) for y in operands[1:]]
+        others = [_apart(y, x.data) for y in operands[1:]]
         emit = lambda name, values, attrs: [apply(op_named(name), attrs, values)]  # noqa: E731
         result = op.as_pure(emit, attrs, before, *others)  # type: ignore[attr-defined]
         x.rebase(result)
@@ -81,7 +81,7 @@ def _written(op: type[Op], attrs: Mapping[str, Any], operands: Sequence[Any]) ->
     return x
 
 
-def apart(y: Any, written: np.ndarray) -> Any:
+def _apart(y: Any, written: np.ndarray) -> Any:
     """An operand, or a copy of one that shares memory with an array that is written to."""
     data = y.data if type(y) is Array else y
     if not isinstance(data, np.ndarray) or not np.may_share_memory(data, written):

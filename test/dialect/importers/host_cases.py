@@ -88,6 +88,7 @@ CASES = {
     "numpy.insert": lambda v: (np.insert(v, 2, v[0]), np.insert(m(v), [1, 4], 0, axis=1)),
     "numpy.delete": lambda v: (np.delete(v, 2), np.delete(m(v), slice(1, 3), 0)),
     "numpy.trim_zeros": lambda v: np.trim_zeros(v) * 2,
+    "numpy.repeat": lambda v: (np.repeat(v, np.arange(len(v)) % 3), np.repeat(m(v), [2, 0, 1], 1)),
     "numpy.resize": lambda v: (np.resize(v, (3, 5)), np.resize(v, v.shape[0] + 1)),
     "numpy.packbits": lambda v: np.packbits(v > v[0]),
     "numpy.unpackbits": lambda v: np.unpackbits((v > v[0]).astype(np.uint8)),

@@ -158,33 +158,6 @@ def test_all_ways_to_write_are_counted(write):
         z.backward()
 
 
-INTO_ITSELF = {
-    "product": lambda y, x: np.multiply(y, x, out=y),
-    "sine": lambda y, x: np.sin(y, out=y) * x,
-    "in part": lambda y, x: np.multiply(y, x, out=y, where=np.array([True, False, True])),
-    "reversed": lambda y, x: np.multiply(y[::-1], x, out=y),
-    "through a view": lambda y, x: np.divide(y, x, out=y[::-1]),
-    "clipped": lambda y, x: np.clip(y, 2.5, 4.5, out=y) * x,
-    "method": lambda y, x: y.clip(2.5, 4.5, out=y) * x,
-    "running product": lambda y, x: np.cumprod(y, out=y) * x,
-}
-
-
-@pytest.mark.parametrize("name", INTO_ITSELF)
-def test_what_a_call_overwrites_is_kept_for_its_gradient(name):
-    write = INTO_ITSELF[name]
-
-    def f(x):
-        y = x * 2
-        return (write(y, x) ** 2).sum()
-
-    x = leaf(1, 2, 3)
-    f(x).backward()
-    step = 1e-6 * np.eye(3)
-    differences = [(f(x.data + h) - f(x.data - h)) / 2e-6 for h in step]
-    np.testing.assert_allclose(x.grad, differences, rtol=1e-6)
-
-
 def test_what_is_stored_in_an_ndarray_would_be_lost():
     x = leaf(1, 2)
     z = np.zeros(2)
