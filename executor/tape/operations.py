@@ -127,4 +127,4 @@ def _check_leaf(x: Array) -> None:
         )
 
 
-__all__ = ["apart", "apply", "note_shared", "write"]
+__all__ = ["apply", "note_shared", "write"]
