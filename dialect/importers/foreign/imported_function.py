@@ -43,7 +43,10 @@ class ImportedFunction:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self.__signature__.bind(*args, **kwargs).arguments
+        try:
+            bound = self.__signature__.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"{self.__name__}{self.__signature__} was called wrongly: {error}") from None
         # What is read from the graph does not change, so a trace has nothing to watch here.
         return apart(self._run, tuple(bound.get(name) for name in self._graph.parameters))
 
