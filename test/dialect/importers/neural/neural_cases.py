@@ -121,7 +121,7 @@ MORE = [
         "conv_transpose2d",
         (normal(2, 3, 4, 5), normal(3, 9, 3, 2)),
         {"stride": 2, "padding": 1, "output_padding": (1, 0)},
-        gradient_kernels=3,  # four convolutions of nine channels: more ops than two groups hold
+        gradient_kernels=4,  # one for each of four convolutions of nine channels: more ops than a group holds
     ),
     Layer("unfold", (normal(2, 3, 5, 6), (3, 2)), {"dilation": 2, "padding": 1, "stride": 2}, second=False),
     Layer("max_pool1d", (apart(2, 3, 8), 3), {"stride": 2, "padding": 1}, second=False),
