@@ -257,6 +257,7 @@ def test_keys_are_the_objects_themselves():
         f.wait()
         first, second, (third, _) = table
         assert (first, second, third) == (double, held, held)
+    assert f.state().counters["evaluated_ops"] and f.state().tier == "optimized"  # no key makes the call Python's
 
 
 def test_what_is_stored_are_the_objects_themselves():
