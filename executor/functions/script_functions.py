@@ -13,7 +13,7 @@ import operator
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +30,8 @@ from ..settings.dynamo import unseen_by_dynamo
 from ..settings.knobs import knobs
 from .foreign_files import function_of
 from .function import GraphFunction
+from .outer_function import OuterFunction
 from .script_values import argument_of, has_axes, holds_any, is_array, is_tensor, with_arrays, with_tensors
-
-if TYPE_CHECKING:
-    from ..explain.state import DebugState, ExecutorState
-    from ..tiers.keyed import KeyedState
 
 _VARIANTS = 8  # of a method, for what its module has held
 
@@ -116,7 +113,7 @@ class _Variant:
         return function
 
 
-class ScriptFunction:
+class ScriptFunction(OuterFunction):
     """A function of TorchScript, or a method of one of its modules.
 
     Args:
@@ -256,32 +253,6 @@ class ScriptFunction:
         if "named" in repr(script.result):
             raise ArgumentError(f"results of {name} are named tuples, whose classes no file has", hint=hint)
         (self._function if script.compares else variant.function()).save(path)
-
-    # --- what is told of it ---------------------------------------------------------------------
-
-    def state(self) -> ExecutorState:
-        """Tier, specialisations, counters and reasons; see `GraphFunction.state`."""
-        return self._function.state()
-
-    def debug_state(self) -> DebugState | KeyedState:
-        """A snapshot of the graph used last; see `GraphFunction.debug_state`."""
-        return self._function.debug_state()
-
-    def explain(self) -> str:
-        """Text that says which parts run as native code, and why others do not."""
-        return self._function.explain()
-
-    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
-        """IR text of a stage of the graph used last; see `GraphFunction.ir`."""
-        return self._function.ir(stage, specialization)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for background work, at most ``timeout`` seconds; returns whether all has ended."""
-        return self._function.wait(timeout)
-
-    def flush(self) -> None:
-        """Drop all profiles, plans and kernels."""
-        self._function.flush()
 
     def __repr__(self) -> str:
         return f"<profuse {self._source}>"

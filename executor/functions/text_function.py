@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dialect.errors import ArgumentError, TraceError
 from ...dialect.importers.foreign.foreign_graph import ForeignGraph
@@ -14,13 +14,10 @@ from ...dialect.importers.numpy.tracing.current import current
 from ..settings.dynamo import unseen_by_dynamo
 from ..settings.knobs import knobs
 from .function import GraphFunction
-
-if TYPE_CHECKING:
-    from ..explain.state import DebugState, ExecutorState
-    from ..tiers.keyed import KeyedState
+from .outer_function import OuterFunction
 
 
-class TextFunction:
+class TextFunction(OuterFunction):
     """A function whose graph has integers in the place of texts.
 
     Args:
@@ -94,30 +91,6 @@ class TextFunction:
             f"{self.__name__} takes or gives texts, which no file of a function holds",
             hint="keep the model; what has been compiled is in the disk cache",
         )
-
-    def state(self) -> ExecutorState:
-        """Tier, specialisations, counters and reasons; see `GraphFunction.state`."""
-        return self._function.state()
-
-    def debug_state(self) -> DebugState | KeyedState:
-        """A snapshot of the graph used last; see `GraphFunction.debug_state`."""
-        return self._function.debug_state()
-
-    def explain(self) -> str:
-        """Text that says which parts run as native code, and why others do not."""
-        return self._function.explain()
-
-    def ir(self, stage: str = "optimized", specialization: int = 0) -> str:
-        """IR text of a stage of the graph used last; see `GraphFunction.ir`."""
-        return self._function.ir(stage, specialization)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for background work, at most ``timeout`` seconds; returns whether all has ended."""
-        return self._function.wait(timeout)
-
-    def flush(self) -> None:
-        """Drop all profiles, plans and kernels."""
-        self._function.flush()
 
     def __repr__(self) -> str:
         return repr(self._function)
