@@ -139,9 +139,9 @@ class Masked(Recording):
             return False
         if not same_mask(value.mask, self.mask) or value.tail != self.tail:
             return False
-        like = value.full
-        # These have to fit the array, whose shape and dtype stay.
-        self.full = like if like.dtype == self.dtype else op("conform", value.filled(), self.full)
+        # These have to fit the array, whose shape and dtype stay; only elements that are numbers cannot be longer.
+        fits = not self.tail and value.full.dtype == self.dtype
+        self.full = value.full if fits else op("conform", value.filled(), self.full)
         return True
 
     def is_written(self) -> bool:
@@ -418,9 +418,9 @@ def _in_place(python: str) -> Callable:
                 raise needs_elements()
             result = lift(function, self, other)
         except NeedsElements:
+            result = None
+        if not self.hold(result):
             in_place(self.elements(), settled_key(other))  # writes to the memory that views share
-            return self
-        self.hold(result)
         return self
 
     return method

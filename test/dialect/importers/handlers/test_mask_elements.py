@@ -163,3 +163,28 @@ def test_elements_of_a_mask_outside_of_a_branch_are_refused():
     with pytest.raises(TraceError, match="picked outside of it"):
         pf.jit(fn, unsupported="raise")(X)
     assert pf.jit(fn, unsupported="python")(X) == 1.5
+
+
+@pytest.mark.parametrize("other", [np.arange(3.0), np.ones((1, 3)), np.arange(3), 2.0])
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (5, 3), (5, 2, 1)])
+def test_operators_in_place_keep_the_shape_or_raise(shape, other):
+    """NumPy makes no axis of what a mask has picked longer: (3, 1) += (3,) is an error."""
+
+    def fn(x, mask, other):
+        picked = x[mask]
+        picked += other
+        return picked
+
+    x, mask = np.arange(float(np.prod(shape))).reshape(shape), np.array([True, False, True, True, False])
+    f = pf.jit(fn, background=False)
+    try:
+        expected = fn(x, mask, other)
+    except ValueError:
+        for _ in range(3):
+            with pytest.raises(ValueError, match="broadcast"):
+                f(x, mask, other)
+        return
+    for _ in range(3):
+        found = f(x, mask, other)
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
