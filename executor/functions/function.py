@@ -178,8 +178,7 @@ class GraphFunction:
 
     def warmup(self, *args: Any, **kwargs: Any) -> None:
         """Call with these arguments until their optimised plan exists; drops the results."""
-        runs = self._options.profiled_runs
-        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+        for _ in range(self._options.recorded_runs + 1):
             self(*args, **kwargs)
             self.wait()
 

@@ -27,7 +27,6 @@ from ...dialect.importers.numpy.tracing.current import current
 from ..exchange.torch_tensors import TensorMemories
 from ..plans.plan_options import Options
 from ..settings.dynamo import unseen_by_dynamo
-from ..settings.knobs import knobs
 from .foreign_files import function_of
 from .function import GraphFunction
 from .outer_function import OuterFunction
@@ -227,8 +226,7 @@ class ScriptFunction(OuterFunction):
         variant = self._variant()
         state = [(place, copy.deepcopy(place.get())) for place in variant.state]
         buffers = [(place.get(), place.get().detach().clone()) for place in variant.buffers]
-        runs = self._options.profiled_runs
-        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+        for _ in range(self._options.recorded_runs + 1):
             self(*args, **kwargs)
             self.wait()
             for place, value in state:

@@ -12,7 +12,6 @@ from ...dialect.importers.foreign.interpreter import Interpreter
 from ...dialect.importers.foreign.operator_table import OperatorTable
 from ...dialect.importers.numpy.tracing.current import current
 from ..settings.dynamo import unseen_by_dynamo
-from ..settings.knobs import knobs
 from .function import GraphFunction
 from .outer_function import OuterFunction
 
@@ -80,8 +79,7 @@ class TextFunction(OuterFunction):
 
     def warmup(self, *args: Any, **kwargs: Any) -> None:
         """Call with these arguments until their optimised plan exists; drops the results."""
-        runs = self._function._options.profiled_runs
-        for _ in range((knobs.profiled_runs if runs is None else runs) + 1):
+        for _ in range(self._function._options.recorded_runs + 1):
             self(*args, **kwargs)
             self.wait()
 

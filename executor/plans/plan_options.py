@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...dialect.dataclass import dataclass
 from ..interpret.evaluate import Adapt
+from ..settings.knobs import knobs
 from ..settings.strategy import Strategy
 from .processor import HOST, Processor
 
@@ -34,6 +35,11 @@ class Options:
     unsupported: str | None = None  # what becomes of calls without a graph; None = the knob
     gradients: bool = False  # calls are noted on the tape; see `plans.on_tape`
     noted: str = ""  # of such calls: for each input, 1 if it requires gradients, else 0; "" = any
+
+    @property
+    def recorded_runs(self) -> int:
+        """Runs that are recorded before a graph is specialised; the one behind them has the optimised plan."""
+        return knobs.profiled_runs if self.profiled_runs is None else self.profiled_runs
 
     def of_fallback(self, callee: str) -> Options:
         """The options of a fallback executor; it may not overwrite its caller's values."""

@@ -226,8 +226,7 @@ class Executor(BaseExecutor):
         dump_graph(knobs.dump, title, self.options.name, text)
 
     def _start_profiling(self) -> None:
-        setting = self.options.profiled_runs
-        runs = knobs.profiled_runs if setting is None else setting
+        runs = self.options.recorded_runs
         # Values are observed for the fuser of device groups alone (R3.5).
         speculates = bool(left_devices(self.options.processor.device))
         record = Record(instrument(self.module, values=speculates), runs)
