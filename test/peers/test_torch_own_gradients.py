@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import profuse as pf
 import pytest
 
@@ -155,3 +157,34 @@ def test_a_result_that_shares_memory_keeps_the_gradient():
     for _ in range(2):
         x = torch.ones(3, requires_grad=True)
         assert torch.autograd.grad(compiled(x).sum(), x)[0].tolist() == [5.0] * 3
+
+
+class TracedBeside(torch.autograd.Function):
+    """While its forward half is traced, another thread begins and ends a trace."""
+
+    @staticmethod
+    def forward(ctx, x):
+        from profuse.dialect.importers.foreign.fx.custom_gradients import noting
+
+        def trace():
+            with noting(object()):
+                pass
+
+        thread = threading.Thread(target=trace)
+        thread.start()
+        thread.join()
+        return x + 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 7
+
+
+def test_threads_note_gradients_at_the_same_time():
+    torch._dynamo.reset()
+    compiled = pf.torch.compile(lambda x: Reversed.apply(TracedBeside.apply(x), 3, None), background=False)
+    for _ in range(2):
+        x = torch.ones(3, requires_grad=True)
+        assert torch.autograd.grad(compiled(x).sum(), x)[0].tolist() == [-21.0] * 3
+    assert not compiled.calls.counters["torch_ops"], compiled.explain()
+    assert "apply" not in vars(torch.autograd.function._SingleLevelFunction)

@@ -30,6 +30,8 @@ for _schema, _result in (
 SLOT, JOINED = torch.ops.profuse.gradient_slot.default, torch.ops.profuse.custom_gradient.default
 _Base: Any = functions._SingleLevelFunction
 _state = threading.local()
+_lock = threading.Lock()
+_noting = 0  # traces under way, in all threads; torch's `apply` is another while there are any
 _WITHIN = "within the backward half of a function"
 
 
@@ -74,12 +76,21 @@ def noting(stops: GradientStops | None) -> Iterator[set[str]]:
         return
     before = getattr(_state, "noted", None)
     _state.noted = names, stops
-    _Base.apply = classmethod(_applied)
+    _count(1)
     try:
         yield names
     finally:
         _state.noted = before
-        if before is None:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _noting
+    with _lock:
+        _noting += change
+        if _noting:
+            _Base.apply = classmethod(_applied)
+        elif "apply" in vars(_Base):
             del _Base.apply
 
 
