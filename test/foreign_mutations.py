@@ -113,9 +113,9 @@ FOREIGN_MUTATIONS = (
     ),
     Mutation(
         "bits of floats are other ones",
-        "lowering/linalg/scalar.py",
-        "bits = self.bits() if self.dtype.is_float else self",
-        "bits = self.bits() + 1 if self.dtype.is_float else self",
+        "lowering/linalg/bit_patterns.py",
+        "pattern = bits(x) if x.dtype.is_float else x",
+        "pattern = bits(x) + 1 if x.dtype.is_float else x",
         (f"{_TEXT}::test_conversions_and_bits",),
     ),
 )

@@ -199,9 +199,9 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "names that code makes up are not looked for",
-        "dialect/importers/numpy/capture/outer_state.py",
-        "makes_names=any(map(makes_names, codes))",
-        "makes_names=False",
+        "dialect/importers/numpy/capture/code_names.py",
+        "any(map(makes_names, every)), ",
+        "False, ",
         ("executor/functions/test_names_made_up.py::test_new_values_are_seen",),
     ),
     Mutation(
@@ -221,7 +221,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "objects of packages keep what a trace assigns",
-        "dialect/importers/numpy/world/journal.py",
+        "dialect/importers/numpy/world/restoring.py",
         "[k for k in changed if k in names or holds_tracer(attributes[k])]",
         "[]",
         ("executor/functions/test_objects_of_packages.py::test_attributes_that_are_assigned",),
@@ -256,7 +256,7 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "functions that a trace makes leave it",
-        "dialect/importers/numpy/world/journal.py",
+        "dialect/importers/numpy/world/restoring.py",
         "if kind is types.FunctionType and type(value.__globals__) is not dict:",
         "if False:",
         ("executor/functions/test_kinds_of_objects.py::test_functions_that_are_stored_are_the_users_own",),
@@ -418,9 +418,9 @@ TRACING_MUTATIONS = (
     ),
     Mutation(
         "names that hide static methods are not seen",
-        "dialect/importers/numpy/capture/outer_state.py",
-        "_FIRST = (*_SLOTS, property, functools.cached_property)",
-        "_FIRST = _DESCRIPTORS",
+        "dialect/importers/numpy/python/users_code.py",
+        "_FIRST = (*SLOT_TYPES, property, functools.cached_property)",
+        "_FIRST = (*SLOT_TYPES, property, classmethod, staticmethod, functools.cached_property)",
         ("executor/functions/test_names_bound_later.py::test_attributes_that_hide_those_of_the_class",),
     ),
     Mutation(

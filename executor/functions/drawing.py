@@ -11,10 +11,9 @@ import numpy as np
 
 from ...dialect.errors import InternalError
 from ...dialect.importers.numpy.capture.trace import Trace
-from ...dialect.importers.numpy.python.generators import reentrant, restores
+from ...dialect.importers.numpy.python.generators import reentrant, restores, same_state
 from ...dialect.importers.numpy.tracing.trace_guards import evaluate
 from ...dialect.importers.numpy.world.draws import Input, Number
-from ...dialect.importers.numpy.world.journal import same_state
 from ..settings.events import log
 
 if TYPE_CHECKING:

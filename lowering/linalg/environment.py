@@ -12,7 +12,7 @@ from ...dialect.guards.checks import described
 from ...dialect.ir.types import ListedType, ListType, ScalarType, TensorType, Type, known_value
 from ...dialect.mlir.context import to_location
 from .element import emit, storage_type
-from .scalar import load
+from .stored_element import load
 from .tensor_builder import Builder, TensorValue
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from ...dialect.ir.dtypes import BF16, BOOL, C128, F16, F64, I64, DType, dtype_o
 from ...dialect.ir.symbolic import Dim, Sym
 from ...dialect.ir.types import TensorType
 from .element import WINDOW, Number, emit, storage_type
-from .scalar import Scalar, constant, load, store
+from .scalar import Scalar, constant
+from .stored_element import load, store
 
 Expr = Any  # ir.AffineExpr
 Value = Union["TensorValue", Scalar, Number, Sym, np.generic]

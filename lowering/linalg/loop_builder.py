@@ -27,7 +27,8 @@ from ...dialect.ops.sizes import clamped, forbid_outside, position_within
 from .element import emit, int_type
 from .generic import SizePlace
 from .on_axis import on_axis
-from .scalar import Scalar, constant, load, store
+from .scalar import Scalar, constant
+from .stored_element import load, store
 from .tensor_builder import Builder, TensorValue
 from .update_rounds import update_in_rounds
 

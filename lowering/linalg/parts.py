@@ -29,7 +29,7 @@ from ...dialect.ops.sizes import complete_shape, known_scalar, normalize_axis
 from .element import emit, sliced, storage_type
 from .generic import mlir_type
 from .loop_builder import LoopBuilder
-from .scalar import load, store
+from .stored_element import load, store
 from .tensor_builder import TensorValue
 
 Place = Any  # Dim | ir.Value

@@ -16,9 +16,9 @@ from typing import Any, Union
 from mlir import ir
 
 from ...dialect.errors import InternalError
-from ...dialect.ir.dtypes import BF16, BOOL, C64, C128, F32, I8, U64, DType
+from ...dialect.ir.dtypes import BF16, BOOL, C64, C128, F32, U64, DType
 from ...dialect.ir.types import ScalarType
-from . import complexes, division, scalar_cast
+from . import bit_patterns, complexes, division, scalar_cast
 from .element import GUARDED, HALF, RARE, Number, compute_type, constant_value, emit, int_type
 
 # Predicates of arith.cmpi (signed, unsigned) and arith.cmpf (unordered only for "ne").
@@ -218,14 +218,14 @@ class Scalar:
         if self.dtype.is_complex:
             return _joined(-self.real, -self.imag)
         if self.dtype is BF16:
-            return Scalar((self.bits() ^ -0x8000).value, BF16)
+            return bit_patterns.negated(self)
         return self._op("arith.negf") if self.dtype.is_float else self.const(0) - self
 
     def __abs__(self) -> Scalar:
         if self.dtype.is_complex:
             return self.real.hypot(self.imag)
         if self.dtype is BF16:
-            return Scalar((self.bits() & 0x7FFF).value, BF16)
+            return bit_patterns.absolute(self)
         if self.dtype.is_float:
             return self._op("math.absf")
         return (self < 0).select(-self, self) if self.dtype.kind == "i" else self
@@ -266,25 +266,13 @@ class Scalar:
     def __invert__(self) -> Scalar:
         return self ^ (1 if self.dtype is BOOL else -1)
 
-    def _shift_fits(self, count: Scalar) -> Scalar:
-        # One unsigned comparison also refuses negative counts, as NumPy does.
-        predicate = ir.IntegerAttr.get(int_type(64), _CMPI["<"][1])
-        bits = count.const(self.dtype.bits)
-        cmp = emit("arith.cmpi", int_type(1), count.value, bits.value, predicate=predicate)
-        return Scalar(cmp, BOOL)
-
     def shl(self, other: Operand) -> Scalar:
         """Left shift; 0 where the count is negative or at least the width."""
-        count = self._other(other)
-        return self._shift_fits(count).select(self._op("arith.shli", count), 0)
+        return bit_patterns.shl(self, self._other(other))
 
     def shr(self, other: Operand) -> Scalar:
         """Right shift; for counts negative or at least the width: 0, or the sign if signed."""
-        count = self._other(other)
-        if self.dtype.kind == "i":
-            sign = self._op("arith.shrsi", self.const(self.dtype.bits - 1))
-            return self._shift_fits(count).select(self._op("arith.shrsi", count), sign)
-        return self._shift_fits(count).select(self._op("arith.shrui", count), 0)
+        return bit_patterns.shr(self, self._other(other))
 
     def kept_below(self, count: Scalar) -> Scalar:
         """An i64 as a place on an axis: a negative one counts from the end, all are kept within it.
@@ -354,7 +342,7 @@ class Scalar:
         operands = [self._other(o) for o in others]
         if name == "copysign":  # exact in every format
             if self.dtype is BF16:
-                return Scalar((abs(self).bits() | (operands[0].bits() & -0x8000)).value, BF16)
+                return bit_patterns.with_sign(self, operands[0])
             return self._op("math.copysign", *operands)
         return self._float(f"math.{name}", *operands)
 
@@ -378,17 +366,11 @@ class Scalar:
 
     def bits(self) -> Scalar:
         """A float's representation as a signed integer of the same width."""
-        dtype = scalar_cast.SIGNED[self.dtype.bits]
-        if self.dtype is BF16:
-            return Scalar(self.value, dtype)
-        return Scalar(emit("arith.bitcast", compute_type(dtype), self.value), dtype)
+        return bit_patterns.bits(self)
 
     def bitcast(self, dtype: DType) -> Scalar:
         """The same bits as another dtype of this width; none of the two is complex or bool."""
-        bits = self.bits() if self.dtype.is_float else self
-        if dtype.is_float and dtype is not BF16:
-            return Scalar(emit("arith.bitcast", compute_type(dtype), bits.value), dtype)
-        return Scalar(bits.value, dtype)
+        return bit_patterns.bitcast(self, dtype)
 
     def cast(self, dtype: DType) -> Scalar:
         """``astype(dtype)``, with NumPy's results on x86-64 for values that do not fit."""
@@ -410,21 +392,3 @@ def _joined(real: Scalar, imag: Scalar, known: Any = None) -> Scalar:
     dtype = C64 if real.dtype is F32 else C128
     value = emit("complex.create", compute_type(dtype), real.value, imag.value)
     return Scalar(value, dtype, known=known, parts=(real, imag))
-
-
-def load(value: ir.Value, dtype: DType) -> Scalar:
-    """The Scalar of an element as stored in memory (bool: any non-zero byte is True)."""
-    if dtype.is_complex:
-        element = compute_type(dtype.part)
-        real, imag = (Scalar(emit(f"complex.{part}", element, value), dtype.part) for part in ("re", "im"))
-        return Scalar(value, dtype, parts=(real, imag))
-    if dtype is BOOL:
-        return Scalar(value, I8).ne(0)
-    return Scalar(value, dtype)
-
-
-def store(scalar: Scalar) -> ir.Value:
-    """The element as stored in memory: the inverse of `load`."""
-    if scalar.dtype is BOOL:
-        return emit("arith.extui", int_type(8), scalar.value)
-    return scalar.value

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...dialect.errors import LoweringError
-from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U32, U64, DType
+from ...dialect.ir.dtypes import BF16, BOOL, F16, F32, F64, I32, I64, U32, U64, DType
 from .element import HALF, Number, compute_type, constant_value, emit
 
 if TYPE_CHECKING:
     from .scalar import Scalar
-
-SIGNED = {8: I8, 16: I16, 32: I32, 64: I64}
 
 
 def cast(x: Scalar, to: DType) -> Scalar:

@@ -36,8 +36,9 @@ from .loop_builder import LoopBuilder
 from .number_arithmetic import lower_number
 from .parts import PARTS
 from .ranges import Ranges
-from .scalar import Scalar, constant, load, store
+from .scalar import Scalar, constant
 from .selects import is_little, is_within, parity
+from .stored_element import load, store
 from .tensor_builder import Builder, TensorValue
 
 # Holds the blocks of an operation until the types of its results are known.

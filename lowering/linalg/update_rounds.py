@@ -16,7 +16,8 @@ from ...dialect.ir.types import TensorType
 from ...dialect.ops.indexing.additions import IndexPut
 from .element import emit, sliced, storage_type
 from .generic import TensorValue, mlir_type
-from .scalar import Scalar, load, store
+from .scalar import Scalar
+from .stored_element import load, store
 
 if TYPE_CHECKING:
     from .tensor_builder import Builder

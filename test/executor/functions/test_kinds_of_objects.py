@@ -9,9 +9,10 @@ from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 import numpy as np
 import profuse as pf
 import pytest
-from profuse.dialect.importers.numpy.world import journal
+from profuse.dialect.importers.numpy.world import restoring
 from profuse.dialect.importers.numpy.world.contents import Contents
-from profuse.dialect.importers.numpy.world.journal import Journal, holds_tracer
+from profuse.dialect.importers.numpy.world.journal import Journal
+from profuse.dialect.importers.numpy.world.restoring import holds_tracer
 
 X = np.arange(1.0, 5.0)
 
@@ -413,7 +414,7 @@ def test_a_pullback_may_have_more_parts_than_are_watched(monkeypatch):
             y = function(y) * 0.5
         return y
 
-    monkeypatch.setattr(journal, "_OBJECTS", 1500)
+    monkeypatch.setattr(restoring, "MOST_OBJECTS", 1500)
     _, pull = pf.vjp(f, X)
     (gradient,) = pull(np.ones(4))
     np.testing.assert_allclose(gradient, pf.grad(lambda x: f(x).sum())(X))

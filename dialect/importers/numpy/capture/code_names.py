@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ....dataclass import dataclass
 from .method_calls import codes_in
 
 if TYPE_CHECKING:
@@ -21,6 +22,34 @@ _ERRORS = frozenset({"AttributeError", "BaseException", "Exception"})  # of abse
 _CAUGHT = ("PUSH_EXC_INFO", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
 _CALLS = ("PRECALL", "CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX", "CALL_KW")
 _MATCH_CLASS = dis.opmap["MATCH_CLASS"]
+
+
+@dataclass(frozen=True)
+class CodeNames:
+    """The names by which code may ask for what objects hold.
+
+    Attributes:
+        names: names and texts in the code.
+        absent: attributes that the code may have found absent.
+        any_name: the code may ask for any attribute, by names that it makes up.
+        patterns: the code has patterns of classes, which name attributes by their place alone.
+    """
+
+    names: frozenset[str]
+    absent: frozenset[str]
+    any_name: bool
+    patterns: bool
+
+    @classmethod
+    def of(cls, codes: Iterable[types.CodeType]) -> CodeNames:
+        """Those of code, and of code inside of it."""
+        every = [inner for code in codes for inner in codes_in(code)]
+        texts = set(texts_in(every))
+        names = {*names_in(every), *texts}
+        absent = set(names_in(filter(_finds_absent, every)))
+        if names & {"getattr", "hasattr"}:
+            absent |= texts
+        return cls(frozenset(names), frozenset(absent), any(map(makes_names, every)), any(map(_matches_classes, every)))
 
 
 def named(scope: TraceScope) -> set[str]:
@@ -42,7 +71,7 @@ def texts_in(codes: Iterable[types.CodeType]) -> Iterator[str]:
             yield from (part for part in parts if isinstance(part, str))
 
 
-def finds_absent(code: types.CodeType) -> bool:
+def _finds_absent(code: types.CodeType) -> bool:
     """True for code that may catch the error for an attribute that an object does not have."""
     if not code.co_exceptiontable:
         return False
@@ -72,6 +101,6 @@ def makes_names(code: types.CodeType) -> bool:
     return False
 
 
-def matches_classes(code: types.CodeType) -> bool:
+def _matches_classes(code: types.CodeType) -> bool:
     """True of code with patterns of classes, which name attributes by their place alone."""
     return _MATCH_CLASS in code.co_code[::2]

@@ -15,14 +15,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from ..python.generators import same_state, state_of_generator
 from ..python.objects import FACETS
 from ..python.pausing import apart
 from ..tracing.current import trace_error, world_error
 from ..tracing.traced import TracedArray
 from ..tracing.traced_scalar import TracedScalar
 from ..world.contents import Contents
-from ..world.journal import KEPT_BYTES, Journal, Watch, same_items, same_state, state_of_generator
+from ..world.journal import KEPT_BYTES, Journal, Watch
 from ..world.places import ANSWER, Place, StateRead
+from ..world.restoring import same_items
 
 if TYPE_CHECKING:
     from ..tracing.recorder import Recorder

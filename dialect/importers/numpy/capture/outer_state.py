@@ -11,7 +11,6 @@ attribute that is named but not read is compared for nothing. Code that may put 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
@@ -44,11 +43,17 @@ from ..python.objects import (
     table,
 )
 from ..python.purity import CODE, is_python_state, is_value
-from ..python.users_code import is_of_a_library, is_users_class, is_users_file, is_users_module
+from ..python.users_code import (
+    SLOT_TYPES,
+    is_of_a_library,
+    is_users_class,
+    is_users_file,
+    is_users_module,
+    names_of_class,
+)
 from ..world.contents import may_change
 from ..world.places import ALL, MISSING, PLAIN, Place, StateRead, cell_place
-from .code_names import finds_absent, makes_names, matches_classes, names_in, texts_in
-from .method_calls import codes_in
+from .code_names import CodeNames
 
 if TYPE_CHECKING:
     from ..world.shadows import Shadows
@@ -59,11 +64,7 @@ _TOLD = frozenset({"__annotations__", "__doc__", "__name__", "__qualname__"})  #
 _DEFAULTS = ("__defaults__", "__kwdefaults__")
 MOST_READS = 4096  # of one trace
 _CONSTANT = frozenset({"cmath", "math", "numpy", "profuse"})  # modules that nobody changes
-# What a class has in the place of attributes that its objects keep in slots.
-_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
-_DESCRIPTORS = (*_SLOTS, *DESCRIPTORS)
-# What goes before attributes of objects. A call may fill a cached property.
-_FIRST = (*_SLOTS, property, functools.cached_property)
+_DESCRIPTORS = (*SLOT_TYPES, *DESCRIPTORS)
 
 
 def state_reads(
@@ -88,21 +89,8 @@ def state_reads(
 
     Raises TraceError where that is more than calls can compare.
     """
-    codes = [inner for code in (*scope.codes, *watch.codes) for inner in codes_in(code)]
-    names = {*names_in(codes), *texts_in(codes)}
-    asked = set(names_in(filter(finds_absent, codes)))
-    if names & {"getattr", "hasattr"}:
-        asked |= set(texts_in(codes))
-    walk = _NameWalk(
-        names,
-        asked,
-        is_plain,
-        scope.check_reached,
-        shadows,
-        makes_names=any(map(makes_names, codes)),
-        watched=watch.codes,
-        matches=any(map(matches_classes, codes)),
-    )
+    names = CodeNames.of((*scope.codes, *watch.codes))
+    walk = _NameWalk(names, is_plain, scope.check_reached, shadows, watch.codes)
     with walk.of_objects_themselves():
         for read in watch.reads:
             walk.note(read)
@@ -121,31 +109,23 @@ class _NameWalk:
     """Follows what the code names through the objects that it reads.
 
     Args:
-        names: names and texts in the code.
-        asked: attributes that the code may have found absent.
+        names: by which the code may ask for what objects hold.
         is_plain, shadows: see `state_reads`.
         check: is given what is read of objects that have no shadow.
-        makes_names: the code may ask for any attribute.
         watched: what has run of code that has no scope, packages' among it.
-        matches: the code has patterns of classes, which name attributes by their place alone.
     """
 
     def __init__(
         self,
-        names: set[str],
-        asked: set[str],
+        names: CodeNames,
         is_plain: Callable[[np.ndarray, bool], bool],
         check: Callable[[Any], None],
         shadows: Shadows | None,
-        *,
-        makes_names: bool,
         watched: Container[types.CodeType],
-        matches: bool,
     ) -> None:
         self.reads: list[StateRead] = []
-        self._names, self._asked, self._is_plain = names, asked, is_plain
-        self._check, self._shadows = check, shadows
-        self._all, self._watched, self._matches = makes_names, watched, matches
+        self._names, self._asked, self._all, self._matches = names.names, names.absent, names.any_name, names.patterns
+        self._is_plain, self._check, self._shadows, self._watched = is_plain, check, shadows, watched
         self._of_themselves = False
         self._apart: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
@@ -187,7 +167,7 @@ class _NameWalk:
     def note(self, read: StateRead) -> None:
         """Note a read, and what the code names of the value."""
         value, name = read.value, read.place.name
-        if isinstance(value, _SLOTS):
+        if isinstance(value, SLOT_TYPES):
             return
         if len(self.reads) >= MOST_READS:
             raise TraceError(
@@ -325,7 +305,7 @@ class _NameWalk:
             self.read(TABLE, vars(value), ALL, f"the attributes of {name}")
         self._class(kind)
         # The object may be given attributes that hide those of its class.
-        for key in sorted(self._names & self._of_class(kind)):
+        for key in sorted(self._names & names_of_class(kind)):
             if key not in attributes and not key.startswith("__"):
                 self.read(facet_of_attribute(value, key), value, key, f"{name}.{key}")
         if self._asked:
@@ -392,17 +372,6 @@ class _NameWalk:
                 self._classes[cls] = None
                 attributes = vars(cls)
                 self._attributes(cls, attributes, cls.__name__)
-
-    @staticmethod
-    def _of_class(kind: type) -> set[str]:
-        """The names of what objects of a class have from it, and may have of their own."""
-        return {
-            key
-            for cls in kind.__mro__
-            if is_users_class(cls)
-            for key, value in vars(cls).items()
-            if not isinstance(value, _FIRST)
-        }
 
     def _absent(self, holder: Any, kind: type, name: str) -> None:
         """Note attributes that the code may have asked for, and that there are none."""

@@ -22,9 +22,10 @@ from ..tracing.recorder import Policy, Recorder
 from ..tracing.trace_guards import TraceGuard, numbers_of
 from ..tracing.traced import TracedArray, is_tracing
 from ..world.effects import effects_refused, labelled
-from ..world.journal import Journal, holds_tracer
+from ..world.journal import Journal
 from ..world.opaque import check_seen
 from ..world.places import MISSING, StateRead
+from ..world.restoring import holds_tracer
 from ..world.shadows import Shadows
 from ..world.stores import PlaceStore
 from ..world.substitutes import original_of

@@ -7,6 +7,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 _REENTRANT = type(threading.RLock())
 _PATIENCE = 1.0  # seconds; longer, two threads would wait for each other
 _own: list[Any] = []  # the generator of `own_generator`, once it is made
@@ -41,6 +43,37 @@ def restores(generator: Any) -> bool:
     return type(generator.bit_generator).__module__.startswith("numpy.random.")
 
 
+def state_of_generator(generator: Any) -> Any:
+    """The state of a generator of random numbers; None = it is the system's, which has no state to restore."""
+    if hasattr(generator, "bit_generator"):
+        return generator.bit_generator.state
+    if hasattr(generator, "getstate"):
+        try:
+            return generator.getstate()
+        except NotImplementedError:
+            return None
+    return generator.get_state(legacy=False) if hasattr(generator, "get_state") else generator.state
+
+
+def put_state(generator: Any, state: Any) -> None:
+    """Give a generator back a state that `state_of_generator` has told."""
+    if hasattr(generator, "bit_generator"):
+        generator.bit_generator.state = state
+    elif hasattr(generator, "setstate"):
+        generator.setstate(state)
+    elif hasattr(generator, "set_state"):
+        generator.set_state(state)
+    else:
+        generator.state = state
+
+
+def same_state(a: Any, b: Any) -> bool:
+    """True if two states of generators are equal."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_state(a[k], b[k]) for k in a)
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+
+
 def reentrant(generator: Any) -> Any:
     """The lock that other threads need to draw, if this thread can draw while it has it."""
     bits = getattr(generator, "bit_generator", generator)
@@ -57,8 +90,6 @@ def locked(generator: Any) -> Any:
 def own_generator() -> Any:
     """The generator of this package, which `profuse.nn` draws from, made at its first use: one in a process."""
     if not _own:
-        import numpy as np
-
         with _making:
             if not _own:
                 _own.append(np.random.Generator(np.random.Philox()))

@@ -19,6 +19,10 @@ _GENERATED = "<profuse: "
 SOURCE = "__profuse_source__"  # what converted code asks (see `source`); no name by accident
 IS = "__profuse_is__"  # what such code asks that compares with True by ``is``
 PREFIX = "_profuse_source_"  # of the variables of converted code
+# What a class has in the place of attributes that its objects keep in slots.
+SLOT_TYPES = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)
+# What goes before attributes of objects. A call may fill a cached property.
+_FIRST = (*SLOT_TYPES, property, functools.cached_property)
 
 
 def generated_file(what: str) -> str:
@@ -105,3 +109,14 @@ def is_of_a_library(value: Any, kind: type) -> bool:
     if kind.__module__.partition(".")[0] == "profuse" or is_users_class(kind):
         return False
     return type(getattr(value, "__dict__", None)) is dict
+
+
+def names_of_class(cls: type) -> set[str]:
+    """The names of what objects of a class have from classes of the user's, and may have of their own."""
+    return {
+        key
+        for base in cls.__mro__
+        if is_users_class(base)
+        for key, value in vars(base).items()
+        if not isinstance(value, _FIRST)
+    }

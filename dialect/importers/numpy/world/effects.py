@@ -12,8 +12,8 @@ from typing import Any
 
 from ....errors import Loc, TraceError
 from ....trees.pytree import positional_names
+from ..python.generators import same_state
 from ..tracing.recorder import Recorder
-from .journal import same_state
 from .substitutes import DRAW_OUTSIDE
 
 _RETURN_IT = "return the new value as a result, and assign it outside"

@@ -32,9 +32,9 @@ from ..python.purity import BOUND, bound_to, is_pure_class
 from ..python.users_code import is_of_a_library, is_users_class, is_users_module
 from ..tracing.operators import Recording
 from ..tracing.traced import TracedArray
-from .journal import ATOMS, holds_tracer
 from .opaque import Hidden, is_hidden
 from .places import ALL, ArgumentNode, Key, Place
+from .restoring import ATOMS, holds_tracer
 from .stores import PlaceStore, ShadowFacet
 from .substitutes import original_of, substitute
 

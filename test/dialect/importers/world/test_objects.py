@@ -10,9 +10,9 @@ import pytest
 from profuse.dialect.errors import InternalError
 from profuse.dialect.importers.numpy.capture import outer_state
 from profuse.dialect.importers.numpy.python.objects import FACETS, Kind, facets_of, parts_of, table
-from profuse.dialect.importers.numpy.world import journal, shadows
+from profuse.dialect.importers.numpy.world import restoring, shadows
 
-FOLDS = {"facets": FACETS, "journal": journal._RESTORE, "shadows": shadows._FILL, "state": outer_state._READ}
+FOLDS = {"facets": FACETS, "journal": restoring.RESTORE, "shadows": shadows._FILL, "state": outer_state._READ}
 
 
 @pytest.mark.parametrize("name", FOLDS)
