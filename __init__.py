@@ -10,6 +10,7 @@ MLIR is loaded at the first compile, not at import.
 """
 
 import ast
+import gc
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,10 @@ __version__ = "0.1.0"
 # imports above, which type checkers follow and which never run; None stands for a module itself.
 _HOME: dict[str, tuple[str, str | None]] = {
     alias.asname or alias.name: (f".{node.module}", alias.name) if node.module else (f".{alias.name}", None)
-    for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8")))
-    if isinstance(node, ast.ImportFrom) and node.level
+    for part in ast.parse(Path(__file__).read_text("utf-8")).body
+    if isinstance(part, ast.If)
+    for node in part.body
+    if isinstance(node, ast.ImportFrom)
     for alias in node.names
 }
 
@@ -102,9 +105,17 @@ def __getattr__(name: str) -> Any:
         module, attribute = _HOME[name]
     except KeyError:
         raise AttributeError(f"module 'profuse' has no attribute {name!r}") from None
-    home = import_module(module, __name__)
-    if attribute is not None and not hasattr(home, attribute):
-        import_module(f"{module}.{attribute}", __name__)  # a package within another one
+    # Functions and classes stay. Whoever collected garbage meanwhile would look at them some 60 times and find
+    # none, a tenth of the time that the modules take.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        home = import_module(module, __name__)
+        if attribute is not None and not hasattr(home, attribute):
+            import_module(f"{module}.{attribute}", __name__)  # a package within another one
+    finally:
+        if collects:
+            gc.enable()
     value = home if attribute is None else getattr(home, attribute)
     globals()[name] = value
     return value

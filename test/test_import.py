@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LLVM = "profuse.lowering.libllvm"
 
 
@@ -28,6 +30,23 @@ def test_tracing_profiling_and_tier_0_need_no_mlir():
         "f.ir('graph'), f.ir('profiled'), f.explain()"
     )
     assert not {"mlir", LLVM} & loaded
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_nobody_looks_for_garbage_while_modules_are_loaded(collects):
+    loaded_after(
+        "import gc, numpy, profuse as pf\n"
+        f"gc.enable() if {collects} else gc.disable()\n"
+        "seen = []\n"
+        "gc.callbacks.append(lambda phase, info: seen.append(phase))\n"
+        "pf.jit\n"
+        f"assert gc.isenabled() is {collects}\n"
+        "assert len(seen) <= 4, seen\n"  # those of the objects that are there in the end
+        "try:\n"
+        "    pf.nothing\n"
+        "except AttributeError:\n"
+        f"    assert gc.isenabled() is {collects}"
+    )
 
 
 def test_a_warm_process_loads_no_pool(tmp_path, monkeypatch):

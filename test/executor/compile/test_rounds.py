@@ -4,6 +4,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from profuse.executor.compile.proof.loop_rounding import may_not_end
+from profuse.executor.interpret import loop_limit
 from profuse.executor.interpret.evaluate import Evaluator
 from profuse.executor.interpret.loop_limit import LIMITS, Limit, TooLong, has_rounds, within
 
@@ -83,6 +84,16 @@ def test_a_limit_raises_or_ends_loops():
         np.testing.assert_array_equal(run([X, 30])[0], X * 0.5)
     assert limit.over and LIMITS.current is None
     np.testing.assert_array_equal(run([X, 30])[0], by_argument(X, 30))
+
+
+def test_a_limit_rarely_asks_the_system_for_the_time_of_the_thread(monkeypatch):
+    limit, asked = Limit(60.0), []
+    monkeypatch.setattr(loop_limit.time, "thread_time", lambda: asked.append(1) or 0.0)
+    assert not any(limit.passed() for _ in range(1000)) and not asked
+    times = iter(range(100))
+    monkeypatch.setattr(loop_limit.time, "perf_counter", lambda: 50.0 * next(times))  # of a busy machine
+    limit = Limit(60.0)
+    assert not any(limit.passed() for _ in range(4)) and 1 < len(asked) <= 4
 
 
 def test_a_while_that_is_ended_has_run_a_round():
