@@ -7,6 +7,30 @@ _TEXT = f"{_STABLEHLO}/test_stablehlo_text.py"
 
 FOREIGN_MUTATIONS = (
     Mutation(
+        "sizes that arrays of narrow integers hold are guarded as if they did not wrap round",
+        "dialect/importers/numpy/tracing/derivation.py",
+        "elif value in rec.known and instr is not None and rec.dtype(value) == _WIDE:",
+        "elif value in rec.known and instr is not None:",
+        ("executor/test_sizes.py::test_numbers_in_narrow_arrays_wrap_round",),
+    ),
+    Mutation(
+        "guards of sizes in arrays are left to Python",
+        "dialect/importers/numpy/tracing/derivation.py",
+        "return expr if integer is None else integer",
+        "return expr",
+        ("executor/test_sizes.py::test_guards_of_sizes_in_arrays_are_compared_in_emitted_code",),
+    ),
+    Mutation(
+        "sizes in tensors are divided as if they may be negative",
+        "dialect/importers/foreign/aten/tensors/binary_operators.py",
+        " or (never_negative(a) and never_negative(b))",
+        "",
+        (
+            "dialect/importers/foreign/torchscript/test_script_graphs.py"
+            "::test_sizes_that_tensors_hold_are_compared_in_emitted_code",
+        ),
+    ),
+    Mutation(
         "numbers that a graph of Dynamo reads are those of the first call",
         "executor/torch/dynamo_backend.py",
         "numbers = tuple([kept_value(inputs[k].item()) for k in self._read.values()])",

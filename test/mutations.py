@@ -459,6 +459,13 @@ MUTATIONS = (
         ("executor/backward/test_emitted.py",),
     ),
     Mutation(
+        "emitted code returns arrays that kernels did not write as if they had",
+        "executor/dispatch/effect_leaf.py",
+        "if len(in_place) < len(outputs):",
+        "if False:",
+        ("executor/functions/test_write_back.py::test_emitted_code_returns_an_array_that_is_copied_to",),
+    ),
+    Mutation(
         "emitted code takes runs from plans that reuse big arrays",
         "executor/backward/emitted.py",
         "if any(inputs[k].nbytes > _SMALL for _, k in plan.donations):",

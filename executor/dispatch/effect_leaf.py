@@ -116,10 +116,11 @@ def write_in_place(leaf: Leaf, writing: EffectWriter) -> None:
                 leaf.final.append(test)
     function = _writer(trace, writing.returned, writing.holders, in_place)
     leaf.noting = replace(writing, function=function)
+    if len(in_place) < len(outputs):
+        return  # the others are copied behind the kernel
     sources = trace.sources or ()
     targets = dict(zip(trace.writes, outputs, strict=True))
-    are_returned = all(source >= 0 or _is_returned(leaf, targets.get(~source)) for source in sources)
-    if len(in_place) == len(outputs) and are_returned:
+    if all(source >= 0 or _is_returned(leaf, targets.get(~source)) for source in sources):
         results = [leaf.outputs[s] if s >= 0 else targets[~s] for s in sources]
         leaf.outputs, leaf.noting = tuple(results), None
 

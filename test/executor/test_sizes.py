@@ -331,3 +331,29 @@ def test_r1_40_sizes_that_fitted_are_guarded_and_others_fall_back(fn, arguments,
             agree(f, fn, *arguments(n))
         assert f.state().counters["guard_misses"] == 2 * len(other)
         np.testing.assert_allclose(f(*arguments(fits[-1])), fn(*arguments(fits[-1])), rtol=1e-12)
+
+
+def of_narrow_arrays(x):
+    columns = np.multiply(x.shape[1], 1).astype(np.int8)
+    return x * int(columns * np.int8(2) // np.int8(100))
+
+
+def test_numbers_in_narrow_arrays_wrap_round():
+    """Only arrays of 64 bits compute as Python does."""
+    f = pf.jit(of_narrow_arrays, background=False)
+    for columns in (60, 70, 60):
+        with np.errstate(over="ignore"):
+            agree(f, of_narrow_arrays, np.ones((4, columns)))
+
+
+def rows_of_arrays(x):
+    rows = np.multiply(x.shape[0], 4) // 2
+    return np.zeros(int(rows)) + x.sum()
+
+
+def test_guards_of_sizes_in_arrays_are_compared_in_emitted_code():
+    f = pf.jit(rows_of_arrays, background=False)
+    for rows in (4, 5, 4):
+        agree(f, rows_of_arrays, np.ones((rows, 3)))
+    assert "2*x.shape[0] = 8 was baked" in f.explain()
+    assert "dispatched in Python" not in f.explain()

@@ -35,6 +35,14 @@ def is_traced(*values: Any) -> bool:
     return any(is_traced(*x) if isinstance(x, (tuple, list)) else isinstance(x, Recording) for x in values)
 
 
+def never_negative(x: Any) -> bool:
+    """True if an integer, or each one of an array, is known to be 0 or more in any call, as sizes are."""
+    if isinstance(x, Recording):
+        rec = current()
+        return rec is not None and rec.derivation.never_negative(x.value)
+    return bool(np.all(np.greater_equal(x, 0)))
+
+
 def constant_or_created(name: str, *args: Any, **kwargs: Any) -> Any:
     """What NumPy's function of this name makes: an op where traced sizes are among the arguments, else a constant."""
     return created(name, *args, **kwargs) if is_traced(*args) else getattr(np, name)(*args, **kwargs)

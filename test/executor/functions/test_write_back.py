@@ -337,6 +337,29 @@ def test_emitted_code_serves_functions_that_write_to_arrays(name):
     assert f.state().counters["kernel_launches"] >= launches + 3
 
 
+def raised(x, indices, values):
+    np.maximum.at(x, indices, values)
+    np.maximum.at(x, indices + 1, values)
+    return x
+
+
+def test_emitted_code_returns_an_array_that_is_copied_to():
+    """What may be outside of the array is known behind the first writes: the kernel does not write in place."""
+    f, indices, values = pf.jit(raised), np.array([1, 1, 2, 8, 8]), np.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    for k in range(4):
+        ours, theirs = np.full(10, k * 1.0), np.full(10, k * 1.0)
+        assert f(ours, indices, values) is ours
+        np.testing.assert_array_equal(ours, raised(theirs, indices, values))
+        f.wait()
+    assert "dispatched in Python" not in f.explain()
+    assert f.state().counters["kernel_launches"] >= 2
+    ours, theirs = np.zeros(10), np.zeros(10)
+    for function, x in ((f, ours), (raised, theirs)):
+        with pytest.raises(IndexError, match="index 10 is out of bounds"):
+            function(x, indices + 1, values)
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def test_threads_that_write_to_arrays_of_their_own():
     f = pf.jit(increase)
     for _ in range(4):

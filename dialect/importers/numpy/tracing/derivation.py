@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ....errors import ProfuseError, ShapeError
 from ....ir.dtypes import I64
+from ....ir.op import Op
 from ....ir.postorder import postorder
+from ....ir.size_algebra import fits_64_bits
 from ....ir.symbolic import Dimension, Integer, Sym, symbol
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops import create
 from ....ops.elementwise.binary import Add, Div, FloorDiv, Maximum, Minimum, Mul, Remainder
 from ....ops.elementwise.families import Compare
 from ....ops.elementwise.powers import Pow
-from ....ops.queries import Dim, Size
+from ....ops.elementwise.select import Cast
+from ....ops.queries import Dim, Item, Size, ToTensor
 from .trace_guards import Computed, Expr, NumberConstant, constant, passed
 
 if TYPE_CHECKING:
@@ -22,7 +28,9 @@ if TYPE_CHECKING:
 
 MAX_OPS = 64  # of one expression; see `Derivation.expr`
 _DIVISIONS = (FloorDiv, Remainder)
+_WIDE = np.dtype(np.int64)
 _FROM_TYPES = (Dim, Size)
+_SAME_NUMBER = (ToTensor, Cast, Item)  # of an integer, where the result has 64 bits
 # Their results are not negative where no operand is.
 _KEEP_SIGN = (Add, Mul, Div, Pow, Maximum, Minimum, *_DIVISIONS)
 
@@ -34,6 +42,7 @@ class Derivation:
         self._recorder = recorder
         self._types: dict[int, Type] = {}
         self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
+        self._integers: dict[int, Sym | int | None] = {}  # value -> see `_integer`
         self._signs: dict[int, bool] = {}  # see `never_negative`
         self._equal: dict[Any, Any] = {}  # size -> what it is equal to, by the guards
         self._apart: dict[int, tuple[Any, Any]] = {}  # value -> two sizes that keep its type from being known
@@ -52,7 +61,7 @@ class Derivation:
             first, second = second, first
         if _is_size(first) and (type(second) is int or _is_size(second)) and first != second:
             self._equal[first] = second
-            for cache in (self._types, self._found, self._signs, self._apart):
+            for cache in (self._types, self._found, self._integers, self._signs, self._apart):
                 cache.clear()
 
     def _size(self, leaf: int, axis: int) -> Sym | int:
@@ -73,7 +82,13 @@ class Derivation:
                 ops = 1 + sum(self._found[o][1] for o in self._operands(number))
                 expr = self._expr(number) if ops <= MAX_OPS else None
                 self._found[number] = expr, 1 if isinstance(expr, (int, Sym, NumberConstant)) else ops
+                self._integers[number] = self._integer(number)
         return self._found[value][0]
+
+    def baked(self, value: int) -> Expr | None:
+        """The expression of a number as Python has it, which an array without axes may hold; None as `expr`."""
+        expr, integer = self.expr(value), self._integers[value]
+        return expr if integer is None else integer
 
     def undecided(self, value: int) -> tuple[Sym | int, Sym | int] | None:
         """Two sizes of arguments that keep a number from having an expression; None = there are none.
@@ -114,6 +129,9 @@ class Derivation:
             return isinstance(number, (int, float)) and number >= 0
         if issubclass(instr.op, _FROM_TYPES):
             return True
+        if issubclass(instr.op, _SAME_NUMBER):
+            wide = all(rec.dtype(v) == _WIDE for v in (value, *instr.operands))
+            return wide and self._signs[instr.operands[0]]
         return issubclass(instr.op, _KEEP_SIGN) and all(self._signs[o] for o in instr.operands)
 
     def _operands(self, value: int) -> tuple[int, ...]:
@@ -144,13 +162,33 @@ class Derivation:
         exact = all(rec.dtype(o).kind in "bi" for o in instr.operands)
         if (same and exact) or all(isinstance(a, (int, NumberConstant)) for a in args):
             return constant(rec.known[value])
-        symbolic = getattr(instr.op, "symbolic", None)
-        # In a normal form a division may cancel out, but Python raises if the divisor is 0.
-        by_any = issubclass(instr.op, _DIVISIONS) and not isinstance(args[1], int)
-        if symbolic and not by_any and all(isinstance(a, (int, Sym)) for a in args):
-            with suppress(ShapeError):  # too long to be written down
-                return symbolic(*args)
+        if issubclass(instr.op, Item) and rec.dtype(value) == _WIDE:
+            size = self._integers[instr.operands[0]]
+            if size is not None:
+                return size
+        if all(isinstance(a, (int, Sym)) for a in args):
+            size = _symbolic(instr.op, args)
+            if size is not None:
+                return size
         return Computed(instr.op.name, args, tuple(sorted(instr.attrs.items())))
+
+    def _integer(self, value: int) -> Sym | int | None:
+        """The integer that a number is, also one in an array without axes, if no step to it exceeds 64 bits; else None.
+
+        As an expression such an array is `Computed`: which dtype others compute in is up to its own.
+        """
+        rec, (expr, _) = self._recorder, self._found[value]
+        instr = None if value in rec.leaf_of else rec.defs.get(value)
+        size: Sym | int | None = None
+        if isinstance(expr, (int, Sym)):
+            size = expr
+        elif value in rec.known and instr is not None and rec.dtype(value) == _WIDE:
+            operands = [self._integers[o] for o in self._operands(value)]
+            if issubclass(instr.op, create.Constant):
+                size = int(rec.known[value]) if np.ndim(rec.known[value]) == 0 else None
+            elif operands and None not in operands:
+                size = operands[0] if issubclass(instr.op, _SAME_NUMBER) else _symbolic(instr.op, operands)
+        return size if size is not None and fits_64_bits(size) else None
 
     # --- types with symbols for sizes ----------------------------------------------------------
 
@@ -194,6 +232,17 @@ class Derivation:
                 self._apart[value] = sizes  # type: ignore[assignment]
             return TensorType(getattr(hint, "dtype", None))
         return results[instr.results.index(value)]
+
+
+def _symbolic(op: type[Op], operands: Sequence[Any]) -> Sym | int | None:
+    """The result of an op on sizes, as a size; None where it is none."""
+    symbolic = getattr(op, "symbolic", None)
+    # In a normal form a division may cancel out, but Python raises if the divisor is 0.
+    if symbolic is None or (issubclass(op, _DIVISIONS) and not isinstance(operands[1], int)):
+        return None
+    with suppress(ShapeError):  # too long to be written down
+        return symbolic(*operands)
+    return None
 
 
 def _is_size(expr: Any) -> bool:

@@ -95,9 +95,9 @@ class Numbers:
         number = self._rec.known[value]
         if isinstance(number, (np.generic, np.ndarray)):
             number = number.item()
-        expr = self._rec.derivation.expr(value)
+        expr = self._rec.derivation.baked(value)
         while expr is None and self._decide(value, loc):
-            expr = self._rec.derivation.expr(value)
+            expr = self._rec.derivation.baked(value)
         if expr is None:
             self.pin()
         else:

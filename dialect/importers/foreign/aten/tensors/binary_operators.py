@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...array_values import never_negative
 from ..aten_table import aten, refuse
 from ..demands import demanded
 from ..promotion import (
@@ -99,7 +100,7 @@ def truncated_division(self: Any, other: Any) -> Any:
     if not is_integral(a.dtype):
         return np.trunc(a / b)
     down = np.floor_divide(a, _divisor(b, other))
-    if a.dtype.kind != "i":
+    if a.dtype.kind != "i" or (never_negative(a) and never_negative(b)):
         return down
     return down + cast(((a < 0) != (b < 0)) & (down * b != a), a.dtype)
 

@@ -286,3 +286,19 @@ def test_numbers_of_dtypes():
         assert numpy_dtype(code).name == name and code_of(numpy_dtype(code)) == code
     with pytest.raises(TraceError, match="tensors of 12 are not supported"):
         numpy_dtype(12)
+
+
+def test_sizes_that_tensors_hold_are_compared_in_emitted_code():
+    """Traced modules divide sizes as tensors, to zero: of sizes that is Python's division."""
+    nodes = [
+        node("size.int", (V(0), 0), (2,)),
+        node("prim::NumToTensor.Scalar", (V(2),), (3,)),
+        node("div.Tensor_mode", (V(3), 2), (4,), rounding_mode="trunc"),
+        node("aten::Int.Tensor", (V(4),), (5,)),
+        node("aten::gt.int", (V(5), 2), (6,)),
+        node("prim::If", (V(6),), (7,), block((), [node("mul.Tensor", (V(0), 2), (8,))], V(8)), block((), [], V(0))),
+        node("add.Tensor", (V(7), 1), (9,)),
+    ]
+    f = function(nodes, V(9), ("x",))
+    check(f, lambda x: x * (2 if len(x) > 5 else 1) + 1, *((np.ones((n, 2)),) for n in (4, 6)))
+    assert "dispatched in Python" not in f.explain()
