@@ -72,4 +72,25 @@ TRAINING_MUTATIONS = (
         "right",
         (_SPECIAL,),
     ),
+    Mutation(
+        "graphs do not keep the rules of users",
+        "dialect/ops/custom_rules.py",
+        "        return RuleKey(first + count, rule)\n",
+        "        return first + count\n",
+        ("dialect/gradients/test_custom.py::test_a_graph_keeps_its_rules",),
+    ),
+    Mutation(
+        "rules of users are kept for ever",
+        "dialect/ops/custom_rules.py",
+        "] = WeakValueDictionary()",
+        "] = {}",
+        ("dialect/gradients/test_custom.py::test_rules_go_with_what_needs_them",),
+    ),
+    Mutation(
+        "numbers of rules that have gone are given again",
+        "dialect/ops/custom_rules.py",
+        "        _counts[first] = count + 1\n",
+        "",
+        ("dialect/gradients/test_custom.py::test_numbers_of_rules_are_not_given_again",),
+    ),
 )

@@ -15,7 +15,7 @@ from ..importers.numpy.tracing.recorder import Recorder
 from ..importers.numpy.world.own_draws import keys_again, noted_keys
 from ..ir.program import Block
 from ..ops.create import Constant
-from ..ops.gradient_ops import CustomRule, key_of
+from ..ops.custom_rules import CustomRule, key_of
 from ..trees.pytree import TreeDef, flatten, leaves_like, unflatten
 from .derived_functions import joined, variable
 from .pullback import pulled_in_trace

@@ -6,20 +6,19 @@ is None. Only `autograd_zero`, `autograd_add`, tests of definedness and control 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..dataclass import dataclass
 from ..errors import ShapeError, TraceError
 from ..ir.attrs import I64, STR
 from ..ir.dtypes import dtype_of
 from ..ir.op import Attrs, Failure, Fusion, Op, Rounding, Values, attr, operand, result
 from ..ir.types import BOOL_SCALAR, TENSOR, Shape, TensorType, Type
 from .broadcast import shape_of, shape_text
+from .custom_rules import RULE, CustomRule, RuleKey
 from .elementwise.families import Binary, Unary
 from .reductions.reduce import wide
 from .sizes import complete_shape, prove_equal, tensor_type
@@ -289,39 +288,6 @@ class FlatAtZero(Passed, name="flat_at_zero"):
 # --- gradients of the user's own -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CustomRule:
-    """A function that computes gradients, for calls of one structure.
-
-    Attributes:
-        name: of the user's rule; for the key, and for messages.
-        pull: (saved leaves, gradients of the results) -> gradients of the inputs, None for 0.
-        structure: whatever else tells rules apart, comparable.
-        forward_mode: tangents may pass through the function that computes the results.
-    """
-
-    name: str
-    pull: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-    structure: Any
-    forward_mode: bool = False
-
-
-_rules: dict[int, CustomRule] = {}
-_lock = threading.Lock()
-
-
-def key_of(rule: CustomRule) -> int:
-    """The number that stands for a rule in graphs: the same in every process, as far as may be."""
-    text = f"{rule.name}\0{rule.structure}".encode()
-    import hashlib
-
-    key = int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
-    with _lock:
-        while _rules.setdefault(key, rule) != rule:
-            key += 1
-    return key
-
-
 class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
     """One of the results, as it is, of a function whose gradient a rule of the user's computes.
 
@@ -335,7 +301,7 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
     inputs = attr(I64)
     saved = attr(I64)
     index = attr(I64)
-    key = attr(I64)
+    key = attr(RULE)
 
     @classmethod
     def chosen(cls, attrs: Attrs) -> int:
@@ -345,7 +311,7 @@ class CustomResult(Op, name="custom_result", rounding=Rounding.MOVES):
     @classmethod
     def rule(cls, attrs: Attrs) -> CustomRule:
         """The user's rule; raises TraceError for one that is not known in this process."""
-        rule = _rules.get(attrs["key"])
+        rule = RuleKey(attrs["key"]).rule
         if rule is None:
             raise TraceError(
                 "the gradient of a function that another process has saved is not known",

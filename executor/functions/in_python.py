@@ -30,8 +30,9 @@ from .graphs import Graphs
 if TYPE_CHECKING:
     from types import FrameType
 
+    from .tensor_reads import TensorReads
+
 _COMPILING = Cause.COMPILING.verdict
-_SKIPPED = 64
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -71,7 +72,7 @@ class PythonCalls:
         self._has_code = graphs.source.has_code
         self._graphs, self._emission = graphs, emission
         self.exchanging = Exchanging()
-        self._skips = 0  # calls that nobody asks whether they read tensors
+        self._tensor_reads: TensorReads | None = None
 
     def as_given(self, args: tuple, kwargs: dict[str, Any]) -> Arguments:
         """The arguments that Python gets for those of a call.
@@ -83,24 +84,16 @@ class PythonCalls:
         return (args, kwargs) if call is None or not self._reads_tensors(args, kwargs) else call.undone(args, kwargs)
 
     def _reads_tensors(self, args: tuple, kwargs: dict[str, Any]) -> bool:
-        """True if the function reads tensors besides its arguments.
-
-        A look takes as long as some calls, so that one in vain holds for the next ones, until an exception of the kind
-        that NumPy raises then.
-        """
+        """True if the function reads tensors besides its arguments."""
         variants = [v for of_key in tuple(self._graphs.variants.values()) for v in tuple(of_key)]
         if any(variant.trace.captures_tensors for variant in variants):
             return True
-        values = (*args, *kwargs.values())
-        is_plain = PLAIN_KINDS.issuperset(map(type, values))  # objects may hold tensors in some calls
-        if is_plain and self._skips:
-            self._skips -= 1
-            return False
-        from .tensor_reads import reads_tensors
+        if self._tensor_reads is None:
+            from .tensor_reads import TensorReads
 
-        is_reader = reads_tensors(self._fn, values)
-        self._skips = _SKIPPED if is_plain and not is_reader else 0
-        return is_reader
+            self._tensor_reads = TensorReads(self._fn)
+        values = (*args, *kwargs.values())
+        return self._tensor_reads.may(values, are_plain=PLAIN_KINDS.issuperset(map(type, values)))
 
     def is_plain(self, why: PlainReason, args: tuple, kwargs: dict[str, Any]) -> bool:
         """True if Python runs a call, and nothing else has to do with it.
@@ -160,8 +153,6 @@ class PythonCalls:
         except Exception as raised:
             if isinstance(raised, RecursionError):
                 ledger.note_recursion()
-            if isinstance(raised, TypeError):
-                self._skips = 0
             if error is not None and not is_lasting(error) and _tells(error, raised):
                 raise error from None
             raise

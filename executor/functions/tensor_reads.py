@@ -7,9 +7,10 @@ some. What code reads is looked for by its names, along closures, globals, defau
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ _MOST = 2000  # objects; where there are more, nobody knows
 _HOLDERS = (
     list, tuple, dict, set, frozenset, deque, types.CellType, types.MethodType, functools.partial, *DESCRIPTORS
 )  # fmt: skip
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.CellType)
+_FEW = 64  # places that are compared
 _BY_NAME = (*STATE, CLASS)
 _PLAIN = PLAIN_TYPES | {np.ndarray, np.ufunc, np.dtype, types.BuiltinFunctionType}
 
@@ -36,6 +39,7 @@ class _Search:
     Attributes:
         names: those in the code that has been found so far, and the texts with which it may ask for attributes.
         has_any: some of that code makes up names.
+        places: what tells whether a later search would find the same.
     """
 
     def __init__(self, fn: Any) -> None:
@@ -44,6 +48,7 @@ class _Search:
         self.has_any = False
         self._seen: dict[int, Any] = {}
         self._named: list[Any] = []  # what holds objects by name
+        self.places = _Places()
 
     def finds(self, roots: Iterable[Any]) -> bool:
         """True if a tensor is reached."""
@@ -70,8 +75,9 @@ class _Search:
         if kind is types.FunctionType:
             return self._of_function(value)
         if issubclass(kind, _HOLDERS):
-            return parts_of(value)
+            return self.places.held(value, kind)
         if _is_users(value, kind):
+            self.places.are_few = False
             self._named.append(value)
             return self._by_name(value)
         wrapped = kept(value, "__wrapped__")  # of a function that is jitted, say
@@ -88,8 +94,8 @@ class _Search:
         self.has_any |= has_any
         yield from fn.__closure__ or ()
         yield from fn.__defaults__ or ()
-        yield from (fn.__kwdefaults__ or {}).values()
-        yield from (fn.__globals__[name] for name in names if name in fn.__globals__)
+        yield from self.places.held(fn.__kwdefaults__ or {}, dict)
+        yield from self.places.read(fn, names)
 
     def _by_name(self, holder: Any) -> list[Any]:
         """What an object, a class or a module has under the names in code, and its classes."""
@@ -101,6 +107,63 @@ class _Search:
             else:
                 parts += facet.parts(holder)
         return parts
+
+
+class _Places:
+    """The places that a search has passed, where another object may come to be.
+
+    Attributes:
+        are_few: they are all here, and to compare them takes less time than another search.
+    """
+
+    def __init__(self) -> None:
+        self.are_few = True
+        self._functions: list[tuple[types.FunctionType, tuple]] = []
+        self._names: list[tuple[dict[str, Any], str, Any]] = []
+        self._held: list[tuple[Any, list[Any]]] = []
+
+    def read(self, fn: types.FunctionType, names: Iterable[str]) -> list[Any]:
+        """The global variables of a function that have some of the names; the others may come to be such."""
+        table = fn.__globals__
+        values = {name: table.get(name, ABSENT) for name in names}
+        self._functions.append((fn, _parts(fn)))
+        self._names += [(table, name, _but_plain(value)) for name, value in values.items()]
+        self.are_few &= len(self._names) <= _FEW
+        return [value for value in values.values() if value is not ABSENT]
+
+    def held(self, value: Any, kind: type) -> list[Any]:
+        """The parts of a container, or of another holder."""
+        parts = [*parts_of(value)]
+        self.are_few &= kind in _CONTAINERS and len(self._held) + len(parts) <= _FEW
+        if self.are_few:
+            self._held.append((value, [*map(_but_plain, parts)]))
+        return parts
+
+    def are_same(self) -> bool:
+        """True if no other object has come to be there, but for plain ones."""
+        try:
+            return (
+                all(all(map(operator.is_, _parts(fn), parts)) for fn, parts in self._functions)
+                and all(_is_same(table.get(name, ABSENT), value) for table, name, value in self._names)
+                and all(_are_same([*parts_of(value)], parts) for value, parts in self._held)
+            )
+        except RuntimeError:  # a container that another thread changes meanwhile
+            return False
+
+
+_parts = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
+
+
+def _but_plain(value: Any) -> Any:
+    return None if type(value) in _PLAIN else value
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    return now is before or type(now) in _PLAIN
+
+
+def _are_same(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all(map(_is_same, now, before))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -117,14 +180,33 @@ def _is_users(value: Any, kind: type) -> bool:
     return is_users_class(value if isinstance(value, type) else kind)
 
 
-def reads_tensors(fn: Any, arguments: Iterable[Any]) -> bool:
-    """True if a function may read tensors that are no arguments.
+class TensorReads:
+    """Whether a function may read tensors that are no arguments, asked at each call.
+
+    A search takes as long as some calls. One that was in vain holds while nothing else is where it has looked.
 
     Args:
         fn: the function.
-        arguments: what it is called with, arrays in the place of tensors.
     """
-    try:
-        return _Search(fn).finds((fn, getattr(type(fn), "__call__", None), *arguments))  # noqa: B004
-    except (ProfuseError, RuntimeError):  # an object that another thread changes meanwhile
-        return False
+
+    def __init__(self, fn: Any) -> None:
+        self._fn = fn
+        self._in_vain: _Places | None = None
+
+    def may(self, arguments: Sequence[Any], *, are_plain: bool) -> bool:
+        """True if a call may.
+
+        Args:
+            arguments: what the function is called with, arrays in the place of tensors.
+            are_plain: none of them holds objects.
+        """
+        in_vain = self._in_vain
+        if are_plain and in_vain is not None and in_vain.are_same():
+            return False
+        search = _Search(self._fn)
+        try:
+            finds = search.finds((self._fn, getattr(type(self._fn), "__call__", None), *arguments))  # noqa: B004
+        except (ProfuseError, RuntimeError):  # an object that another thread changes meanwhile
+            return False
+        self._in_vain = search.places if are_plain and search.places.are_few and not finds else None
+        return finds

@@ -1,11 +1,16 @@
 """Functions with gradients of their own, stopped gradients, recomputed ones."""
 
 import contextlib
+import gc
+import pickle
+import weakref
 
 import numpy as np
 import profuse as pf
 import pytest
 from profuse.dialect.errors import ArgumentError, TraceError
+from profuse.dialect.ops import custom_rules
+from profuse.dialect.ops.custom_rules import CustomRule, RuleKey, key_of
 
 X, Y = np.array([0.3, 1.7, 2.2]), np.array([1.0, 2.0, 3.0])
 
@@ -217,3 +222,59 @@ def test_what_reads_more_than_it_is_given_is_refused():
     for f in (again, own):
         with pytest.raises(TraceError, match="pass it as an argument"):
             pf.grad(f)(X)
+
+
+def scaled(by):
+    """A function with a gradient of its own, whose rule is made of what the caller has."""
+
+    @pf.custom_vjp
+    class times:
+        def forward(x):
+            return x * by, None
+
+        def backward(saved, g):
+            return g * by
+
+    return times
+
+
+def test_rules_go_with_what_needs_them():
+    def used(by):
+        times = scaled(by)
+        np.testing.assert_array_equal(pf.grad(pf.jit(lambda x: (times(x) * Y).sum()))(X), Y * by)
+        return weakref.ref(times)
+
+    gc.collect()
+    before = len(custom_rules._rules)
+    rules = [used(by) for by in range(4)]
+    for by in range(64):  # so many functions are remembered by what is made of them
+        pf.grad(lambda x, by=by: x * by)
+    gc.collect()
+    assert [rule() for rule in rules] == [None] * 4 and len(custom_rules._rules) <= before
+
+
+def test_a_graph_keeps_its_rules():
+    @pf.jit(background=False)
+    def f(x):
+        return scaled(3.0)(x) * x
+
+    for size in (3, 3, 3, 2, 2, 2):
+        gc.collect()
+        x = pf.array(np.arange(1.0, size + 1), requires_grad=True)
+        f(x).sum().backward()
+        np.testing.assert_array_equal(x.grad, 6 * x.data)
+    assert f.state().counters["kernel_launches"] >= 4
+
+
+def test_numbers_of_rules_are_not_given_again():
+    def rule(by):
+        return CustomRule("r", by, "one structure")
+
+    first = key_of(rule(max))
+    assert key_of(rule(max)) == first and key_of(rule(max)).rule is first.rule
+    assert pickle.loads(pickle.dumps(first)).rule is first.rule
+    number, later = int(first), key_of(rule(min))
+    del first
+    gc.collect()
+    assert RuleKey(number).rule is None
+    assert len({number, later, key_of(rule(abs))}) == 3

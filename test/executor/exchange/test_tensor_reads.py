@@ -11,7 +11,7 @@ import numpy as np
 import profuse as pf
 import pytest
 from host_library import Tensor
-from profuse.executor.functions.tensor_reads import reads_tensors
+from profuse.executor.functions.tensor_reads import TensorReads
 
 WEIGHT = Tensor(np.ones(3))
 SCALE = 2.0
@@ -98,16 +98,20 @@ DOES_NOT = {
 }
 
 
+def may_read(fn, *arguments):
+    return TensorReads(fn).may(arguments, are_plain=False)
+
+
 @pytest.mark.parametrize("name", READS)
 def test_what_may_be_a_tensor_is_found(name):
-    assert reads_tensors(READS[name], [np.ones(3)])
+    assert may_read(READS[name], np.ones(3))
 
 
 @pytest.mark.parametrize("name", DOES_NOT)
 def test_what_is_no_tensor_is_not(name):
-    assert not reads_tensors(DOES_NOT[name], [np.ones(3)])
+    assert not may_read(DOES_NOT[name], np.ones(3))
 
 
 def test_arguments_are_looked_through():
-    assert reads_tensors(Layer.of_weight, [LAYER, np.ones(3)])
-    assert not reads_tensors(Layer.of_scale, [LAYER, np.ones(3)])
+    assert may_read(Layer.of_weight, LAYER, np.ones(3))
+    assert not may_read(Layer.of_scale, LAYER, np.ones(3))

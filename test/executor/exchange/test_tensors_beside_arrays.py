@@ -6,10 +6,12 @@ import bdb
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 import profuse as pf
 import pytest
+from profuse.executor.functions import tensor_reads
 
 torch = pytest.importorskip("torch")
 
@@ -144,21 +146,83 @@ def test_python_gets_arrays_where_no_tensor_is_read():
         np.testing.assert_allclose(f(X).numpy(), X.numpy().std(), rtol=1e-6)
 
 
-def test_tensors_that_come_later_are_found():
-    weight = W.numpy()
+SCALE: Any = 2.0
+ROWS: list = []
+LATER: dict = {"w": W.numpy()}
 
+
+def of_variable(weight):
     def weighed(x):
         time.perf_counter_ns()
         return np.tanh(x @ weight)
 
-    f = pf.jit(weighed, unsupported="python")
+    def change():
+        nonlocal weight
+        weight = W
+
+    return weighed, change
+
+
+def of_global(x):
+    time.perf_counter_ns()
+    return np.tanh(x @ W.numpy()) * SCALE
+
+
+def of_items(x):
+    time.perf_counter_ns()
+    return np.tanh(x @ LATER["w"]) + len(ROWS)
+
+
+def of_default(x, weight=LATER["w"]):
+    time.perf_counter_ns()
+    return np.tanh(x @ weight)
+
+
+def none_yet(x):
+    time.perf_counter_ns()
+    return np.tanh(x @ W.numpy()) if ROWS == [] else x @ ROWS[0]
+
+
+def of_helper_to_come(x):
+    time.perf_counter_ns()
+    return np.tanh(x @ W.numpy()) * (helper_to_come if "helper_to_come" in globals() else 1.0)  # noqa: F821
+
+
+def comes(place, name, value):
+    return lambda patch: patch.setitem(place, name, value)
+
+
+LATE = {
+    "global": (of_global, comes(globals(), "SCALE", torch.tensor(3.0))),
+    "new-global": (of_helper_to_come, comes(globals(), "helper_to_come", torch.tensor(3.0))),
+    "item": (of_items, comes(LATER, "w", W)),
+    "default": (of_default, lambda patch: patch.setattr(of_default, "__defaults__", (W,))),
+    "list": (none_yet, lambda patch: patch.setitem(globals(), "ROWS", [W])),
+    "another-function": (of_default, lambda patch: patch.setattr(of_default, "__code__", timed.__code__)),
+}
+
+
+@pytest.mark.parametrize("where", ["variable", *LATE])
+def test_tensors_that_come_later_are_found(monkeypatch, where):
+    function, change = of_variable(W.numpy()) if where == "variable" else LATE[where]
+    f = pf.jit(function, unsupported="python")
     for _ in range(3):
-        np.testing.assert_allclose(f(X).numpy(), torch.tanh(X @ W).numpy(), rtol=1e-6)
-    weight = W
-    with pytest.raises(TypeError):  # nobody has looked
+        np.testing.assert_allclose(f(X).numpy(), function(X.numpy()), rtol=1e-6)
+    with monkeypatch.context() as patch:
+        change(patch) if where != "variable" else change()
+        for _ in range(3):
+            torch.testing.assert_close(f(X), torch.as_tensor(function(X)))
+
+
+def test_a_search_in_vain_holds_while_nothing_else_is_there(monkeypatch):
+    f, searches = pf.jit(of_items, unsupported="python"), []
+    finds = tensor_reads._Search.finds
+    monkeypatch.setattr(tensor_reads._Search, "finds", lambda *args: searches.append(args) or finds(*args))
+    for k in range(5):
+        LATER["w"] = W.numpy() + k  # another array is no tensor
         f(X)
-    for _ in range(3):
-        torch.testing.assert_close(f(X), torch.tanh(X @ W))
+    LATER["w"] = W.numpy()
+    assert len(searches) == 1
 
 
 def test_results_of_into_may_be_tensors_of_torch():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ops.gradient_ops import CustomRule, key_of
+from ....ops.custom_rules import CustomRule, key_of
 from ...numpy.python.pausing import apart
 from ...numpy.tracing.current import current, trace_error
 from ...numpy.tracing.operators import Recording, op
