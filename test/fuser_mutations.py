@@ -82,7 +82,7 @@ FUSER_MUTATIONS = (
     Mutation(
         "numbers of elements tie all sizes of a convolution",
         "dialect/guards/free_sizes.py",
-        "        sizes = _without_common_factor(sizes)\n",
+        "        sizes = without_common_factor(sizes)\n",
         "",
         (_GROUPS + "test_a6_convolutions_serve_images_of_all_sizes",),
     ),

@@ -7,13 +7,13 @@ definition, `dialect.guards.mismatch`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Union
 
 from ....dialect.dataclass import dataclass
 from ....dialect.guards.checks import ALL_FREE, TENSOR_WORDS, Check, Kind, checks_of, table
 from ....dialect.guards.free_sizes import FreeSizes, axis_of
-from ....dialect.ir.symbolic import Dim, leaves_of, terms_of
+from ....dialect.ir.symbolic import Dim, Monomial, leaves_of, terms_of
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
 from ...memory.offsets import Refused, size_of
 from ..leaf_values import ArrayValue, MadeValue, Test, Value
@@ -119,12 +119,21 @@ def _order(check: Check, o: _GuardedValue) -> _Found:
     return [Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *axes), 1)]
 
 
+def _products(size: Dim) -> Iterator[Monomial]:
+    """The products in an expression, those of which it takes the larger or the smaller one among them."""
+    for factors, _ in terms_of(size):
+        if len(factors) == 1 and factors[0][0] in ("max", "min"):
+            yield from _products(factors[0][1])
+            yield from _products(factors[0][2])
+        else:
+            yield factors
+
+
 def _fit(check: Check, o: _GuardedValue) -> _Found:
     for side in check.wanted:
         # The sizes of one array have a product of 64 bits, if none of them is 0; those of two need not.
-        for factors, _ in terms_of(side):
-            if len({axis_of(name)[0] for name in leaves_of(factors)}) > 1:
-                raise Refused(f"a guard compares the product of sizes of two arrays ({side}), as Python does")
+        if any(len({axis_of(name)[0] for name in leaves_of(factors)}) > 1 for factors in _products(side)):
+            raise Refused(f"a guard compares the product of sizes of two arrays ({side}), as Python does")
     left, right = (size_of(side, o.bound) for side in check.wanted)
     return left == right or [Test(("same", left, right), 1)]
 

@@ -94,6 +94,7 @@ def random_relations(rng: random.Random, shapes: list[tuple[int, ...]]) -> FreeS
             f"({name} % 2) == {size % 2}",
             f"{name} == {far} + {size - size_at[other]}",
             f"({far} // 2) == {size_at[other] // 2}",
+            f"max({name}, {far} + {size - size_at[other] - rng.randrange(2)}) == {name}",
         ]
         fit += [text for text in texts if rng.random() < 0.3]
     fit += [f"{'*'.join(axis_name(k, a) for a in range(len(s)))} == {np.prod(s)}" for k, s in enumerate(shapes)]
