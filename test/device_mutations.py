@@ -66,6 +66,13 @@ DEVICE_MUTATIONS = (
         ("executor/compile/test_proof.py::test_sizes_of_checks_exceed_others_as_their_guard_wants_it",),
     ),
     Mutation(
+        "an op that some sizes are too much for has all sizes stay",
+        "dialect/passes/device_fuser/group_sizes.py",
+        "solver.keep(_sizes_in(types.of(ops[number])))",
+        "solver.keep(())",
+        ("executor/test_device_group_sizes.py::test_a6_what_sizes_have_to_fit_follows_from_the_ops",),
+    ),
+    Mutation(
         "equal profiled sizes share a symbol",
         "dialect/guards/free_sizes.py",
         "self.sizes[axis_name(k, axis)] = symbol(axis_name(k, axis))",

@@ -175,7 +175,7 @@ class SizeSolver:
             symbols = step(sizes)
             if symbols is not None:
                 return symbols
-        return {} if self._keep(sizes) else None
+        return self.keep(sizes)
 
     def relations(self) -> FreeSizes:
         """The conditions on sizes, in terms of all axes that are free."""
@@ -360,17 +360,17 @@ class SizeSolver:
                     return symbols
         return None
 
-    def _keep(self, sizes: tuple[Any, ...]) -> bool:
-        """Let the sizes stay what they were when profiled: those in question, else all of them."""
+    def keep(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Let sizes stay what they were when profiled: those in question, else all of them; as `resolve` returns."""
         own = {name for size in sizes if isinstance(size, Sym) for name in size.symbols}
         concerned = [n for n, d in self.sizes.items() if isinstance(d, Sym) and (not own or d.symbols & own)]
         for name in concerned:
             operand, axis = axis_of(name)
             size = self.profiled[operand].shape[axis]  # type: ignore[index]
             if size is None:
-                return False
+                return None
             self.sizes[name] = size
         gone = map(root_of, own - self._used())
         symbols = self._refloored(dict.fromkeys(gone), {})
         self.sizes = {name: substitute(dim, symbols) for name, dim in self.sizes.items()}
-        return bool(concerned)
+        return {} if concerned else None
