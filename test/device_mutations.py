@@ -73,6 +73,27 @@ DEVICE_MUTATIONS = (
         ("executor/test_device_group_sizes.py::test_a6_what_sizes_have_to_fit_follows_from_the_ops",),
     ),
     Mutation(
+        "products of sizes keep all of them",
+        "dialect/guards/free_sizes.py",
+        "            if self.observed.get(earlier, inf) == self.observed.get(later):\n",
+        "            if False:\n",
+        _WRITTEN,
+    ),
+    Mutation(
+        "products of sizes overflow in emitted guards",
+        "executor/dispatch/conditions/guards.py",
+        '        tests += [Test(("less", o.bound[name], FAR), 1) for name in names if isinstance(o.bound[name], Sym)]\n',
+        "",
+        ("executor/dispatch/test_dispatch_relaxed.py::test_a6_products_of_sizes_of_two_arrays_do_not_overflow",),
+    ),
+    Mutation(
+        "what a kernel makes passes guards on any order",
+        "executor/dispatch/conditions/guards.py",
+        "        if list(layout.order) != sorted(layout.order):\n",
+        "        if False:\n",
+        ("executor/dispatch/test_dispatch_relaxed.py::test_relaxed_guards_hold_for_what_kernels_make_in_c_order",),
+    ),
+    Mutation(
         "equal profiled sizes share a symbol",
         "dialect/guards/free_sizes.py",
         "self.sizes[axis_name(k, axis)] = symbol(axis_name(k, axis))",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import product
 from math import inf
 from typing import Any
 
@@ -171,7 +172,7 @@ class SizeSolver:
         profiled.
         """
         sizes = without_common_factor(sizes)
-        for step in (self._equate, self._unify, self._enlarge, self._divide, self._compare):
+        for step in (self._equate, self._unify, self._enlarge, self._divide, self._compare, self._pair):
             symbols = step(sizes)
             if symbols is not None:
                 return symbols
@@ -356,6 +357,22 @@ class SizeSolver:
                 part = f"k{self.parts}"
                 self.observed |= {part: self.observed[name] // times} if name in self.observed else {}
                 symbols = self._replace({name: symbol(part) * times})
+                if symbols is not None:
+                    return symbols
+        return None
+
+    def _pair(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Take a factor of a product for one of another product that was as large; more is asked, as in `_unify`.
+
+        So it follows what a reshape divides an axis into, once the sizes of the others are known to be those of before.
+        """
+        if len(sizes) != 2 or not all(isinstance(size, Sym) and len(size.terms) == 1 for size in sizes):
+            return None
+        own, other = ({atom for atom in size.terms[0][0] if isinstance(atom, str)} for size in sizes)
+        for pair in sorted(product(own - other, other - own), key=lambda pair: sorted(map(self._order, pair))):
+            earlier, later = sorted(pair, key=self._order)
+            if self.observed.get(earlier, inf) == self.observed.get(later):
+                symbols = self._replace({later: symbol(earlier)})
                 if symbols is not None:
                     return symbols
         return None

@@ -212,6 +212,14 @@ FITS = [
         [(5, 8), (8, 7), (7,)],
         [(4, 9), (9, 3), (3,)],
     ),
+    # What a reshape divides is the last axis, as the others were as large.
+    (
+        lambda x, y: x.reshape(y.shape) * y,
+        [(4, 6), (4, 2, 3)],
+        (((0, 0, 1, 0),), ("s1_1 == s0_1*s0_2",)),
+        [(5, 8), (5, 4, 2)],
+        [(5, 8), (10, 2, 2)],
+    ),
     (lambda x: x * np.arange(8, dtype=np.float32), [(4, 8)], ((), ("s0_1 == 8",)), [(6, 8)], [(6, 9)]),
     (lambda x: x.reshape(2, 2, 3) * 2, [(2, 6)], ((), ("s0_0 == 2", "s0_1 == 6")), [(2, 6)], [(4, 3)]),
     (lambda x: x.reshape(-1, 3).sum(axis=1), [(2, 6)], ((), ("(s0_1 % 3) == 0",)), [(4, 9)], [(3, 4)]),
@@ -257,6 +265,31 @@ def test_a6_a_table_that_is_long_enough_is_compiled_for_once(fused):
     with pytest.raises(ValueError, match=r"shapes \(2,17,3\) \(16,3\)"):
         f(numbers(2, 17, 3), table)
     assert "dimension 0 of table is 16, must be at least dimension 1 of x = 17" in f.explain()
+
+
+def test_a6_gradients_are_compiled_once_for_all_sizes(fused):
+    """The backward half has groups of its own, of which emitted code checks what those before have made."""
+
+    def loss(x, w, bias):
+        h = np.sort(np.tanh(x @ w), axis=0)
+        h = h.reshape(h.shape[0], 2, -1).swapaxes(0, 1)
+        return ((h * bias[: h.shape[1]]) ** 2).sum()
+
+    g, bias = pf.grad(loss, wrt=(0, 1), background=False), numbers(16, 1)
+    for rows, columns, inner in ((5, 8, 3), (4, 6, 2), (7, 4, 4), (9, 10, 5)):
+        for _ in range(3):
+            x, w = numbers(rows, inner), numbers(inner, columns)
+            order = np.argsort(np.tanh(x @ w), axis=0)
+            h = np.take_along_axis(np.tanh(x @ w), order, 0)
+            by_h = np.zeros_like(h)
+            np.put_along_axis(by_h, order, 2 * h * bias[:rows] ** 2, 0)
+            by_h *= 1 - np.tanh(x @ w) ** 2
+            for ours, theirs in zip(g(x, w, bias), (by_h @ w.T, x.T @ by_h), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    counters = g.state().counters
+    assert (counters["compiles"], counters["guard_misses"]) == (1, 0)
+    assert counters["kernel_launches"] > 11
+    assert emitted_hits(g) == 10
 
 
 @pytest.mark.parametrize(("fn", "profiled", "wanted", "hits", "misses"), FITS)

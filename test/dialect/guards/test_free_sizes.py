@@ -196,6 +196,16 @@ def test_a6_what_is_known_of_sizes_stays_known(steps, sizes, fit):
     assert solver.relations().fit == fit
 
 
+def test_a6_factors_that_were_as_large_are_taken_for_equal():
+    """A reshape that divides the last axis alone: the sizes of the others may be any."""
+    solver = SizeSolver(profiled((4, 6), (4, 3, 2)), 2)
+    before = parse_dim("s0_0*s0_1"), parse_dim("s1_0*s1_1*s1_2")
+    assert solver.resolve(before) == {"s1_0": symbol("s0_0")}
+    assert solver.resolve((before[0], parse_dim("s0_0*s1_1*s1_2"))) == {"s0_1": parse_dim("s1_1*s1_2")}
+    assert solver.relations() == FreeSizes(((0, 0, 1, 0),), ("s0_1 == s1_1*s1_2",))
+    assert SizeSolver(profiled((4, 6), (8, 3)), 2).resolve((before[0], parse_dim("s1_0*s1_1"))) == {}
+
+
 def test_a6_what_did_not_hold_when_profiled_is_not_taken_for_granted():
     solver = SizeSolver(profiled((9,), (8,)), 2)
     sizes = parse_dim("min(s0_0, s1_0)"), parse_dim("s0_0")
