@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Some environments set it; each process then compiles all modules that it imports. Empty is as not set.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup run test test-all test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-loops fuzz-gradients peers-gradients peers memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
+.PHONY: help setup run test test-all test-part test-defaults check lint format types lit pytest quick quick-tests docs requirements mutations mutations-sample fuzz fuzz-device fuzz-loops fuzz-gradients peers-gradients peers memcheck racecheck bench bench-quick bench-models bench-gradients bench-compile bench-programs bench-readme gpubench clean
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */@/' | column -t -s@
@@ -82,6 +82,10 @@ fuzz: $(STAMP) ## PROGRAMS random NumPy programs, drawn by SEED, on all tiers ag
 	cd test && ../$(BIN)/python -m fuzz --programs $(PROGRAMS) --seed $(SEED)
 	cd test && ../$(BIN)/python -m fuzz.world --programs $(PROGRAMS) --seed $(SEED)
 	cd test && ../$(BIN)/python -m fuzz.training --programs $(PROGRAMS) --seed $(SEED)
+
+fuzz-device: $(STAMP) ## PROGRAMS random functions of both fusers, and the gradients of a tenth as many
+	cd test && ../$(BIN)/python -m fuzz.device --programs $(PROGRAMS)
+	cd test && ../$(BIN)/python -m fuzz.device --gradients --programs $$(($(PROGRAMS) / 10))
 
 fuzz-loops: $(STAMP) ## PROGRAMS random programs with loops, branches and jumps, in all tiers
 	cd test/dialect/importers && PROFUSE_CACHE=off ../../../$(BIN)/python source_programs.py \

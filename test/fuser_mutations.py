@@ -82,7 +82,7 @@ FUSER_MUTATIONS = (
     Mutation(
         "numbers of elements tie all sizes of a convolution",
         "dialect/guards/free_sizes.py",
-        "        sizes = _without_common_factor(sizes)\n",
+        "        sizes = without_common_factor(sizes)\n",
         "",
         (_GROUPS + "test_a6_convolutions_serve_images_of_all_sizes",),
     ),
@@ -126,6 +126,13 @@ FUSER_MUTATIONS = (
         "dialect/importers/numpy/tracing/numbers.py",
         "        self._guard(expr, expected, loc)\n        return self._rec",
         "        self._rec.derivation.note(expr, expected)\n        return self._rec",
+        ("dialect/importers/tracing/test_size_relations.py",),
+    ),
+    Mutation(
+        "a size is told by no expression of others",
+        "dialect/importers/numpy/tracing/derivation.py",
+        "return all(isinstance(leaf, Dimension) for leaf in other.symbols) and size.symbols.isdisjoint(other.symbols)",
+        "return False",
         ("dialect/importers/tracing/test_size_relations.py",),
     ),
 )

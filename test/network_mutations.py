@@ -66,8 +66,8 @@ NETWORK_MUTATIONS = (
     Mutation(
         "guards say nothing of sizes that are equal",
         "dialect/importers/numpy/tracing/derivation.py",
-        "            self._equal[first] = second\n",
-        "            pass\n",
+        "{leaf: by}) for own, size in self._equal.items()} | {leaf: by}\n",
+        "{leaf: by}) for own, size in self._equal.items()}\n",
         (f"{_NEURAL}/test_neural_meaning.py::test_one_graph_serves_batches_of_all_sizes",),
     ),
     Mutation(

@@ -8,18 +8,19 @@ equal, one of them is replaced by the other, and it starts over.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from math import gcd
+from itertools import product
+from math import inf
 from typing import Any
 
 from ..dataclass import dataclass
-from ..ir.size_algebra import least_of, parse_dim, substitute, symbol_name
-from ..ir.symbolic import Dim, Sym, evaluate, make_dim, symbol, terms_of
+from ..ir.size_algebra import floored_name, floors_of, least_of, parse_dim, root_of, substitute, symbol_name
+from ..ir.symbolic import Dim, Sym, evaluate, symbol
 from ..ir.types import TensorType, Type
-from .assumed_sizes import divided_symbols, without_common_factors
+from .assumed_sizes import divided_symbols
 from .relaxed import free_strides
+from .size_needs import comparisons, exceeded, linear, needed, without_common_factor
 
 Axis = tuple[int, int]  # operand, axis
 _EQUALS = " == "
@@ -33,9 +34,9 @@ def axis_name(operand: int, axis: int) -> str:
 
 def axis_of(name: str) -> Axis:
     """The operand and the axis that a name stands for; raises ValueError for another name."""
-    operand, axis, *_least = name[1:].split("_") if least_of(name) else ("", "")
-    if name[:1] != "s" or not operand:
+    if not least_of(name):
         raise ValueError(f"{name} names no axis of an operand")
+    operand, axis = root_of(name)[1:].split("_")
     return int(operand), int(axis)
 
 
@@ -46,7 +47,7 @@ class FreeSizes:
     Attributes:
         equal: operand, axis, operand, axis: the two sizes are equal.
         fit: ``"P == Q"``, two expressions over sizes, each of which ``s1_0`` (operand 1, axis 0) names. A size
-            that has to be large enough is ``"max(s1_0, 4) == s1_0"``.
+            that has to be large enough is ``"max(s1_0, 4) == s1_0"``, or ``"max(s1_0, s0_1) == s1_0"``.
     """
 
     equal: tuple[tuple[int, ...], ...] = ()
@@ -170,12 +171,12 @@ class SizeSolver:
         Returns the symbols that are taken for something else from now on; {} = sizes stay as they were
         profiled.
         """
-        sizes = _without_common_factor(sizes)
-        for step in (self._equate, self._unify, self._enlarge, self._divide):
+        sizes = without_common_factor(sizes)
+        for step in (self._equate, self._unify, self._enlarge, self._divide, self._compare, self._pair):
             symbols = step(sizes)
             if symbols is not None:
                 return symbols
-        return {} if self._keep(sizes) else None
+        return self.keep(sizes)
 
     def relations(self) -> FreeSizes:
         """The conditions on sizes, in terms of all axes that are free."""
@@ -188,11 +189,19 @@ class SizeSolver:
         for name, dim in self.sizes.items():
             if isinstance(dim, int) or (first[dim] == name and symbol_name(dim) is None):
                 fit.append(self._told(name, dim, alone))
-        used = {own for dim in self.sizes.values() if isinstance(dim, Sym) for own in dim.symbols}
-        for own in sorted(name for name in used if least_of(name) > _LEAST):
+        used = self._used()
+        by_root = {root_of(own): own for own in used}
+        for own in sorted(used):
             place, times = (alone[own], 1) if own in alone else self._whole(own)
-            fit.append(f"max({place}, {least_of(own) * times}){_EQUALS}{place}")
+            least = [least_of(own)] if least_of(own) > _LEAST else []
+            floors = [self._size_of(by_root[root], alone) + more for root, more in floors_of(own).items()]
+            fit += [f"max({place}, {floor * times}){_EQUALS}{place}" for floor in (*least, *floors)]
         return FreeSizes(tuple(equal), tuple(fit))
+
+    def _size_of(self, own: str, alone: dict[str, str]) -> Dim:
+        """What a symbol stands for, as an expression over axes."""
+        place, times = (alone[own], 1) if own in alone else self._whole(own)
+        return symbol(place) // times
 
     def _told(self, name: str, dim: Dim, alone: dict[str, str]) -> str:
         """``"P == Q"`` for an axis that is no symbol; a symbol that stands for a part is told by a whole."""
@@ -218,12 +227,44 @@ class SizeSolver:
 
     def _replace(self, symbols: Mapping[str, Dim]) -> Mapping[str, Dim] | None:
         """Take symbols for something else, if that was so when they were profiled."""
+        symbols = self._refloored({root_of(name): size for name, size in symbols.items()}, symbols)
         sizes = {own: substitute(size, symbols) for own, size in self.sizes.items()}
         before, self.sizes = self.sizes, sizes
         if self._is_readable() and all(self._was_so(name, dim) for name, dim in symbols.items()):
             return symbols
         self.sizes = before
         return None
+
+    def _refloored(self, places: Mapping[str, Dim | None], symbols: Mapping[str, Dim]) -> dict[str, Dim]:
+        """``symbols``, with new names for those symbols that are known to exceed what is replaced.
+
+        Where that becomes an expression, the knowledge is lost; an op that needs it is refused again.
+
+        Args:
+            places: root of a symbol -> what is in its place; None = nothing.
+            symbols: what is taken for something else.
+        """
+        symbols = dict(symbols)
+        for name in sorted(self._used() - symbols.keys()):
+            least, floors = least_of(name), dict(floors_of(name))
+            for root in sorted(places.keys() & floors.keys()):
+                more, size = floors.pop(root), places[root]
+                if isinstance(size, int):
+                    least = max(least, size + more)
+                elif (own := symbol_name(size)) is not None and root_of(own) != root_of(name):
+                    floors[root_of(own)] = max(more, floors.get(root_of(own), 0))
+            if floors != floors_of(name):
+                self._rename(symbols, name, floored_name(name, least, floors))
+        return symbols
+
+    def _rename(self, symbols: dict[str, Dim], name: str, new: str) -> None:
+        """Add to ``symbols`` another name of the same size."""
+        self.observed |= {new: self.observed[name]} if name in self.observed else {}
+        renamed = {name: symbol(new)}
+        symbols |= {own: substitute(size, renamed) for own, size in symbols.items()} | renamed
+
+    def _used(self) -> set[str]:
+        return {name for dim in self.sizes.values() if isinstance(dim, Sym) for name in dim.symbols}
 
     def _was_so(self, name: str, dim: Dim) -> bool:
         """False if a symbol was something else when profiled, as far as that is known."""
@@ -236,23 +277,22 @@ class SizeSolver:
 
     def _is_readable(self) -> bool:
         """True if each symbol is told by the size of an axis that is a multiple of it."""
-        used = {name for dim in self.sizes.values() if isinstance(dim, Sym) for name in dim.symbols}
         told = {
             dim.terms[0][0][0]
             for dim in self.sizes.values()
             if isinstance(dim, Sym) and len(dim.terms) == 1 and len(dim.terms[0][0]) == 1 and dim.terms[0][1] > 0
         }
-        return used <= told
+        return self._used() <= told
 
     def _equate(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
         """Solve for a symbol: the one of the last operand for which that can be done."""
         if len(sizes) != 2 or not all(isinstance(size, (int, Sym)) for size in sizes):
             return None
         difference = sizes[0] - sizes[1]
-        for name in sorted(_linear(difference), key=self._order, reverse=True):
-            rest = difference - _linear(difference)[name] * symbol(name)
+        for name in sorted(linear(difference), key=self._order, reverse=True):
+            rest = difference - linear(difference)[name] * symbol(name)
             if name not in getattr(rest, "symbols", ()):
-                solution = rest * -_linear(difference)[name]
+                solution = rest * -linear(difference)[name]
                 symbols = None if isinstance(solution, int) and solution <= 1 else self._replace({name: solution})
                 if symbols is not None:
                     return symbols
@@ -280,12 +320,34 @@ class SizeSolver:
         """Take a symbol for one of which the least value is known, so that a size is positive."""
         if len(sizes) != 1 or not isinstance(sizes[0], Sym):
             return None
-        name, least = _needed(_without_common_factor((sizes[0], 0))[0], 1) or ("", 0)
+        name, least = needed(without_common_factor((sizes[0], 0))[0], 1) or ("", 0)
         if not _LEAST <= least_of(name) < least or self.observed.get(name, least) < least:
             return None
-        larger = f"{axis_name(*axis_of(name))}_{least}"
-        self.observed |= {larger: self.observed[name]} if name in self.observed else {}
-        return self._replace({name: symbol(larger)})
+        return self._replace({name: symbol(self._with_knowledge(name, least, {}))})
+
+    def _compare(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Take a symbol for one that is known to exceed something, so that it is decided which of two sizes is larger.
+
+        A table of positions has to be as long as the text of which it holds the positions: ``table[:text.shape[1]]``.
+        """
+        known = []
+        for a, b in comparisons(sizes):
+            for name, least, floors in filter(None, (exceeded(b - a), exceeded(a - b))):
+                floor = sum(self.observed.get(root, inf) + more for root, more in floors.items())
+                new = self._with_knowledge(name, least, floors)
+                if new != name and self.observed.get(name, 0) >= max(least, floor):
+                    known.append({name: symbol(new)})
+        # Where both are as large, what makes the sizes equal is right.
+        known.sort(key=lambda symbols: len({substitute(size, symbols) for size in sizes}))
+        return next((symbols for each in known if (symbols := self._replace(each)) is not None), None)
+
+    def _with_knowledge(self, name: str, least: int, floors: Mapping[str, int]) -> str:
+        """The name of a symbol of which more is known; it is noted what that stood for."""
+        before = floors_of(name)
+        floors = before | {root: max(more, before.get(root, 0)) for root, more in floors.items()}
+        new = floored_name(name, max(least, least_of(name)), floors)
+        self.observed |= {new: self.observed[name]} if name in self.observed else {}
+        return new
 
     def _divide(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
         """Take a symbol that is divided for a multiple of what divides it."""
@@ -299,67 +361,33 @@ class SizeSolver:
                     return symbols
         return None
 
-    def _keep(self, sizes: tuple[Any, ...]) -> bool:
-        """Let the sizes stay what they were when profiled: those in question, else all of them."""
+    def _pair(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Take a factor of a product for one of another product that was as large; more is asked, as in `_unify`.
+
+        So it follows what a reshape divides an axis into, once the sizes of the others are known to be those of before.
+        """
+        if len(sizes) != 2 or not all(isinstance(size, Sym) and len(size.terms) == 1 for size in sizes):
+            return None
+        own, other = ({atom for atom in size.terms[0][0] if isinstance(atom, str)} for size in sizes)
+        for pair in sorted(product(own - other, other - own), key=lambda pair: sorted(map(self._order, pair))):
+            earlier, later = sorted(pair, key=self._order)
+            if self.observed.get(earlier, inf) == self.observed.get(later):
+                symbols = self._replace({later: symbol(earlier)})
+                if symbols is not None:
+                    return symbols
+        return None
+
+    def keep(self, sizes: tuple[Any, ...]) -> Mapping[str, Dim] | None:
+        """Let sizes stay what they were when profiled: those in question, else all of them; as `resolve` returns."""
         own = {name for size in sizes if isinstance(size, Sym) for name in size.symbols}
         concerned = [n for n, d in self.sizes.items() if isinstance(d, Sym) and (not own or d.symbols & own)]
         for name in concerned:
             operand, axis = axis_of(name)
             size = self.profiled[operand].shape[axis]  # type: ignore[index]
             if size is None:
-                return False
+                return None
             self.sizes[name] = size
-        return bool(concerned)
-
-
-def _without_common_factor(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Two sizes that have to be equal, each divided by what is a factor of both: no free size is 0.
-
-    So a number of elements asks something of those sizes alone in which both sides differ.
-    """
-    if len(sizes) != 2 or not all(isinstance(size, (int, Sym)) for size in sizes):
-        return sizes
-    sizes = without_common_factors(*sizes)
-    terms = list(terms_of(sizes[0] - sizes[1]))
-    if not terms:
-        return sizes
-    common = Counter(terms[0][0])
-    for mono, _ in terms[1:]:
-        common &= Counter(mono)
-    common = Counter({atom: count for atom, count in common.items() if isinstance(atom, str)})
-    number = gcd(*(times for _, times in terms))
-    if not common and number == 1:
-        return sizes
-    divided = {tuple(sorted((Counter(mono) - common).elements(), key=repr)): times // number for mono, times in terms}
-    return make_dim(divided), 0
-
-
-def _needed(dim: Dim, least: int) -> tuple[str, int] | None:
-    """A symbol, and the value from which on an expression is ``least`` or more; None where no single symbol decides."""
-    terms = dict(terms_of(dim))
-    constant = terms.pop((), 0)
-    (mono, times), *others = terms.items() or [((), 0)]
-    if others or len(mono) != 1 or not times:
-        return None
-    (atom,) = mono
-    op, *sides = atom if isinstance(atom, tuple) else ("", atom)
-    if op == "//" and isinstance(sides[1], int) and sides[1] > 0:
-        if times < 0:  # a quotient that is rounded up is a negated one
-            return _needed(-sides[0], 1 - sides[1] * ((constant - least) // -times + 1))
-        return _needed(sides[0], sides[1] * -((constant - least) // times))
-    least = -((constant - least) // times)
-    if times < 0 or not isinstance(atom, tuple):
-        return (atom, least) if times > 0 and isinstance(atom, str) else None
-    numbers = [side for side in sides if isinstance(side, int)]
-    if op not in ("max", "min") or len(numbers) != 1 or (op == "min" and numbers[0] < least):
-        return None
-    return next(_needed(side, least) for side in sides if not isinstance(side, int))
-
-
-def _linear(dim: Dim) -> dict[str, int]:
-    """The symbols that stand by themselves in an expression, once, added or subtracted."""
-    return {
-        mono[0]: coefficient
-        for mono, coefficient in terms_of(dim)
-        if len(mono) == 1 and isinstance(mono[0], str) and coefficient in (1, -1)
-    }
+        gone = map(root_of, own - self._used())
+        symbols = self._refloored(dict.fromkeys(gone), {})
+        self.sizes = {name: substitute(dim, symbols) for name, dim in self.sizes.items()}
+        return {} if concerned else None

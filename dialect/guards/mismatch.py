@@ -13,7 +13,7 @@ from typing import Any, Union
 from ..dataclass import dataclass
 from ..ir.gradient_mode import gradients
 from ..ir.size_algebra import sym_max
-from ..ir.symbolic import dim_text, evaluate
+from ..ir.symbolic import Dim, Sym, dim_text, evaluate
 from ..ir.types import Type, contiguous_strides
 from .checks import ALL_FREE, UNDEFINED, Check, Kind, checks_of, described, table
 from .free_sizes import FreeSizes, axis_of
@@ -192,6 +192,13 @@ def _expression(check: Check, got: Any, state: _CheckState) -> str | None:
     return None if size in (expected, 0) else f"{text}, must be {check.wanted} = {expected}"
 
 
+def _floor(larger: Dim, size: Dim) -> Dim | None:
+    """``least`` where ``larger`` is ``max(size, least)``."""
+    atom = larger.terms[0][0][0] if isinstance(larger, Sym) and larger.terms[0][0] else ""
+    sides = atom[1:] if isinstance(atom, tuple) else ()
+    return next((side for side in sides if side != size and larger == sym_max(size, side)), None)
+
+
 def _fit(check: Check, _: Any, state: _CheckState) -> str | None:
     sides = check.wanted
     places = {
@@ -207,8 +214,10 @@ def _fit(check: Check, _: Any, state: _CheckState) -> str | None:
         return None if state.failures else f"nothing tells whether {words}"
     if values[0] == values[1]:
         return None
-    if sides[0] == sym_max(sides[1], values[0]):
-        return f"{dim_text(sides[1], places.__getitem__)} is {values[1]}, must be at least {values[0]}"
+    floor = _floor(*sides)
+    if floor is not None:
+        least = f"{values[0]}" if isinstance(floor, int) else f"{dim_text(floor, places.__getitem__)} = {values[0]}"
+        return f"{dim_text(sides[1], places.__getitem__)} is {values[1]}, must be at least {least}"
     return f"sizes do not fit: {words}, they are {values[0]} and {values[1]}"
 
 

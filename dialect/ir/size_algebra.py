@@ -18,7 +18,10 @@ from typing import Any
 from .symbolic import BINARY, LOOP, UP_TO, ArgumentRead, Atom, Dim, Leaf, Sym, make_dim, symbol, terms_of
 
 Bounds = tuple[float, float]  # of integers; infinite where there is none
-_FREE = re.compile(r"s\d+_\d+(?:_(\d+))?")  # `guards.free_sizes.axis_name`, and the least value
+# `guards.free_sizes.axis_name`, the least value, and other sizes that this one is larger than.
+_FREE = re.compile(r"(s\d+_\d+)(?:_(\d+))?((?:__\d+_(?:s\d+_|k)\d+)*)")
+_LEAST = 2  # of a size that a guard frees
+_REST = "rest_"  # begins the name of what a size has more than another one, which may be 0
 
 
 def sym_max(a: Dim, b: Dim) -> Dim:
@@ -67,6 +70,9 @@ def _bounds(dim: Dim, symbols: Bounds, found: dict[Atom, Bounds]) -> Bounds:
     if isinstance(dim, int):
         return dim, dim
     low, high = _open_bounds(dim, symbols, found)
+    for name, floor in _known_floors(dim):
+        other = _bounds(substitute(dim, {name: floor + symbol(_REST + name)}), symbols, found)
+        low, high = max(low, other[0]), min(high, other[1])
     spans = _spans.get()
     if spans and symbols[1] == inf and not dim.symbols.isdisjoint(spans):
         low = max(low, _open_bounds(_at_its_least(dim, spans), symbols, found)[0])
@@ -164,7 +170,39 @@ def least_of(name: str) -> int:
     one that the guard wants to be 4 at least.
     """
     match = _FREE.fullmatch(name)
-    return int(match[1] or 2) if match else 0
+    return int(match[2] or _LEAST) if match else 0
+
+
+@functools.lru_cache(4096)
+def floors_of(name: str) -> dict[str, int]:
+    """What the size of a symbol exceeds where its kernel runs: root of another symbol -> by how much at least.
+
+    The guard wants ``s1_0__2_s0_1`` to be 2 more than the size of axis 1 of operand 0, or larger. Which symbol that
+    axis has, its root tells: see `root_of`.
+    """
+    match = _FREE.fullmatch(name)
+    floors = match[3].split("__")[1:] if match else []
+    return {root: int(more) for more, _, root in (floor.partition("_") for floor in floors)}
+
+
+def root_of(name: str) -> str:
+    """The name of a symbol without what is known of its size."""
+    match = _FREE.fullmatch(name)
+    return match[1] if match else name
+
+
+def floored_name(name: str, least: int, floors: Mapping[str, int]) -> str:
+    """A name for the same size of which this is known; see `least_of` and `floors_of`."""
+    least_text = f"_{least}" if least > _LEAST else ""
+    return root_of(name) + least_text + "".join(f"__{more}_{root}" for root, more in sorted(floors.items()))
+
+
+def _known_floors(dim: Sym) -> list[tuple[str, Dim]]:
+    """The symbols that are terms of an expression, and what they exceed, where that is a term, too."""
+    names = [atom for mono, _ in dim.terms for atom in mono if isinstance(atom, str)]
+    by_root = {root_of(name): name for name in names}
+    floors = [(name, root, more) for name in dict.fromkeys(names) for root, more in floors_of(name).items()]
+    return [(name, symbol(by_root[root]) + more) for name, root, more in floors if root in by_root]
 
 
 def multiple_of(dim: Any) -> tuple[str, int] | None:
@@ -204,6 +242,8 @@ def _atom_bounds(atom: Atom, symbols: Bounds, found: dict[Atom, Bounds]) -> Boun
         if isinstance(atom, str) and atom.startswith(LOOP):
             _, is_known, most = atom.partition(UP_TO)
             return (max(symbols[0], 1), int(most) if is_known else symbols[1])
+        if isinstance(atom, str) and atom.startswith(_REST):
+            return (0, symbols[1])
         if isinstance(atom, str) and (least := least_of(atom)):
             return (max(symbols[0], least), symbols[1])
         signed = isinstance(atom, ArgumentRead) and atom.signed

@@ -197,3 +197,25 @@ def test_sizes_behind_relaxed_guards_are_neither_0_nor_1():
     assert bounds(symbol("s3_1") - 1) == (1, float("inf"))
     assert is_positive(symbol("s3_1") - 1) and not is_positive(symbol("s3") - 1)
     assert sym_max(symbol("s3_1"), 2) == symbol("s3_1")
+
+
+@given(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.lists(st.integers(0, 5), min_size=3, max_size=3))
+def test_bounds_hold_for_sizes_that_exceed_others(factors, steps):
+    """``s1_0__2_s0_0`` is 2 more than ``s0_0_3``, or larger, and ``s2_0`` exceeds both that and ``s0_0_3``."""
+    names = ("s0_0_3", "s1_0__2_s0_0", "s2_0__0_s1_0__1_s0_0")
+    least = 3 + steps[0]
+    middle = least + 2 + steps[1]
+    values = dict(zip(names, (least, middle, max(middle, least + 1) + steps[2]), strict=True))
+    dim = sum((symbol(name) * times for name, times in zip(names, factors, strict=False)), factors[-1])
+    low, high = bounds(dim)
+    assert low <= evaluate(dim, values) <= high
+
+
+def test_sizes_that_exceed_others_decide_which_is_larger():
+    """By their roots: what else is known of the other size makes another name of it."""
+    first, second = symbol("s0_0_3"), symbol("s1_0__2_s0_0")
+    assert sym_min(first + 2, second) == first + 2
+    assert sym_max(first + 1, second) == second
+    assert sym_min(first + 3, second) == parse_dim("min(s0_0_3 + 3, s1_0__2_s0_0)")
+    assert bounds(second * symbol("n") - first * symbol("n")) == (2, float("inf"))
+    assert bounds(first - second) == (-float("inf"), -2)

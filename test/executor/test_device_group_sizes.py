@@ -175,6 +175,51 @@ FITS = [
         [(5, 3), (5, 3)],
         [(5, 2), (5, 2)],
     ),
+    # A table that is long enough, from its front, its end and its middle; a number of columns.
+    (
+        lambda x, p: x + p[: x.shape[0]],
+        [(4, 6), (9, 6)],
+        (((0, 1, 1, 1),), ("max(s1_0, s0_0) == s1_0",)),
+        [(5, 3), (5, 3)],
+        [(5, 3), (4, 3)],
+    ),
+    (
+        lambda x, p: x + p[-x.shape[0] :],
+        [(4, 6), (9, 6)],
+        (((0, 1, 1, 1),), ("max(s1_0, s0_0) == s1_0",)),
+        [(2, 3), (7, 3)],
+        [(5, 3), (4, 3)],
+    ),
+    (
+        lambda x, p: x * p[2 : x.shape[0] + 2, 1 : x.shape[1] + 1],
+        [(4, 6), (6, 8)],
+        ((), ("max(s1_0, s0_0 + 2) == s1_0", "max(s1_1, s0_1 + 1) == s1_1")),
+        [(5, 3), (9, 4)],
+        [(5, 3), (6, 4)],
+    ),
+    (
+        lambda x, y: x[:, :4] * y + x[:, 4:8],
+        [(3, 8), (4,)],
+        ((), ("s1_0 == 4", "max(s0_1, 8) == s0_1")),
+        [(5, 11), (4,)],
+        [(5, 7), (4,)],
+    ),
+    # No kernel has powers of sizes: those alone stay as they were.
+    (
+        lambda x, y, z: (x @ y) * x.shape[1] ** -0.5 + z,
+        [(4, 8), (8, 3), (3,)],
+        (((1, 1, 2, 0),), ("s0_1 == 8", "s1_0 == 8")),
+        [(5, 8), (8, 7), (7,)],
+        [(4, 9), (9, 3), (3,)],
+    ),
+    # What a reshape divides is the last axis, as the others were as large.
+    (
+        lambda x, y: x.reshape(y.shape) * y,
+        [(4, 6), (4, 2, 3)],
+        (((0, 0, 1, 0),), ("s1_1 == s0_1*s0_2",)),
+        [(5, 8), (5, 4, 2)],
+        [(5, 8), (10, 2, 2)],
+    ),
     (lambda x: x * np.arange(8, dtype=np.float32), [(4, 8)], ((), ("s0_1 == 8",)), [(6, 8)], [(6, 9)]),
     (lambda x: x.reshape(2, 2, 3) * 2, [(2, 6)], ((), ("s0_0 == 2", "s0_1 == 6")), [(2, 6)], [(4, 3)]),
     (lambda x: x.reshape(-1, 3).sum(axis=1), [(2, 6)], ((), ("(s0_1 % 3) == 0",)), [(4, 9)], [(3, 4)]),
@@ -200,6 +245,51 @@ FITS = [
         [(4, 6), (6, 4)],
     ),
 ]
+
+
+def test_a6_a_table_that_is_long_enough_is_compiled_for_once(fused):
+    """The guard compares in emitted code as well; a shorter table has NumPy's error."""
+
+    @pf.jit(background=False)
+    def f(x, table):
+        return np.tanh(x + table[: x.shape[1]])
+
+    table = numbers(16, 3)
+    for shape in ((2, 5, 3), (4, 6, 3), (2, 7, 3), (3, 16, 3), (5, 2, 3)):
+        for _ in range(3):
+            x = numbers(*shape)
+            np.testing.assert_allclose(f(x, table), np.tanh(x + table[: shape[1]]), rtol=1e-5)
+    counters = f.state().counters
+    assert [counters[k] for k in ("compiles", "guard_hits", "guard_misses")] == [1, 14, 0]
+    assert emitted_hits(f) == 13
+    with pytest.raises(ValueError, match=r"shapes \(2,17,3\) \(16,3\)"):
+        f(numbers(2, 17, 3), table)
+    assert "dimension 0 of table is 16, must be at least dimension 1 of x = 17" in f.explain()
+
+
+def test_a6_gradients_are_compiled_once_for_all_sizes(fused):
+    """The backward half has groups of its own, of which emitted code checks what those before have made."""
+
+    def loss(x, w, bias):
+        h = np.sort(np.tanh(x @ w), axis=0)
+        h = h.reshape(h.shape[0], 2, -1).swapaxes(0, 1)
+        return ((h * bias[: h.shape[1]]) ** 2).sum()
+
+    g, bias = pf.grad(loss, wrt=(0, 1), background=False), numbers(16, 1)
+    for rows, columns, inner in ((5, 8, 3), (4, 6, 2), (7, 4, 4), (9, 10, 5)):
+        for _ in range(3):
+            x, w = numbers(rows, inner), numbers(inner, columns)
+            order = np.argsort(np.tanh(x @ w), axis=0)
+            h = np.take_along_axis(np.tanh(x @ w), order, 0)
+            by_h = np.zeros_like(h)
+            np.put_along_axis(by_h, order, 2 * h * bias[:rows] ** 2, 0)
+            by_h *= 1 - np.tanh(x @ w) ** 2
+            for ours, theirs in zip(g(x, w, bias), (by_h @ w.T, x.T @ by_h), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    counters = g.state().counters
+    assert (counters["compiles"], counters["guard_misses"]) == (1, 0)
+    assert counters["kernel_launches"] > 11
+    assert emitted_hits(g) == 10
 
 
 @pytest.mark.parametrize(("fn", "profiled", "wanted", "hits", "misses"), FITS)
@@ -237,6 +327,10 @@ FUNCTIONS: list[tuple[Callable[..., Any], Shape]] = [
     (lambda x, y: (x * y)[2:].max(axis=0) - x[1:].min(axis=0), (2, 2)),
     (lambda x: x[2] + x[-1], (2,)),
     (lambda x, y: x[: y.shape[0]] * y, (1, 1)),
+    (lambda x, y: x[-y.shape[0] :] * y, (2, 1)),
+    (lambda x, y: x[1 : y.shape[0] + 1, : y.shape[1]] + y, (2, 2)),
+    (lambda x, y: np.concatenate([x, y], axis=1)[:, -x.shape[1] :] * x, (2, 2)),
+    (lambda x: x[:, :3] * np.arange(3, dtype=np.float32), (2,)),
     (lambda x, y: x[:, : x.shape[1] // 2] * y, (2, 2)),
     (lambda x: x[::-1, ::2] + 1, (2,)),
     (lambda x, y: x.T * y, (2, 2)),

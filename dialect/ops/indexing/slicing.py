@@ -124,11 +124,11 @@ def _backward(size: Dim, start: Dim | None, stop: Dim | None) -> tuple[Dim, Dim]
 
 
 def _negative(bound: Dim) -> bool:
-    return isinstance(bound, int) and bound < 0
+    return _nonnegative(-1 - bound)
 
 
 def _sign_known(bound: Dim | None) -> bool:
-    return bound is None or isinstance(bound, int) or _nonnegative(bound)
+    return bound is None or _nonnegative(bound) or _negative(bound)
 
 
 def _nonnegative(size: Dim) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mlir import ir
 
 from ...ir.program import Block, Module, Program
-from ...ir.size_algebra import least_of, substitute
+from ...ir.size_algebra import floors_of, least_of, root_of, substitute
 from ...ir.symbolic import Dim, Sym, symbol
 from ...ir.types import TensorType, Type
 from ...mlir.decode import decode_function
@@ -53,10 +53,9 @@ class DedupeDeviceGroups(Pass):
 
 def cache_id(body: Program) -> str:
     """A digest of what is compiled of a body: equal for bodies that differ in names alone."""
-    names: dict[str, Sym] = {}
-    types = {}
-    for value in _values(body.body):
-        types[value] = _renamed(body.type_of(value), names)
+    values = list(_values(body.body))
+    names = _names(dict.fromkeys(name for value in values for name in _symbols(body.type_of(value))))
+    types = {value: _renamed(body.type_of(value), names) for value in values}
     text = Module(Program("body", body.body, types, body.count)).to_mlir(locations=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -70,19 +69,26 @@ def _values(block: Block) -> Iterator[int]:
             yield from _values(inner)
 
 
-def _renamed(type_: Type, names: dict[str, Sym]) -> Type:
-    """A type whose symbols are named in the order in which they are first met."""
+def _symbols(type_: Type) -> Iterator[str]:
+    for dim in (type_.shape or ()) if isinstance(type_, TensorType) else ():
+        yield from sorted(dim.symbols) if isinstance(dim, Sym) else ()
+
+
+def _names(symbols: Iterable[str]) -> dict[str, Dim]:
+    """Names that tell the order in which symbols are first met, and what is known of their sizes."""
+    places = {root_of(name): number for number, name in enumerate(symbols)}
+    names: dict[str, Dim] = {}
+    for number, name in enumerate(symbols):
+        floors = sorted((places.get(root, -1), more) for root, more in floors_of(name).items())
+        names[name] = symbol(f"n{number}_{least_of(name)}" + "".join(f"__{more}_n{root}" for root, more in floors))
+    return names
+
+
+def _renamed(type_: Type, names: Mapping[str, Dim]) -> Type:
     if not isinstance(type_, TensorType) or type_.shape is None:
         return type_
-    return replace(type_, shape=tuple(_renamed_size(dim, names) for dim in type_.shape))
-
-
-def _renamed_size(dim: Dim | None, names: dict[str, Sym]) -> Dim | None:
-    if not isinstance(dim, Sym):
-        return dim
-    for name in sorted(dim.symbols - names.keys()):
-        names[name] = symbol(f"n{len(names)}_{least_of(name)}")
-    return substitute(dim, {name: names[name] for name in dim.symbols})
+    sizes = (substitute(dim, names) if isinstance(dim, Sym) else dim for dim in type_.shape)
+    return replace(type_, shape=tuple(sizes))
 
 
 def _erase_unused(module: ir.Module, name: str) -> None:

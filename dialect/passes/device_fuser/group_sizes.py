@@ -82,7 +82,10 @@ def _narrow(callee: ir.Operation, guarded: dict[int, int], solver: SizeSolver) -
         try:
             infer_op(ops[number], types)
         except GroupRefused as error:
-            symbols = solver.resolve(error.sizes)
+            if error.sizes:
+                symbols = solver.resolve(error.sizes)
+            else:  # it is not told which sizes an op cannot do with: they are among those of its operands
+                symbols = solver.keep(_sizes_in(types.of(ops[number])))
             if symbols is None:
                 return
             for value, type_ in types.known.items():
@@ -91,6 +94,18 @@ def _narrow(callee: ir.Operation, guarded: dict[int, int], solver: SizeSolver) -
                 number = 0
             continue
         number += 1
+
+
+def _sizes_in(types: Sequence[Type]) -> tuple[Sym, ...]:
+    sizes: list[Any] = []
+    for type_ in types:
+        if isinstance(type_, TensorType):
+            sizes += type_.shape or ()
+        elif isinstance(type_, ScalarType):
+            sizes.append(type_.value)
+        elif isinstance(type_, ListedType):
+            sizes += type_.value or ()
+    return tuple(size for size in sizes if isinstance(size, Sym))
 
 
 def _substituted(type_: Type, symbols: Mapping[str, Dim]) -> Type:

@@ -11,7 +11,7 @@ import numpy as np
 from ....dialect.dataclass import dataclass
 from ....dialect.ir.dtypes import DType
 from ....dialect.ir.program import Program
-from ....dialect.ir.size_algebra import least_of, parse_dim
+from ....dialect.ir.size_algebra import floors_of, least_of, parse_dim, root_of
 from ....dialect.ir.symbolic import evaluate
 from ....dialect.ir.types import ScalarType, TensorType, contiguous_strides
 from ....dialect.ops.queries import Count
@@ -75,6 +75,7 @@ def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[InputSetting]:
         row = _SIZES[number % count]
         names = list(symbols)[::-1]
         sizes = {name: max(row[k % len(row)], least_of(name)) for k, name in enumerate(names)}
+        _raise_to_floors(sizes)
         kind = KINDS[number % len(KINDS)]
         yield InputSetting(
             {name: sizes[name] for name in symbols},
@@ -83,6 +84,15 @@ def settings(symbols: Sequence[str], seed: int = 0) -> Iterator[InputSetting]:
             aligned=number % 2 == 0,
             backwards=number % 4 in (1, 2),
         )
+
+
+def _raise_to_floors(sizes: dict[str, int]) -> None:
+    """Let sizes exceed others as their guard wants it; see `floors_of`."""
+    by_root = {root_of(name): name for name in sizes}
+    for _ in sizes:  # what exceeds another one may be exceeded itself
+        for name in sizes:
+            floors = (sizes[by_root[root]] + more for root, more in floors_of(name).items() if root in by_root)
+            sizes[name] = max((sizes[name], *floors))
 
 
 def shape_of(type_: TensorType, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -7,13 +7,14 @@ definition, `dialect.guards.mismatch`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Union
 
 from ....dialect.dataclass import dataclass
 from ....dialect.guards.checks import ALL_FREE, TENSOR_WORDS, Check, Kind, checks_of, table
 from ....dialect.guards.free_sizes import FreeSizes, axis_of
-from ....dialect.ir.symbolic import Dim, leaves_of, terms_of
+from ....dialect.ir.size_algebra import fits_64_bits
+from ....dialect.ir.symbolic import FAR, Dim, Monomial, Sym, leaves_of, terms_of
 from ....dialect.ir.types import TensorType, Type, contiguous_strides
 from ...memory.offsets import Refused, size_of
 from ..leaf_values import ArrayValue, MadeValue, Test, Value
@@ -42,8 +43,8 @@ def guard_tests(
     bound: dict[str, Dim] = {}
     operands = []
     for type_, value in zip(types, values, strict=True):
-        if not isinstance(value, ArrayValue if relaxed else (ArrayValue, MadeValue)):
-            raise Refused("a guard checks what is no array, or a relaxed one what is no argument")
+        if not isinstance(value, (ArrayValue, MadeValue)):
+            raise Refused("a guard checks what is no array")
         if not isinstance(type_, TensorType) or not (flags or type_.is_complete):
             raise Refused(f"a guard on {type_} leaves sizes open")
         operands.append(_GuardedValue(type_, value, bound))
@@ -98,6 +99,8 @@ def _symbol(check: Check, o: _GuardedValue) -> _Found:
 def _stride(check: Check, o: _GuardedValue) -> _Found:
     shape, axis, value = o.type_.shape or (), check.axis, o.value
     if isinstance(value, MadeValue):
+        if check.wanted is None:
+            return True  # of a relaxed guard: any stride of whole elements
         if not o.type_.is_static or contiguous_strides(shape)[axis] != check.wanted:  # type: ignore[arg-type]
             raise Refused(f"a guard on {o.type_} checks the strides of a kernel's output")
         return True
@@ -113,20 +116,37 @@ def _stride(check: Check, o: _GuardedValue) -> _Found:
 
 def _order(check: Check, o: _GuardedValue) -> _Found:
     value, layout = o.value, check.wanted
-    if isinstance(value, MadeValue) or not layout.order or 0 in (o.type_.shape or ()):
+    if not layout.order or 0 in (o.type_.shape or ()):
+        return True
+    if isinstance(value, MadeValue):
+        if list(layout.order) != sorted(layout.order):
+            raise Refused(f"a guard on {o.type_} asks for another order than that of a kernel's output")
         return True
     axes = tuple(layout.order), tuple(sorted(layout.dense))
     return [Test(("ordered", value.ref, value.dtype.itemsize, value.contiguous, *axes), 1)]
 
 
+def _products(size: Dim) -> Iterator[Monomial]:
+    """The products in an expression, those of which it takes the larger or the smaller one among them."""
+    for factors, _ in terms_of(size):
+        if len(factors) == 1 and factors[0][0] in ("max", "min"):
+            yield from _products(factors[0][1])
+            yield from _products(factors[0][2])
+        else:
+            yield factors
+
+
 def _fit(check: Check, o: _GuardedValue) -> _Found:
+    tests = []
     for side in check.wanted:
         # The sizes of one array have a product of 64 bits, if none of them is 0; those of two need not.
-        for factors, _ in terms_of(side):
-            if len({axis_of(name)[0] for name in leaves_of(factors)}) > 1:
-                raise Refused(f"a guard compares the product of sizes of two arrays ({side}), as Python does")
+        mixed = [p for p in map(leaves_of, _products(side)) if len({axis_of(name)[0] for name in p}) > 1]
+        if mixed and not fits_64_bits(side):
+            raise Refused(f"a guard compares a product of sizes that may need many bits ({side}), as Python does")
+        names = sorted(set().union(*mixed))
+        tests += [Test(("less", o.bound[name], FAR), 1) for name in names if isinstance(o.bound[name], Sym)]
     left, right = (size_of(side, o.bound) for side in check.wanted)
-    return left == right or [Test(("same", left, right), 1)]
+    return tests if left == right else [*tests, Test(("same", left, right), 1)]
 
 
 _TESTS: Mapping[Kind, Callable[[Check, _GuardedValue], _Found]] = table(

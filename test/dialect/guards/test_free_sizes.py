@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mlir import ir
-from profuse.dialect.guards.free_sizes import FreeSizes, SizeSolver, _needed, axis_name, axis_of
+from profuse.dialect.guards.free_sizes import FreeSizes, SizeSolver, axis_name, axis_of
 from profuse.dialect.guards.mismatch import fits_relaxed, mismatches
 from profuse.dialect.guards.relaxed import free_strides
-from profuse.dialect.ir.size_algebra import least_of, parse_dim
+from profuse.dialect.guards.size_needs import needed as needed_of
+from profuse.dialect.ir.size_algebra import floored_name, floors_of, least_of, parse_dim
 from profuse.dialect.ir.symbolic import Sym, evaluate, symbol
 from profuse.dialect.ir.types import TensorType, type_of
 from profuse.dialect.mlir.parse import parse_module
@@ -125,6 +126,94 @@ def test_a6_a_size_that_has_to_be_large_enough():
     ]
 
 
+def cut(starts: str, stops: str) -> str:
+    """The rows of b that are as many as a has, added to it; the edges of the cut that follow from ``%n`` are given."""
+    return f"""%n = "profuse.dim"(%a) {{axis = 0 : i64}} : ({TENSOR}) -> i64
+      %m = "profuse.neg"(%n) : (i64) -> i64
+      %0 = "profuse.slice"(%b, {"%m" if starts == RUN_TIME else "%n"}) {{
+        starts = array<i64: {starts}>, stops = array<i64: {stops}>, steps = array<i64: 1>
+      }} : ({TENSOR}, i64) -> {TENSOR}
+      %out = "profuse.add"(%a, %0) : ({TENSOR}, {TENSOR}) -> {TENSOR}"""
+
+
+RUN_TIME, END = "-9223372036854775808", "-9223372036854775807"
+
+
+@pytest.mark.parametrize(("starts", "stops"), [("0", RUN_TIME), (RUN_TIME, END)])
+@pytest.mark.parametrize("rows", [9, 4])
+def test_a6_a_size_that_has_to_be_as_large_as_another(starts, stops, rows):
+    """A table of positions is as long as the text or longer, also where it was as long when profiled."""
+    free = relations(cut(starts, stops), (4,), (rows,))
+    assert free == FreeSizes(fit=("max(s1_0, s0_0) == s1_0",))
+    types = profiled((4,), (rows,))
+    assert [fits_relaxed(types, [zeros(5), zeros(n)], free) for n in (4, 5, 6)] == [False, True, True]
+    seen = [type_of(zeros(5)), type_of(zeros(4))]
+    assert [m.text for m in mismatches(types, seen, ["x", "table"], relaxed=True, free=free)] == [
+        "table: dimension 0 of table is 4, must be at least dimension 0 of x = 5"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "sizes", "fit"),
+    [
+        ([("min(s0_0 + 2, s1_0)", "s0_0 + 2")], {"s1_0": "s1_0__2_s0_0"}, ("max(s1_0, s0_0 + 2) == s1_0",)),
+        ([("min(s1_0, 4)", "4")], {"s1_0": "s1_0_4"}, ("max(s1_0, 4) == s1_0",)),
+        # What a size is known to exceed is equal to another one, is a number, or is divided.
+        (
+            [("min(s0_0, s1_0)", "s0_0"), ("s0_0", "s2_0")],
+            {"s1_0": "s1_0__0_s0_0", "s2_0": "s0_0"},
+            ("max(s1_0, s0_0) == s1_0",),
+        ),
+        (
+            [("min(s2_0, s1_0)", "s2_0"), ("s0_0", "s2_0")],
+            {"s1_0": "s1_0__0_s0_0", "s2_0": "s0_0"},
+            ("max(s1_0, s0_0) == s1_0",),
+        ),
+        (
+            [("min(s0_0, s1_0)", "s0_0"), ("s0_0", 4)],
+            {"s0_0": "4", "s1_0": "s1_0_4"},
+            ("s0_0 == 4", "max(s1_0, 4) == s1_0"),
+        ),
+        ([("min(s0_0, s1_0)", "s0_0"), ("(s0_0 % 2)", 0)], {"s0_0": "2*k1"}, ("(s0_0 % 2) == 0",)),
+        # Two facts of one size; one of a size that exceeds another one.
+        (
+            [("min(s0_0, s1_0)", "s0_0"), ("min(s2_0, s1_0__0_s0_0)", "s2_0")],
+            {"s1_0": "s1_0__0_s0_0__0_s2_0"},
+            ("max(s1_0, s0_0) == s1_0", "max(s1_0, s2_0) == s1_0"),
+        ),
+        (
+            [("min(s0_0, s1_0)", "s0_0"), ("min(s0_0, 3)", 3)],
+            {"s0_0": "s0_0_3", "s1_0": "s1_0__0_s0_0"},
+            ("max(s0_0, 3) == s0_0", "max(s1_0, s0_0) == s1_0"),
+        ),
+    ],
+)
+def test_a6_what_is_known_of_sizes_stays_known(steps, sizes, fit):
+    solver = SizeSolver(profiled((4,), (8,), (4,)), 3)
+    for p, q in steps:
+        assert solver.resolve((parse_dim(str(p)), parse_dim(str(q)))) is not None
+    assert {name: str(dim) for name, dim in solver.sizes.items() if str(dim) != name} == sizes
+    assert solver.relations().fit == fit
+
+
+def test_a6_factors_that_were_as_large_are_taken_for_equal():
+    """A reshape that divides the last axis alone: the sizes of the others may be any."""
+    solver = SizeSolver(profiled((4, 6), (4, 3, 2)), 2)
+    before = parse_dim("s0_0*s0_1"), parse_dim("s1_0*s1_1*s1_2")
+    assert solver.resolve(before) == {"s1_0": symbol("s0_0")}
+    assert solver.resolve((before[0], parse_dim("s0_0*s1_1*s1_2"))) == {"s0_1": parse_dim("s1_1*s1_2")}
+    assert solver.relations() == FreeSizes(((0, 0, 1, 0),), ("s0_1 == s1_1*s1_2",))
+    assert SizeSolver(profiled((4, 6), (8, 3)), 2).resolve((before[0], parse_dim("s1_0*s1_1"))) == {}
+
+
+def test_a6_what_did_not_hold_when_profiled_is_not_taken_for_granted():
+    solver = SizeSolver(profiled((9,), (8,)), 2)
+    sizes = parse_dim("min(s0_0, s1_0)"), parse_dim("s0_0")
+    assert solver.resolve(sizes) == {"s0_0": symbol("s0_0__0_s1_0")}
+    assert solver.resolve((parse_dim("s1_0"), parse_dim("s0_0__0_s1_0"))) == {}  # they were not equal
+    assert solver.sizes == {"s0_0": 9, "s1_0": 8}
+
+
 @pytest.mark.parametrize(
     ("size", "needed"),
     [
@@ -144,15 +233,18 @@ def test_a6_a_size_that_has_to_be_large_enough():
 )
 def test_a6_what_a_size_needs_to_be_positive(size, needed):
     dim = parse_dim(size)
-    assert _needed(dim, 1) == needed
+    assert needed_of(dim, 1) == needed
     if needed is not None:
         values = {n: evaluate(dim, {"s0_0": n}) for n in range(2, 20)}
         assert [n for n, value in values.items() if value > 0] == list(range(needed[1], 20))
 
 
 def test_a6_names_of_axes():
-    assert axis_of(axis_name(3, 1)) == axis_of("s3_1_12") == (3, 1)
-    assert (least_of("s3_1"), least_of("s3_1_12"), least_of("k1")) == (2, 12, 0)
+    floored = "s3_1_12__0_k1__2_s0_4"
+    assert axis_of(axis_name(3, 1)) == axis_of("s3_1_12") == axis_of(floored) == (3, 1)
+    assert (least_of("s3_1"), least_of("s3_1_12"), least_of(floored), least_of("k1")) == (2, 12, 12, 0)
+    assert (floors_of("s3_1"), floors_of(floored)) == ({}, {"k1": 0, "s0_4": 2})
+    assert floored_name("s3_1_7", 12, {"s0_4": 2, "k1": 0}) == floored
     for name in ("k1", "s3", "x3_1"):
         with pytest.raises(ValueError):
             axis_of(name)

@@ -66,6 +66,13 @@ def test_a_right_kernel_is_right(right):
     assert str(verdict) == "checked on 16 inputs"
 
 
+def test_sizes_of_checks_exceed_others_as_their_guard_wants_it():
+    names = ["s2_0__0_s1_0", "s1_0__2_s0_0", "s0_0_3"]
+    for setting in inputs.settings(names):
+        sizes = [setting.sizes[name] for name in names]
+        assert sizes[2] >= 3 and sizes[1] >= sizes[2] + 2 and sizes[0] >= sizes[1]
+
+
 @pytest.mark.parametrize("factor", [2.0001, 1.999, -2.0])
 def test_values_beyond_rounding(right, factor):
     """Off by a few times what rounding may explain, and by all."""

@@ -23,6 +23,7 @@ from profuse.dialect.trees.pytree import LEAF
 from profuse.executor.dispatch.arguments import flat_arguments
 from profuse.executor.dispatch.conditions.guards import guard_tests
 from profuse.executor.dispatch.leaf_spec import HostKernel
+from profuse.executor.dispatch.leaf_values import MadeValue
 from profuse.executor.dispatch.loaded_dispatcher import make_entry
 from profuse.executor.dispatch.reader import leaf_of
 from profuse.executor.memory.offsets import Refused
@@ -94,6 +95,7 @@ def random_relations(rng: random.Random, shapes: list[tuple[int, ...]]) -> FreeS
             f"({name} % 2) == {size % 2}",
             f"{name} == {far} + {size - size_at[other]}",
             f"({far} // 2) == {size_at[other] // 2}",
+            f"max({name}, {far} + {size - size_at[other] - rng.randrange(2)}) == {name}",
         ]
         fit += [text for text in texts if rng.random() < 0.3]
     fit += [f"{'*'.join(axis_name(k, a) for a in range(len(s)))} == {np.prod(s)}" for k, s in enumerate(shapes)]
@@ -135,12 +137,33 @@ def bind(names: dict[str, object], prefix: str, value: object) -> str:
     return name
 
 
-def test_a6_products_of_sizes_of_two_arrays_are_left_to_python():
-    """They may need more than 64 bits."""
-    types = [replace(type_of(np.zeros((2, 3))), device="cpu")] * 2
+def test_a6_products_of_sizes_of_two_arrays_do_not_overflow():
+    """Emitted code takes factors of 31 bits alone; Python serves what is larger."""
+
+    def rows(n: int, m: int) -> np.ndarray:
+        return np.broadcast_to(np.zeros((1, m)), (n, m))
+
+    types = (replace(type_of(rows(2, 3)), device="cpu"),) * 2
+    free = FreeSizes(fit=("s0_0*s1_0 == s0_1*s1_1",))
+    entry, _recent = entry_for(types, partial(guard_tests, relaxed=True, free=free))
+    calls = [((6, 3), (3, 6), True), ((2, 3), (2, 3), False), ((2**33, 2), (2**33, 2), False)]
+    for first, second, fits in calls:
+        assert fits_relaxed(types, [rows(*first), rows(*second)], free) is fits
+        assert (entry.call(rows(*first), rows(*second)) == ()) is fits
     values = flat_arguments([(np.dtype(np.float64), 2)] * 2).values
     with pytest.raises(Refused, match="as Python does"):
-        guard_tests(types, values, relaxed=True, free=FreeSizes(fit=("s0_0*s1_0 == 4",)))
+        guard_tests(types, values, relaxed=True, free=FreeSizes(fit=("s0_0*s1_0*s0_1 == 4",)))
+
+
+def test_relaxed_guards_hold_for_what_kernels_make_in_c_order():
+    """R3.42: such a value has the sizes that follow from those of the arguments, and no gaps."""
+    rows = np.zeros((2, 3))
+    made = MadeValue(rows.dtype, (symbol("n"), symbol("m")))
+    in_order = replace(type_of(rows), device="cpu", requires_grad=False)
+    assert all(test.field[0] in ("same", "positive") for test in guard_tests([in_order], [made], relaxed=True))
+    turned = replace(type_of(rows.T), device="cpu", requires_grad=False)
+    with pytest.raises(Refused, match="another order"):
+        guard_tests([turned], [made], relaxed=True)
 
 
 @pytest.mark.parametrize("type_", [type_of(np.zeros((2, 3))), replace(type_of(np.zeros(2)), device="cpu")])

@@ -12,7 +12,7 @@ from ....errors import ProfuseError, ShapeError
 from ....ir.dtypes import I64
 from ....ir.op import Op
 from ....ir.postorder import postorder
-from ....ir.size_algebra import fits_64_bits
+from ....ir.size_algebra import fits_64_bits, substitute
 from ....ir.symbolic import Dimension, Integer, Sym, symbol
 from ....ir.types import ScalarType, TensorType, Type
 from ....ops import create
@@ -44,7 +44,7 @@ class Derivation:
         self._found: dict[int, tuple[Expr | None, int]] = {}  # value -> expression, ops in it
         self._integers: dict[int, Sym | int | None] = {}  # value -> see `_integer`
         self._signs: dict[int, bool] = {}  # see `never_negative`
-        self._equal: dict[Any, Any] = {}  # size -> what it is equal to, by the guards
+        self._equal: dict[Dimension, Sym | int] = {}  # size -> what it is equal to, by the guards
         self._apart: dict[int, tuple[Any, Any]] = {}  # value -> two sizes that keep its type from being known
         for guard in recorder.numbers.guards:
             self.note(guard.expr, guard.expected)
@@ -57,18 +57,19 @@ class Derivation:
         first, second = expr, expected
         if isinstance(expr, Computed) and (expr.op, expected) in (("eq", True), ("ne", False)):
             first, second = expr.args
-        if _is_size(second):
-            first, second = second, first
-        if _is_size(first) and (type(second) is int or _is_size(second)) and first != second:
-            self._equal[first] = second
+        if not all(type(size) is int or isinstance(size, Sym) for size in (first, second)):
+            return
+        first, second = (substitute(size, self._equal) for size in (first, second))
+        told, by = (first, second) if _tells(first, second) else (second, first)
+        if _tells(told, by):
+            (leaf,) = told.symbols
+            self._equal = {own: substitute(size, {leaf: by}) for own, size in self._equal.items()} | {leaf: by}
             for cache in (self._types, self._found, self._integers, self._signs, self._apart):
                 cache.clear()
 
     def _size(self, leaf: int, axis: int) -> Sym | int:
-        size: Sym | int = symbol(Dimension(leaf, axis))
-        while size in self._equal:
-            size = self._equal[size]
-        return size
+        own = Dimension(leaf, axis)
+        return self._equal.get(own, symbol(own))
 
     def expr(self, value: int) -> Expr | None:
         """The expression by which a known number follows from the leaves; None if that is not known.
@@ -93,12 +94,12 @@ class Derivation:
     def undecided(self, value: int) -> tuple[Sym | int, Sym | int] | None:
         """Two sizes of arguments that keep a number from having an expression; None = there are none.
 
-        Of ``x + y``, say, the sizes follow once it is known which axes are broadcast. One of the two may be a
-        literal.
+        Of ``x + y``, say, the sizes follow once it is known which axes are broadcast. One of the two is the size of
+        an axis; the other one may be a literal, or an expression.
         """
         self.expr(value)
         apart = (self._apart[number] for number in postorder([value], self._sources) if number in self._apart)
-        return next((pair for pair in apart if all(isinstance(s, int) or _is_size(s) for s in pair)), None)
+        return next((pair for pair in apart if _tells(*pair) or _tells(*pair[::-1])), None)
 
     def counts_sizes(self, value: int) -> bool:
         """True for a sum or product of sizes, which is 0 if some sizes are, and else positive."""
@@ -251,3 +252,12 @@ def _is_size(expr: Any) -> bool:
         return False
     (leaf,) = expr.symbols
     return isinstance(leaf, Dimension) and expr == symbol(leaf)
+
+
+def _tells(size: Any, other: Any) -> bool:
+    """True if the size of an axis may be replaced by another size, of other axes, to which it is equal."""
+    if not _is_size(size):
+        return False
+    if not isinstance(other, Sym):
+        return type(other) is int
+    return all(isinstance(leaf, Dimension) for leaf in other.symbols) and size.symbols.isdisjoint(other.symbols)

@@ -71,6 +71,27 @@ def test_a_broadcast_that_a_size_depends_on_is_guarded_alone():
         f(ones(5, 8), ones(8, 3))
 
 
+def test_an_axis_that_is_as_long_as_several_others_is_guarded_alone():
+    """A table of positions has a row for each patch and one for the class; ``scale`` has as many again."""
+
+    def embedded(first, x, table, scale):
+        y = np.concatenate([first, x]) + table
+        y = y * 2 if y.shape[1] == 8 else y
+        return np.concatenate([y, y * scale]) if y.shape[0] > 3 else y
+
+    f = pf.jit(embedded)
+    for n in (3, 4, 9):
+        args = ones(2, 8), ones(n, 8), ones(n + 2, 8), ones(n + 2, 1)
+        np.testing.assert_array_equal(f(*args), embedded(*args))
+    assert len(f._executors()) == 1
+    assert "first.shape[0] + x.shape[0] == table.shape[0]" in f.explain().replace("(", "").replace(")", "")
+    for rows in ((2, 2, 4, 1), (1, 1, 2, 2), (2, 3, 1, 5), (3, 3, 6, 6)):
+        args = tuple(ones(n, 8) for n in rows)
+        np.testing.assert_array_equal(f(*args), embedded(*args))
+    with pytest.raises(ValueError, match="broadcast"):
+        f(ones(2, 8), ones(3, 8), ones(4, 8), ones(4, 1))
+
+
 def test_a_size_of_1_that_is_broadcast_is_guarded_as_such():
     def shaped(x, y):
         z = x + y
